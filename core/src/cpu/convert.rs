@@ -1,0 +1,114 @@
+//! Casts between dtypes, a run of elements at a time.
+
+use crate::dtype::{DType, Element, dispatch};
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+/// Reads `n` elements `stride` elements apart from `src`, casts them and writes them side by side to `dst`.
+///
+/// # Safety
+/// The elements exist, `dst` has room for `n`, and the two do not overlap.
+pub(crate) type Convert = unsafe fn(n: usize, src: *const u8, stride: isize, dst: *mut u8);
+
+/// The cast from one dtype to another.
+pub(crate) fn converter(from: DType, to: DType) -> Convert {
+    use DType::*;
+    match (from, to) {
+        (F16, F32) => half_to_f32::<f16>,
+        (BF16, F32) => half_to_f32::<bf16>,
+        (F32, F16) => f32_to_half::<f16>,
+        (F32, BF16) => f32_to_half::<bf16>,
+        _ => dispatch!(from, S => dispatch!(to, T => run::<S, T>)),
+    }
+}
+
+unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    let (src, dst) = (src.cast::<S>(), dst.cast::<T>());
+    // SAFETY: the caller's contract.
+    unsafe {
+        match stride {
+            1 if S::DTYPE == T::DTYPE => dst.cast::<S>().copy_from_nonoverlapping(src, n),
+            1 => cast_run(n, src, dst),
+            0 => {
+                let value = T::from_scalar(src.read().to_scalar());
+                (0..n).for_each(|i| dst.add(i).write(value));
+            }
+            _ => (0..n).for_each(|i| dst.add(i).write(T::from_scalar(src.offset(i as isize * stride).read().to_scalar()))),
+        }
+    }
+}
+
+unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T) {
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { dst.add(i).write(T::from_scalar(src.add(i).read().to_scalar())) };
+    }
+}
+
+/// What the half crate does for both half types, with the CPU's instructions where there are any.
+trait Half: Element {
+    fn widen(from: &[Self], to: &mut [f32]);
+    fn narrow(from: &[f32], to: &mut [Self]);
+}
+macro_rules! halves {
+    ($($ty:ident)*) => {$(
+        impl Half for $ty {
+            fn widen(from: &[$ty], to: &mut [f32]) { from.convert_to_f32_slice(to) }
+            fn narrow(from: &[f32], to: &mut [$ty]) { to.convert_from_f32_slice(from) }
+        }
+    )*};
+}
+halves!(f16 bf16);
+
+unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    if stride != 1 {
+        // SAFETY: the same contract.
+        return unsafe { run::<H, f32>(n, src, stride, dst) };
+    }
+    // SAFETY: the caller's contract; the room is written before it is read as a slice.
+    unsafe {
+        dst.write_bytes(0, n * size_of::<f32>());
+        H::widen(std::slice::from_raw_parts(src.cast(), n), std::slice::from_raw_parts_mut(dst.cast(), n));
+    }
+}
+
+unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
+    if stride != 1 {
+        // SAFETY: the same contract.
+        return unsafe { run::<f32, H>(n, src, stride, dst) };
+    }
+    // SAFETY: the caller's contract; the room is written before it is read as a slice.
+    unsafe {
+        dst.write_bytes(0, n * size_of::<H>());
+        H::narrow(std::slice::from_raw_parts(src.cast(), n), std::slice::from_raw_parts_mut(dst.cast(), n));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Scalar;
+
+    #[test]
+    fn every_pair_agrees_with_the_cast_of_one_number() {
+        let values = [0.0, 1.0, 2.5, -1.5, 100.0, 1e9, f64::NAN, f64::INFINITY, -1e30];
+        for from in DType::ALL {
+            for to in DType::ALL {
+                dispatch!(from, S => dispatch!(to, T => {
+                    let src: Vec<S> = values.iter().flat_map(|v| [S::from_scalar(Scalar::Float(*v)); 2]).collect();
+                    for stride in [1isize, 2] {
+                        let n = values.len();
+                        let mut dst = vec![T::default(); n];
+                        // SAFETY: `src` has 2n elements, `dst` n.
+                        unsafe { converter(from, to)(n, src.as_ptr().cast(), stride, dst.as_mut_ptr().cast()) };
+                        for i in 0..n {
+                            let want = T::from_scalar(src[i * stride as usize].to_scalar());
+                            let same = dst[i] == want || (dst[i] != dst[i] && want != want);
+                            assert!(same, "{from} to {to}: {:?} gave {:?}, not {want:?}", src[i * stride as usize], dst[i]);
+                        }
+                    }
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Reductions of contiguous data: all of a slice, its rows, or a dim in the middle.
+//!
+//! A reduction is a [`Fold`]; the loops are here. Partial results are put together in an order that depends on sizes
+//! alone, so that results are the same for any number of threads, and in a tree, so that a sum of `n` numbers is wrong
+//! by about `n / 128 + log₂ n` roundings at most up to 4096 and by some dozens beyond.
+
+use rayon::prelude::*;
+
+use super::math::Real;
+use super::simd::simd;
+
+/// How the elements that make up one result are put together.
+///
+/// To have a new reduction, implement this for a type without fields.
+pub(crate) trait Fold<T>: Copy + Send + Sync {
+    /// What has been put together so far, and the result.
+    type Acc: Copy + Send + Sync;
+    /// The result of no elements.
+    fn start(self) -> Self::Acc;
+    /// One more element.
+    fn add(self, acc: Self::Acc, x: T) -> Self::Acc;
+    /// The results of two parts.
+    fn join(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+}
+
+/// `Σ x`; of integers in `i64`, wrapping.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum;
+/// `Π x`; of integers in `i64`, wrapping.
+#[derive(Clone, Copy)]
+pub(crate) struct Prod;
+/// `Σ x²`.
+#[derive(Clone, Copy)]
+pub(crate) struct SumSquares;
+/// The largest element, NaN if there is one. Of no elements `-∞`, or the smallest integer.
+#[derive(Clone, Copy)]
+pub(crate) struct Max;
+/// The smallest element, NaN if there is one. Of no elements `∞`, or the largest integer.
+#[derive(Clone, Copy)]
+pub(crate) struct Min;
+
+/// `fold Name<T> -> Acc { start, add: |acc, x| .., join: |a, b| .. }` is an `impl Fold<T> for Name`.
+macro_rules! fold {
+    ($($name:ident<$t:ty> -> $acc:ty { $start:expr, |$s:ident, $x:ident| $add:expr, |$a:ident, $b:ident| $join:expr })*) => { $(
+        impl Fold<$t> for $name {
+            type Acc = $acc;
+
+            #[inline(always)]
+            fn start(self) -> $acc {
+                $start
+            }
+
+            #[inline(always)]
+            fn add(self, $s: $acc, $x: $t) -> $acc {
+                $add
+            }
+
+            #[inline(always)]
+            fn join(self, $a: $acc, $b: $acc) -> $acc {
+                $join
+            }
+        }
+    )* };
+}
+
+macro_rules! float_folds {
+    ($($t:ty)*) => { $( fold! {
+        Sum<$t> -> $t { 0.0, |s, x| s + x, |a, b| a + b }
+        Prod<$t> -> $t { 1.0, |s, x| s * x, |a, b| a * b }
+        SumSquares<$t> -> $t { 0.0, |s, x| s + x * x, |a, b| a + b }
+        Max<$t> -> $t { <$t>::NEG_INFINITY, |s, x| Real::maximum(s, x), |a, b| Real::maximum(a, b) }
+        Min<$t> -> $t { <$t>::INFINITY, |s, x| Real::minimum(s, x), |a, b| Real::minimum(a, b) }
+    } )* };
+}
+float_folds!(f32 f64);
+
+macro_rules! integer_folds {
+    ($($t:ty)*) => { $( fold! {
+        Sum<$t> -> i64 { 0, |s, x| s.wrapping_add(x as i64), |a, b| a.wrapping_add(b) }
+        Prod<$t> -> i64 { 1, |s, x| s.wrapping_mul(x as i64), |a, b| a.wrapping_mul(b) }
+        Max<$t> -> $t { <$t>::MIN, |s, x| s.max(x), |a, b| a.max(b) }
+        Min<$t> -> $t { <$t>::MAX, |s, x| s.min(x), |a, b| a.min(b) }
+    } )* };
+}
+integer_folds!(u8 i8 i16 i32 i64);
+
+fold! {
+    Sum<bool> -> i64 { 0, |s, x| s + x as i64, |a, b| a + b }
+    Prod<bool> -> i64 { 1, |s, x| s * x as i64, |a, b| a * b }
+    Max<bool> -> bool { false, |s, x| s | x, |a, b| a | b }
+    Min<bool> -> bool { true, |s, x| s & x, |a, b| a & b }
+}
+
+/// Below this many elements one thread is faster than two (2 cores of a Zen 4, a sum: even at 150 000 elements).
+const PARALLEL: usize = 1 << 18;
+/// Accumulators side by side: enough to hide the latency of an addition, few enough for the registers.
+const LANES: usize = 64;
+/// What the accumulators take in one go.
+const BLOCK: usize = 4096;
+/// What a thread takes in one go.
+const TASK: usize = 16 * BLOCK;
+/// Columns whose accumulators stay in the first-level cache while rows pass by.
+const COLUMNS: usize = 1024;
+/// Rows that are put together before they join those above: the first level of the tree over rows.
+const ROWS: usize = 64;
+
+/// The reduction of all of `x`.
+pub(crate) fn fold_slice<T, F>(fold: F, x: &[T]) -> F::Acc
+where
+    T: Copy + Send + Sync,
+    F: Fold<T>,
+{
+    if x.len() <= TASK {
+        return fold_task(fold, x);
+    }
+    let parts: Vec<F::Acc> = if x.len() < PARALLEL {
+        x.chunks(TASK).map(|x| fold_task(fold, x)).collect()
+    } else {
+        x.par_chunks(TASK).map(|x| fold_task(fold, x)).collect()
+    };
+    join_parts(fold, parts)
+}
+
+/// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
+pub(crate) fn fold_rows<T, F>(fold: F, x: &[T], y: &mut [F::Acc])
+where
+    T: Copy + Send + Sync,
+    F: Fold<T>,
+{
+    if y.is_empty() {
+        return;
+    }
+    let n = x.len() / y.len();
+    if n > TASK {
+        for (x, y) in x.chunks_exact(n).zip(y) {
+            *y = fold_slice(fold, x);
+        }
+    } else if n == 0 || x.len() < PARALLEL {
+        fold_short_rows(fold, x, y);
+    } else {
+        let rows = TASK / n;
+        x.par_chunks(rows * n).zip(y.par_chunks_mut(rows)).for_each(|(x, y)| fold_short_rows(fold, x, y));
+    }
+}
+
+/// `[outer, n, inner] -> [outer, inner]`.
+pub(crate) fn fold_middle<T, F>(fold: F, x: &[T], [outer, n, inner]: [usize; 3], y: &mut [F::Acc])
+where
+    T: Copy + Send + Sync,
+    F: Fold<T>,
+{
+    debug_assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+    if inner == 1 {
+        return fold_rows(fold, x, y);
+    }
+    if y.is_empty() || n == 0 {
+        return y.fill(fold.start());
+    }
+    // so many rows that a task has its size, in whole groups
+    let rows = (TASK / inner).max(1).next_multiple_of(ROWS);
+    let slabs = n.div_ceil(rows);
+    if slabs == 1 {
+        return fold_columns_of_all(fold, x, [n, inner], y);
+    }
+    // [outer, slabs, inner]: every slab is reduced to a row, then these rows
+    let mut parts = vec![fold.start(); outer * slabs * inner];
+    for_each_part(x.len(), parts.chunks_mut(inner).enumerate().collect(), |(i, part)| {
+        let (o, slab) = (i / slabs, i % slabs);
+        let from = slab * rows;
+        let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
+        fold_columns(fold, x, inner, 0, part);
+    });
+    for (parts, y) in parts.chunks_exact_mut(slabs * inner).zip(y.chunks_exact_mut(inner)) {
+        join_rows(fold, parts, y);
+    }
+}
+
+/// `[outer, n, inner] -> [outer, inner]` with few rows: in pieces of columns.
+fn fold_columns_of_all<T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &mut [F::Acc])
+where
+    T: Copy + Send + Sync,
+    F: Fold<T>,
+{
+    let one = |(x, y): (&[T], &mut [F::Acc])| {
+        for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
+            fold_columns(fold, x, inner, i * COLUMNS, y);
+        }
+    };
+    if x.len() < PARALLEL {
+        return x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)).for_each(one);
+    }
+    if y.len() / inner > 1 {
+        let group = (TASK / (n * inner)).max(1);
+        let groups = x.par_chunks(group * n * inner).zip(y.par_chunks_mut(group * inner));
+        return groups
+            .for_each(|(x, y)| x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)).for_each(one));
+    }
+    let columns = y.par_chunks_mut(COLUMNS).enumerate();
+    columns.for_each(|(i, y)| fold_columns(fold, x, inner, i * COLUMNS, y));
+}
+
+fn for_each_part<P: Send>(size: usize, parts: Vec<P>, f: impl Fn(P) + Send + Sync) {
+    if size < PARALLEL { parts.into_iter().for_each(f) } else { parts.into_par_iter().for_each(f) }
+}
+
+/// Neighbours join neighbours until one is left.
+fn join_parts<T, F: Fold<T>>(fold: F, mut parts: Vec<F::Acc>) -> F::Acc {
+    while parts.len() > 1 {
+        parts = parts.chunks(2).map(|p| if p.len() == 2 { fold.join(p[0], p[1]) } else { p[0] }).collect();
+    }
+    parts.pop().unwrap_or_else(|| fold.start())
+}
+
+/// The same for rows of the length of `y`, in place.
+fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut [F::Acc]) {
+    let inner = y.len();
+    let slabs = parts.len() / inner;
+    let mut distance = 1;
+    while distance < slabs {
+        for pair in parts.chunks_mut(2 * distance * inner).filter(|pair| pair.len() > distance * inner) {
+            let (a, b) = pair.split_at_mut(distance * inner);
+            for (a, b) in a[..inner].iter_mut().zip(b) {
+                *a = fold.join(*a, *b);
+            }
+        }
+        distance *= 2;
+    }
+    y.copy_from_slice(&parts[..inner]);
+}
+
+/// One block, in `L` lanes: lane `j` takes the elements `j`, `j + L`, ...
+#[inline(always)]
+fn fold_lanes<const L: usize, T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+    let mut acc = [fold.start(); L];
+    let whole = x.chunks_exact(L);
+    let rest = whole.remainder();
+    for x in whole {
+        for j in 0..L {
+            acc[j] = fold.add(acc[j], x[j]);
+        }
+    }
+    for (acc, x) in acc.iter_mut().zip(rest) {
+        *acc = fold.add(*acc, *x);
+    }
+    let mut width = L / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = fold.join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    acc[0]
+}
+
+#[inline(always)]
+fn fold_block<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+    if x.len() >= LANES { fold_lanes::<LANES, T, F>(fold, x) } else { fold_lanes::<8, T, F>(fold, x) }
+}
+
+/// At most [`TASK`] elements: blocks, joined as a tree.
+#[inline(always)]
+fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+    if x.len() <= BLOCK {
+        return fold_block(fold, x);
+    }
+    let mut parts = [fold.start(); TASK / BLOCK];
+    for (part, x) in parts.iter_mut().zip(x.chunks(BLOCK)) {
+        *part = fold_block(fold, x);
+    }
+    let mut width = parts.len() / 2;
+    while width > 0 {
+        for j in 0..width {
+            parts[j] = fold.join(parts[2 * j], parts[2 * j + 1]);
+        }
+        width /= 2;
+    }
+    parts[0]
+}
+
+simd! {
+    fn fold_task[T: Copy, F: Fold<T>](fold: F, x: &[T]) -> F::Acc {
+        fold_blocks(fold, x)
+    }
+}
+
+simd! {
+    /// Rows of at most [`TASK`] elements.
+    fn fold_short_rows[T: Copy, F: Fold<T>](fold: F, x: &[T], y: &mut [F::Acc]) {
+        let n = x.len() / y.len();
+        for (i, y) in y.iter_mut().enumerate() {
+            *y = fold_blocks(fold, &x[i * n..][..n]);
+        }
+    }
+}
+
+/// `acc[j] = add(acc[j], x[row, j])` over the rows, four at a time: each accumulator is read and written once for four.
+#[inline(always)]
+fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, acc: &mut [F::Acc]) {
+    let columns = acc.len();
+    let groups = x.chunks_exact(4 * inner);
+    for row in groups.remainder().chunks_exact(inner) {
+        let row = &row[from..][..columns];
+        for j in 0..columns {
+            acc[j] = fold.add(acc[j], row[j]);
+        }
+    }
+    for rows in groups {
+        let row = |i: usize| &rows[i * inner + from..][..columns];
+        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+        for j in 0..columns {
+            let ab = fold.add(fold.add(fold.start(), a[j]), b[j]);
+            let cd = fold.add(fold.add(fold.start(), c[j]), d[j]);
+            acc[j] = fold.join(acc[j], fold.join(ab, cd));
+        }
+    }
+}
+
+simd! {
+    /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
+    fn fold_columns[T: Copy, F: Fold<T>](fold: F, x: &[T], inner: usize, from: usize, y: &mut [F::Acc]) {
+        if x.len() <= ROWS * inner {
+            y.fill(fold.start());
+            return add_rows(fold, x, inner, from, y);
+        }
+        for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
+            let from = from + i * COLUMNS;
+            y.fill(fold.start());
+            let mut group = [fold.start(); COLUMNS];
+            let group = &mut group[..y.len()];
+            for x in x.chunks(ROWS * inner) {
+                group.fill(fold.start());
+                add_rows(fold, x, inner, from, group);
+                for (y, group) in y.iter_mut().zip(&*group) {
+                    *y = fold.join(*y, *group);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i as f32) * 1.37).sin() + 0.1).collect()
+    }
+
+    /// `[outer, n, inner] -> [outer, inner]`, one element at a time.
+    fn plain<T: Copy, A: Copy>(
+        x: &[T],
+        [outer, n, inner]: [usize; 3],
+        start: A,
+        f: impl Fn(A, T) -> A,
+    ) -> Vec<A> {
+        let mut y = vec![start; outer * inner];
+        for (i, x) in x.iter().enumerate() {
+            let y = &mut y[i / (n * inner) * inner + i % inner];
+            *y = f(*y, *x);
+        }
+        y
+    }
+
+    /// Around the limits between the ways that data is cut up.
+    const SHAPES: [[usize; 3]; 14] = [
+        [1, 1, 1],
+        [0, 2, 3],
+        [2, 0, 3],
+        [7, 5, 1],
+        [3, 63, 1],
+        [3, 64, 1],
+        [2, 5000, 1],
+        [3, 140_000, 1],
+        [5, 70, 3],
+        [1, 200, 1500],
+        [300, 40, 33],
+        [1, 70_001, 5],
+        [2, 66_000, 2],
+        [1, 3, 100_003],
+    ];
+
+    #[test]
+    fn folds_match_plain_loops() {
+        for shape in SHAPES {
+            let x = numbers(shape.iter().product());
+            let len = shape[0] * shape[2];
+            let mut y = vec![f32::NAN; len];
+            fold_middle(Sum, &x, shape, &mut y);
+            let sums = plain(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
+            for (y, sum) in y.iter().zip(&sums) {
+                // numbers of both signs: relative to the sum of magnitudes, which is about the length
+                let tolerance = 2e-7 * (shape[1] as f64);
+                assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
+            }
+            fold_middle(Max, &x, shape, &mut y);
+            assert_eq!(y, plain(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
+            fold_middle(Min, &x, shape, &mut y);
+            assert_eq!(y, plain(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
+            let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
+            let mut y = vec![1; len];
+            fold_middle(Sum, &i, shape, &mut y);
+            assert_eq!(y, plain(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn extremes_propagate_nan() {
+        for at in [0, 1, 40, 99] {
+            for inner in [1, 2] {
+                let mut x = numbers(200);
+                x[at * inner] = f32::NAN;
+                let mut y = vec![0.0; inner];
+                fold_middle(Max, &x[..100 * inner], [1, 100, inner], &mut y);
+                assert!(y[0].is_nan());
+                fold_middle(Min, &x[..100 * inner], [1, 100, inner], &mut y);
+                assert!(y[0].is_nan());
+            }
+        }
+    }
+
+    #[test]
+    fn long_sums_stay_accurate() {
+        // 2^22 times 0.1: one accumulator alone is wrong in the third digit
+        let x = vec![0.1_f32; 1 << 22];
+        let exact = f64::from(0.1_f32) * x.len() as f64;
+        assert!((f64::from(fold_slice(Sum, &x)) / exact - 1.0).abs() < 3e-7);
+        let mut y = [0.0; 4];
+        fold_middle(Sum, &x, [1, 1 << 20, 4], &mut y);
+        assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
+    }
+
+    #[test]
+    fn the_same_for_any_number_of_threads() {
+        let x = numbers(1_000_000);
+        let [one, two] = [1, 2].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut y = vec![0.0; 10];
+            pool.install(|| fold_middle(Sum, &x, [1, 100_000, 10], &mut y));
+            (pool.install(|| fold_slice(Sum, &x)), y)
+        });
+        assert_eq!(one, two);
+    }
+}

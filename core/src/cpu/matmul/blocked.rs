@@ -1,0 +1,285 @@
+//! The product on one thread: the loops around the kernel.
+
+use super::element::{Accumulator, MatmulElement};
+use super::kernel::{Kernels, Tile};
+use super::pack::{PANELS, SUMS, pack, with_buffer};
+use super::{Mat, Product};
+use crate::cpu::simd::simd;
+
+/// The most of `k` in a block, in bytes of a row of A: a panel of B of as many rows stays in the caches of the core.
+const K_BYTES: usize = 2048;
+/// The most rows in a block: with `K_BYTES`, A's block fills half of a second cache of 1 MiB.
+const M_MAX: usize = 280;
+/// The most columns in a block: with `K_BYTES`, B's block is 4 MiB for `f32`, for the third cache.
+const N_MAX: usize = 2048;
+/// The most columns of B for which A is read in place, if it lies well.
+const A_DIRECT: usize = 2048;
+/// The most rows of A for which B is read in place, if it lies well.
+const B_DIRECT: usize = 1024;
+/// Rows and columns of the part of C whose sums are formed apart, if they can not be formed in C.
+const APART: (usize, usize) = (252, 512);
+
+/// A way to compute `C ← alpha A B + beta C`, with `beta` and a C of accumulators in place of those of the product;
+/// the last argument is C's row stride, its rows being contiguous. The contract is that of [`gemm`](super::gemm).
+pub(super) type Method<T> =
+    unsafe fn(&Product<T>, <T as MatmulElement>::Acc, *mut <T as MatmulElement>::Acc, isize);
+
+/// `C ← alpha A B + beta C` on this thread by a method; `k` is not zero.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm).
+#[inline]
+pub(super) unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
+    if T::IS_ACC && p.c.col_stride == 1 {
+        // SAFETY: `T` is its own accumulator; the rest is the caller's contract.
+        return unsafe { method(p, p.beta, p.c.ptr.cast(), p.c.row_stride) };
+    }
+    // SAFETY: the contract is the same.
+    unsafe { apart(p, method) }
+}
+
+/// [`serial`] for a C that is not one of accumulators, or not contiguous: its sums are formed in a buffer.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm).
+unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
+    for i in (0..p.m).step_by(APART.0) {
+        for j in (0..p.n).step_by(APART.1) {
+            let part = p.part(i, (p.m - i).min(APART.0), j, (p.n - j).min(APART.1));
+            with_buffer(&SUMS, part.m * part.n, |sums: *mut T::Acc| {
+                // SAFETY: the buffer has room for the part; with beta zero it need not be initialised, and it is
+                // once the method has run. The rest is the caller's contract.
+                unsafe {
+                    method(&part, T::Acc::ZERO, sums, part.n as isize);
+                    for i in 0..part.m {
+                        let sums = std::slice::from_raw_parts_mut(sums.add(i * part.n), part.n);
+                        write_row(sums, part.beta, part.c.at(i, 0).ptr, part.c.col_stride);
+                    }
+                }
+            });
+        }
+    }
+}
+
+simd! {
+    /// `c ← sums + beta c` for one row of C; the sums are used up.
+    ///
+    /// # Safety
+    /// `c` is valid for writing `sums.len()` numbers at `stride`, and for reading them unless `beta` is zero.
+    pub(super) unsafe fn write_row[T: MatmulElement](sums: &mut [T::Acc], beta: T::Acc, c: *mut T, stride: isize) {
+        // SAFETY: the caller vouches for these numbers.
+        unsafe {
+            if beta != T::Acc::ZERO {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum = beta.mul_add((*c.offset(j as isize * stride)).widen(), *sum);
+                }
+            }
+            let mut block = [T::narrow(T::Acc::ZERO); 64];
+            for (start, sums) in (0..).step_by(block.len()).zip(sums.chunks(block.len())) {
+                let block = &mut block[..sums.len()];
+                T::narrow_slice(sums, block);
+                for (j, x) in block.iter().enumerate() {
+                    c.offset((start + j as isize) * stride).write(*x);
+                }
+            }
+        }
+    }
+}
+
+/// How a product is cut. The blocks of `k`, which decide about the bits of a result, follow from `k` alone.
+struct Plan<T: 'static> {
+    kernels: &'static Kernels<T>,
+    /// The most of `k` in a block.
+    k_max: usize,
+    /// Columns of a panel of B.
+    panel: usize,
+    /// Whether the kernels read A in place.
+    a_direct: bool,
+    /// Whether the kernels read B in place.
+    b_direct: bool,
+}
+
+impl<T: Accumulator> Plan<T> {
+    /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than once. A copy
+    /// pays off for a large operand, and for one that lies so that its cache lines drive each other out.
+    fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
+        let kernels = Kernels::<T>::get();
+        let wide = p.m <= kernels.wide_rows;
+        let panel = kernels.lanes * if wide { 4 } else { 2 };
+        let a_stride = if p.a.row_stride == 1 { p.a.col_stride } else { p.a.row_stride };
+        let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;
+        let a_direct = wide || p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded::<T>(a_stride);
+        let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded::<T>(p.b.row_stride);
+        Plan {
+            kernels,
+            k_max: p.k.min(K_BYTES / size_of::<T>()),
+            panel,
+            a_direct: E::IS_ACC && a_direct,
+            b_direct: E::IS_ACC && p.b.col_stride == 1 && b_direct,
+        }
+    }
+}
+
+/// Whether cache lines at this stride share so few sets of the first cache that they drive each other out. A cache of
+/// 64 sets, as most have, sees addresses modulo 4096.
+fn crowded<T>(stride: isize) -> bool {
+    let bytes = stride.unsigned_abs() * size_of::<T>();
+    bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
+}
+
+/// The [`Method`] for all shapes: A and B are cut into blocks for the caches, and those into tiles for the kernel.
+///
+/// # Safety
+/// That of a [`Method`].
+pub(super) unsafe fn blocked<T: MatmulElement>(
+    p: &Product<T>,
+    beta: T::Acc,
+    c: *mut T::Acc,
+    c_row_stride: isize,
+) {
+    let plan = Plan::new(p);
+    let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.min(M_MAX) };
+    // With one block of rows a panel of B is used up before the next one is packed.
+    let b_cols = if p.m <= M_MAX { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
+    let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
+    with_buffer(&PANELS, b_len + a_len, |b_panels: *mut T::Acc| {
+        // LOOP 5: blocks of columns of B and C.
+        for (j, n) in pieces(p.n, N_MAX, plan.panel) {
+            // LOOP 4: blocks of `k`. All but the first add to C.
+            for (l, k) in pieces(p.k, plan.k_max, 1) {
+                let beta = if l == 0 { beta } else { T::Acc::ONE };
+                // LOOP 3: blocks of rows of A and C.
+                for (i, m) in pieces(p.m, M_MAX, 1) {
+                    // SAFETY: the block lies within the operands, and the buffer has room for its panels.
+                    unsafe {
+                        let block = Block {
+                            plan: &plan,
+                            m,
+                            k,
+                            n,
+                            alpha: p.alpha,
+                            a: p.a.at(i, l),
+                            a_panels: b_panels.add(b_len),
+                            b: p.b.at(l, j),
+                            b_panels,
+                            pack_b: !plan.b_direct && i == 0,
+                            keep_b: p.m > M_MAX,
+                            beta,
+                            c: c.offset(i as isize * c_row_stride).add(j),
+                            c_row_stride,
+                        };
+                        block.run();
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// A block of the product: some rows of A, some columns of B.
+struct Block<'p, T: MatmulElement> {
+    plan: &'p Plan<T::Acc>,
+    m: usize,
+    k: usize,
+    n: usize,
+    alpha: T::Acc,
+    a: Mat<*const T>,
+    a_panels: *mut T::Acc,
+    b: Mat<*const T>,
+    b_panels: *mut T::Acc,
+    /// Whether the panels of B are to be packed; otherwise they are read in place, or are there from the block before.
+    pack_b: bool,
+    /// Whether each panel of B has its own place, or all have one.
+    keep_b: bool,
+    beta: T::Acc,
+    c: *mut T::Acc,
+    c_row_stride: isize,
+}
+
+impl<T: MatmulElement> Block<'_, T> {
+    /// # Safety
+    /// That of [`gemm`](super::gemm) for the part of the operands; the panels have room.
+    unsafe fn run(&self) {
+        let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
+        let Block { m, k, n, .. } = *self;
+        if !a_direct {
+            for (i, rows) in pieces(m, kernels.rows, 1) {
+                // SAFETY: the rows exist, and each takes `k` numbers of the panels.
+                unsafe {
+                    let a = self.a.at(i, 0);
+                    pack(k, rows, rows, a.ptr, a.col_stride, a.row_stride, self.a_panels.add(i * k));
+                }
+            }
+        }
+        // LOOP 2: panels of columns of B and C.
+        let mut j = 0;
+        while j < n {
+            let (vectors, cols) = self.panel(n - j);
+            // SAFETY: the columns exist, and their panel has room.
+            let (b, b_row_stride) = unsafe {
+                let from = self.b.at(0, j);
+                if b_direct {
+                    (from.ptr.cast(), from.row_stride)
+                } else {
+                    let width = kernels.lanes << vectors;
+                    let to = if self.keep_b { self.b_panels.add(j * k) } else { self.b_panels };
+                    if self.pack_b {
+                        pack(k, cols, width, from.ptr, from.row_stride, from.col_stride, to);
+                    }
+                    (to.cast_const(), width as isize)
+                }
+            };
+            // LOOP 1: tiles of rows of A and C.
+            for (i, rows) in pieces(m, kernels.rows, 1) {
+                // SAFETY: rows and columns exist; the kernel is the one for their numbers, on this CPU.
+                unsafe {
+                    let a = self.a.at(i, 0);
+                    let (a, a_row_stride, a_col_stride) = if a_direct {
+                        (a.ptr.cast(), a.row_stride, a.col_stride)
+                    } else {
+                        (self.a_panels.add(i * k).cast_const(), 1, rows as isize)
+                    };
+                    let kernel = if a_direct || vectors == 2 {
+                        kernels.direct[vectors][rows - 1]
+                    } else {
+                        kernels.packed[vectors][rows - 1]
+                    };
+                    kernel(&Tile {
+                        k,
+                        a,
+                        a_row_stride,
+                        a_col_stride,
+                        b,
+                        b_row_stride,
+                        c: self.c.offset(i as isize * self.c_row_stride).add(j),
+                        c_row_stride: self.c_row_stride,
+                        cols,
+                        alpha: self.alpha,
+                        beta: self.beta,
+                    });
+                }
+            }
+            j += cols;
+        }
+    }
+
+    /// The next panel of B with `left` columns left: the logarithm of its number of vectors, and its columns.
+    fn panel(&self, left: usize) -> (usize, usize) {
+        let lanes = self.plan.kernels.lanes;
+        let vectors = match left.div_ceil(lanes) {
+            1 => 0,
+            4.. if self.plan.panel == 4 * lanes => 2,
+            _ => 1,
+        };
+        (vectors, left.min(lanes << vectors))
+    }
+}
+
+/// Cuts `len` into the fewest pieces of at most `most`, as equal as can be for multiples of `unit`: the start and the
+/// length of each. `most` is a multiple of `unit`.
+fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
+    let (count, units) = (len.div_ceil(most), len.div_ceil(unit));
+    let (short, longer) = (units / count, units % count);
+    let start = move |piece: usize| ((piece * short + piece.min(longer)) * unit).min(len);
+    (0..count).map(move |piece| (start(piece), start(piece + 1) - start(piece)))
+}

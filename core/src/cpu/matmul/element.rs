@@ -1,0 +1,196 @@
+//! The number types of a product: what is stored in memory, and what is computed with.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes::x86;
+use super::lanes::{Lanes, Portable};
+
+/// A number that operands are made of.
+///
+/// Sums are formed in [`Acc`](Self::Acc): `f32` for the half types, since a long sum of halves loses its digits,
+/// and `i32` for the short integers, whose low bits are the same and whose vectors the CPU can multiply.
+pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
+    /// The type that products are computed and summed in.
+    type Acc: Accumulator;
+    /// Whether [`Acc`](Self::Acc) is this very type, so that the kernels may read and write operands in place.
+    const IS_ACC: bool;
+
+    /// This number as an accumulator; exact.
+    fn widen(self) -> Self::Acc;
+    /// The nearest number of this type; integers keep their low bits.
+    fn narrow(acc: Self::Acc) -> Self;
+    /// [`narrow`](Self::narrow) of each number, both slices having one length.
+    #[inline(always)]
+    fn narrow_slice(from: &[Self::Acc], to: &mut [Self]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = Self::narrow(*from);
+        }
+    }
+}
+
+/// A number that sums are formed in.
+pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// The vectors of a CPU with AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Lanes<Elem = Self>;
+    /// The vectors of a CPU with AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Lanes<Elem = Self>;
+    /// The vectors of any CPU of the compilation target.
+    type Baseline: Lanes<Elem = Self>;
+
+    /// `self * x + y`, rounded once where the compilation target does that in one instruction.
+    fn mul_add(self, x: Self, y: Self) -> Self;
+    /// `self + x`
+    fn add(self, x: Self) -> Self;
+}
+
+/// Implements both traits for floats: type, vectors for AVX-512 and AVX2, lanes of the baseline's vector.
+///
+/// Without the instruction `mul_add` is a slow call into libm, hence the `cfg!`, which sees the features of the whole
+/// build alone.
+macro_rules! float {
+    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal;)*) => {$(
+        impl MatmulElement for $T {
+            type Acc = $T;
+            const IS_ACC: bool = true;
+            #[inline(always)]
+            fn widen(self) -> $T {
+                self
+            }
+            #[inline(always)]
+            fn narrow(acc: $T) -> $T {
+                acc
+            }
+        }
+        impl Accumulator for $T {
+            const ZERO: $T = 0.0;
+            const ONE: $T = 1.0;
+            #[cfg(target_arch = "x86_64")]
+            type Avx512 = $avx512;
+            #[cfg(target_arch = "x86_64")]
+            type Avx2 = $avx2;
+            type Baseline = Portable<$T, $lanes>;
+            #[inline(always)]
+            fn mul_add(self, x: $T, y: $T) -> $T {
+                let fused = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+                if fused { $T::mul_add(self, x, y) } else { self * x + y }
+            }
+            #[inline(always)]
+            fn add(self, x: $T) -> $T {
+                self + x
+            }
+        }
+    )*};
+}
+float! {
+    f32: x86::F32x16, x86::F32x8, 4;
+    f64: x86::F64x8, x86::F64x4, 2;
+}
+
+/// Implements both traits for integers that are summed in their own type, wrapping; the columns are those of `float`.
+macro_rules! integer {
+    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal;)*) => {$(
+        impl MatmulElement for $T {
+            type Acc = $T;
+            const IS_ACC: bool = true;
+            #[inline(always)]
+            fn widen(self) -> $T {
+                self
+            }
+            #[inline(always)]
+            fn narrow(acc: $T) -> $T {
+                acc
+            }
+        }
+        impl Accumulator for $T {
+            const ZERO: $T = 0;
+            const ONE: $T = 1;
+            #[cfg(target_arch = "x86_64")]
+            type Avx512 = $avx512;
+            #[cfg(target_arch = "x86_64")]
+            type Avx2 = $avx2;
+            type Baseline = Portable<$T, $lanes>;
+            #[inline(always)]
+            fn mul_add(self, x: $T, y: $T) -> $T {
+                self.wrapping_mul(x).wrapping_add(y)
+            }
+            #[inline(always)]
+            fn add(self, x: $T) -> $T {
+                self.wrapping_add(x)
+            }
+        }
+    )*};
+}
+integer! {
+    i32: x86::I32x16, x86::I32x8, 4;
+    i64: x86::I64x8, Portable<i64, 4>, 2;
+}
+
+/// Implements [`MatmulElement`] for integers that are summed in `i32`.
+macro_rules! short_integer {
+    ($($T:ident)*) => {$(
+        impl MatmulElement for $T {
+            type Acc = i32;
+            const IS_ACC: bool = false;
+            #[inline(always)]
+            fn widen(self) -> i32 {
+                i32::from(self)
+            }
+            #[inline(always)]
+            fn narrow(acc: i32) -> $T {
+                acc as $T
+            }
+        }
+    )*};
+}
+short_integer! { u8 i8 i16 }
+
+impl MatmulElement for bf16 {
+    type Acc = f32;
+    const IS_ACC: bool = false;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    #[inline(always)]
+    fn narrow(acc: f32) -> bf16 {
+        bf16::from_f32(acc)
+    }
+    #[inline(always)]
+    fn narrow_slice(from: &[f32], to: &mut [bf16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+impl MatmulElement for f16 {
+    type Acc = f32;
+    const IS_ACC: bool = false;
+    /// Written without branches, so that loops over it become vector code; `f16::to_f32` asks for the CPU each time.
+    ///
+    /// The bits of exponent and fraction, moved to where `f32` has them, are a number `2^112` times too small, the
+    /// biases being 15 and 127; the product sets that right for denormals as well. Infinity and NaN have the greatest
+    /// exponent, which is put in by hand.
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let small = f32::from_bits((bits & 0x7fff) << 13);
+        let special = if bits & 0x7c00 == 0x7c00 { 0xff << 23 } else { 0 };
+        let scale = f32::from_bits((127 + 112) << 23);
+        f32::from_bits((small * scale).to_bits() | special | (bits & 0x8000) << 16)
+    }
+    #[inline(always)]
+    fn narrow(acc: f32) -> f16 {
+        f16::from_f32(acc)
+    }
+    #[inline(always)]
+    fn narrow_slice(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
+}

@@ -1,0 +1,257 @@
+//! One vector register as the kernels see it, for each kind of number and CPU.
+
+use super::element::{Accumulator, MatmulElement};
+
+/// A vector of [`COUNT`](Self::COUNT) numbers.
+///
+/// # Safety
+/// Of all methods: they may be called only in code that is compiled for the instructions of this type and that runs
+/// on a CPU that has them. Pointers need no alignment beyond that of an element, and are valid for what is touched.
+pub(crate) trait Lanes: Copy {
+    /// One number.
+    type Elem: Accumulator;
+    /// Selects the first few numbers of a vector.
+    type Mask: Copy;
+    /// How many numbers a vector has.
+    const COUNT: usize;
+
+    /// The mask of the first `count` numbers, `count` being at most [`COUNT`](Self::COUNT).
+    unsafe fn mask(count: usize) -> Self::Mask;
+    /// `x` everywhere.
+    unsafe fn splat(x: Self::Elem) -> Self;
+    /// [`COUNT`](Self::COUNT) numbers from `p` on.
+    unsafe fn load(p: *const Self::Elem) -> Self;
+    /// The numbers under the mask, and zeros; nothing else is read.
+    unsafe fn load_first(p: *const Self::Elem, mask: Self::Mask) -> Self;
+    /// Writes all numbers.
+    unsafe fn store(self, p: *mut Self::Elem);
+    /// Writes the numbers under the mask and nothing else.
+    unsafe fn store_first(self, p: *mut Self::Elem, mask: Self::Mask);
+    /// `self * x + y`
+    unsafe fn mul_add(self, x: Self, y: Self) -> Self;
+
+    /// The sum of all numbers.
+    #[inline(always)]
+    unsafe fn sum(self) -> Self::Elem {
+        let mut lanes = [Self::Elem::ZERO; MOST];
+        // SAFETY: no vector has more than `MOST` numbers.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        let mut count = Self::COUNT;
+        while count > 1 {
+            count /= 2;
+            for i in 0..count {
+                lanes[i] = lanes[i].add(lanes[i + count]);
+            }
+        }
+        lanes[0]
+    }
+    /// [`COUNT`](Self::COUNT) numbers from `p` on, widened.
+    #[inline(always)]
+    unsafe fn load_wide<T: MatmulElement<Acc = Self::Elem>>(p: *const T) -> Self {
+        // SAFETY: the caller's `p` is valid for these reads; an accumulator may be read as itself.
+        unsafe { if T::IS_ACC { Self::load(p.cast()) } else { Self::load_wide_first(p, Self::COUNT) } }
+    }
+    /// `count` numbers from `p` on, widened, and zeros; nothing else is read.
+    #[inline(always)]
+    unsafe fn load_wide_first<T: MatmulElement<Acc = Self::Elem>>(p: *const T, count: usize) -> Self {
+        // SAFETY: the caller's `p` is valid for `count` reads; no vector has more than `MOST` numbers.
+        unsafe {
+            if T::IS_ACC {
+                return Self::load_first(p.cast(), Self::mask(count));
+            }
+            let mut lanes = [Self::Elem::ZERO; MOST];
+            for (i, lane) in lanes.iter_mut().enumerate().take(count) {
+                *lane = (*p.add(i)).widen();
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+}
+
+/// The most numbers in a vector: 64 bytes of `f32`.
+const MOST: usize = 16;
+
+/// Defines a function whose body knows the vectors `L` of the CPU for `T::Acc`.
+///
+/// ```ignore
+/// vectors! { unsafe fn dot[T, L](..) { .. L::load(p) .. } }
+/// ```
+/// becomes `unsafe fn dot<T: MatmulElement>(..)`, whose body is compiled for each [`Isa`](crate::cpu::simd::Isa) with
+/// the vectors that [`Accumulator`] names for it.
+macro_rules! vectors {
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident[$T:ident, $L:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $(#[$meta])*
+        $vis unsafe fn $name<$T: MatmulElement>($($arg: $ty),*) {
+            #[inline(always)]
+            unsafe fn body<$T: MatmulElement, $L: Lanes<Elem = $T::Acc>>($($arg: $ty),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                use $crate::cpu::simd::{Isa, isa};
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                unsafe fn avx512<$T: MatmulElement>($($arg: $ty),*) {
+                    // SAFETY: the caller keeps the contract of the body.
+                    unsafe { body::<$T, <$T::Acc as Accumulator>::Avx512>($($arg),*) }
+                }
+                #[target_feature(enable = "avx2,fma")]
+                unsafe fn avx2<$T: MatmulElement>($($arg: $ty),*) {
+                    // SAFETY: the caller keeps the contract of the body.
+                    unsafe { body::<$T, <$T::Acc as Accumulator>::Avx2>($($arg),*) }
+                }
+                match isa() {
+                    // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
+                    Isa::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
+                    Isa::Avx2 => return unsafe { avx2($($arg),*) },
+                    Isa::Baseline => {}
+                }
+            }
+            // SAFETY: the caller keeps the contract of the body; these vectors are those of the whole build.
+            unsafe { body::<$T, <$T::Acc as Accumulator>::Baseline>($($arg),*) }
+        }
+    };
+}
+pub(super) use vectors;
+
+/// An array that the compiler makes vectors of, for targets and numbers without a row below.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable<T, const N: usize>([T; N]);
+
+impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
+    type Elem = T;
+    type Mask = usize;
+    const COUNT: usize = N;
+
+    #[inline(always)]
+    unsafe fn mask(count: usize) -> usize {
+        count
+    }
+    #[inline(always)]
+    unsafe fn splat(x: T) -> Self {
+        Self([x; N])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> Self {
+        // SAFETY: the caller's `p` is valid for N reads; an array has the alignment of its elements.
+        Self(unsafe { p.cast::<[T; N]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn load_first(p: *const T, count: usize) -> Self {
+        let mut lanes = [T::ZERO; N];
+        for (i, lane) in lanes.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller's `p` is valid for `count` reads.
+            *lane = unsafe { p.add(i).read() };
+        }
+        Self(lanes)
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut T) {
+        // SAFETY: the caller's `p` is valid for N writes.
+        unsafe { p.cast::<[T; N]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut T, count: usize) {
+        for (i, lane) in self.0.into_iter().enumerate().take(count) {
+            // SAFETY: the caller's `p` is valid for `count` writes.
+            unsafe { p.add(i).write(lane) }
+        }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, x: Self, y: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i].mul_add(x.0[i], y.0[i])))
+    }
+}
+
+/// The vectors of x86-64: one row for each type, with the intrinsics in the order of the trait's methods.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    macro_rules! lanes {
+        ($($name:ident: $doc:literal, $Elem:ident, $N:literal, $Raw:ident, $Mask:ident, $mask:expr, $splat:expr,
+           $load:expr, $load_first:expr, $store:expr, $store_first:expr, $mul_add:expr;)*) => {$(
+            #[doc = $doc]
+            #[derive(Clone, Copy)]
+            pub(crate) struct $name($Raw);
+
+            // SAFETY (of every block below): the intrinsics ask for nothing but what the trait asks of its caller.
+            impl Lanes for $name {
+                type Elem = $Elem;
+                type Mask = $Mask;
+                const COUNT: usize = $N;
+                #[inline(always)]
+                #[allow(unused_unsafe, reason = "AVX-512 computes its masks, AVX2 loads them")]
+                unsafe fn mask(count: usize) -> $Mask {
+                    // SAFETY: as above; `count` is at most COUNT.
+                    unsafe { $mask(count) }
+                }
+                #[inline(always)]
+                unsafe fn splat(x: $Elem) -> Self {
+                    // SAFETY: as above.
+                    Self(unsafe { $splat(x) })
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $Elem) -> Self {
+                    // SAFETY: as above.
+                    Self(unsafe { $load(p.cast()) })
+                }
+                #[inline(always)]
+                unsafe fn load_first(p: *const $Elem, mask: $Mask) -> Self {
+                    // SAFETY: as above.
+                    Self(unsafe { $load_first(p.cast(), mask) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $Elem) {
+                    // SAFETY: as above.
+                    unsafe { $store(p.cast(), self.0) }
+                }
+                #[inline(always)]
+                unsafe fn store_first(self, p: *mut $Elem, mask: $Mask) {
+                    // SAFETY: as above.
+                    unsafe { $store_first(p.cast(), mask, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn mul_add(self, x: Self, y: Self) -> Self {
+                    // SAFETY: as above.
+                    Self(unsafe { $mul_add(self.0, x.0, y.0) })
+                }
+            }
+        )*};
+    }
+
+    lanes! {
+        F32x16: "AVX-512, `f32`.", f32, 16, __m512, __mmask16, |count: usize| ((1u32 << count) - 1) as u16,
+            _mm512_set1_ps, _mm512_loadu_ps, |p, mask| _mm512_maskz_loadu_ps(mask, p),
+            _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps;
+        F64x8: "AVX-512, `f64`.", f64, 8, __m512d, __mmask8, |count: usize| ((1u32 << count) - 1) as u8,
+            _mm512_set1_pd, _mm512_loadu_pd, |p, mask| _mm512_maskz_loadu_pd(mask, p),
+            _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
+        I32x16: "AVX-512, `i32`.", i32, 16, __m512i, __mmask16, |count: usize| ((1u32 << count) - 1) as u16,
+            _mm512_set1_epi32, _mm512_loadu_epi32, |p, mask| _mm512_maskz_loadu_epi32(mask, p),
+            _mm512_storeu_epi32, _mm512_mask_storeu_epi32,
+            |a, x, y| _mm512_add_epi32(_mm512_mullo_epi32(a, x), y);
+        I64x8: "AVX-512 with its DQ part, `i64`.", i64, 8, __m512i, __mmask8,
+            |count: usize| ((1u32 << count) - 1) as u8,
+            _mm512_set1_epi64, _mm512_loadu_epi64, |p, mask| _mm512_maskz_loadu_epi64(mask, p),
+            _mm512_storeu_epi64, _mm512_mask_storeu_epi64,
+            |a, x, y| _mm512_add_epi64(_mm512_mullo_epi64(a, x), y);
+        F32x8: "AVX2 with FMA, `f32`.", f32, 8, __m256, __m256i,
+            |count: usize| _mm256_loadu_si256(SLIDE32.as_ptr().add(8 - count).cast()),
+            _mm256_set1_ps, _mm256_loadu_ps, |p, mask| _mm256_maskload_ps(p, mask),
+            _mm256_storeu_ps, _mm256_maskstore_ps, _mm256_fmadd_ps;
+        F64x4: "AVX2 with FMA, `f64`.", f64, 4, __m256d, __m256i,
+            |count: usize| _mm256_loadu_si256(SLIDE64.as_ptr().add(4 - count).cast()),
+            _mm256_set1_pd, _mm256_loadu_pd, |p, mask| _mm256_maskload_pd(p, mask),
+            _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd;
+        I32x8: "AVX2, `i32`.", i32, 8, __m256i, __m256i,
+            |count: usize| _mm256_loadu_si256(SLIDE32.as_ptr().add(8 - count).cast()),
+            _mm256_set1_epi32, |p: *const __m256i| _mm256_loadu_si256(p), |p, mask| _mm256_maskload_epi32(p, mask),
+            |p: *mut __m256i, x| _mm256_storeu_si256(p, x), _mm256_maskstore_epi32,
+            |a, x, y| _mm256_add_epi32(_mm256_mullo_epi32(a, x), y);
+    }
+
+    /// Eight numbers from entry `8 - count` on are the mask of the first `count`.
+    static SLIDE32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    /// Four numbers from entry `4 - count` on are the mask of the first `count`.
+    static SLIDE64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+}

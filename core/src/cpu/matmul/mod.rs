@@ -1,0 +1,214 @@
+//! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows of tensors.
+//!
+//! Read [`gemm`] first, which chooses a path by shape; then `blocked` (the loops around the kernel), `kernel` (the
+//! innermost loop), `pack` (copies of parts of the operands) and `matvec` (products with a vector). `element` says
+//! which numbers there are, `lanes` what a vector register is, `threads` how the work is shared.
+//!
+//! The bits of a result depend on the shape, the strides and the CPU, and not on the number of threads: every sum
+//! over `k` is formed in an order that follows from the shape alone.
+
+mod blocked;
+mod element;
+mod kernel;
+mod lanes;
+mod matvec;
+mod pack;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+pub(crate) use element::MatmulElement;
+
+use blocked::Method;
+use element::Accumulator;
+
+/// One operand of a product: element (i, j) lies at `ptr + i * row_stride + j * col_stride`, in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mat<P> {
+    /// Element (0, 0).
+    pub ptr: P,
+    /// From one row to the next; of any sign.
+    pub row_stride: isize,
+    /// From one column to the next; of any sign.
+    pub col_stride: isize,
+}
+
+impl<P> Mat<P> {
+    /// The transposed matrix, which is the same memory.
+    fn t(self) -> Self {
+        Mat { ptr: self.ptr, row_stride: self.col_stride, col_stride: self.row_stride }
+    }
+
+    fn offset(&self, i: usize, j: usize) -> isize {
+        i as isize * self.row_stride + j as isize * self.col_stride
+    }
+}
+
+impl<T> Mat<*const T> {
+    /// The matrix from element (i, j) on. Nothing is read, so that one past the end will do.
+    fn at(self, i: usize, j: usize) -> Self {
+        Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
+    }
+}
+
+impl<T> Mat<*mut T> {
+    /// The matrix from element (i, j) on.
+    fn at(self, i: usize, j: usize) -> Self {
+        Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
+    }
+}
+
+/// A product, as [`gemm`] is given it, with the scalars as accumulators.
+#[derive(Clone, Copy)]
+struct Product<T: MatmulElement> {
+    m: usize,
+    k: usize,
+    n: usize,
+    alpha: T::Acc,
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T::Acc,
+    c: Mat<*mut T>,
+}
+
+// SAFETY: a product is handed to another thread together with the right to its part of C; A and B are only read.
+unsafe impl<T: MatmulElement> Send for Product<T> {}
+// SAFETY: as above.
+unsafe impl<T: MatmulElement> Sync for Product<T> {}
+
+impl<T: MatmulElement> Product<T> {
+    /// `m` rows of C from row `i` on, and `n` columns from column `j` on.
+    fn part(&self, i: usize, m: usize, j: usize, n: usize) -> Self {
+        Product { m, n, a: self.a.at(i, 0), b: self.b.at(0, j), c: self.c.at(i, j), ..*self }
+    }
+
+    /// The same product with each of its operands moved by a number of elements.
+    fn moved(&self, (a, b, c): (isize, isize, isize)) -> Self {
+        let mut moved = *self;
+        moved.a.ptr = self.a.ptr.wrapping_offset(a);
+        moved.b.ptr = self.b.ptr.wrapping_offset(b);
+        moved.c.ptr = self.c.ptr.wrapping_offset(c);
+        moved
+    }
+
+    /// The same product with C's rows contiguous if either of its directions is, and with one row if C is a vector:
+    /// `C^T = B^T A^T` fills the same memory.
+    ///
+    /// The stride of a direction with one element means nothing and is set to one, which is the best there is.
+    fn upright(mut self) -> Self {
+        if self.m == 1 {
+            (self.a.row_stride, self.c.row_stride) = (1, 1);
+        }
+        if self.n == 1 {
+            (self.b.col_stride, self.c.col_stride) = (1, 1);
+        }
+        if self.k == 1 {
+            (self.a.col_stride, self.b.row_stride) = (1, 1);
+        }
+        let lying = self.c.row_stride == 1 && self.c.col_stride != 1;
+        if self.m > 1 && (lying || self.n == 1) {
+            (self.m, self.n) = (self.n, self.m);
+            (self.a, self.b) = (self.b.t(), self.a.t());
+            self.c = self.c.t();
+        }
+        self
+    }
+}
+
+/// `C ← alpha A B + beta C`, with A `m` by `k`, B `k` by `n` and C `m` by `n`.
+///
+/// Half types are computed in `f32` and rounded once; integers wrap. With `k` zero the result is `beta C`, and with
+/// `beta` zero C is never read: it may be uninitialised, or hold NaN. With `alpha` zero A and B are read all the same,
+/// so that their NaN arrive in C.
+///
+/// Large products are shared among the threads of the current rayon pool; the bits of the result do not depend on it.
+///
+/// # Safety
+/// A and B are valid for reading their elements, with any strides; C is valid for writing its elements, and for
+/// reading them unless `beta` is zero. No two elements of C share memory, nor does C share any with A or B, and nobody
+/// else reads or writes C meanwhile.
+pub(crate) unsafe fn gemm<T: MatmulElement>(
+    m: usize,
+    k: usize,
+    n: usize,
+    alpha: T,
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T,
+    c: Mat<*mut T>,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    // SAFETY: the contract is the same.
+    unsafe { threads::one(&product) }
+}
+
+/// `batch` products as of [`gemm`], of which number `i` has its operands `offsets(i)` elements away from `a`, `b`, `c`.
+///
+/// Many products are shared among the threads as they are, few and large ones are cut.
+///
+/// # Safety
+/// That of [`gemm`] for each product; and no two products share memory in C.
+pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
+    batch: usize,
+    offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
+    m: usize,
+    k: usize,
+    n: usize,
+    alpha: T,
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T,
+    c: Mat<*mut T>,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    // SAFETY: the contract is the same.
+    unsafe { threads::many(batch, offsets, &product) }
+}
+
+/// One product on this thread, by the path that its shape asks for.
+///
+/// # Safety
+/// That of [`gemm`].
+unsafe fn whole<T: MatmulElement>(p: &Product<T>) {
+    // SAFETY: the contract is the same.
+    unsafe {
+        if p.k == 0 {
+            return scale(p);
+        }
+        blocked::serial(p, method(p))
+    }
+}
+
+/// The method for a shape; for a part of C it must be that of the whole.
+fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
+    if p.m <= matvec::ROWS && p.b.row_stride == 1 && (p.b.col_stride != 1 || p.n == 1) {
+        matvec::dots
+    } else if p.m == 1 && p.b.col_stride == 1 {
+        matvec::axpys
+    } else {
+        blocked::blocked
+    }
+}
+
+/// `C ← beta C`
+///
+/// # Safety
+/// That of [`gemm`] with respect to C.
+unsafe fn scale<T: MatmulElement>(p: &Product<T>) {
+    for i in 0..p.m {
+        for j in 0..p.n {
+            let c = p.c.at(i, j).ptr;
+            // SAFETY: the element exists, and is read only if `beta` says that it may be.
+            unsafe {
+                let old = if p.beta == T::Acc::ZERO { T::Acc::ZERO } else { (*c).widen() };
+                c.write(T::narrow(p.beta.mul_add(old, T::Acc::ZERO)));
+            }
+        }
+    }
+}

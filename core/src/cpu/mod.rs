@@ -1,0 +1,13 @@
+//! The CPU's kernels: the one seam behind which a second device could stand.
+//!
+//! Nothing here knows names or derivatives. [`pointwise`] runs the loops of ops by element, [`convert`] casts, [`copy`] packs strided views,
+//! [`matmul`] multiplies, [`reduce`] folds, [`math`] has the functions of one number.
+
+pub(crate) mod convert;
+pub(crate) mod copy;
+pub(crate) mod integer;
+pub mod math;
+pub(crate) mod matmul;
+pub(crate) mod pointwise;
+pub(crate) mod reduce;
+pub mod simd;

@@ -1,0 +1,564 @@
+//! Ops by element: the loops and how they are driven.
+//!
+//! A row of an op table becomes a [`Kernel`]: one loop for each dtype that is computed in. [`Kernel::apply`] finds the dtype, the sizes
+//! and the names of the result; [`run`] drives the loop over operands of any strides and dtypes in chunks that stay in the first-level cache: what is
+//! not contiguous, or not of the dtype computed in, is gathered into a scratch chunk first. So a loop only ever sees
+//! contiguous elements of one dtype, and there is one loop per op and dtype, not one per combination.
+
+use super::convert::converter;
+use super::copy::View;
+use super::integer::Integer;
+use super::math::Real;
+use super::simd::simd;
+use crate::dtype::{Category, DType, Element, default_dtype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Names, rules};
+use crate::shape::{Shape, Sizes, Strides, broadcast};
+use crate::tensor::NamedTensor;
+use rayon::prelude::*;
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// A loop over `n` contiguous elements of each of `N` inputs.
+///
+/// # Safety
+/// Inputs and output have `n` elements of the dtypes that the loop was made for; the output overlaps no input.
+pub(crate) type Loop<const N: usize> = unsafe fn(n: usize, inputs: [*const u8; N], out: *mut u8);
+
+/// What an op by element is: a row of a table.
+pub(crate) struct Kernel<const N: usize> {
+    /// The op.
+    pub(crate) name: &'static str,
+    /// The loops on `f32` and `f64`.
+    pub(crate) float: Option<[Loop<N>; 2]>,
+    /// The loops on `u8`, `i8`, `i16`, `i32`, `i64`.
+    pub(crate) int: Option<[Loop<N>; 5]>,
+    /// The loop on `bool`.
+    pub(crate) boolean: Option<Loop<N>>,
+    /// Is the result `bool`, whatever the inputs are?
+    pub(crate) to_bool: bool,
+    /// Must the last input of an integer op not hold a zero?
+    pub(crate) divides: bool,
+}
+
+/// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test.
+pub(crate) trait FloatOp<const N: usize> {
+    type Out<T: Real + Element>: Element;
+    fn f<T: Real + Element>(inputs: [T; N]) -> Self::Out<T>;
+}
+
+/// The formula of a row on integers.
+pub(crate) trait IntOp<const N: usize> {
+    type Out<T: Integer>: Element;
+    fn f<T: Integer>(inputs: [T; N]) -> Self::Out<T>;
+}
+
+/// The formula of a row on `bool`.
+pub(crate) trait BoolOp<const N: usize> {
+    fn f(inputs: [bool; N]) -> bool;
+}
+
+/// A formula on one type: what a loop is made of.
+trait Formula<const N: usize>: 'static {
+    type In: Element;
+    type Out: Element;
+    fn f(inputs: [Self::In; N]) -> Self::Out;
+}
+
+struct Float<K, T>(PhantomData<(K, T)>);
+impl<const N: usize, K: FloatOp<N> + 'static, T: Real + Element> Formula<N> for Float<K, T> {
+    type In = T;
+    type Out = K::Out<T>;
+    #[inline(always)]
+    fn f(inputs: [T; N]) -> K::Out<T> {
+        K::f(inputs)
+    }
+}
+
+struct Int<K, T>(PhantomData<(K, T)>);
+impl<const N: usize, K: IntOp<N> + 'static, T: Integer> Formula<N> for Int<K, T> {
+    type In = T;
+    type Out = K::Out<T>;
+    #[inline(always)]
+    fn f(inputs: [T; N]) -> K::Out<T> {
+        K::f(inputs)
+    }
+}
+
+struct Boolean<K>(PhantomData<K>);
+impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
+    type In = bool;
+    type Out = bool;
+    #[inline(always)]
+    fn f(inputs: [bool; N]) -> bool {
+        K::f(inputs)
+    }
+}
+
+simd! {
+    /// The one loop of all ops by element.
+    unsafe fn loop_over[F: Formula<N>, const N: usize](formula: PhantomData<F>, n: usize, inputs: [*const u8; N], out: *mut u8) {
+        let _ = formula;
+        let inputs = inputs.map(|input| input.cast::<F::In>());
+        let out = out.cast::<F::Out>();
+        for i in 0..n {
+            // SAFETY: the contract of `Loop`.
+            unsafe { out.add(i).write(F::f(inputs.map(|input| input.add(i).read()))) };
+        }
+    }
+}
+
+unsafe fn run_loop<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe { loop_over(PhantomData::<F>, n, inputs, out) }
+}
+
+/// The loops of a formula on floats.
+pub(crate) const fn float_loops<const N: usize, K: FloatOp<N> + 'static>() -> [Loop<N>; 2] {
+    [run_loop::<Float<K, f32>, N>, run_loop::<Float<K, f64>, N>]
+}
+
+/// The loops of a formula on integers.
+pub(crate) const fn int_loops<const N: usize, K: IntOp<N> + 'static>() -> [Loop<N>; 5] {
+    [
+        run_loop::<Int<K, u8>, N>,
+        run_loop::<Int<K, i8>, N>,
+        run_loop::<Int<K, i16>, N>,
+        run_loop::<Int<K, i32>, N>,
+        run_loop::<Int<K, i64>, N>,
+    ]
+}
+
+/// The loop of a formula on `bool`.
+pub(crate) const fn bool_loop<const N: usize, K: BoolOp<N> + 'static>() -> Loop<N> {
+    run_loop::<Boolean<K>, N>
+}
+
+/// The dtype that tensors promote to. Among those with dims, then among 0-d tensors, then among plain numbers the widest counts; a later group
+/// matters only when its category is higher.
+#[inline]
+pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
+    let first = inputs[0].dtype();
+    if inputs.iter().all(|x| x.dtype() == first) {
+        return first;
+    }
+    let group = |member: fn(&NamedTensor) -> bool| {
+        inputs.iter().filter(|x| member(x)).map(|x| x.dtype()).reduce(DType::promote)
+    };
+    let dims = group(|x| x.ndim() > 0);
+    let zero_d = group(|x| x.ndim() == 0 && !x.is_number());
+    let numbers = group(NamedTensor::is_number);
+    [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
+}
+
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    match (higher, lower) {
+        (Some(high), Some(low)) if low.category() > high.category() => Some(high.promote(low)),
+        (None, low) => low,
+        (high, _) => high,
+    }
+}
+
+impl<const N: usize> Kernel<N> {
+    /// The dtype that inputs of `dtype` are computed in, before half types widen, and that the result has unless it is `bool`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the op makes no sense on it.
+    #[inline]
+    #[track_caller]
+    fn compute_dtype(&self, dtype: DType) -> Result<DType> {
+        let has = match dtype.category() {
+            Category::Float => self.float.is_some(),
+            Category::Integer => self.int.is_some(),
+            Category::Bool => self.boolean.is_some(),
+        };
+        if has {
+            return Ok(dtype);
+        }
+        // An op that only floats have takes the others as the default float.
+        if self.float.is_some() && self.int.is_none() && self.boolean.is_none() {
+            return Ok(default_dtype());
+        }
+        let mut accepted = Vec::new();
+        for other in DType::ALL {
+            let loops = match other.category() {
+                Category::Float => self.float.is_some(),
+                Category::Integer => self.int.is_some(),
+                Category::Bool => self.boolean.is_some(),
+            };
+            if loops {
+                accepted.push(other.torch_name());
+            }
+        }
+        let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
+        Err(Error::new(ErrorKind::DType, self.name, message))
+    }
+
+    #[inline]
+    fn loop_for(&self, dtype: DType) -> Loop<N> {
+        let found = match dtype.compute() {
+            DType::Bool => self.boolean,
+            DType::U8 => self.int.map(|loops| loops[0]),
+            DType::I8 => self.int.map(|loops| loops[1]),
+            DType::I16 => self.int.map(|loops| loops[2]),
+            DType::I32 => self.int.map(|loops| loops[3]),
+            DType::I64 => self.int.map(|loops| loops[4]),
+            DType::F64 => self.float.map(|loops| loops[1]),
+            _ => self.float.map(|loops| loops[0]),
+        };
+        found.expect("compute_dtype chose a dtype that the row has")
+    }
+
+    /// The op on `inputs`: dtypes promote, sizes broadcast, names unify.
+    ///
+    /// # Errors
+    /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::Value`] for an integer division by zero.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn apply(&self, inputs: [&NamedTensor; N]) -> Result<NamedTensor> {
+        let dtype = self.compute_dtype(promoted(&inputs))?;
+        self.apply_as(dtype, inputs)
+    }
+
+    /// The op with `dtype` computed in, for ops of which an input does not take part in promotion.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn apply_as(&self, dtype: DType, inputs: [&NamedTensor; N]) -> Result<NamedTensor> {
+        let names = self.names(&inputs)?;
+        let sizes = self.sizes(&inputs)?;
+        self.check_divisor(dtype, &inputs)?;
+        let out_dtype = if self.to_bool { DType::Bool } else { dtype };
+        let mut out = NamedTensor::uninit(self.name, Shape { sizes, names }, out_dtype)?;
+        let to = out.ptr_mut();
+        // SAFETY: the output is fresh, dense and of the broadcast sizes, to which each input is expanded.
+        unsafe { self.run(dtype, inputs.map(Source::of), out.sizes(), out_dtype, to, false) };
+        Ok(out)
+    }
+
+    /// The op written into its first input, `x`: its buffer is reused when nobody else holds it. On an error `x` is as it was.
+    ///
+    /// # Errors
+    /// As [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`, [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
+    #[track_caller]
+    pub(crate) fn apply_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor]) -> Result<()> {
+        let mut inputs: [&NamedTensor; N] = [x; N];
+        inputs[1..].copy_from_slice(others);
+        let dtype = self.compute_dtype(promoted(&inputs))?;
+        let names = self.names(&inputs)?;
+        let sizes = self.sizes(&inputs)?;
+        self.check_divisor(dtype, &inputs)?;
+        if sizes[..] != *x.sizes() {
+            let message = format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
+            return Err(Error::new(ErrorKind::Shape, self.name, message).with_operands(inputs.map(|x| x.extents())));
+        }
+        let result = if self.to_bool { DType::Bool } else { dtype };
+        if !result.can_cast(x.dtype()) {
+            let message = format!("result type {result} can't be cast to the desired output type {}", x.dtype());
+            return Err(Error::new(ErrorKind::DType, self.name, message));
+        }
+        if x.is_writable() {
+            let (out_dtype, strides) = (x.dtype(), Strides::from_slice(x.strides()));
+            let to = x.ptr_mut();
+            let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
+            let sources = std::array::from_fn(|k| if k == 0 { own } else { Source::of(others[k - 1]) });
+            // SAFETY: `x` is dense, of the broadcast sizes, and its buffer is held by nobody else; with `aliased` each chunk of it is
+            // copied before it is overwritten.
+            unsafe { self.run(dtype, sources, &sizes, out_dtype, to, true) };
+            x.set_names(names);
+        } else {
+            let out_dtype = x.dtype();
+            let mut out = NamedTensor::uninit(self.name, Shape { sizes: sizes.clone(), names }, out_dtype)?;
+            // SAFETY: as in `apply_as`.
+            unsafe { self.run(dtype, inputs.map(Source::of), &sizes, out_dtype, out.ptr_mut(), false) };
+            *x = out;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    #[track_caller]
+    fn names(&self, inputs: &[&NamedTensor; N]) -> Result<Names> {
+        if inputs.iter().all(|x| !x.has_names()) {
+            return Ok(Names::none());
+        }
+        let mut names = inputs[0].names().clone();
+        let mut sizes = Sizes::from_slice(inputs[0].sizes());
+        for x in &inputs[1..] {
+            names = rules::unify(self.name, "broadcast", rules::Input { names: &names, sizes: &sizes }, x.input())?;
+            if x.ndim() > sizes.len() {
+                sizes = Sizes::from_slice(x.sizes());
+            }
+        }
+        Ok(names)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn sizes(&self, inputs: &[&NamedTensor; N]) -> Result<Sizes> {
+        let mut sizes = Sizes::from_slice(inputs[0].sizes());
+        for x in &inputs[1..] {
+            if sizes[..] != *x.sizes() {
+                let extents = || inputs.iter().map(|x| x.extents());
+                sizes = broadcast(self.name, &sizes, x.sizes()).map_err(|error| error.with_operands(extents()))?;
+            }
+        }
+        Ok(sizes)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn check_divisor(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Result<()> {
+        if self.divides && dtype.category() == Category::Integer && inputs[0].numel() > 0 && inputs[N - 1].has_zero()? {
+            return Err(Error::new(ErrorKind::Value, self.name, "ZeroDivisionError: an integer divided by zero"));
+        }
+        Ok(())
+    }
+
+    /// Drives the loop for `dtype` over the inputs, expanded to `sizes`.
+    ///
+    /// # Safety
+    /// `to` has room for a dense tensor of `sizes` that nobody else reads; the inputs broadcast to them. Unless `aliased`, no input overlaps it.
+    #[inline]
+    unsafe fn run(&self, dtype: DType, inputs: [Source<'_>; N], sizes: &[usize], out_dtype: DType, to: *mut u8, aliased: bool) {
+        let compute = dtype.compute();
+        let body = self.loop_for(dtype);
+        let made = if self.to_bool { DType::Bool } else { compute };
+        let numel: usize = sizes.iter().product();
+        let direct = |x: &Source<'_>| x.dtype == compute && is_dense(x.sizes, x.strides, numel);
+        if !aliased && made == out_dtype && inputs.iter().all(direct) {
+            // SAFETY: contiguous inputs of as many elements as the output.
+            return unsafe { run_direct(numel, body, inputs.map(|x| x.ptr), compute.itemsize(), to, made.itemsize()) };
+        }
+        let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
+        let (sizes, strides) = coalesce(sizes, expanded);
+        let views = std::array::from_fn(|k| View { ptr: inputs[k].ptr, dtype: inputs[k].dtype, strides: &strides[k] });
+        let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
+        parallel(numel, GRAIN, |range| {
+            // SAFETY: ranges of different threads do not overlap, and the caller's contract.
+            unsafe { task.run(range) }
+        });
+    }
+}
+
+/// An input as the loops see it.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    ptr: *const u8,
+    dtype: DType,
+    sizes: &'a [usize],
+    strides: &'a [isize],
+}
+
+impl<'a> Source<'a> {
+    #[inline]
+    fn of(x: &'a NamedTensor) -> Source<'a> {
+        Source { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
+    }
+}
+
+/// Are these `numel` elements side by side in row-major order?
+#[inline]
+fn is_dense(sizes: &[usize], strides: &[isize], numel: usize) -> bool {
+    let mut step = 1;
+    for (size, stride) in sizes.iter().zip(strides).rev() {
+        if *size != 1 && *stride != step as isize {
+            return false;
+        }
+        step *= size;
+    }
+    step == numel
+}
+
+/// The strides that read `x` as a tensor of `sizes`: zero where it is expanded.
+fn expand_strides(x: &Source<'_>, sizes: &[usize]) -> Strides {
+    let missing = sizes.len() - x.sizes.len();
+    let own = x.sizes.iter().zip(x.strides).map(|(size, stride)| if *size == 1 { 0 } else { *stride });
+    std::iter::repeat_n(0, missing).chain(own).collect()
+}
+
+/// Merges neighbouring dims over which every operand steps evenly.
+fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [Strides; N]) {
+    let mut merged = Sizes::new();
+    let mut steps: [Strides; N] = std::array::from_fn(|_| Strides::new());
+    for (dim, &size) in sizes.iter().enumerate() {
+        if size == 1 {
+            continue;
+        }
+        let last = merged.len().wrapping_sub(1);
+        let even = !merged.is_empty() && (0..N).all(|k| steps[k][last] == strides[k][dim] * size as isize);
+        if even {
+            merged[last] *= size;
+            (0..N).for_each(|k| steps[k][last] = strides[k][dim]);
+        } else {
+            merged.push(size);
+            (0..N).for_each(|k| steps[k].push(strides[k][dim]));
+        }
+    }
+    if merged.is_empty() {
+        merged.push(1);
+        (0..N).for_each(|k| steps[k].push(0));
+    }
+    (merged, steps)
+}
+
+/// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs several microseconds.
+pub(crate) const GRAIN: usize = 1 << 16;
+
+/// Splits `0..n` into ranges of `grain` and runs them on all threads; small work stays on the calling one. The ranges
+/// do not depend on the number of threads.
+#[inline]
+pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
+    if n <= 2 * grain {
+        if n > 0 {
+            f(0..n);
+        }
+        return;
+    }
+    let tasks = n.div_ceil(grain);
+    (0..tasks).into_par_iter().for_each(|task| f(task * grain..((task + 1) * grain).min(n)));
+}
+
+/// Contiguous inputs of the dtype computed in: the loop runs on them as they are.
+#[inline]
+unsafe fn run_direct<const N: usize>(
+    numel: usize,
+    body: Loop<N>,
+    from: [*const u8; N],
+    itemsize: usize,
+    to: *mut u8,
+    out_itemsize: usize,
+) {
+    if numel <= 2 * GRAIN {
+        // SAFETY: the caller's contract.
+        return unsafe { body(numel, from, to) };
+    }
+    let (from, to) = (from.map(|ptr| ptr as usize), to as usize); // addresses, so that threads may share them
+    parallel(numel, GRAIN, |range| {
+        let from = from.map(|ptr| (ptr + range.start * itemsize) as *const u8);
+        let to = (to + range.start * out_itemsize) as *mut u8;
+        // SAFETY: ranges of different threads do not overlap.
+        unsafe { body(range.len(), from, to) }
+    });
+}
+
+/// Elements of a scratch chunk: with two inputs of eight bytes half of a first-level cache.
+const CHUNK: usize = 1024;
+type Scratch = [MaybeUninit<u64>; CHUNK];
+
+/// A loop with its operands, for a thread to run a part of.
+struct Task<'a, const N: usize> {
+    body: Loop<N>,
+    compute: DType,
+    made: DType,
+    out_dtype: DType,
+    sizes: &'a [usize],
+    views: [View<'a>; N],
+    out: usize,
+    aliased: bool,
+}
+
+impl<const N: usize> Task<'_, N> {
+    /// Runs elements `range` of the output, chunk by chunk.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; no other thread has any of these elements.
+    unsafe fn run(&self, range: Range<usize>) {
+        let mut scratch: [Scratch; N] = [[MaybeUninit::uninit(); CHUNK]; N];
+        let mut made: Scratch = [MaybeUninit::uninit(); CHUNK];
+        let last = self.sizes.len() - 1;
+        let inner = self.sizes[last];
+        let mut filled = [false; N]; // an operand of one element is spread over its scratch chunk once
+        let mut start = range.start;
+        while start < range.end {
+            // A long inner dim is not crossed, so that operands contiguous along it are read in place.
+            let mut n = (range.end - start).min(CHUNK);
+            if inner >= CHUNK / 4 {
+                n = n.min(inner - start % inner);
+            }
+            let mut from = [std::ptr::null::<u8>(); N];
+            for k in 0..N {
+                let view = &self.views[k];
+                let spread = view.strides.iter().all(|stride| *stride == 0);
+                let buffer = scratch[k].as_mut_ptr().cast::<u8>();
+                let whole_run = self.sizes.len() == 1 || n <= inner - start % inner;
+                from[k] = if spread && filled[k] {
+                    buffer
+                } else if whole_run && view.strides[last] == 1 && view.dtype == self.compute && !self.aliased {
+                    // SAFETY: element `start` of the view exists.
+                    unsafe { view.ptr.offset(self.offset(view, start) * view.dtype.itemsize() as isize) }
+                } else {
+                    let n = if spread { CHUNK } else { n };
+                    filled[k] = spread;
+                    // SAFETY: the elements exist, the scratch chunk has room for `CHUNK` of any dtype.
+                    unsafe { self.gather(view, start, n, buffer) };
+                    buffer
+                };
+            }
+            // SAFETY: `n` elements of each input are ready, and of the output there are as many from `start` on.
+            unsafe {
+                let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
+                if self.made == self.out_dtype {
+                    (self.body)(n, from, out);
+                } else {
+                    let buffer = made.as_mut_ptr().cast::<u8>();
+                    (self.body)(n, from, buffer);
+                    converter(self.made, self.out_dtype)(n, buffer, 1, out);
+                }
+            }
+            start += n;
+        }
+    }
+
+    /// Where element `index` of the output lies in `view`.
+    #[inline]
+    fn offset(&self, view: &View<'_>, mut index: usize) -> isize {
+        let mut offset = 0;
+        for (size, stride) in self.sizes.iter().zip(view.strides).rev() {
+            offset += (index % size) as isize * stride;
+            index /= size;
+        }
+        offset
+    }
+
+    /// Copies elements `start..start + n` of `view` side by side to `to`, cast to the dtype computed in.
+    ///
+    /// # Safety
+    /// The elements exist and `to` has room for them. A view of one element may be asked for more than the output has.
+    unsafe fn gather(&self, view: &View<'_>, start: usize, n: usize, to: *mut u8) {
+        let convert = converter(view.dtype, self.compute);
+        let (from_size, to_size) = (view.dtype.itemsize() as isize, self.compute.itemsize());
+        let last = self.sizes.len() - 1;
+        let (inner, step) = (self.sizes[last], view.strides[last]);
+        if view.strides.iter().all(|stride| *stride == 0) {
+            // SAFETY: one element, read `n` times.
+            return unsafe { convert(n, view.ptr, 0, to) };
+        }
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.sizes.len());
+        let mut rest = start;
+        for dim in (0..self.sizes.len()).rev() {
+            index[dim] = rest % self.sizes[dim];
+            rest /= self.sizes[dim];
+        }
+        let mut offset: isize = index.iter().zip(view.strides).map(|(i, stride)| *i as isize * stride).sum();
+        let mut done = 0;
+        while done < n {
+            let run = (inner - index[last]).min(n - done);
+            // SAFETY: `run` elements along the inner dim exist from `offset` on.
+            unsafe { convert(run, view.ptr.offset(offset * from_size), step, to.add(done * to_size)) };
+            done += run;
+            index[last] += run;
+            offset += run as isize * step;
+            // Carry into the outer dims, as an odometer does.
+            let mut dim = last;
+            while index[dim] == self.sizes[dim] && dim > 0 {
+                offset -= index[dim] as isize * view.strides[dim];
+                index[dim] = 0;
+                dim -= 1;
+                index[dim] += 1;
+                offset += view.strides[dim];
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The ten element types, chosen at run time, and PyTorch's promotion between them.
+
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The type of a tensor's elements.
+///
+/// # Source
+/// Promotion: PyTorch, *Tensor Attributes*, section on type promotion.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum DType {
+    /// `bool`: one byte, 0 or 1.
+    Bool,
+    /// Unsigned, 8 bits.
+    U8,
+    /// Signed, 8 bits.
+    I8,
+    /// Signed, 16 bits.
+    I16,
+    /// Signed, 32 bits.
+    I32,
+    /// Signed, 64 bits: what indices and integer sums have.
+    I64,
+    /// IEEE half precision; computed in `f32`.
+    F16,
+    /// Brain float: the exponent of `f32` with 8 bits of precision; computed in `f32`.
+    BF16,
+    /// IEEE single precision: the default.
+    F32,
+    /// IEEE double precision.
+    F64,
+}
+
+/// The kind of number, the first thing that promotion compares.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Category {
+    /// `bool` alone.
+    Bool,
+    /// The integers.
+    Integer,
+    /// The floating-point types.
+    Float,
+}
+
+impl DType {
+    /// All ten, in the order of their declaration.
+    pub const ALL: [DType; 10] = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+
+    /// Bytes of one element.
+    #[inline]
+    pub const fn itemsize(self) -> usize {
+        match self {
+            DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::I16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::F32 => 4,
+            DType::I64 | DType::F64 => 8,
+        }
+    }
+
+    /// Bool, integer or float.
+    #[inline]
+    pub const fn category(self) -> Category {
+        match self {
+            DType::Bool => Category::Bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => Category::Integer,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Category::Float,
+        }
+    }
+
+    /// Is it one of the four floating-point types?
+    #[inline]
+    pub const fn is_floating_point(self) -> bool {
+        matches!(self.category(), Category::Float)
+    }
+
+    /// Can it hold a negative number?
+    #[inline]
+    pub const fn is_signed(self) -> bool {
+        !matches!(self, DType::Bool | DType::U8)
+    }
+
+    /// The dtype that both promote to: the higher category wins, within one the wider type; `f16` with `bf16` gives `f32`,
+    /// `u8` with `i8` gives `i16`.
+    pub const fn promote(self, other: DType) -> DType {
+        use DType::*;
+        if self as u8 == other as u8 {
+            return self;
+        }
+        match (self, other) {
+            (F16, BF16) | (BF16, F16) => F32,
+            (U8, I8) | (I8, U8) => I16,
+            (a, b) if a as u8 > b as u8 => a,
+            (_, b) => b,
+        }
+    }
+
+    /// May a value of this dtype be written where `to` is stored? Floats do not go into integers, nor numbers into bool.
+    pub const fn can_cast(self, to: DType) -> bool {
+        self.category() as u8 <= to.category() as u8
+    }
+
+    /// The type that kernels compute in: `f32` for the half types, otherwise itself.
+    #[inline]
+    pub const fn compute(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            other => other,
+        }
+    }
+
+    /// PyTorch's name: `float32`, `int64`, `bool`...
+    pub const fn torch_name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::U8 => "uint8",
+            DType::I8 => "int8",
+            DType::I16 => "int16",
+            DType::I32 => "int32",
+            DType::I64 => "int64",
+            DType::F16 => "float16",
+            DType::BF16 => "bfloat16",
+            DType::F32 => "float32",
+            DType::F64 => "float64",
+        }
+    }
+
+    /// The dtype of that PyTorch name.
+    pub fn from_torch_name(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.torch_name() == name)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.torch_name())
+    }
+}
+
+static DEFAULT_IS_F64: AtomicBool = AtomicBool::new(false);
+
+/// The dtype of new tensors of floats, and what integers become in ops that only floats have: `f32` unless set otherwise.
+#[inline]
+pub fn default_dtype() -> DType {
+    if DEFAULT_IS_F64.load(Ordering::Relaxed) { DType::F64 } else { DType::F32 }
+}
+
+/// Makes `f32` or `f64` the default for the whole process.
+///
+/// # Errors
+/// [`ErrorKind::DType`](crate::ErrorKind::DType) for any other dtype.
+#[track_caller]
+pub fn set_default_dtype(dtype: DType) -> crate::Result<()> {
+    match dtype {
+        DType::F32 => DEFAULT_IS_F64.store(false, Ordering::Relaxed),
+        DType::F64 => DEFAULT_IS_F64.store(true, Ordering::Relaxed),
+        other => {
+            let message = format!("the default dtype must be float32 or float64, not {other}");
+            return Err(crate::Error::new(crate::ErrorKind::DType, "set_default_dtype", message));
+        }
+    }
+    Ok(())
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that a tensor can hold.
+pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + fmt::Debug + 'static {
+    /// The dtype of tensors of this type.
+    const DTYPE: DType;
+    /// The value as a plain number.
+    fn to_scalar(self) -> Scalar;
+    /// The value of a plain number, cast as [`NamedTensor::to`](crate::NamedTensor::to) casts.
+    fn from_scalar(value: Scalar) -> Self;
+}
+
+macro_rules! elements {
+    ($($ty:ty = $dtype:ident, $variant:ident, |$v:ident| $to:expr, |$b:ident, $i:ident, $f:ident| $from_bool:expr, $from_int:expr, $from_float:expr;)*) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            #[inline]
+            fn to_scalar(self) -> Scalar { let $v = self; Scalar::$variant($to) }
+            #[inline]
+            fn from_scalar(value: Scalar) -> Self {
+                match value { Scalar::Bool($b) => $from_bool, Scalar::Int($i) => $from_int, Scalar::Float($f) => $from_float }
+            }
+        }
+        impl From<$ty> for Scalar { fn from(value: $ty) -> Scalar { value.to_scalar() } }
+    )*};
+}
+elements! {
+    bool = Bool, Bool, |v| v, |b, i, f| b, i != 0, f != 0.0;
+    u8 = U8, Int, |v| v.into(), |b, i, f| b.into(), i as u8, float_to_int(f) as u8;
+    i8 = I8, Int, |v| v.into(), |b, i, f| b.into(), i as i8, float_to_int(f) as i8;
+    i16 = I16, Int, |v| v.into(), |b, i, f| b.into(), i as i16, float_to_int(f) as i16;
+    i32 = I32, Int, |v| v.into(), |b, i, f| b.into(), i as i32, float_to_int(f) as i32;
+    i64 = I64, Int, |v| v, |b, i, f| b.into(), i, float_to_int(f);
+    f16 = F16, Float, |v| v.into(), |b, i, f| f16::from_f32(b.into()), f16::from_f32(i as f32), f16::from_f32(f as f32);
+    bf16 = BF16, Float, |v| v.into(), |b, i, f| bf16::from_f32(b.into()), bf16::from_f32(i as f32), bf16::from_f32(f as f32);
+    f32 = F32, Float, |v| v.into(), |b, i, f| b.into(), i as f32, f as f32;
+    f64 = F64, Float, |v| v, |b, i, f| b.into(), i as f64, f;
+}
+
+impl From<usize> for Scalar {
+    /// A size never exceeds `isize::MAX`, so it fits.
+    fn from(value: usize) -> Scalar {
+        Scalar::Int(value as i64)
+    }
+}
+
+/// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64 bits (NaN and
+/// infinities too) becomes `i64::MIN`; narrower integers then wrap.
+#[inline(always)]
+pub(crate) fn float_to_int(value: f64) -> i64 {
+    if value >= -9.223372036854775808e18 && value < 9.223372036854775808e18 { value as i64 } else { i64::MIN }
+}
+
+/// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its category.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+}
+
+impl Scalar {
+    /// The dtype of a tensor made of this number alone.
+    pub fn dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => default_dtype(),
+        }
+    }
+
+    /// The number as `f64`; `true` is 1.
+    pub fn to_f64(self) -> f64 {
+        f64::from_scalar(self)
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(v) => v.fmt(f),
+            Scalar::Int(v) => v.fmt(f),
+            Scalar::Float(v) => v.fmt(f),
+        }
+    }
+}
+
+/// Runs `body` with `T` bound to the Rust type of `dtype`. The second form covers the listed dtypes only and has an
+/// `else`.
+macro_rules! dispatch {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body,
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F16 half::f16, BF16 half::bf16, F32 f32, F64 f64;)
+    };
+    ($dtype:expr, compute $T:ident => $body:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body,
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F32 f32, F64 f64; _ => unreachable!("half types compute in f32"))
+    };
+    ($dtype:expr, float $T:ident => $body:expr, else $other:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body, F32 f32, F64 f64; _ => $other)
+    };
+    ($dtype:expr, number $T:ident => $body:expr, else $other:expr) => {
+        $crate::dtype::dispatch!(@ $dtype, $T, $body,
+            U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F32 f32, F64 f64; _ => $other)
+    };
+    (@ $dtype:expr, $T:ident, $body:expr, $($variant:ident $ty:ty),*; $(_ => $other:expr)?) => {
+        match $dtype {
+            $($crate::dtype::DType::$variant => { type $T = $ty; $body })*
+            $(_ => $other)?
+        }
+    };
+}
+pub(crate) use dispatch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_is_commutative_and_idempotent() {
+        for a in DType::ALL {
+            assert_eq!(a.promote(a), a);
+            for b in DType::ALL {
+                assert_eq!(a.promote(b), b.promote(a));
+                assert!(a.can_cast(a.promote(b)));
+            }
+        }
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for dtype in DType::ALL {
+            assert_eq!(DType::from_torch_name(dtype.torch_name()), Some(dtype));
+        }
+    }
+}

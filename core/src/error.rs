@@ -1,0 +1,201 @@
+//! One error type: what was asked, what there was, where the caller stood, and what would repair it.
+
+use crate::names::Names;
+use std::fmt;
+use std::panic::Location;
+
+/// `Result` with the crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The mistake that a caller made; one kind per mistake.
+///
+/// What the operands looked like is in [`Error::operands`], what would repair the call in [`Error::repair`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Two named dims at the same position from the right differ.
+    NameMismatch,
+    /// A name stands in both inputs, at different positions from the right.
+    Misaligned,
+    /// A dim name that the tensor does not have.
+    NameNotFound,
+    /// The result would have the same name twice.
+    DuplicateName,
+    /// A name is not an identifier: ASCII letters, digits and underscore, not starting with a digit.
+    InvalidName,
+    /// An unnamed dim where every dim must be named.
+    UnnamedNotAllowed,
+    /// More than one `"..."` in a list of names, or one where none may stand.
+    Ellipsis,
+    /// The number of names is not the number of dims.
+    NameCount,
+    /// `refine_names` would change or drop a name.
+    RefineConflict,
+    /// The names of an output are not the computed ones.
+    OutNames,
+    /// Sizes do not broadcast, multiply or reshape, or a tensor has the wrong number of dims.
+    Shape,
+    /// A dim out of range, given twice, or in an order that the op does not take.
+    DimRange,
+    /// The op does not take this dtype, or the result cannot be cast to where it goes.
+    DType,
+    /// An element index out of bounds.
+    Index,
+    /// Any other argument with a bad value.
+    Value,
+    /// A rule of differentiation is broken.
+    Autograd,
+    /// This form of the op does not exist here.
+    Unsupported,
+    /// Memory for the result cannot be had.
+    OutOfMemory,
+    /// A file or stream could not be read or written.
+    Io,
+    /// The content of a file is not what its format says.
+    Format,
+}
+
+/// What went wrong in a call.
+///
+/// Prints the sentence, the caller's line, the operands as `[N=32, C=3, ?=7]` and the repair, if one is known:
+///
+/// ```
+/// use namegrad_core::{ErrorKind, NamedTensor};
+/// let x = NamedTensor::zeros([("batch", 2), ("in", 3)])?;
+/// let error = x.sum("width").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NameNotFound);
+/// assert!(error.to_string().starts_with("sum: Name 'width' not found in Tensor['batch', 'in'] of sizes [2, 3]"));
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    op: &'static str,
+    message: String,
+    operands: Vec<Extents>,
+    repair: Option<String>,
+    at: &'static Location<'static>,
+}
+
+impl Error {
+    /// An error of op `op` at the caller's line.
+    #[cold]
+    #[track_caller]
+    pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Error {
+        Error(Box::new(Inner {
+            kind,
+            op,
+            message: message.into(),
+            operands: Vec::new(),
+            repair: None,
+            at: Location::caller(),
+        }))
+    }
+
+    /// The same error with the sizes and names of the inputs that it is about.
+    pub fn with_operands(mut self, operands: impl IntoIterator<Item = Extents>) -> Error {
+        self.0.operands = operands.into_iter().collect();
+        self
+    }
+
+    /// The same error with a line of code that would repair the call.
+    pub fn with_repair(mut self, repair: impl Into<String>) -> Error {
+        self.0.repair = Some(repair.into());
+        self
+    }
+
+    /// The same error, reported at `at`: for a call that fails later than it was made.
+    pub fn at(mut self, at: &'static Location<'static>) -> Error {
+        self.0.at = at;
+        self
+    }
+
+    /// The same error with more words in front, as `"backward of mul: "`.
+    pub fn context(mut self, words: impl fmt::Display) -> Error {
+        self.0.message = format!("{words}{}", self.0.message);
+        self
+    }
+
+    /// The mistake.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The op that was called.
+    pub fn op(&self) -> &'static str {
+        self.0.op
+    }
+
+    /// The sentence, without the operands and the line.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Names and sizes of the inputs that the error is about.
+    pub fn operands(&self) -> &[Extents] {
+        &self.0.operands
+    }
+
+    /// A line of code that would repair the call.
+    pub fn repair(&self) -> Option<&str> {
+        self.0.repair.as_deref()
+    }
+
+    /// The line of the caller.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.0.at
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { op, message, operands, repair, at, .. } = &*self.0;
+        write!(f, "{op}: {message} (at {at})")?;
+        if !operands.is_empty() {
+            let list: Vec<String> = operands.iter().map(Extents::to_string).collect();
+            write!(f, "\n  inputs: {}", list.join(", "))?;
+        }
+        match repair {
+            Some(repair) => write!(f, "\n  try: {repair}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The size of each dim with its name: how errors and `Debug` show a tensor, as `[N=32, C=3, ?=7]` or, without
+/// names, `[32, 3, 7]`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Extents {
+    /// The sizes, outermost first.
+    pub sizes: Vec<usize>,
+    /// The names, as many as sizes or none at all.
+    pub names: Names,
+}
+
+impl fmt::Display for Extents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (dim, size) in self.sizes.iter().enumerate() {
+            if dim > 0 {
+                f.write_str(", ")?;
+            }
+            match self.names.get(dim) {
+                Some(name) => write!(f, "{name}={size}")?,
+                None if self.names.is_named() => write!(f, "?={size}")?,
+                None => write!(f, "{size}")?,
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Debug for Extents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,352 @@
+//! NumPy's `.npy` files: the header as text, the elements as bytes.
+//!
+//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_native` gives them in
+//! this machine's byte order, `header` is what goes before elements that are written. Any bytes may come in:
+//! none makes these panic.
+//!
+//! # Source
+//! NumPy, `numpy.lib.format`, versions 1.0, 2.0 and 3.0.
+
+use std::ops::Range;
+
+use crate::dtype::DType;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// NumPy starts the elements at a multiple of this, so that a mapped file is aligned.
+const ALIGNMENT: usize = 64;
+
+/// What the header of a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Npy {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// The most significant byte of an element comes first.
+    pub big_endian: bool,
+    /// The first dim is the one whose neighbours lie together, instead of the last.
+    pub fortran_order: bool,
+    pub shape: Vec<usize>,
+    /// Where in the file the elements are; it is inside the file, and as long as the shape and the dtype ask.
+    pub data: Range<usize>,
+}
+
+impl Npy {
+    /// The elements of `file`, from which this header came, in the order of the file and the byte order of
+    /// this machine. A bool is 0 or 1, whatever the file had.
+    pub(crate) fn to_native(&self, file: &[u8]) -> Vec<u8> {
+        let mut bytes = file[self.data.clone()].to_vec();
+        if self.dtype == DType::Bool {
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        if self.big_endian != cfg!(target_endian = "big") {
+            bytes.chunks_exact_mut(self.dtype.itemsize()).for_each(<[u8]>::reverse);
+        }
+        bytes
+    }
+}
+
+/// Reads the header of a file that is wholly in memory. What follows the elements is left alone.
+pub(crate) fn parse_header(file: &[u8]) -> Result<Npy, String> {
+    let after_magic = file.strip_prefix(MAGIC).ok_or("not an npy file: it does not start with \\x93NUMPY")?;
+    let (version, rest) = after_magic.split_first_chunk().ok_or("the npy file ends in its version")?;
+    let (length, rest) = match version {
+        [1, 0] => split_length(rest, |bytes: [u8; 2]| u16::from_le_bytes(bytes).into()),
+        [2 | 3, 0] => split_length(rest, |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize),
+        [major, minor] => return Err(format!("version {major}.{minor} of npy is not known")),
+    }
+    .ok_or("the npy file ends in its header")?;
+    let text = rest.get(..length).ok_or("the npy file ends in its header")?;
+    let start = file.len() - rest.len() + length;
+
+    let fields = Fields::parse(text).ok_or_else(|| {
+        let text = String::from_utf8_lossy(&text[..length.min(200)]);
+        format!("the npy header is not one of a plain array: {}", text.trim_end())
+    })?;
+    let (big_endian, dtype) = parse_descr(fields.descr)?;
+    let bytes = fields.shape.iter().try_fold(dtype.itemsize(), |n, &size| n.checked_mul(size));
+    let end = bytes.and_then(|bytes| start.checked_add(bytes)).filter(|&end| end <= file.len());
+    let Some(end) = end else {
+        let found = file.len() - start;
+        return Err(format!(
+            "sizes {:?} of {dtype} do not fit in the {found} bytes of the npy file",
+            fields.shape
+        ));
+    };
+    let Fields { fortran_order, shape, .. } = fields;
+    Ok(Npy { dtype, big_endian, fortran_order, shape, data: start..end })
+}
+
+/// What comes before the elements of an array in C order and this machine's byte order.
+///
+/// Version 1.0, or 2.0 where the shape is too long for it. `bf16` is an error: NumPy does not have it.
+pub(crate) fn header(dtype: DType, shape: &[usize]) -> Result<Vec<u8>, String> {
+    let order = match dtype.itemsize() {
+        1 => '|',
+        _ if cfg!(target_endian = "big") => '>',
+        _ => '<',
+    };
+    let code = CODES.iter().find(|(of, _)| *of == dtype).map(|(_, code)| code);
+    let code = code.ok_or_else(|| format!("NumPy has no type for {dtype}"))?;
+    let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
+    let sizes = if shape.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
+    let mut text = format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': ({sizes}), }}");
+
+    let unpadded = |length_bytes: usize| MAGIC.len() + 2 + length_bytes + text.len() + 1;
+    let padded = |length_bytes| unpadded(length_bytes).next_multiple_of(ALIGNMENT);
+    let (version, length_bytes) = if padded(2) <= u16::MAX.into() { ([1, 0], 2) } else { ([2, 0], 4) };
+    let total = padded(length_bytes);
+    text.extend(std::iter::repeat_n(' ', total - unpadded(length_bytes)));
+    text.push('\n');
+
+    let length = u32::try_from(text.len()).map_err(|_| "the shape is too long for an npy header")?;
+    let mut bytes = Vec::with_capacity(total);
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&version);
+    bytes.extend_from_slice(&length.to_le_bytes()[..length_bytes]);
+    bytes.extend_from_slice(text.as_bytes());
+    Ok(bytes)
+}
+
+/// NumPy's names: the kind and the bytes of an element.
+const CODES: [(DType, &str); 9] = [
+    (DType::Bool, "b1"),
+    (DType::U8, "u1"),
+    (DType::I8, "i1"),
+    (DType::I16, "i2"),
+    (DType::I32, "i4"),
+    (DType::I64, "i8"),
+    (DType::F16, "f2"),
+    (DType::F32, "f4"),
+    (DType::F64, "f8"),
+];
+
+/// `<f4`: the byte order (`=`, `|` or nothing for that of this machine), then a code.
+fn parse_descr(descr: &[u8]) -> Result<(bool, DType), String> {
+    let native = cfg!(target_endian = "big");
+    let (big_endian, code) = match descr {
+        [b'<', code @ ..] => (false, code),
+        [b'>', code @ ..] => (true, code),
+        [b'=' | b'|', code @ ..] => (native, code),
+        code => (native, code),
+    };
+    let dtype = CODES.iter().find(|(_, known)| known.as_bytes() == code).map(|(dtype, _)| *dtype);
+    let unknown = || format!("NumPy's dtype '{}' is not supported", String::from_utf8_lossy(descr));
+    Ok((big_endian, dtype.ok_or_else(unknown)?))
+}
+
+fn split_length<const N: usize>(bytes: &[u8], length: fn([u8; N]) -> usize) -> Option<(usize, &[u8])> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    Some((length(*first), rest))
+}
+
+/// The three entries of the header, a Python dict: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4),
+/// }`.
+struct Fields<'a> {
+    descr: &'a [u8],
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
+
+impl<'a> Fields<'a> {
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        let mut rest = Cursor(text);
+        rest.take(b"{")?;
+        while rest.take(b"}").is_none() {
+            let key = rest.string()?;
+            rest.take(b":")?;
+            match key {
+                b"descr" => descr = Some(rest.string()?),
+                b"fortran_order" => fortran_order = Some(rest.truth()?),
+                b"shape" => shape = Some(rest.tuple()?),
+                _ => return None,
+            }
+            rest.comma_or(b"}")?;
+        }
+        rest.0.trim_ascii().is_empty().then_some(())?;
+        Some(Self { descr: descr?, fortran_order: fortran_order?, shape: shape? })
+    }
+}
+
+/// What is left of the header's text. Each method takes one thing off, and nothing if that is not what comes
+/// next.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, token: &[u8]) -> Option<()> {
+        self.0 = self.0.trim_ascii_start().strip_prefix(token)?;
+        Some(())
+    }
+
+    /// A comma, which may be missing before what closes the list.
+    fn comma_or(&mut self, end: &[u8]) -> Option<()> {
+        self.take(b",").or_else(|| self.0.trim_ascii_start().starts_with(end).then_some(()))
+    }
+
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let (quote, rest) = self.0.trim_ascii_start().split_first()?;
+        let end = rest.iter().position(|byte| byte == quote).filter(|_| matches!(quote, b'\'' | b'"'))?;
+        self.0 = &rest[end + 1..];
+        Some(&rest[..end])
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        self.take(b"True").map(|()| true).or_else(|| self.take(b"False").map(|()| false))
+    }
+
+    fn tuple(&mut self) -> Option<Vec<usize>> {
+        let mut sizes = Vec::new();
+        self.take(b"(")?;
+        while self.take(b")").is_none() {
+            sizes.push(self.size()?);
+            // A single size in brackets is a number in Python, but nothing else can be meant.
+            self.comma_or(b")")?;
+        }
+        Some(sizes)
+    }
+
+    /// A size, with the `L` that Python 2 put behind a long one.
+    fn size(&mut self) -> Option<usize> {
+        let text = self.0.trim_ascii_start();
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = text.split_at(digits);
+        self.0 = rest.strip_prefix(b"L").unwrap_or(rest);
+        str::from_utf8(number).ok()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::random::Generator;
+
+    /// A file of version 1.0.
+    fn file(dict: &str, data: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(dict.len()).unwrap().to_le_bytes();
+        [MAGIC, &[1, 0], &length, dict.as_bytes(), data].concat()
+    }
+
+    /// Written by NumPy 2.4: `np.lib.format.write_array(f, a, version)`, with the number of spaces in place
+    /// of the spaces.
+    fn numpys(version: u8, dict: &str, spaces: usize, data: &[u8]) -> Vec<u8> {
+        let padding = " ".repeat(spaces) + "\n";
+        let length = u32::try_from(dict.len() + padding.len()).unwrap().to_le_bytes();
+        let length = if version == 1 { &length[..2] } else { &length[..] };
+        [MAGIC, &[version, 0], length, dict.as_bytes(), padding.as_bytes(), data].concat()
+    }
+
+    #[test]
+    fn reads_what_numpy_writes() {
+        // np.arange(6, dtype="<i2").reshape(2, 3)
+        let dict = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }";
+        let bytes = numpys(1, dict, 58, b"\x00\x00\x01\x00\x02\x00\x03\x00\x04\x00\x05\x00");
+        let npy = parse_header(&bytes).unwrap();
+        assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (DType::I16, false, &[2, 3][..]));
+        assert_eq!(npy.data, 128..140);
+        assert_eq!(npy.to_native(&bytes), [0i16, 1, 2, 3, 4, 5].map(i16::to_ne_bytes).concat());
+
+        // np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), version (2, 0)
+        let dict = "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }";
+        let data = b"\x00\x00\x00\x00@@\x00\x00?\x80\x00\x00@\x80\x00\x00@\x00\x00\x00@\xa0\x00\x00";
+        let bytes = numpys(2, dict, 57, data);
+        let npy = parse_header(&bytes).unwrap();
+        assert_eq!((npy.dtype, npy.big_endian, npy.fortran_order), (DType::F32, true, true));
+        assert_eq!(npy.to_native(&bytes), [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].map(f32::to_ne_bytes).concat());
+
+        // np.array(1.5), version (3, 0)
+        let dict = "{'descr': '<f8', 'fortran_order': False, 'shape': (), }";
+        let bytes = numpys(3, dict, 60, b"\x00\x00\x00\x00\x00\x00\xf8?");
+        let npy = parse_header(&bytes).unwrap();
+        assert_eq!((npy.shape.len(), npy.to_native(&bytes)), (0, 1.5f64.to_ne_bytes().to_vec()));
+    }
+
+    #[test]
+    fn reads_other_ways_to_write_it() {
+        for dict in [
+            "{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"|u1\"}",
+            " { 'descr' : 'u1' , 'shape' : ( 3L , ) , 'fortran_order' : False , } \n",
+            "{'descr': '=u1', 'fortran_order': False, 'shape': (3)}",
+        ] {
+            let npy = parse_header(&file(dict, &[1, 2, 3, 4])).unwrap();
+            assert_eq!((npy.dtype, &npy.shape[..], npy.data.len()), (DType::U8, &[3][..], 3), "{dict}");
+        }
+    }
+
+    #[test]
+    fn a_bool_is_zero_or_one() {
+        let bytes = file("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[0, 1, 255]);
+        assert_eq!(parse_header(&bytes).unwrap().to_native(&bytes), [0, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let long = vec![1; 30_000];
+        for (dtype, _) in CODES {
+            for shape in [&[][..], &[0], &[7], &[2, 3], &[0, 3, usize::MAX], &long] {
+                let mut bytes = header(dtype, shape).unwrap();
+                assert_eq!(bytes.len() % ALIGNMENT, 0);
+                assert_eq!(bytes.last(), Some(&b'\n'));
+                let start = bytes.len();
+                bytes.resize(start + shape.iter().product::<usize>() * dtype.itemsize(), 1);
+                let npy = parse_header(&bytes).unwrap();
+                assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (dtype, false, shape));
+                assert_eq!(npy.data, start..bytes.len());
+                assert_eq!(npy.to_native(&bytes), bytes[start..]);
+            }
+        }
+        assert!(header(DType::BF16, &[1]).is_err());
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let dict = |descr: &str, shape: &str| {
+            file(&format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"), &[0; 64])
+        };
+        for (bytes, message) in [
+            (b"PK\x03\x04".to_vec(), "does not start with"),
+            ([MAGIC, &[9, 1, 0, 0]].concat(), "version 9.1"),
+            ([MAGIC, &[1]].concat(), "ends in its version"),
+            ([MAGIC, &[2, 0, 255, 255, 255, 255, b'{']].concat(), "ends in its header"),
+            (dict("'<c8'", "(2,)"), "'<c8' is not supported"),
+            (dict("[('x', '<f4')]", "(2,)"), "not one of a plain array"),
+            (dict("'<f4'", "(-2,)"), "not one of a plain array"),
+            (dict("'<f4'", "(99999999999999999999,)"), "not one of a plain array"),
+            (dict("'<f4'", "(17,)"), "do not fit in the 64 bytes"),
+            (dict("'<f8'", "(9223372036854775807, 9223372036854775807)"), "do not fit"),
+            (file("{'descr': '<f4', 'shape': (2,)}", &[0; 8]), "not one of a plain array"),
+            (file("{'descr': '<f4", &[0; 8]), "not one of a plain array"),
+        ] {
+            let error = parse_header(&bytes).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let mut generator = Generator::from_seed(99);
+        let valid = [&header(DType::F32, &[2, 3]).unwrap()[..], &[0; 24]].concat();
+        for end in 0..valid.len() {
+            assert!(parse_header(&valid[..end]).is_err(), "cut at {end}");
+        }
+        let alphabet = b"{}()',:\"0123456789LTrueFals descrfotn_hp<>=|\x00\xff";
+        for _ in 0..50_000 {
+            let mut bytes = valid.clone();
+            for _ in 0..generator.random_range(1..5) {
+                let at = generator.random_range(0..bytes.len());
+                bytes[at] = alphabet[generator.random_range(0..alphabet.len())];
+            }
+            bytes.truncate(generator.random_range(0..=bytes.len()));
+            if let Ok(npy) = parse_header(&bytes) {
+                assert_eq!(npy.to_native(&bytes).len(), npy.data.len());
+            }
+        }
+        for _ in 0..10_000 {
+            let mut text = vec![0; generator.random_range(0..60)];
+            text.fill_with(|| alphabet[generator.random_range(0..alphabet.len())]);
+            let length = text.len() as u16;
+            let _ = parse_header(&[MAGIC, &[1, 0], &length.to_le_bytes(), &text].concat());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Named tensors as plain values: what [`namegrad`](https://docs.rs/namegrad) computes with. Knows no gradient.
+//!
+//! Read [`NamedTensor`] first, then [`names`] and its rules, then the tables of [`ops`], and [`cpu`] for the loops. Users hold
+//! `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
+
+pub mod cpu;
+mod dim;
+mod dtype;
+mod error;
+mod fmt;
+pub mod names;
+mod operand;
+pub mod ops;
+pub mod random;
+mod shape;
+mod storage;
+mod tensor;
+
+pub use dim::{Argument, Axes, Dim, Dims, SizeList};
+pub use dtype::{Category, DType, Element, Scalar, default_dtype, set_default_dtype};
+pub use error::{Error, ErrorKind, Extents, Result};
+pub use names::{Name, NameArg, NameList, Names, RenameArg};
+pub use operand::Operand;
+pub use ops::create::Data;
+pub use shape::{Axis, IntoAxis, IntoShape, Shape, Sizes, Strides};
+pub use tensor::NamedTensor;
+
+/// The memory that tensors hold, and what is kept for reuse.
+pub mod memory {
+    pub use crate::storage::{MemoryStats, empty_cache, reset_peak, set_cache_limit, stats};
+}

@@ -1,0 +1,169 @@
+//! What a user may pass where names are expected: `["N", "C"]`, `[Some("N"), None]`, with `"..."`, or a map of renamings.
+
+use super::{Name, Names};
+use crate::error::{Error, ErrorKind, Result};
+
+/// One entry of a list of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameArg {
+    /// The dim has this name.
+    Name(Name),
+    /// The dim is unnamed.
+    Unnamed,
+    /// `"..."`: as many dims as fit here.
+    Ellipsis,
+}
+
+impl NameArg {
+    #[track_caller]
+    fn new(text: &str) -> Result<NameArg> {
+        match text {
+            "..." => Ok(NameArg::Ellipsis),
+            text => Name::new(text).map(NameArg::Name),
+        }
+    }
+
+    /// The list as PyTorch prints it: `['N', '...', None]`.
+    pub(crate) fn list(names: &[NameArg]) -> String {
+        let text = |name: &NameArg| match name {
+            NameArg::Name(name) => format!("'{name}'"),
+            NameArg::Unnamed => "None".into(),
+            NameArg::Ellipsis => "'...'".into(),
+        };
+        format!("[{}]", names.iter().map(text).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A list of names, as `["N", "C", "..."]` or `[Some("N"), None]`.
+pub trait NameList {
+    /// The entries.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    #[track_caller]
+    fn name_list(self) -> Result<Vec<NameArg>>;
+}
+
+/// What one entry can be written as.
+trait Entry {
+    #[track_caller]
+    fn entry(&self) -> Result<NameArg>;
+}
+
+macro_rules! entries {
+    ($($ty:ty: |$v:ident| $entry:expr;)*) => {$(
+        impl Entry for $ty { #[track_caller] fn entry(&self) -> Result<NameArg> { let $v = self; $entry } }
+        impl<const K: usize> NameList for [$ty; K] {
+            #[track_caller]
+            fn name_list(self) -> Result<Vec<NameArg>> { entries(&self) }
+        }
+        impl NameList for &[$ty] {
+            #[track_caller]
+            fn name_list(self) -> Result<Vec<NameArg>> { entries(self) }
+        }
+        impl NameList for Vec<$ty> {
+            #[track_caller]
+            fn name_list(self) -> Result<Vec<NameArg>> { entries(&self) }
+        }
+        impl NameList for &Vec<$ty> {
+            #[track_caller]
+            fn name_list(self) -> Result<Vec<NameArg>> { entries(self) }
+        }
+    )*};
+}
+entries! {
+    &str: |text| NameArg::new(text);
+    String: |text| NameArg::new(text);
+    Name: |name| Ok(NameArg::Name(*name));
+    Option<&str>: |text| text.map_or(Ok(NameArg::Unnamed), NameArg::new);
+    Option<String>: |text| text.as_deref().map_or(Ok(NameArg::Unnamed), NameArg::new);
+    Option<Name>: |name| Ok(name.map_or(NameArg::Unnamed, NameArg::Name));
+    NameArg: |name| Ok(*name);
+}
+
+#[track_caller]
+fn entries<T: Entry>(list: &[T]) -> Result<Vec<NameArg>> {
+    let mut names = Vec::with_capacity(list.len());
+    for entry in list {
+        names.push(entry.entry()?);
+    }
+    Ok(names)
+}
+
+/// How `rename` renames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renaming {
+    /// Every dim becomes unnamed.
+    Drop,
+    /// By position; the list may hold one ellipsis.
+    To(Vec<NameArg>),
+    /// Each first name becomes the second.
+    Map(Vec<(String, NameArg)>),
+}
+
+/// The argument of `rename`: `None` drops all names, `["N", "C"]` renames by position, `[("N", "batch")]` by name.
+pub trait RenameArg {
+    /// The renaming.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming>;
+}
+
+impl RenameArg for Option<Names> {
+    /// `None` drops the names; `Some` has them all at once.
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        Ok(match self {
+            None => Renaming::Drop,
+            Some(names) => Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect()),
+        })
+    }
+}
+
+impl RenameArg for Renaming {
+    fn renaming(self) -> Result<Renaming> {
+        Ok(self)
+    }
+}
+
+macro_rules! positional {
+    ($($ty:ty),*) => {$(
+        impl<const K: usize> RenameArg for [$ty; K] {
+            #[track_caller]
+            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
+        }
+        impl RenameArg for &[$ty] {
+            #[track_caller]
+            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
+        }
+        impl RenameArg for Vec<$ty> {
+            #[track_caller]
+            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
+        }
+    )*};
+}
+positional!(&str, String, Name, Option<&str>, Option<String>, Option<Name>, NameArg);
+
+impl<const K: usize> RenameArg for [(&str, &str); K] {
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        self.as_slice().renaming()
+    }
+}
+
+impl RenameArg for &[(&str, &str)] {
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        let mut map: Vec<(String, NameArg)> = Vec::with_capacity(self.len());
+        for (from, to) in self {
+            if map.iter().any(|(other, _)| other == from) {
+                let message = format!("'{from}' is renamed twice");
+                return Err(Error::new(ErrorKind::DuplicateName, "rename", message));
+            }
+            map.push((from.to_string(), NameArg::Name(Name::new(to)?)));
+        }
+        Ok(Renaming::Map(map))
+    }
+}

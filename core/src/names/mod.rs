@@ -1,0 +1,289 @@
+//! Names of dims: interned ids, the list that a tensor carries, and the rules by which ops propagate them.
+//!
+//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one per rule of the
+//! specification, tested without data) and `list` (what users pass where names are expected).
+
+mod list;
+pub mod rules;
+
+pub use list::{NameArg, NameList, RenameArg, Renaming};
+
+use crate::error::{Error, ErrorKind, Result};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::{LazyLock, RwLock};
+
+/// The name of a dim: an interned identifier, so that comparing two is comparing integers.
+///
+/// ```
+/// use namegrad_core::names::Name;
+/// let batch = Name::new("batch")?;
+/// assert_eq!(batch, Name::new("batch")?);
+/// assert_eq!(batch.as_str(), "batch");
+/// assert!(Name::new("1st").is_err());
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(NonZeroU32);
+
+struct Interner {
+    ids: HashMap<&'static str, Name>,
+    texts: Vec<&'static str>,
+}
+
+static INTERNER: LazyLock<RwLock<Interner>> =
+    LazyLock::new(|| RwLock::new(Interner { ids: HashMap::new(), texts: Vec::new() }));
+
+/// Reading never fails: a panic while the lock is held cannot happen between the two writes of `Name::new`.
+fn interner() -> std::sync::RwLockReadGuard<'static, Interner> {
+    INTERNER.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Name {
+    /// The name of that text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier: letters, digits and underscore, not starting with a
+    /// digit.
+    #[track_caller]
+    pub fn new(text: &str) -> Result<Name> {
+        if let Some(name) = Name::lookup(text) {
+            return Ok(name);
+        }
+        let mut bytes = text.bytes();
+        let valid = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+            && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !valid {
+            let message = format!(
+                "Invalid name: a valid identifier contains only digits, alphabetical characters, and/or underscore and starts \
+                 with a non-digit. got: '{text}'."
+            );
+            return Err(Error::new(ErrorKind::InvalidName, "names", message));
+        }
+        let mut interner = INTERNER.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(name) = interner.ids.get(text) {
+            return Ok(*name); // another thread came first
+        }
+        // Names are few and live as long as the program, so their text is never freed.
+        let text: &'static str = Box::leak(text.into());
+        interner.texts.push(text);
+        let name = Name(NonZeroU32::new(interner.texts.len() as u32).expect("just pushed, so at least 1"));
+        interner.ids.insert(text, name);
+        Ok(name)
+    }
+
+    /// The name of that text if any tensor ever had it: a question never interns.
+    pub fn lookup(text: &str) -> Option<Name> {
+        interner().ids.get(text).copied()
+    }
+
+    /// The text.
+    pub fn as_str(self) -> &'static str {
+        interner().texts[self.0.get() as usize - 1]
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{self}'")
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Name, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Name::new(&text).map_err(|error| serde::de::Error::custom(error.message()))
+    }
+}
+
+/// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays nothing.
+#[derive(Clone, PartialEq, Eq, Default, Hash)]
+pub struct Names(SmallVec<[Option<Name>; 6]>);
+
+impl Names {
+    /// No names.
+    #[inline]
+    pub fn none() -> Names {
+        Names(SmallVec::new())
+    }
+
+    /// The names of consecutive dims, `None` for an unnamed one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn new(op: &'static str, names: impl IntoIterator<Item = Option<Name>>) -> Result<Names> {
+        let names = Names::unchecked(names);
+        for (dim, name) in names.0.iter().enumerate() {
+            if name.is_some() && names.0[..dim].contains(name) {
+                let message = format!("Cannot construct a tensor with duplicate names. Got names: {names}.");
+                return Err(Error::new(ErrorKind::DuplicateName, op, message).with_repair("give each dim a name of its own"));
+            }
+        }
+        Ok(names)
+    }
+
+    /// As [`Names::new`] where the caller knows that no name stands twice.
+    #[inline]
+    pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
+        let names: SmallVec<[Option<Name>; 6]> = names.into_iter().collect();
+        if names.iter().all(Option::is_none) { Names::none() } else { Names(names) }
+    }
+
+    /// Is any dim named?
+    #[inline]
+    pub fn is_named(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The name of dim `dim`.
+    #[inline]
+    pub fn get(&self, dim: usize) -> Option<Name> {
+        self.0.get(dim).copied().flatten()
+    }
+
+    /// The dim of that name.
+    #[inline]
+    pub fn position(&self, name: Name) -> Option<usize> {
+        self.0.iter().position(|own| *own == Some(name))
+    }
+
+    /// The names of all `ndim` dims.
+    #[inline]
+    pub fn iter(&self, ndim: usize) -> impl DoubleEndedIterator<Item = Option<Name>> + ExactSizeIterator + '_ {
+        (0..ndim).map(|dim| self.get(dim))
+    }
+
+    /// As PyTorch prints them: `['N', None]`.
+    pub fn list(&self, ndim: usize) -> String {
+        let texts: Vec<String> =
+            self.iter(ndim).map(|name| name.map_or("None".into(), |name| format!("'{name}'"))).collect();
+        format!("[{}]", texts.join(", "))
+    }
+
+    /// As PyTorch's `names` attribute prints them: `('N', None)`.
+    pub fn tuple(&self, ndim: usize) -> String {
+        let list = self.list(ndim);
+        let comma = if ndim == 1 { "," } else { "" };
+        format!("({}{comma})", &list[1..list.len() - 1])
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.list(self.0.len()))
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+thread_local! {
+    static STRICT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f` in strict mode: an unnamed dim that meets a named one, or a contraction of two differently named dims, is an error.
+///
+/// The specification lets both pass, because unnamed dims are wildcards; strict mode is for programs that name every dim.
+///
+/// ```
+/// use namegrad_core::{names, NamedTensor};
+/// let x = NamedTensor::ones([("N", 2)])?;
+/// let y = NamedTensor::ones([2])?;
+/// assert!(x.add(&y).is_ok());
+/// assert!(names::strict(|| x.add(&y)).is_err());
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub fn strict<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STRICT.set(self.0);
+        }
+    }
+    let _restore = Restore(STRICT.replace(true));
+    f()
+}
+
+/// Is the calling thread inside [`strict`]?
+#[inline]
+pub fn is_strict() -> bool {
+    STRICT.get()
+}
+
+/// The candidate closest to `wanted`, for "did you mean", if any is close.
+pub(crate) fn closest(wanted: &str, candidates: impl Iterator<Item = Name>) -> Option<Name> {
+    candidates
+        .map(|name| (edit_distance(wanted, name.as_str()), name))
+        .filter(|(distance, name)| *distance <= (name.as_str().len().max(wanted.len())) / 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Levenshtein distance, ignoring ASCII case.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substitute = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_only() {
+        for good in ["N", "batch", "_x", "W2", "a_b"] {
+            assert!(Name::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "1a", "a b", "a-b", "é", "..."] {
+            assert_eq!(Name::new(bad).unwrap_err().kind(), ErrorKind::InvalidName, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_question_does_not_intern() {
+        assert_eq!(Name::lookup("never_used_by_any_tensor"), None);
+        assert_eq!(Name::lookup("never_used_by_any_tensor"), None);
+    }
+
+    #[test]
+    fn all_unnamed_is_no_names() {
+        assert_eq!(Names::unchecked([None, None]), Names::none());
+    }
+
+    #[test]
+    fn suggestions() {
+        let names = ["batch", "channel"].map(|name| Name::new(name).unwrap());
+        assert_eq!(closest("bacth", names.into_iter()), Some(names[0]));
+        assert_eq!(closest("zzz", names.into_iter()), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! What may stand beside a tensor in an op by element: another tensor or a plain number.
+
+use crate::dtype::Scalar;
+use crate::error::Result;
+use crate::tensor::NamedTensor;
+use std::borrow::Cow;
+
+/// The other operand of `add`, `mul`, `lt`...: a tensor, a reference to one, or a number.
+pub trait Operand {
+    /// The operand as a tensor; a number becomes a 0-d tensor that widens no dtype within its category.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    #[track_caller]
+    fn operand(&self) -> Result<Cow<'_, NamedTensor>>;
+}
+
+impl Operand for NamedTensor {
+    #[inline]
+    fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+impl<T: Operand> Operand for &T {
+    #[inline]
+    #[track_caller]
+    fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
+        (**self).operand()
+    }
+}
+
+macro_rules! numbers {
+    ($($ty:ty),*) => {$(
+        impl Operand for $ty {
+            #[inline]
+            #[track_caller]
+            fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
+        }
+    )*};
+}
+numbers!(bool, u8, i8, i16, i32, i64, f32, f64, usize, Scalar);

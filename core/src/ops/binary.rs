@@ -1,0 +1,82 @@
+//! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes promote; a plain number does not
+//! widen the dtype of a tensor within its category.
+
+/// The rows of the ops on two tensors by element, handed to `$with`. `divides` marks those that refuse an integer zero on the right.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! binary_ops { ($with:ident) => { $with! {
+    /// `x + y`; "or" of two bools.
+    add add_ (x y) { float: x + y, int: x.wrapping_add(y), boolean: x | y };
+    /// `x - y`.
+    sub sub_ (x y) { float: x - y, int: x.wrapping_sub(y) };
+    /// `x y`; "and" of two bools.
+    mul mul_ (x y) { float: x * y, int: x.wrapping_mul(y), boolean: x & y };
+    /// `x / y`; integers divide as floats.
+    div div_ (x y) { float: x / y };
+    /// `x / y` rounded down.
+    floor_divide floor_divide_ (x y) { float: x.div_floor(y), int: x.div_floor(y) } divides;
+    /// `x / y` rounded towards zero.
+    trunc_divide trunc_divide_ (x y) { float: (x / y).trunc(), int: x.div_trunc(y) } divides;
+    /// The remainder of `x / y` with the sign of `x`.
+    fmod fmod_ (x y) { float: x % y, int: x.rem_trunc(y) } divides;
+    /// The remainder of `x / y` with the sign of `y`.
+    remainder remainder_ (x y) { float: x.remainder(y), int: x.rem_floor(y) } divides;
+    /// `x^y`.
+    pow pow_ (x y) { float: x.powf(y), int: x.power(y) };
+    /// The angle of the point `(y, x)`, `x` being the ordinate: `atan(x / y)` in the right quadrant, in radians.
+    atan2 atan2_ (x y) { float: x.atan2(y) };
+    /// `√(x² + y²)` without overflow.
+    hypot hypot_ (x y) { float: x.hypot(y) };
+    /// `ln(e^x + e^y)` without overflow.
+    logaddexp (x y) { float: x.logaddexp(y) };
+    /// `log2(2^x + 2^y)` without overflow.
+    logaddexp2 (x y) { float: x.logaddexp2(y) };
+    /// `x ln y`, and 0 where `x` is 0.
+    xlogy xlogy_ (x y) { float: x.xlogy(y) };
+    /// `|x|` with the sign of `y`.
+    copysign copysign_ (x y) { float: x.copysign(y) };
+    /// The larger of `x` and `y`; NaN if either is.
+    maximum (x y) { float: x.maximum(y), int: x.max(y), boolean: x | y };
+    /// The smaller of `x` and `y`; NaN if either is.
+    minimum (x y) { float: x.minimum(y), int: x.min(y), boolean: x & y };
+    /// The larger of `x` and `y`; the other one if one is NaN.
+    fmax (x y) { float: x.fmax(y), int: x.max(y), boolean: x | y };
+    /// The smaller of `x` and `y`; the other one if one is NaN.
+    fmin (x y) { float: x.fmin(y), int: x.min(y), boolean: x & y };
+    /// Is `x = y`?
+    eq eq_ (x y) -> bool { float: x == y, int: x == y, boolean: x == y };
+    /// Is `x ≠ y`?
+    ne ne_ (x y) -> bool { float: x != y, int: x != y, boolean: x != y };
+    /// Is `x < y`?
+    lt lt_ (x y) -> bool { float: x < y, int: x < y, boolean: !x & y };
+    /// Is `x ≤ y`?
+    le le_ (x y) -> bool { float: x <= y, int: x <= y, boolean: x <= y };
+    /// Is `x > y`?
+    gt gt_ (x y) -> bool { float: x > y, int: x > y, boolean: x & !y };
+    /// Is `x ≥ y`?
+    ge ge_ (x y) -> bool { float: x >= y, int: x >= y, boolean: x >= y };
+    /// Are both not zero?
+    logical_and logical_and_ (x y) -> bool { float: (x != T::ZERO) & (y != T::ZERO), int: (x != T::ZERO) & (y != T::ZERO), boolean: x & y };
+    /// Is one not zero?
+    logical_or logical_or_ (x y) -> bool { float: (x != T::ZERO) | (y != T::ZERO), int: (x != T::ZERO) | (y != T::ZERO), boolean: x | y };
+    /// Is exactly one not zero?
+    logical_xor logical_xor_ (x y) -> bool { float: (x != T::ZERO) ^ (y != T::ZERO), int: (x != T::ZERO) ^ (y != T::ZERO), boolean: x ^ y };
+    /// "And" of the bits.
+    bitwise_and bitwise_and_ (x y) { int: x & y, boolean: x & y };
+    /// "Or" of the bits.
+    bitwise_or bitwise_or_ (x y) { int: x | y, boolean: x | y };
+    /// "Exclusive or" of the bits.
+    bitwise_xor bitwise_xor_ (x y) { int: x ^ y, boolean: x ^ y };
+} } }
+binary_ops!(define_binary);
+
+/// The rows of the ops on three tensors by element, handed to `$with`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! ternary_ops { ($with:ident) => { $with! {
+    /// `x + weight (end - x)`: from `x` towards `end`.
+    lerp lerp_ (x end weight) { float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) } };
+    /// Each element between `min` and `max`: `min(max(x, min), max)`.
+    clamp clamp_ (x min max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) };
+} } }
+ternary_ops!(define_ternary);

@@ -1,0 +1,234 @@
+//! New tensors: filled, counted, random, or made of given numbers.
+
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::tensor::NamedTensor;
+use ndarray::ArrayD;
+
+impl NamedTensor {
+    /// Zeros of the default dtype.
+    ///
+    /// # Errors
+    /// Those of the shape, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn zeros(shape: impl IntoShape) -> Result<NamedTensor> {
+        NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), default_dtype())
+    }
+
+    /// Ones of the default dtype.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn ones(shape: impl IntoShape) -> Result<NamedTensor> {
+        NamedTensor::full_as("ones", shape, Scalar::Float(1.0), default_dtype())
+    }
+
+    /// `value` everywhere, of the dtype of the number: `bool`, `i64` or the default float.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn full(shape: impl IntoShape, value: impl Into<Scalar>) -> Result<NamedTensor> {
+        let value = value.into();
+        NamedTensor::full_as("full", shape, value, value.dtype())
+    }
+
+    /// `value` everywhere, of `dtype`; `op` is named in errors.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn full_as(op: &'static str, shape: impl IntoShape, value: Scalar, dtype: DType) -> Result<NamedTensor> {
+        NamedTensor::filled(op, shape.into_shape()?, dtype, value)
+    }
+
+    /// A tensor of the same sizes and names filled with `value`, of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+        NamedTensor::filled("full_like", self.shape(), dtype, value.into())
+    }
+
+    /// `start, start + step, ...` up to before `end`, of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, or bounds that are not finite.
+    #[track_caller]
+    pub fn arange(start: impl Into<Scalar>, end: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+        const OP: &str = "arange";
+        let (start, end, step) = (start.into(), end.into(), step.into());
+        let (first, last, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+        let invalid = |message: String| Err(Error::new(ErrorKind::Value, OP, message));
+        if !(first.is_finite() && last.is_finite() && by.is_finite()) {
+            return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
+        }
+        if by == 0.0 {
+            return invalid("step must be nonzero".into());
+        }
+        if (last - first) * by < 0.0 {
+            return invalid(format!("upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"));
+        }
+        let count = match (start, end, step) {
+            (Scalar::Int(a), Scalar::Int(b), Scalar::Int(s)) => {
+                let span = (b as i128 - a as i128).unsigned_abs();
+                usize::try_from(span.div_ceil((s as i128).unsigned_abs())).unwrap_or(usize::MAX)
+            }
+            _ => ((last - first) / by).ceil() as usize,
+        };
+        checked_numel(OP, &[count], dtype.itemsize())?;
+        let mut out = NamedTensor::uninit(OP, Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() }, dtype)?;
+        let whole = dtype.category() != Category::Float;
+        dispatch!(dtype, T => {
+            // SAFETY: fresh, of dtype T, and written as a whole.
+            let slots = unsafe { out.uninit_mut::<T>() };
+            for (i, slot) in slots.iter_mut().enumerate() {
+                let value = match (start, step) {
+                    (Scalar::Int(a), Scalar::Int(s)) if whole => Scalar::Int(a.wrapping_add((i as i64).wrapping_mul(s))),
+                    _ => Scalar::Float(first + i as f64 * by),
+                };
+                slot.write(T::from_scalar(value));
+            }
+        });
+        Ok(out)
+    }
+
+    /// `steps` numbers evenly spaced from `start` to `end`, both included, of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<NamedTensor> {
+        const OP: &str = "linspace";
+        checked_numel(OP, &[steps], dtype.itemsize())?;
+        let mut out = NamedTensor::uninit(OP, Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() }, dtype)?;
+        let by = (end - start) / (steps.max(2) - 1) as f64;
+        dispatch!(dtype, T => {
+            // SAFETY: fresh, of dtype T, and written as a whole.
+            let slots = unsafe { out.uninit_mut::<T>() };
+            for (i, slot) in slots.iter_mut().enumerate() {
+                // From the nearer end, so that both ends are exact.
+                let value = if i < steps / 2 || steps == 1 { start + by * i as f64 } else { end - by * (steps - 1 - i) as f64 };
+                slot.write(T::from_scalar(Scalar::Float(value)));
+            }
+        });
+        Ok(out)
+    }
+
+    /// The unit matrix, or its first `rows` and `cols`: ones on the diagonal, of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn eye(rows: usize, cols: usize, dtype: DType) -> Result<NamedTensor> {
+        let shape = Shape { sizes: Sizes::from_slice(&[rows, cols]), names: Names::none() };
+        let mut out = NamedTensor::filled("eye", shape, dtype, Scalar::Int(0))?;
+        dispatch!(dtype, T => {
+            let one = T::from_scalar(Scalar::Int(1));
+            out.as_mut_slice::<T>()?.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|element| *element = one);
+        });
+        Ok(out)
+    }
+
+    /// A tensor of the elements of an ndarray array, in its order of axes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(array: ndarray::ArrayView<'_, T, D>) -> Result<NamedTensor> {
+        let sizes = array.shape().to_vec();
+        match array.as_slice() {
+            Some(data) => NamedTensor::from_slice(data, sizes),
+            None => NamedTensor::from_slice(&array.iter().copied().collect::<Vec<T>>(), sizes),
+        }
+    }
+
+    /// The elements as an ndarray array.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        let data = self.contiguous()?.as_slice::<T>()?.to_vec();
+        let invalid = |error: ndarray::ShapeError| Error::new(ErrorKind::Shape, "to_ndarray", error.to_string());
+        ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
+    }
+}
+
+/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype, an integer `i64`, as PyTorch has it; typed
+/// data keep their type through [`NamedTensor::from_slice`].
+pub trait Data {
+    /// The sizes, outermost first.
+    fn sizes(&self) -> Vec<usize>;
+    /// Appends the numbers in row-major order; `false` when a row is longer or shorter than the first.
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool;
+    /// The dtype of the whole.
+    fn dtype() -> DType;
+}
+
+macro_rules! numbers {
+    ($($ty:ty => $dtype:expr;)*) => {$(
+        impl Data for $ty {
+            fn sizes(&self) -> Vec<usize> { Vec::new() }
+            fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
+            fn dtype() -> DType { $dtype }
+        }
+    )*};
+}
+numbers! {
+    bool => DType::Bool; u8 => DType::U8; i8 => DType::I8; i16 => DType::I16; i32 => DType::I64; i64 => DType::I64;
+    f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
+}
+
+macro_rules! lists {
+    ($({$($generics:tt)*} $ty:ty;)*) => {$(
+        impl<D: Data, $($generics)*> Data for $ty {
+            fn sizes(&self) -> Vec<usize> {
+                std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
+            }
+            fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+                let first = self.first().map(D::sizes);
+                self.iter().all(|row| Some(row.sizes()) == first && row.collect(into))
+            }
+            fn dtype() -> DType { D::dtype() }
+        }
+    )*};
+}
+lists! { {const K: usize} [D; K]; {} Vec<D>; {} [D]; }
+
+impl<D: Data + ?Sized> Data for &D {
+    fn sizes(&self) -> Vec<usize> {
+        (**self).sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        (**self).collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
+
+impl NamedTensor {
+    /// A tensor of these numbers: a number, or nested arrays or `Vec`s.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if rows differ in length.
+    #[track_caller]
+    pub fn new(data: impl Data) -> Result<NamedTensor> {
+        fn build<D: Data>(data: &D) -> Option<(Vec<usize>, Vec<Scalar>, DType)> {
+            let mut numbers = Vec::new();
+            data.collect(&mut numbers).then(|| (data.sizes(), numbers, D::dtype()))
+        }
+        let Some((sizes, numbers, dtype)) = build(&data) else {
+            return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
+        };
+        dispatch!(dtype, T => {
+            let data: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
+            NamedTensor::from_slice(&data, sizes)
+        })
+    }
+}

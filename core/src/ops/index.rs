@@ -1,0 +1,451 @@
+//! Parts of tensors by index or mask, and tensors put together.
+
+use crate::dim::{Argument, Dim};
+use crate::dtype::{DType, Element, dispatch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Name, Names, rules};
+use crate::operand::Operand;
+use crate::ops::shape::kernels::{reorder, unsqueeze};
+use crate::shape::{Shape, Sizes};
+use crate::tensor::NamedTensor;
+
+/// The rows of the ops that pick elements, handed to `$with`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! index_ops { ($with:ident) => { $with! {
+    /// The elements of dim `dim` at the positions in `index`, a vector of integers.
+    index_select ["keeps input names"] (x, index; dim: Dim)
+    /// For each element of `index`, the element of `x` at that position along `dim` and at its own place along the other dims.
+    gather ["keeps the names of the index"] (x, index; dim: Dim)
+    /// Zeros of the sizes of `x`, to which `source` is added at the positions along `dim` that `index` says: the transpose of [`gather`](Self::gather),
+    /// added to `x`.
+    scatter_add scatter_add_ ["keeps input names"] (x, index, source; dim: Dim)
+    /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
+    index_add index_add_ ["keeps input names"] (x, index, source; dim: Dim)
+    /// The lower triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+    tril tril_ ["keeps input names"] (x; diagonal: isize)
+    /// The upper triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+    triu triu_ ["keeps input names"] (x; diagonal: isize)
+    /// The positions of the elements that are not zero, a row each.
+    nonzero ["gives a matrix without names"] (x)
+} } }
+index_ops!(define_ops);
+
+pub(crate) mod kernels {
+    use super::*;
+
+    /// Checked positions along a dim of `size`; negative ones are refused, as PyTorch does here.
+    #[track_caller]
+    fn positions(op: &'static str, index: &NamedTensor, size: usize) -> Result<Vec<usize>> {
+        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+            let message = format!("{op}(): Expected dtype int32/int64 for index, got {}", index.dtype());
+            return Err(Error::new(ErrorKind::DType, op, message).with_operands([index.extents()]));
+        }
+        let index = index.to_vec::<i64>()?;
+        if let Some(bad) = index.iter().find(|i| **i < 0 || **i as u64 >= size as u64) {
+            let message = format!("index {bad} is out of bounds for a dimension of size {size}");
+            return Err(Error::new(ErrorKind::Index, op, message));
+        }
+        Ok(index.into_iter().map(|i| i as usize).collect())
+    }
+
+    #[track_caller]
+    fn vector_index(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<Vec<usize>> {
+        if index.ndim() > 1 {
+            let message = format!("{op}(): Index is supposed to be a vector, got {} dims", index.ndim());
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents(), index.extents()]));
+        }
+        positions(op, index, x.sizes().get(dim).copied().unwrap_or(1))
+    }
+
+    /// `[outer, n, inner]` around dim `dim`.
+    fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
+        let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
+        [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
+    }
+
+    #[track_caller]
+    pub(crate) fn index_select(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        let picked = vector_index("index_select", x, index, dim)?;
+        let dense = x.contiguous()?;
+        let [outer, n, inner] = around(x.sizes(), dim);
+        let mut shape = x.shape();
+        if x.ndim() > 0 {
+            shape.sizes[dim] = picked.len();
+        }
+        let mut out = NamedTensor::uninit("index_select", shape, x.dtype())?;
+        dispatch!(x.dtype(), T => {
+            let from = dense.as_slice::<T>()?;
+            // SAFETY: fresh, of dtype T, and written as a whole: each of the `outer * picked` rows of `inner` elements once.
+            let mut slots = unsafe { out.uninit_mut::<T>() }.iter_mut();
+            for o in 0..outer {
+                for at in &picked {
+                    let row = &from[(o * n + at) * inner..][..inner];
+                    row.iter().zip(&mut slots).for_each(|(value, slot)| { slot.write(*value); });
+                }
+            }
+        });
+        Ok(out)
+    }
+
+    /// Where each element of `index` points in a dense tensor of `sizes`.
+    #[track_caller]
+    fn pointed(op: &'static str, sizes: &[usize], index: &NamedTensor, dim: usize) -> Result<Vec<usize>> {
+        let fits = index.ndim() == sizes.len()
+            && index.sizes().iter().zip(sizes).enumerate().all(|(d, (i, x))| d == dim || i <= x);
+        if !fits && index.numel() > 0 {
+            let message = format!("Size does not match at dimension {dim} expected index {:?} to be no larger than self {sizes:?}", index.sizes());
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([index.extents()]));
+        }
+        let picked = positions(op, index, sizes.get(dim).copied().unwrap_or(1))?;
+        let strides = crate::shape::contiguous_strides(sizes);
+        let mut place = vec![0usize; sizes.len()];
+        let mut pointed = Vec::with_capacity(picked.len());
+        for at in picked {
+            let offset: usize =
+                place.iter().enumerate().map(|(d, i)| (if d == dim { at } else { *i }) * strides[d] as usize).sum();
+            pointed.push(offset);
+            for d in (0..place.len()).rev() {
+                place[d] += 1;
+                if place[d] < index.sizes()[d] {
+                    break;
+                }
+                place[d] = 0;
+            }
+        }
+        Ok(pointed)
+    }
+
+    #[track_caller]
+    pub(crate) fn gather(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        let pointed = pointed("gather", x.sizes(), index, dim)?;
+        let dense = x.contiguous()?;
+        dispatch!(x.dtype(), T => {
+            let from = dense.as_slice::<T>()?;
+            let picked: Vec<T> = pointed.into_iter().map(|at| from[at]).collect();
+            NamedTensor::from_slice(&picked, index.shape())
+        })
+    }
+
+    /// Adds, in the arithmetic of the dtype.
+    fn add<T: Element>(a: T, b: T) -> T {
+        use crate::Scalar::{Bool, Float, Int};
+        T::from_scalar(match (a.to_scalar(), b.to_scalar()) {
+            (Bool(a), Bool(b)) => Bool(a | b),
+            (Int(a), Int(b)) => Int(a.wrapping_add(b)),
+            (a, b) => Float(a.to_f64() + b.to_f64()),
+        })
+    }
+
+    #[track_caller]
+    fn same_dtype(op: &'static str, x: &NamedTensor, source: &NamedTensor) -> Result<()> {
+        if x.dtype() == source.dtype() {
+            return Ok(());
+        }
+        let message = format!("self and source must have the same dtype, got {} and {}", x.dtype(), source.dtype());
+        Err(Error::new(ErrorKind::DType, op, message).with_operands([x.extents(), source.extents()]))
+    }
+
+    #[track_caller]
+    pub(crate) fn scatter_add(x: &NamedTensor, index: &NamedTensor, source: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        const OP: &str = "scatter_add";
+        same_dtype(OP, x, source)?;
+        let pointed = pointed(OP, x.sizes(), index, dim)?;
+        let ndim = index.ndim();
+        if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {
+            let message = format!("Expected index {:?} to be no larger than src {:?}", index.sizes(), source.sizes());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), index.extents(), source.extents()]));
+        }
+        let mut part = source.unnamed();
+        for d in 0..ndim {
+            part = part.narrow(d, 0isize, index.sizes()[d])?;
+        }
+        let part = part.contiguous()?;
+        let mut out = x.deep_clone()?;
+        dispatch!(x.dtype(), T => {
+            let (from, to) = (part.as_slice::<T>()?, out.as_mut_slice::<T>()?);
+            pointed.iter().zip(from).for_each(|(at, value)| to[*at] = add(to[*at], *value));
+        });
+        Ok(out)
+    }
+
+    #[track_caller]
+    pub(crate) fn index_add(x: &NamedTensor, index: &NamedTensor, source: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        const OP: &str = "index_add";
+        same_dtype(OP, x, source)?;
+        let picked = vector_index(OP, x, index, dim)?;
+        let mut wanted = Sizes::from_slice(x.sizes());
+        if x.ndim() > 0 {
+            wanted[dim] = picked.len();
+        }
+        if source.sizes() != &wanted[..] {
+            let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), source.extents()]));
+        }
+        let [outer, n, inner] = around(x.sizes(), dim);
+        let source = source.contiguous()?;
+        let mut out = x.deep_clone()?;
+        dispatch!(x.dtype(), T => {
+            let (from, to) = (source.as_slice::<T>()?, out.as_mut_slice::<T>()?);
+            let mut rows = from.chunks(inner.max(1));
+            for o in 0..outer {
+                for (at, row) in picked.iter().zip(&mut rows) {
+                    let place = &mut to[(o * n + at) * inner..][..inner];
+                    place.iter_mut().zip(row).for_each(|(sum, value)| *sum = add(*sum, *value));
+                }
+            }
+        });
+        Ok(out)
+    }
+
+    #[track_caller]
+    fn triangle(op: &'static str, x: &NamedTensor, keep: impl Fn(isize, isize) -> bool) -> Result<NamedTensor> {
+        let [.., rows, cols] = *x.sizes() else {
+            let message = format!("{op}: input tensor must have at least 2 dimensions");
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));
+        };
+        let mut out = x.deep_clone()?;
+        dispatch!(x.dtype(), T => {
+            for (at, value) in out.as_mut_slice::<T>()?.iter_mut().enumerate() {
+                if !keep((at / cols % rows) as isize, (at % cols) as isize) {
+                    *value = T::default();
+                }
+            }
+        });
+        Ok(out)
+    }
+
+    #[track_caller]
+    pub(crate) fn tril(x: &NamedTensor, diagonal: isize) -> Result<NamedTensor> {
+        triangle("tril", x, |row, col| col - row <= diagonal)
+    }
+
+    #[track_caller]
+    pub(crate) fn triu(x: &NamedTensor, diagonal: isize) -> Result<NamedTensor> {
+        triangle("triu", x, |row, col| col - row >= diagonal)
+    }
+
+    #[track_caller]
+    pub(crate) fn nonzero(x: &NamedTensor) -> Result<NamedTensor> {
+        let truth = x.ne(0)?.contiguous()?;
+        let strides = crate::shape::contiguous_strides(x.sizes());
+        let mut places = Vec::new();
+        let mut count = 0;
+        for (at, _) in truth.as_slice::<bool>()?.iter().enumerate().filter(|(_, truth)| **truth) {
+            count += 1;
+            places.extend((0..x.ndim()).map(|d| (at / strides[d] as usize % x.sizes()[d]) as i64));
+        }
+        NamedTensor::from_slice(&places, [count, x.ndim()])
+    }
+}
+
+/// Where a condition is true, the first value, else the second.
+static WHERE: crate::cpu::pointwise::Kernel<3> =
+    kernel!(3 where_self (c x y) [] [] {
+        float: if c != T::ZERO { x } else { y },
+        int: if c != T::ZERO { x } else { y },
+        boolean: if c { x } else { y },
+    });
+
+impl NamedTensor {
+    /// This tensor where `condition` is true, elsewhere `other`.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::where_self`.
+    #[track_caller]
+    pub fn where_self(&self, condition: &NamedTensor, other: impl Operand) -> Result<NamedTensor> {
+        check_mask("where", condition)?;
+        let other = &*other.operand()?;
+        let dtype = crate::cpu::pointwise::promoted(&[self, other]);
+        WHERE.apply_as(dtype, [condition, self, other])
+    }
+
+    /// The tensor with `value`, a number or 0-d tensor, where `mask` is true. The mask broadcasts to the tensor.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::masked_fill`.
+    #[track_caller]
+    pub fn masked_fill(&self, mask: &NamedTensor, value: impl Operand) -> Result<NamedTensor> {
+        const OP: &str = "masked_fill";
+        check_mask(OP, mask)?;
+        let value = &*value.operand()?;
+        if value.ndim() > 0 {
+            let message = format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dims", value.ndim());
+            return Err(Error::new(ErrorKind::Shape, OP, message));
+        }
+        let value = value.to(self.dtype())?;
+        WHERE.apply_as(self.dtype(), [mask, &value, self])
+    }
+
+    /// In place: [`masked_fill`](Self::masked_fill). The mask must not be larger than the tensor.
+    ///
+    /// # Errors
+    /// Those of the other form, [`ErrorKind::Shape`].
+    #[track_caller]
+    pub fn masked_fill_(&mut self, mask: &NamedTensor, value: impl Operand) -> Result<&mut NamedTensor> {
+        let filled = self.masked_fill(mask, value)?;
+        if filled.sizes() != self.sizes() {
+            let message = format!("output with shape {:?} doesn't match the broadcast shape {:?}", self.sizes(), filled.sizes());
+            return Err(Error::new(ErrorKind::Shape, "masked_fill_", message).with_operands([self.extents(), mask.extents()]));
+        }
+        *self = filled;
+        Ok(self)
+    }
+
+    /// `value` everywhere, in place.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the number does not fit the dtype, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn fill_(&mut self, value: impl Into<crate::Scalar>) -> Result<&mut NamedTensor> {
+        let filled = NamedTensor::filled("fill_", self.shape(), self.dtype(), value.into())?;
+        *self = filled;
+        Ok(self)
+    }
+
+    /// The values of `source`, cast and broadcast, in the place of this tensor's; names unify.
+    ///
+    /// # Errors
+    /// Those of the name rule, [`ErrorKind::Shape`].
+    #[track_caller]
+    pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
+        let names = rules::unify("copy_", "broadcast", self.input(), source.input())?;
+        let sizes: Vec<usize> = self.sizes().to_vec();
+        let spread = source.unnamed().expand(sizes)?.to(self.dtype())?.contiguous()?;
+        *self = spread.with_names(names);
+        Ok(self)
+    }
+
+    /// The tensors one after the other along `dim`. Names unify.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::cat`.
+    #[track_caller]
+    pub fn cat(tensors: &[&NamedTensor], dim: impl Into<Dim>) -> Result<NamedTensor> {
+        const OP: &str = "cat";
+        let Some(first) = tensors.first() else {
+            return Err(Error::new(ErrorKind::Value, OP, "expected a non-empty list of Tensors"));
+        };
+        let dim = dim.into().resolve(OP, first)?;
+        let extents = || tensors.iter().map(|x| x.extents());
+        if first.ndim() == 0 {
+            let message = "zero-dimensional tensor (at position 0) cannot be concatenated";
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+        }
+        let mut names = first.names().clone();
+        let mut sizes = Sizes::from_slice(first.sizes());
+        sizes[dim] = 0;
+        for (number, x) in tensors.iter().enumerate() {
+            if x.ndim() != first.ndim() {
+                let message = format!("Tensors must have same number of dimensions: got {} and {}", first.ndim(), x.ndim());
+                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+            }
+            if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
+                let message = format!(
+                    "Sizes of tensors must match except in dimension {dim}. Expected size {} but got size {} for tensor number {number} in \
+                     the list.",
+                    first.sizes()[d],
+                    x.sizes()[d]
+                );
+                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+            }
+            names = rules::unify(OP, "cat", x.input(), rules::Input { names: &names, sizes: first.sizes() })?;
+            sizes[dim] += x.sizes()[dim];
+        }
+        let dtype = crate::cpu::pointwise::promoted(tensors);
+        let mut out = NamedTensor::uninit(OP, Shape { sizes: sizes.clone(), names }, dtype)?;
+        let outer: usize = sizes[..dim].iter().product();
+        let row: usize = sizes[dim..].iter().product();
+        dispatch!(dtype, T => {
+            // SAFETY: fresh, of dtype T, and written as a whole: the parts of a row add up to it.
+            let slots = unsafe { out.uninit_mut::<T>() };
+            let mut from = 0;
+            for x in tensors {
+                let dense = x.to(dtype)?.contiguous()?;
+                let part: usize = x.sizes()[dim..].iter().product();
+                let data = dense.as_slice::<T>()?;
+                for o in 0..outer {
+                    let place = &mut slots[o * row + from..][..part];
+                    place.iter_mut().zip(&data[o * part..]).for_each(|(slot, value)| { slot.write(*value); });
+                }
+                from += part;
+            }
+        });
+        Ok(out)
+    }
+
+    /// The tensors, all of one size, along a new dim before dim `at`, with the name `name` or none.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::stack`.
+    #[track_caller]
+    pub fn stack(tensors: &[&NamedTensor], at: isize, name: Option<Name>) -> Result<NamedTensor> {
+        const OP: &str = "stack";
+        let Some(first) = tensors.first() else {
+            return Err(Error::new(ErrorKind::Value, OP, "stack expects a non-empty list of tensors"));
+        };
+        if let Some(other) = tensors.iter().find(|x| x.sizes() != first.sizes()) {
+            let message = format!("stack expects each tensor to be equal size, but got {:?} and {:?}", first.sizes(), other.sizes());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(tensors.iter().map(|x| x.extents())));
+        }
+        let mut grown = Vec::with_capacity(tensors.len());
+        for x in tensors {
+            grown.push(unsqueeze(x, at)?);
+        }
+        let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)?;
+        let stacked = NamedTensor::cat(&grown.iter().collect::<Vec<_>>(), place)?;
+        let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
+        names[place] = name;
+        let names = Names::new(OP, names)?;
+        Ok(stacked.with_names(names))
+    }
+
+    /// The tensor with its elements moved by `shift` along `dim`; what leaves at the end comes in at the start.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::roll`.
+    #[track_caller]
+    pub fn roll(&self, shift: isize, dim: impl Into<Dim>) -> Result<NamedTensor> {
+        let dim = dim.into().resolve("roll", self)?;
+        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        if size <= 1 || self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        let cut = (-shift).rem_euclid(size as isize);
+        let (head, tail) = (self.narrow(dim, cut, size - cut as usize)?, self.narrow(dim, 0isize, cut as usize)?);
+        NamedTensor::cat(&[&head, &tail], dim)
+    }
+
+    /// The elements where `mask` is true, in row-major order. The mask and the tensor broadcast to each other.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::masked_select`.
+    #[track_caller]
+    pub fn masked_select(&self, mask: &NamedTensor) -> Result<NamedTensor> {
+        check_mask("masked_select", mask)?;
+        rules::unify("masked_select", "broadcast", self.input(), mask.input())?;
+        let sizes = crate::shape::broadcast("masked_select", self.sizes(), mask.sizes())
+            .map_err(|error| error.with_operands([self.extents(), mask.extents()]))?;
+        let all = self.unnamed().expand(sizes.to_vec())?.contiguous()?;
+        let mask = mask.unnamed().expand(sizes.to_vec())?.contiguous()?;
+        let mask = mask.as_slice::<bool>()?;
+        dispatch!(self.dtype(), T => {
+            let picked: Vec<T> = all.as_slice::<T>()?.iter().zip(mask).filter(|(_, keep)| **keep).map(|(v, _)| *v).collect();
+            NamedTensor::from_slice(&picked, [picked.len()])
+        })
+    }
+
+    /// The tensor with its dims in the order `dims`, which are all of them.
+    pub fn reordered(&self, dims: &[usize]) -> NamedTensor {
+        reorder(self, dims)
+    }
+}
+
+#[track_caller]
+fn check_mask(op: &'static str, mask: &NamedTensor) -> Result<()> {
+    if mask.dtype() == DType::Bool {
+        return Ok(());
+    }
+    let message = format!("expected condition to be a boolean tensor, but got {}", mask.dtype());
+    Err(Error::new(ErrorKind::DType, op, message).with_operands([mask.extents()]).with_repair("x.ne(0)?"))
+}

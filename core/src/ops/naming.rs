@@ -1,0 +1,148 @@
+//! The naming API: rename, refine, align, flatten and unflatten by name. All of them are views, but for a flatten whose dims do not stand
+//! together in memory.
+
+use super::shape::kernels::reshaped;
+use crate::dim::{Argument, Dim, Dims};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Name, NameArg, NameList, Names, RenameArg, rules};
+use crate::shape::{IntoShape, Sizes, Strides};
+use crate::tensor::NamedTensor;
+
+impl NamedTensor {
+    /// The tensor with other names: `None` drops them, a list renames by position, pairs rename by name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
+    #[track_caller]
+    pub fn rename(&self, names: impl RenameArg) -> Result<NamedTensor> {
+        let names = rules::rename("rename", self.input(), &names.renaming()?)?;
+        Ok(self.clone().with_names(names))
+    }
+
+    /// In place: [`rename`](Self::rename).
+    ///
+    /// # Errors
+    /// Those of `rename`.
+    #[track_caller]
+    pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut NamedTensor> {
+        let names = rules::rename("rename_", self.input(), &names.renaming()?)?;
+        self.set_names(names);
+        Ok(self)
+    }
+
+    /// The tensor with unnamed dims named; named dims keep their names. One `"..."` stands for the dims that stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
+    #[track_caller]
+    pub fn refine_names(&self, names: impl NameList) -> Result<NamedTensor> {
+        let names = rules::refine(self.input(), &names.name_list()?)?;
+        Ok(self.clone().with_names(names))
+    }
+
+    /// The tensor with its dims in the order of `names`, new names being dims of size one. One `"..."` stands for the dims not mentioned.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
+    #[track_caller]
+    pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
+        let dims = rules::align_to(self.input(), &names.name_list()?)?;
+        Ok(self.aligned(&dims))
+    }
+
+    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one.
+    ///
+    /// # Errors
+    /// As [`align_to`](Self::align_to) with the names of `other`.
+    #[track_caller]
+    pub fn align_as(&self, other: &NamedTensor) -> Result<NamedTensor> {
+        let names: Vec<NameArg> =
+            other.names().iter(other.ndim()).map(|name| name.map_or(NameArg::Unnamed, NameArg::Name)).collect();
+        let dims = rules::align_to(self.input(), &names)?;
+        Ok(self.aligned(&dims))
+    }
+
+    /// The view that an alignment describes.
+    fn aligned(&self, dims: &rules::Aligned) -> NamedTensor {
+        let sizes: Sizes = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.sizes()[dim])).collect();
+        let strides: Strides = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.strides()[dim])).collect();
+        self.view_as(sizes, strides, self.offset(), Names::unchecked(dims.iter().map(|(_, name)| *name)))
+    }
+
+    /// Consecutive dims as one dim of name `out_dim`, or without a name where it is `None`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DimRange`] unless the dims stand side by side in that order, [`ErrorKind::NameNotFound`],
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<NamedTensor> {
+        let name = match out_dim.into() {
+            Some(text) => Some(Name::new(text)?),
+            None => None,
+        };
+        let dims = dims.into().resolve("flatten", self)?;
+        if self.ndim() == 0 {
+            let names = Names::new("flatten", [name])?;
+            return reshaped("flatten", self, Sizes::from_slice(&[1]), names);
+        }
+        let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
+            let list = match dims.len() {
+                0 => "[]".to_string(),
+                _ => Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len()),
+            };
+            let message = format!(
+                "flatten(tensor, dims, out_dim): dims {list} must be consecutive in Tensor{}",
+                self.names().list(self.ndim())
+            );
+            return Err(Error::new(ErrorKind::DimRange, "flatten", message)
+                .with_operands([self.extents()])
+                .with_repair("bring the dims together with align_to first"));
+        };
+        let names = rules::flatten(self.input(), start, end, name)?;
+        let merged = self.sizes()[start..=end].iter().product();
+        let mut sizes = Sizes::from_slice(self.sizes());
+        sizes.drain(start..=end);
+        sizes.insert(start, merged);
+        reshaped("flatten", self, sizes, names)
+    }
+
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
+        let dim = dim.into().resolve("unflatten", self)?;
+        let shape = shape.into_shape()?;
+        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        if shape.sizes.is_empty() {
+            return Err(Error::new(ErrorKind::Shape, "unflatten", "unflatten: sizes must be non-empty")
+                .with_operands([self.extents()]));
+        }
+        if shape.sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size)) != Some(size) {
+            let message = format!(
+                "unflatten: Provided sizes {:?} don't multiply up to the size of dim {dim} ({}) in Tensor{}",
+                shape.sizes,
+                size,
+                self.names().list(self.ndim())
+            );
+            return Err(Error::new(ErrorKind::Shape, "unflatten", message).with_operands([self.extents()]));
+        }
+        let list: Vec<Option<Name>> = shape.names.iter(shape.sizes.len()).collect();
+        let names = rules::unflatten(self.input(), dim, &list)?;
+        let stride = self.strides().get(dim).copied().unwrap_or(1);
+        let (mut sizes, mut strides) = (Sizes::from_slice(self.sizes()), Strides::from_slice(self.strides()));
+        if self.ndim() > 0 {
+            sizes.remove(dim);
+            strides.remove(dim);
+        }
+        let mut step = stride;
+        for part in shape.sizes.iter().rev() {
+            sizes.insert(dim, *part);
+            strides.insert(dim, step);
+            step *= (*part).max(1) as isize;
+        }
+        Ok(self.view_as(sizes, strides, self.offset(), names))
+    }
+}

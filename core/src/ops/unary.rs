@@ -1,0 +1,111 @@
+//! Ops on one tensor by element. The result has the names of the input.
+//!
+//! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers, `boolean` on `bool`. A row with `float`
+//! alone takes integers and bool as the default float; else a missing class is an error.
+
+/// The rows of the ops on one tensor by element, handed to `$with`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! unary_ops { ($with:ident) => { $with! {
+    /// `|x|` of each element.
+    abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
+    /// `-x` of each element.
+    neg neg_ (x) { float: -x, int: x.wrapping_neg() }
+    /// `x` itself: the unary plus.
+    positive (x) { float: x, int: x }
+    /// -1, 0 or 1: the sign of each element; NaN gives 0.
+    sign sign_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
+    /// The sign of each element, as [`sign`](Self::sign): the two differ for complex numbers only.
+    sgn sgn_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
+    /// The largest integer that is not above each element.
+    floor floor_ (x) { float: x.floor(), int: x }
+    /// The smallest integer that is not below each element.
+    ceil ceil_ (x) { float: x.ceil(), int: x }
+    /// The nearest integer to each element, halves to the even one.
+    round round_ (x) { float: x.round(), int: x }
+    /// Each element without its fraction.
+    trunc trunc_ (x) { float: x.trunc(), int: x }
+    /// The fraction of each element: `x - trunc(x)`.
+    frac frac_ (x) { float: x.frac(), int: x.wrapping_sub(x) }
+    /// `x²` of each element.
+    square square_ (x) { float: x * x, int: x.wrapping_mul(x) }
+    /// `√x` of each element; NaN below 0.
+    sqrt sqrt_ (x) { float: x.sqrt() }
+    /// `1 / √x` of each element.
+    rsqrt rsqrt_ (x) { float: x.rsqrt() }
+    /// `1 / x` of each element.
+    reciprocal reciprocal_ (x) { float: x.recip() }
+    /// `e^x` of each element.
+    exp exp_ (x) { float: x.exp() }
+    /// `2^x` of each element.
+    exp2 exp2_ (x) { float: x.exp2() }
+    /// `e^x - 1` of each element, exact for small `x`.
+    expm1 expm1_ (x) { float: x.exp_m1() }
+    /// The natural logarithm of each element; -inf at 0, NaN below.
+    log log_ (x) { float: x.ln() }
+    /// The logarithm to base 2 of each element.
+    log2 log2_ (x) { float: x.log2() }
+    /// The logarithm to base 10 of each element.
+    log10 log10_ (x) { float: x.log10() }
+    /// `ln(1 + x)` of each element, exact for small `x`.
+    log1p log1p_ (x) { float: x.ln_1p() }
+    /// The sine of each element, in radians.
+    sin sin_ (x) { float: x.sin() }
+    /// The cosine of each element, in radians.
+    cos cos_ (x) { float: x.cos() }
+    /// The tangent of each element, in radians.
+    tan tan_ (x) { float: x.tan() }
+    /// The arc sine of each element, in radians; NaN outside [-1, 1].
+    asin asin_ (x) { float: x.asin() }
+    /// The arc cosine of each element, in radians; NaN outside [-1, 1].
+    acos acos_ (x) { float: x.acos() }
+    /// The arc tangent of each element, in radians.
+    atan atan_ (x) { float: x.atan() }
+    /// The hyperbolic sine of each element.
+    sinh sinh_ (x) { float: x.sinh() }
+    /// The hyperbolic cosine of each element.
+    cosh cosh_ (x) { float: x.cosh() }
+    /// The hyperbolic tangent of each element.
+    tanh tanh_ (x) { float: x.tanh() }
+    /// The inverse hyperbolic sine of each element.
+    asinh asinh_ (x) { float: x.asinh() }
+    /// The inverse hyperbolic cosine of each element; NaN below 1.
+    acosh acosh_ (x) { float: x.acosh() }
+    /// The inverse hyperbolic tangent of each element; NaN outside [-1, 1].
+    atanh atanh_ (x) { float: x.atanh() }
+    /// `sin(πx) / (πx)` of each element, 1 at 0.
+    sinc sinc_ (x) { float: x.sinc() }
+    /// Degrees to radians: `x π / 180`.
+    deg2rad deg2rad_ (x) { float: x.deg2rad() }
+    /// Radians to degrees: `x 180 / π`.
+    rad2deg rad2deg_ (x) { float: x.rad2deg() }
+    /// `1 / (1 + e^-x)` of each element.
+    sigmoid sigmoid_ (x) { float: x.sigmoid() }
+    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid).
+    logit logit_ (x) { float: x.logit() }
+    /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
+    relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
+    /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
+    erf erf_ (x) { float: x.erf() }
+    /// `1 - erf(x)`, exact for large `x`.
+    erfc erfc_ (x) { float: x.erfc() }
+    /// The inverse of [`erf`](Self::erf); infinite at ±1, NaN outside.
+    erfinv erfinv_ (x) { float: x.erfinv() }
+    /// The logarithm of the absolute value of the gamma function.
+    lgamma lgamma_ (x) { float: x.lgamma() }
+    /// The derivative of [`lgamma`](Self::lgamma).
+    digamma digamma_ (x) { float: x.digamma() }
+    /// The modified Bessel function of the first kind of order 0.
+    i0 i0_ (x) { float: x.i0() }
+    /// Not x: bits of integers, the truth of `bool`.
+    bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
+    /// Is each element zero, or false?
+    logical_not (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
+    /// Is each element NaN?
+    isnan (x) -> bool { float: x.is_nan(), int: x != x, boolean: x & !x }
+    /// Is each element infinite?
+    isinf (x) -> bool { float: x.is_infinite(), int: x != x, boolean: x & !x }
+    /// Is each element neither infinite nor NaN?
+    isfinite (x) -> bool { float: x.is_finite(), int: x == x, boolean: x | !x }
+} } }
+unary_ops!(define_unary);

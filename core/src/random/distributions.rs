@@ -1,0 +1,416 @@
+//! Slices filled with samples of continuous distributions: a table of formulas on random words.
+//!
+//! Every function takes the next `out.len()` elements of the generator. Parameters are checked by the caller.
+//! The half types are computed in `f32` and rounded.
+
+use std::marker::PhantomData;
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use super::Generator;
+use super::fill::{Group, fill};
+use super::philox::GROUP;
+use super::real::Real;
+
+/// A type of elements that can be drawn from a continuous distribution.
+#[allow(private_bounds)] // `Real` is the business of this folder alone.
+pub(crate) trait Draw: Copy + Send + Sync {
+    /// What it is computed in.
+    type Real: Real;
+
+    /// The binary digits of the numbers just below one.
+    const DIGITS: u32;
+
+    /// A group of results, rounded to this type.
+    fn round(x: [Self::Real; GROUP]) -> [Self; GROUP];
+
+    /// The largest number of this type below `x`.
+    fn below(x: f64) -> Self::Real;
+}
+
+impl Draw for f32 {
+    type Real = Self;
+    const DIGITS: u32 = Self::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn round(x: [Self; GROUP]) -> [Self; GROUP] {
+        x
+    }
+
+    fn below(x: f64) -> Self {
+        (x as Self).next_down()
+    }
+}
+
+impl Draw for f64 {
+    type Real = Self;
+    const DIGITS: u32 = Self::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn round(x: [Self; GROUP]) -> [Self; GROUP] {
+        x
+    }
+
+    fn below(x: f64) -> Self {
+        x.next_down()
+    }
+}
+
+impl Draw for f16 {
+    type Real = f32;
+    const DIGITS: u32 = Self::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn round(x: [f32; GROUP]) -> [Self; GROUP] {
+        let mut rounded = [Self::ZERO; GROUP];
+        rounded.convert_from_f32_slice(&x);
+        rounded
+    }
+
+    fn below(x: f64) -> f32 {
+        half_below(Self::from_f64(x).to_bits(), |bits| Self::from_bits(bits).to_f32())
+    }
+}
+
+impl Draw for bf16 {
+    type Real = f32;
+    const DIGITS: u32 = Self::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn round(x: [f32; GROUP]) -> [Self; GROUP] {
+        let mut rounded = [Self::ZERO; GROUP];
+        rounded.convert_from_f32_slice(&x);
+        rounded
+    }
+
+    fn below(x: f64) -> f32 {
+        half_below(Self::from_f64(x).to_bits(), |bits| Self::from_bits(bits).to_f32())
+    }
+}
+
+/// [`f32::next_down`] for sixteen bits.
+fn half_below(bits: u16, value: impl Fn(u16) -> f32) -> f32 {
+    const SIGN: u16 = 1 << 15;
+    match bits {
+        0 | SIGN => value(SIGN | 1),
+        positive if positive & SIGN == 0 => value(positive - 1),
+        negative => value(negative + 1),
+    }
+}
+
+/// Two samples from two words.
+trait Formula<R: Real>: Copy + Sync {
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R);
+}
+
+/// A distribution whose samples take a word each: the row is its parameters, and the sample from a word `w`.
+macro_rules! formulas {
+    ($($name:ident { $($parameter:ident),* } ($w:ident) => $sample:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name<R> { $($parameter: R),* }
+
+            impl<R: Real> Formula<R> for $name<R> {
+                #[inline(always)]
+                fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+                    let Self { $($parameter),* } = self;
+                    let sample = |$w: R::Word| $sample;
+                    (sample(a), sample(b))
+                }
+            }
+        )*
+    };
+}
+
+formulas! {
+    Exponential { mean } (w) => -R::open_fraction(w).ln() * mean;
+    Cauchy { median, sigma } (w) => R::tan_half_turn(w) * sigma + median;
+    Geometric { mean } (w) => (-R::open_fraction(w).ln() * mean).ceil().max(R::of(1.0));
+}
+
+#[derive(Clone, Copy)]
+struct Uniform<R> {
+    low: R,
+    width: R,
+    highest: R,
+    digits: u32,
+}
+
+impl<R: Real> Formula<R> for Uniform<R> {
+    #[inline(always)]
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+        let sample = |word| (R::fraction(word, self.digits) * self.width + self.low).min(self.highest);
+        (sample(a), sample(b))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Normal<R> {
+    mean: R,
+    std: R,
+}
+
+impl<R: Real> Formula<R> for Normal<R> {
+    /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point whose distance from
+    /// the middle is `√(-2 ln u)`, in a direction of its own, has two normal coordinates.
+    #[inline(always)]
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+        let radius = (R::of(-2.0) * R::open_fraction(a).ln()).sqrt();
+        let (sin, cos) = R::sin_cos_turn(b);
+        (radius * cos * self.std + self.mean, radius * sin * self.std + self.mean)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct LogNormal<R>(Normal<R>);
+
+impl<R: Real> Formula<R> for LogNormal<R> {
+    #[inline(always)]
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+        let (x, y) = self.0.pair(a, b);
+        (x.exp(), y.exp())
+    }
+}
+
+/// A formula whose results are rounded to `T`.
+struct Rounded<T, F>(F, PhantomData<fn() -> T>);
+
+impl<T, F: Copy> Copy for Rounded<T, F> {}
+
+impl<T, F: Copy> Clone for Rounded<T, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Draw, F: Formula<T::Real>> Group for Rounded<T, F> {
+    type Word = <T::Real as Real>::Word;
+    type Out = T;
+
+    #[inline(always)]
+    fn elements(self, words: [Self::Word; GROUP]) -> [T; GROUP] {
+        const HALF: usize = GROUP / 2;
+        let mut samples = [T::Real::of(0.0); GROUP];
+        for i in 0..HALF {
+            (samples[i], samples[HALF + i]) = self.0.pair(words[i], words[HALF + i]);
+        }
+        T::round(samples)
+    }
+}
+
+fn fill_real<T: Draw>(out: &mut [T], formula: impl Formula<T::Real>, generator: &mut Generator) {
+    fill(out, Rounded(formula, PhantomData), generator);
+}
+
+/// Uniform on `[low, high)`: every multiple of `(high - low) 2^-d` from `low` on, `d` being the digits of `T`.
+///
+/// Where rounding would give `high`, the number below it is given; `low == high` gives `low`.
+pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generator: &mut Generator) {
+    let lowest = T::Real::of(low);
+    let formula = Uniform {
+        low: lowest,
+        width: T::Real::of(high - low),
+        highest: T::below(high).max(lowest),
+        digits: T::DIGITS,
+    };
+    fill_real(out, formula, generator);
+}
+
+/// Normal of the given mean and standard deviation; at most 6.8 deviations from the mean in `f32`, 9.5 in
+/// `f64`.
+pub(crate) fn fill_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
+    fill_real(out, Normal { mean: T::Real::of(mean), std: T::Real::of(std) }, generator);
+}
+
+/// `exp` of a normal sample of the given mean and standard deviation.
+pub(crate) fn fill_log_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
+    fill_real(out, LogNormal(Normal { mean: T::Real::of(mean), std: T::Real::of(std) }), generator);
+}
+
+/// Exponential of density `rate · exp(-rate · x)`; never zero, as in PyTorch.
+pub(crate) fn fill_exponential<T: Draw>(out: &mut [T], rate: f64, generator: &mut Generator) {
+    fill_real(out, Exponential { mean: T::Real::of(1.0 / rate) }, generator);
+}
+
+/// Cauchy of density `σ / (π (σ² + (x - median)²))`.
+pub(crate) fn fill_cauchy<T: Draw>(out: &mut [T], median: f64, sigma: f64, generator: &mut Generator) {
+    fill_real(out, Cauchy { median: T::Real::of(median), sigma: T::Real::of(sigma) }, generator);
+}
+
+/// How many trials of probability `p` the first success takes: `k` from 1 on, of probability `(1 - p)^(k-1)
+/// p`.
+///
+/// An exponential sample of rate `-ln(1 - p)`, rounded up. In `f64`, since a small `p` needs more digits than
+/// `f32` has.
+pub(crate) fn fill_geometric(out: &mut [f64], p: f64, generator: &mut Generator) {
+    let rate = if p < 1.0 { -ln_1p(-p) } else { f64::INFINITY };
+    fill_real(out, Geometric { mean: 1.0 / rate }, generator);
+}
+
+/// `ln(1 + x)` for `x > -1`, also where the sum would lose the digits of `x`.
+///
+/// With `u = 1 + x` rounded, `ln(1 + x) = ln u · x / (u - 1)` up to rounding (Kahan; Goldberg, *What every
+/// computer scientist should know about floating-point arithmetic*, 1991, theorem 4).
+fn ln_1p(x: f64) -> f64 {
+    let u = 1.0 + x;
+    if u == 1.0 { x } else { Real::ln(u) * (x / (u - 1.0)) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::f64::consts::PI;
+    use std::fmt::Debug;
+
+    use super::*;
+    use crate::random::fill::fill_piece;
+    use crate::random::philox::Word;
+
+    pub(in crate::random) const N: usize = 100_000;
+
+    pub(in crate::random) fn draw<T: Copy>(zero: T, fill: impl FnOnce(&mut [T], &mut Generator)) -> Vec<T> {
+        let mut out = vec![zero; N];
+        fill(&mut out, &mut Generator::from_seed(2024));
+        out
+    }
+
+    /// Kolmogorov and Smirnov: the largest distance of the samples' distribution from `cdf`, times `√n`. It
+    /// is above 1.95 in one of a thousand draws from the right distribution; the seed is fixed.
+    fn assert_follows<T: Into<f64>>(samples: Vec<T>, cdf: impl Fn(f64) -> f64) {
+        let mut x: Vec<f64> = samples.into_iter().map(Into::into).collect();
+        x.sort_by(f64::total_cmp);
+        let n = x.len() as f64;
+        let distance = |(i, &x): (usize, &f64)| (cdf(x) - i as f64 / n).max((i + 1) as f64 / n - cdf(x));
+        let statistic = x.iter().enumerate().map(distance).fold(0.0, f64::max) * n.sqrt();
+        assert!(statistic < 1.95, "Kolmogorov-Smirnov statistic {statistic}");
+    }
+
+    /// `1/2 + φ(x) (x + x³/3 + x⁵/(3·5) + …)`
+    fn normal_cdf(x: f64) -> f64 {
+        let (mut term, mut sum, mut k) = (x, x, 1.0);
+        while sum + term != sum {
+            k += 2.0;
+            term *= x * x / k;
+            sum += term;
+        }
+        0.5 + sum * (-x * x / 2.0).exp() / (2.0 * PI).sqrt()
+    }
+
+    pub(in crate::random) fn mean_and_std<T: Copy + Into<f64>>(x: &[T]) -> (f64, f64) {
+        let mean = x.iter().map(|&x| x.into()).sum::<f64>() / x.len() as f64;
+        let square = |&x: &T| (x.into() - mean).powi(2);
+        (mean, (x.iter().map(square).sum::<f64>() / x.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn uniform_is_uniform() {
+        assert_follows(draw(0f32, |out, g| fill_uniform(out, -2.0, 6.0, g)), |x| (x + 2.0) / 8.0);
+        assert_follows(draw(0f64, |out, g| fill_uniform(out, -2.0, 6.0, g)), |x| (x + 2.0) / 8.0);
+    }
+
+    #[test]
+    fn uniform_stays_below_its_end() {
+        fn check<T: Draw + Into<f64>>(zero: T, low: f64, high: f64) {
+            let x = draw(zero, |out, g| fill_uniform(out, low, high, g));
+            assert!(x.iter().all(|&x| (low..high).contains(&x.into())), "[{low}, {high})");
+        }
+        for (low, high) in [(0.0, 1.0), (1.0, 1.5), (-2.0, 0.0), (-3.0, -2.0)] {
+            check(0f32, low, high);
+            check(0f64, low, high);
+            check(f16::ZERO, low, high);
+            check(bf16::ZERO, low, high);
+        }
+        assert!(draw(0f32, |out, g| fill_uniform(out, 3.0, 3.0, g)).iter().all(|&x| x == 3.0));
+    }
+
+    #[test]
+    fn normal_is_normal() {
+        assert_follows(draw(0f32, |out, g| fill_normal(out, 3.0, 2.0, g)), |x| normal_cdf((x - 3.0) / 2.0));
+        assert_follows(draw(0f64, |out, g| fill_normal(out, 3.0, 2.0, g)), |x| normal_cdf((x - 3.0) / 2.0));
+        for (mean, std) in [
+            mean_and_std(&draw(f16::ZERO, |out, g| fill_normal(out, 3.0, 2.0, g))),
+            mean_and_std(&draw(bf16::ZERO, |out, g| fill_normal(out, 3.0, 2.0, g))),
+        ] {
+            assert!((mean - 3.0).abs() < 0.03 && (std - 2.0).abs() < 0.03, "{mean} {std}");
+        }
+    }
+
+    #[test]
+    fn the_two_of_a_normal_pair_are_independent() {
+        let x = draw(0f64, |out, g| fill_normal(out, 0.0, 1.0, g));
+        for lag in [1, GROUP / 4, GROUP / 2, GROUP] {
+            let correlation = (0..N - lag).map(|i| x[i] * x[i + lag]).sum::<f64>() / N as f64;
+            let of_squares =
+                (0..N - lag).map(|i| (x[i].powi(2) - 1.0) * (x[i + lag].powi(2) - 1.0)).sum::<f64>();
+            assert!(correlation.abs() < 0.015 && (of_squares / N as f64).abs() < 0.03, "lag {lag}");
+        }
+    }
+
+    #[test]
+    fn log_normal_is_log_normal() {
+        let cdf = |x: f64| normal_cdf((x.ln() - 0.5) / 1.5);
+        assert_follows(draw(0f32, |out, g| fill_log_normal(out, 0.5, 1.5, g)), cdf);
+        assert_follows(draw(0f64, |out, g| fill_log_normal(out, 0.5, 1.5, g)), cdf);
+    }
+
+    #[test]
+    fn exponential_is_exponential_and_positive() {
+        let x = draw(0f32, |out, g| fill_exponential(out, 2.5, g));
+        assert!(x.iter().all(|&x| x > 0.0));
+        assert_follows(x, |x| 1.0 - (-2.5 * x).exp());
+        assert_follows(draw(0f64, |out, g| fill_exponential(out, 2.5, g)), |x| 1.0 - (-2.5 * x).exp());
+    }
+
+    #[test]
+    fn cauchy_is_cauchy() {
+        let cdf = |x: f64| 0.5 + ((x - 1.0) / 0.5).atan() / PI;
+        assert_follows(draw(0f32, |out, g| fill_cauchy(out, 1.0, 0.5, g)), cdf);
+        assert_follows(draw(0f64, |out, g| fill_cauchy(out, 1.0, 0.5, g)), cdf);
+    }
+
+    #[test]
+    fn geometric_counts_trials() {
+        for p in [0.9, 0.3, 1e-3] {
+            let x = draw(0f64, |out, g| fill_geometric(out, p, g));
+            assert!(x.iter().all(|&x| x >= 1.0 && x.fract() == 0.0));
+            for k in 1..5 {
+                let share = x.iter().filter(|&&x| x == f64::from(k)).count() as f64 / N as f64;
+                let expected = (1.0 - p).powi(k - 1) * p;
+                assert!(
+                    (share - expected).abs() < 5.0 * (expected / N as f64).sqrt(),
+                    "p {p}, k {k}: {share}"
+                );
+            }
+            let (mean, _) = mean_and_std(&x);
+            assert!((mean * p - 1.0).abs() < 0.02, "p {p}: mean {mean}");
+        }
+        assert!(draw(0.0, |out, g| fill_geometric(out, 1.0, g)).iter().all(|&x| x == 1.0));
+        assert!(ln_1p(-1e-12).to_bits().abs_diff((-1e-12f64).ln_1p().to_bits()) < 3);
+    }
+
+    #[test]
+    fn wider_vectors_do_not_change_a_bit() {
+        fn check<G: Group>(kind: G)
+        where
+            G::Out: PartialEq + Debug,
+        {
+            let words = |group| <G::Word as Word>::group(77, group);
+            for group in 0..200 {
+                let baseline = kind.elements(words(group));
+                let mut widest = baseline;
+                widest.rotate_left(1);
+                fill_piece(&mut widest, kind, 77, group * GROUP as u64);
+                assert_eq!(widest, baseline);
+            }
+        }
+        check(Rounded::<f32, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Rounded::<f64, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Rounded::<f16, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Rounded::<bf16, _>(Normal { mean: 0.5, std: 3.0 }, PhantomData));
+        check(Rounded::<f32, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(Rounded::<f64, _>(LogNormal(Normal { mean: 0.5, std: 3.0 }), PhantomData));
+        check(Rounded::<f32, _>(Exponential { mean: 0.5 }, PhantomData));
+        check(Rounded::<f64, _>(Cauchy { median: 0.5, sigma: 3.0 }, PhantomData));
+        check(Rounded::<f64, _>(Geometric { mean: 3.5 }, PhantomData));
+    }
+}

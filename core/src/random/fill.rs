@@ -1,0 +1,162 @@
+//! One loop for all draws: a slice is filled group by group, by all threads where it is long.
+//!
+//! An element does not depend on the others, so a draw is the same in one piece, in many, and on any number
+//! of threads.
+
+use rayon::prelude::*;
+
+use super::Generator;
+use super::philox::{GROUP, Word};
+use crate::cpu::simd::simd;
+
+/// A draw of more elements than this is shared by the threads, in pieces of this size: below, to wake them
+/// costs more than they save.
+const PIECE: usize = 1 << 15;
+
+/// A group of elements from a group of words.
+pub(super) trait Group: Copy + Sync {
+    type Word: Word;
+    type Out: Copy + Send;
+
+    fn elements(self, words: [Self::Word; GROUP]) -> [Self::Out; GROUP];
+}
+
+simd! {
+    /// Elements `offset..` of `seed`. Groups lie at multiples of their size in the sequence, wherever a draw
+    /// begins: the first and the last are made whole and used in part.
+    pub(super) fn fill_piece[G: Group](out: &mut [G::Out], kind: G, seed: u64, offset: u64) {
+        let (mut out, mut at) = (out, offset);
+        while !out.is_empty() {
+            let group = kind.elements(G::Word::group(seed, at / GROUP as u64));
+            let skip = at as usize % GROUP;
+            let n = out.len().min(GROUP - skip);
+            let (now, later) = out.split_at_mut(n);
+            match <&mut [G::Out; GROUP]>::try_from(&mut *now) {
+                Ok(whole) => *whole = group,
+                Err(_) => now.copy_from_slice(&group[skip..skip + n]),
+            }
+            (out, at) = (later, at.wrapping_add(n as u64));
+        }
+    }
+}
+
+/// Calls `piece` with parts of `out` and the offset of each, on all threads if there is enough to do.
+pub(super) fn in_pieces<T: Send>(
+    out: &mut [T],
+    generator: &mut Generator,
+    piece: impl Fn(&mut [T], u64, u64) + Sync,
+) {
+    let start = generator.split_off(out.len()).state();
+    if out.len() <= PIECE || rayon::current_num_threads() == 1 {
+        return piece(out, start.seed, start.offset);
+    }
+    out.par_chunks_mut(PIECE).enumerate().for_each(|(i, part)| {
+        piece(part, start.seed, start.offset.wrapping_add((i * PIECE) as u64));
+    });
+}
+
+/// All of `out`, from the next elements of the generator.
+pub(super) fn fill<G: Group>(out: &mut [G::Out], kind: G, generator: &mut Generator) {
+    in_pieces(out, generator, |part, seed, offset| fill_piece(part, kind, seed, offset));
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+    use rand::distr::Distribution;
+    use rand_distr::Gamma;
+
+    use super::*;
+    use crate::random::discrete::*;
+    use crate::random::distributions::*;
+
+    /// A fill, seen as one of bits.
+    type Fill = Box<dyn Fn(&mut [u64], &mut Generator) + Sync>;
+
+    fn every_fill() -> Vec<Fill> {
+        fn row<T: Copy + Default>(
+            bits: impl Fn(T) -> u64 + Sync + 'static,
+            fill: impl Fn(&mut [T], &mut Generator) + Sync + 'static,
+        ) -> Fill {
+            Box::new(move |out, generator| {
+                let mut x = vec![T::default(); out.len()];
+                fill(&mut x, generator);
+                for (out, x) in out.iter_mut().zip(x) {
+                    *out = bits(x);
+                }
+            })
+        }
+        vec![
+            row(|x: f32| x.to_bits().into(), |out, g| fill_uniform(out, 0.0, 1.0, g)),
+            row(f64::to_bits, |out, g| fill_uniform(out, 0.0, 1.0, g)),
+            row(|x: f16| x.to_bits().into(), |out, g| fill_uniform(out, 0.0, 1.0, g)),
+            row(|x: f32| x.to_bits().into(), |out, g| fill_normal(out, 0.0, 1.0, g)),
+            row(f64::to_bits, |out, g| fill_normal(out, 0.0, 1.0, g)),
+            row(|x: bf16| x.to_bits().into(), |out, g| fill_normal(out, 0.0, 1.0, g)),
+            row(|x: f32| x.to_bits().into(), |out, g| fill_log_normal(out, 0.0, 1.0, g)),
+            row(f64::to_bits, |out, g| fill_log_normal(out, 0.0, 1.0, g)),
+            row(|x: f32| x.to_bits().into(), |out, g| fill_exponential(out, 1.0, g)),
+            row(|x: f32| x.to_bits().into(), |out, g| fill_cauchy(out, 0.0, 1.0, g)),
+            row(f64::to_bits, |out, g| fill_geometric(out, 0.1, g)),
+            row(u64::from, |out, g| fill_bernoulli(out, 0.3, [false, true], g)),
+            row(|x| x as u64, |out, g| fill_randint(out, i64::MIN / 4 * 3, i64::MAX, g)),
+            row(f64::to_bits, |out, g| fill_each(out, g, |_, rng| Gamma::new(0.7, 1.0).unwrap().sample(rng))),
+        ]
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        for (row, fill) in every_fill().iter().enumerate() {
+            let on = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut generator = Generator::from_seed(9);
+                let mut out = vec![0; 3 * PIECE + 5];
+                generator.split_off(7);
+                pool.install(|| fill(&mut out, &mut generator));
+                assert_eq!(generator.state().offset, 7 + out.len() as u64, "row {row}");
+                out
+            };
+            let expected = on(1);
+            assert!([2, 3, 7].into_iter().all(|threads| on(threads) == expected), "row {row}");
+        }
+    }
+
+    #[test]
+    fn a_draw_in_parts_is_the_draw() {
+        for (row, fill) in every_fill().iter().enumerate() {
+            let mut whole = [0; 300];
+            let mut generator = Generator::from_seed(31);
+            fill(&mut whole, &mut generator);
+            let mut parts = [0; 300];
+            let mut again = Generator::from_seed(31);
+            let (mut rest, mut n) = (&mut parts[..], 0);
+            while !rest.is_empty() {
+                let (part, later) = rest.split_at_mut(n.min(rest.len()));
+                fill(part, &mut again);
+                (rest, n) = (later, n + 17);
+            }
+            assert_eq!((whole, generator), (parts, again), "row {row}");
+        }
+    }
+
+    /// What a seed gives is part of what users rely on. The numbers are those of this code when it was
+    /// written; the first word of seed 0 is that of Random123's test vectors, `0x6627e8d5`.
+    #[test]
+    fn the_sequence_of_a_seed_is_kept() {
+        let mut x = [0f32; 3];
+        fill_uniform(&mut x, 0.0, 1.0, &mut Generator::from_seed(0));
+        assert_eq!(x[0], 0x6627e8 as f32 / (1 << 24) as f32);
+        fill_normal(&mut x, 0.0, 1.0, &mut Generator::from_seed(0));
+        assert_eq!(x.map(f32::to_bits), NORMAL_F32);
+        let mut x = [0f64; 2];
+        fill_normal(&mut x, 0.0, 1.0, &mut Generator::from_seed(0));
+        assert_eq!(x.map(f64::to_bits), NORMAL_F64);
+        let mut x = [0; 5];
+        fill_randperm(&mut x, &mut Generator::from_seed(0));
+        assert_eq!(x, RANDPERM);
+    }
+
+    const NORMAL_F32: [u32; 3] = [0xbdf8de6b, 0xbda7ada6, 0x3fe361e2];
+    const NORMAL_F64: [u64; 2] = [0xbfd67918141f2851, 0xbfe0555b373fe711];
+    const RANDPERM: [i64; 5] = [4, 0, 1, 2, 3];
+}

@@ -1,0 +1,228 @@
+//! Random numbers: one seedable counter-based generator, the same on every machine and for any number of
+//! threads.
+//!
+//! [`Generator`] is a seed and an offset. Element `i` of a draw depends on the seed and on `offset + i`
+//! alone, and a draw of `n` elements moves the offset by `n`, whatever the distribution. The default
+//! generator of the process is behind a mutex: [`manual_seed`], [`initial_seed`], [`seed`], [`random_state`],
+//! [`set_random_state`].
+//!
+//! `philox` makes the words and `fill` the slices; `distributions` has what is continuous, with the functions
+//! in `real`, and `discrete` the rest.
+
+mod discrete;
+mod distributions;
+mod fill;
+mod philox;
+mod real;
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use rand::{SeedableRng, TryRng};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use discrete::{fill_bernoulli, fill_each, fill_randint, fill_randperm};
+pub(crate) use distributions::{
+    Draw, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
+};
+pub(crate) use philox::ElementStream;
+use philox::Word;
+
+/// A source of random numbers: Philox4x32-10 keyed by a seed, at an offset that each draw moves on.
+///
+/// It is a [`rand::Rng`], so all of `rand` and `rand_distr` work with it; a word drawn that way moves the
+/// offset by one. Its numbers are not for secrets.
+///
+/// # Source
+/// Salmon, Moraes, Dror, Shaw, *Parallel random numbers: as easy as 1, 2, 3* (SC 2011).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generator {
+    state: GeneratorState,
+}
+
+/// All that a [`Generator`] is, to be saved and restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GeneratorState {
+    /// What the sequence was started from.
+    pub seed: u64,
+    /// How many elements of the sequence were drawn.
+    pub offset: u64,
+}
+
+impl Generator {
+    /// A generator at the start of the sequence of `seed`.
+    pub fn from_seed(seed: u64) -> Self {
+        Self { state: GeneratorState { seed, offset: 0 } }
+    }
+
+    /// What the sequence was started from.
+    pub fn seed(&self) -> u64 {
+        self.state.seed
+    }
+
+    /// Goes to the start of the sequence of `seed`.
+    pub fn manual_seed(&mut self, seed: u64) {
+        *self = Self::from_seed(seed);
+    }
+
+    /// The state, from which [`set_state`](Self::set_state) continues the same sequence.
+    pub fn state(&self) -> GeneratorState {
+        self.state
+    }
+
+    /// Continues the sequence from `state`.
+    pub fn set_state(&mut self, state: GeneratorState) {
+        self.state = state;
+    }
+
+    /// A generator for the next `n` elements of this one, which goes on behind them.
+    ///
+    /// Sequences do not end: after 2⁶⁴ elements they repeat.
+    pub(crate) fn split_off(&mut self, n: usize) -> Self {
+        let next = self.clone();
+        self.state.offset = self.state.offset.wrapping_add(n as u64);
+        next
+    }
+
+    fn next_word<W: Word>(&mut self) -> W {
+        let GeneratorState { seed, offset } = self.split_off(1).state;
+        W::at(seed, offset)
+    }
+}
+
+impl TryRng for Generator {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.next_word())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.next_word())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        rand::rand_core::utils::fill_bytes_via_next_word(bytes, || self.try_next_u64())
+    }
+}
+
+impl SeedableRng for Generator {
+    type Seed = [u8; 8];
+
+    fn from_seed(seed: [u8; 8]) -> Self {
+        Self::from_seed(u64::from_le_bytes(seed))
+    }
+
+    fn seed_from_u64(seed: u64) -> Self {
+        Self::from_seed(seed)
+    }
+}
+
+static DEFAULT: LazyLock<Mutex<Generator>> = LazyLock::new(|| Mutex::new(Generator::from_seed(entropy())));
+
+/// The default generator. Every change is one assignment, so a panic elsewhere cannot leave it half changed.
+fn default_generator() -> MutexGuard<'static, Generator> {
+    DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A seed that differs from run to run: the keys that the OS gave to the hash maps of `std`, and the time.
+fn entropy() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    hasher.write_u128(since_epoch.as_nanos());
+    hasher.finish()
+}
+
+/// A generator for the next `n` elements of the default one.
+///
+/// The lock is not held while they are made: a thread of `rayon` that waited for its share of a draw could
+/// else take up work that draws as well, and wait for itself.
+pub(crate) fn next_of_default(n: usize) -> Generator {
+    default_generator().split_off(n)
+}
+
+/// Starts the default generator from `seed`: what is drawn after it is the same in every run.
+pub fn manual_seed(seed: u64) {
+    default_generator().manual_seed(seed);
+}
+
+/// The seed that the default generator was started from, by hand or by itself.
+pub fn initial_seed() -> u64 {
+    default_generator().seed()
+}
+
+/// Starts the default generator from a seed that differs from run to run, and gives that seed.
+pub fn seed() -> u64 {
+    let seed = entropy();
+    manual_seed(seed);
+    seed
+}
+
+/// The state of the default generator, for [`set_random_state`].
+pub fn random_state() -> GeneratorState {
+    default_generator().state()
+}
+
+/// Continues the default generator from a state that [`random_state`] gave.
+pub fn set_random_state(state: GeneratorState) {
+    default_generator().set_state(state);
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, RngExt};
+
+    use super::*;
+
+    fn is_shared<T: Clone + Send + Sync>() {}
+    fn is_saved<T: Serialize + for<'de> Deserialize<'de>>() {}
+
+    #[test]
+    fn state_continues_the_sequence() {
+        is_shared::<Generator>();
+        is_saved::<GeneratorState>();
+        let mut a = Generator::from_seed(3);
+        let _: u32 = a.random();
+        let saved = a.state();
+        let expected: [u64; 5] = a.random();
+        let mut b = Generator::from_seed(8);
+        b.set_state(saved);
+        assert_eq!(b.random::<[u64; 5]>(), expected);
+        assert_eq!(a, b);
+    }
+
+    #[test]
+    fn bytes_are_the_words() {
+        let (mut a, mut b) = (Generator::from_seed(4), Generator::from_seed(4));
+        let mut bytes = [0; 19];
+        a.fill_bytes(&mut bytes);
+        let words: Vec<u8> = (0..3).flat_map(|_| b.next_u64().to_le_bytes()).collect();
+        assert_eq!(bytes[..], words[..19]);
+        assert_eq!(a.state().offset, 3);
+    }
+
+    #[test]
+    fn all_ways_to_seed_agree() {
+        let a = Generator::from_seed(0x0102_0304);
+        assert_eq!(a, <Generator as SeedableRng>::seed_from_u64(0x0102_0304));
+        assert_eq!(a, <Generator as SeedableRng>::from_seed([4, 3, 2, 1, 0, 0, 0, 0]));
+    }
+
+    /// One test for all that touches the default generator, since tests run at the same time.
+    #[test]
+    fn default_generator_is_seeded_saved_and_restored() {
+        let first = seed();
+        assert_eq!(initial_seed(), first);
+        assert_ne!(seed(), first);
+        manual_seed(12);
+        assert_eq!((initial_seed(), random_state()), (12, GeneratorState { seed: 12, offset: 0 }));
+        assert_eq!(next_of_default(10), Generator::from_seed(12));
+        let state = random_state();
+        let drawn = next_of_default(3);
+        set_random_state(state);
+        assert_eq!(next_of_default(3), drawn);
+        assert_eq!(random_state().offset, 13);
+    }
+}

@@ -1,0 +1,264 @@
+//! Sizes and names given together: `[2, 3]`, `[("N", 2), ("C", 3)]`, or mixed as `(("N", 2), 3)`.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Name, Names};
+use smallvec::SmallVec;
+
+/// Sizes or dims of a tensor; up to six stand inline.
+pub type Sizes = SmallVec<[usize; 6]>;
+
+/// Steps in elements between neighbours along each dim; may be negative or zero.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// The sizes of a tensor to be made, with the names of its dims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The sizes, outermost first.
+    pub sizes: Sizes,
+    /// The names: as many as sizes, or none.
+    pub names: Names,
+}
+
+/// One dim to be made: a size, perhaps with a name. `("N", 32)` and `32` convert into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The name, if it has one.
+    pub name: Option<Name>,
+    /// The size.
+    pub size: usize,
+}
+
+/// What can be written for one dim: `3`, `("C", 3)`, `(None, 3)`.
+pub trait IntoAxis {
+    /// The dim.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    fn into_axis(self) -> Result<Axis>;
+}
+
+/// What can be written for a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, a [`Shape`].
+///
+/// ```
+/// use namegrad_core::NamedTensor;
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.extents()), "[2, 3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([("N", 2), ("C", 3)])?.extents()), "[N=2, C=3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.extents()), "[N=2, ?=3]");
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub trait IntoShape {
+    /// The shape.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    fn into_shape(self) -> Result<Shape>;
+}
+
+#[track_caller]
+fn size_of(size: impl TryInto<usize> + Copy + std::fmt::Display) -> Result<usize> {
+    size.try_into().map_err(|_| Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}")))
+}
+
+/// A shape of these dims.
+#[track_caller]
+pub(crate) fn shape_of(axes: impl IntoIterator<Item = Result<Axis>>) -> Result<Shape> {
+    let mut sizes = Sizes::new();
+    let mut names: SmallVec<[Option<Name>; 6]> = SmallVec::new();
+    for axis in axes {
+        let axis = axis?;
+        sizes.push(axis.size);
+        names.push(axis.name);
+    }
+    Ok(Shape { sizes, names: Names::new("shape", names)? })
+}
+
+impl IntoAxis for Axis {
+    fn into_axis(self) -> Result<Axis> {
+        Ok(self)
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_shape(self) -> Result<Shape> {
+        Ok(self)
+    }
+}
+
+impl IntoShape for &Shape {
+    fn into_shape(self) -> Result<Shape> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoShape for () {
+    /// No dims: one element.
+    fn into_shape(self) -> Result<Shape> {
+        Ok(Shape { sizes: Sizes::new(), names: Names::none() })
+    }
+}
+
+/// `[ty; K]`, `&[ty]` and `Vec<ty>` as shapes.
+macro_rules! lists {
+    ($({$($generics:tt)*})? $ty:ty) => {
+        impl<$($($generics)*,)? const K: usize> IntoShape for [$ty; K] {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+        }
+        impl$(<$($generics)*>)? IntoShape for Vec<$ty> {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+        }
+        impl$(<$($generics)*>)? IntoShape for &Vec<$ty> {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+        }
+        impl<$($($generics)*,)? const K: usize> IntoShape for &[$ty; K] {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+        }
+        impl$(<$($generics)*>)? IntoShape for &[$ty] {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> {
+                let mut axes: SmallVec<[Result<Axis>; 6]> = SmallVec::new();
+                for axis in self {
+                    axes.push(axis.clone().into_axis());
+                }
+                shape_of(axes)
+            }
+        }
+    };
+}
+
+/// A size of this integer type, alone and with a name.
+macro_rules! sizes {
+    ($($int:ty),*) => {$(
+        impl IntoAxis for $int {
+            #[track_caller]
+            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: None, size: size_of(self)? }) }
+        }
+        impl IntoAxis for (&str, $int) {
+            #[track_caller]
+            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: Some(Name::new(self.0)?), size: size_of(self.1)? }) }
+        }
+        impl IntoAxis for (Option<&str>, $int) {
+            #[track_caller]
+            fn into_axis(self) -> Result<Axis> {
+                let name = match self.0 { Some(text) => Some(Name::new(text)?), None => None };
+                Ok(Axis { name, size: size_of(self.1)? })
+            }
+        }
+        impl IntoAxis for (Name, $int) {
+            #[track_caller]
+            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: Some(self.0), size: size_of(self.1)? }) }
+        }
+        lists!($int);
+        lists!((&str, $int));
+        lists!((Option<&str>, $int));
+        lists!((Name, $int));
+    )*};
+}
+sizes!(usize, i32, i64, isize, u32);
+
+impl IntoAxis for (String, usize) {
+    #[track_caller]
+    fn into_axis(self) -> Result<Axis> {
+        (self.0.as_str(), self.1).into_axis()
+    }
+}
+lists!((String, usize));
+lists!(Axis);
+
+impl IntoShape for &Sizes {
+    fn into_shape(self) -> Result<Shape> {
+        Ok(Shape { sizes: self.clone(), names: Names::none() })
+    }
+}
+
+/// Tuples of dims of different kinds.
+macro_rules! tuples {
+    ($($($axis:ident)+;)*) => {$(
+        impl<$($axis: IntoAxis),+> IntoShape for ($($axis,)+) {
+            #[track_caller]
+            fn into_shape(self) -> Result<Shape> {
+                #[allow(non_snake_case)] // each type parameter names its field
+                let ($($axis,)+) = self;
+                shape_of([$($axis.into_axis()),+])
+            }
+        }
+    )*};
+}
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
+}
+
+/// The number of elements, or an error when it or its bytes do not fit an address.
+#[inline]
+#[track_caller]
+pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) -> Result<usize> {
+    let mut product = 1usize;
+    let mut fits = true;
+    for size in sizes {
+        // A zero makes the tensor empty whatever the others are, so the product of the non-zero ones decides.
+        match product.checked_mul((*size).max(1)) {
+            Some(next) => product = next,
+            None => fits = false,
+        }
+    }
+    if !fits || product.checked_mul(itemsize).is_none_or(|bytes| bytes > isize::MAX as usize) {
+        let message = format!("sizes {sizes:?} of {itemsize} bytes an element do not fit in memory");
+        return Err(Error::new(ErrorKind::OutOfMemory, op, message));
+    }
+    Ok(if sizes.contains(&0) { 0 } else { product })
+}
+
+/// The strides of a dense tensor whose last dim is innermost.
+#[inline]
+pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
+    let mut strides: Strides = SmallVec::from_elem(1, sizes.len());
+    let mut step = 1isize;
+    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = step;
+        step = step.wrapping_mul((*size).max(1) as isize);
+    }
+    strides
+}
+
+/// The sizes that two tensors broadcast to, from the right.
+///
+/// # Errors
+/// [`ErrorKind::Shape`].
+#[inline]
+#[track_caller]
+pub(crate) fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Sizes> {
+    if a == b {
+        return Ok(Sizes::from_slice(a));
+    }
+    let ndim = a.len().max(b.len());
+    let mut sizes: Sizes = SmallVec::from_elem(1, ndim);
+    for k in 0..ndim {
+        let at = |x: &[usize]| if k < x.len() { x[x.len() - 1 - k] } else { 1 };
+        let (x, y) = (at(a), at(b));
+        sizes[ndim - 1 - k] = match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            (x, y) => {
+                let message = format!(
+                    "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {} of {a:?} and {b:?}",
+                    ndim - 1 - k
+                );
+                return Err(Error::new(ErrorKind::Shape, op, message));
+            }
+        };
+    }
+    Ok(sizes)
+}
