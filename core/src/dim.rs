@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, rules};
+use crate::shape::Sizes;
 use crate::tensor::NamedTensor;
 use smallvec::{SmallVec, smallvec};
 use std::ops::RangeFull;
@@ -119,6 +120,59 @@ impl Argument for SizeList {
     }
 }
 
+impl From<SmallVec<[isize; 6]>> for SizeList {
+    fn from(sizes: SmallVec<[isize; 6]>) -> SizeList {
+        SizeList(sizes)
+    }
+}
+impl From<Sizes> for SizeList {
+    fn from(sizes: Sizes) -> SizeList {
+        SizeList::from(sizes.as_slice())
+    }
+}
+
+/// A whole number, positive or negative: an index, an offset, a shift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int(pub isize);
+
+/// A number of things: a length, a step. A negative one is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub isize);
+
+macro_rules! whole_numbers {
+    ($($int:ty),*) => {$(
+        impl From<$int> for Int {
+            /// What does not fit `isize` is out of every range, so the largest stands for it.
+            fn from(value: $int) -> Int { Int(isize::try_from(value).unwrap_or(isize::MAX)) }
+        }
+        impl From<$int> for Count {
+            /// As for [`Int`].
+            fn from(value: $int) -> Count { Count(isize::try_from(value).unwrap_or(isize::MAX)) }
+        }
+    )*};
+}
+whole_numbers!(i32, i64, isize, usize, u32);
+
+impl Argument for Int {
+    type Resolved = isize;
+    #[inline]
+    fn resolve(self, _: &'static str, _: &NamedTensor) -> Result<isize> {
+        Ok(self.0)
+    }
+}
+
+impl Argument for Count {
+    type Resolved = usize;
+    #[inline]
+    #[track_caller]
+    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<usize> {
+        usize::try_from(self.0).map_err(|_| {
+            let message = format!("a length or step must not be negative, got {}", self.0);
+            Error::new(ErrorKind::Value, op, message).with_operands([x.extents()])
+        })
+    }
+}
+
 /// An argument of an op that is looked up in its first input before the op runs.
 pub trait Argument {
     /// What the kernel and the derivative get.
@@ -138,7 +192,9 @@ impl Argument for Dim {
     #[track_caller]
     fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<usize> {
         match self {
-            Dim::Index(index) => resolve_index(op, index, x.ndim().max(1)).map_err(|e| e.with_operands([x.extents()])),
+            Dim::Index(index) => {
+                resolve_index(op, index, x.ndim().max(1)).map_err(|e| e.with_operands([x.extents()]))
+            }
             Dim::Name(name) => match x.names().position(name) {
                 Some(dim) => Ok(dim),
                 None => Err(rules::not_found(op, x.input(), name.as_str())),
@@ -196,4 +252,4 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(bool, usize, isize, i64, f64, crate::dtype::Scalar, crate::dtype::DType);
+plain!(bool, f64, crate::dtype::Scalar, crate::dtype::DType);

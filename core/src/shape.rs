@@ -58,7 +58,9 @@ pub trait IntoShape {
 
 #[track_caller]
 fn size_of(size: impl TryInto<usize> + Copy + std::fmt::Display) -> Result<usize> {
-    size.try_into().map_err(|_| Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}")))
+    size.try_into().map_err(|_| {
+        Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
+    })
 }
 
 /// A shape of these dims.

@@ -70,7 +70,12 @@ impl NamedTensor {
     #[track_caller]
     pub fn number(value: impl Into<Scalar>) -> Result<NamedTensor> {
         let value = value.into();
-        let mut number = NamedTensor::filled("scalar", Shape { sizes: Sizes::new(), names: Names::none() }, value.dtype(), value)?;
+        let mut number = NamedTensor::filled(
+            "scalar",
+            Shape { sizes: Sizes::new(), names: Names::none() },
+            value.dtype(),
+            value,
+        )?;
         number.is_number = true;
         Ok(number)
     }
@@ -127,7 +132,8 @@ impl NamedTensor {
         let shape = shape.into_shape()?;
         let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
         if numel != data.len() {
-            let message = format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
+            let message =
+                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
             return Err(Error::new(ErrorKind::Shape, "from_slice", message));
         }
         let mut out = NamedTensor::uninit("from_slice", shape, T::DTYPE)?;
@@ -268,8 +274,11 @@ impl NamedTensor {
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_dtype::<T>("as_slice")?;
         if !self.is_contiguous() {
-            let message = format!("the tensor is not contiguous: sizes {:?}, strides {:?}", self.sizes, self.strides);
-            return Err(Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()"));
+            let message =
+                format!("the tensor is not contiguous: sizes {:?}, strides {:?}", self.sizes, self.strides);
+            return Err(
+                Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
+            );
         }
         // SAFETY: contiguous, so `numel` elements of dtype T stand there, written, and nobody writes to a shared buffer.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
@@ -330,5 +339,37 @@ impl NamedTensor {
         let step: isize = index.iter().zip(&self.strides).map(|(i, stride)| *i as isize * stride).sum();
         // SAFETY: the index is inside, so the element is inside the buffer.
         dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
+    }
+}
+
+impl NamedTensor {
+    /// Prints the tensor as PyTorch does, followed by `more`, such as `grad_fn=<mul>`.
+    pub fn write(&self, f: &mut std::fmt::Formatter<'_>, more: &[&str]) -> std::fmt::Result {
+        use crate::fmt::{Element as Shown, write_tensor};
+        let get = |index: &[usize]| match self.at(index) {
+            Scalar::Float(value) => Shown::Float(value),
+            Scalar::Int(value) => Shown::Int(value),
+            Scalar::Bool(value) => Shown::Bool(value),
+        };
+        let default = [DType::I64, DType::Bool, crate::default_dtype()].contains(&self.dtype);
+        let empty = self.numel() == 0 && self.dtype != crate::default_dtype();
+        let dtype = (!default || empty).then(|| format!("dtype=torch.{}", self.dtype));
+        let names = self.has_names().then(|| format!("names={}", self.names.tuple(self.ndim())));
+        let suffixes: Vec<&str> =
+            dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()).collect();
+        write_tensor(f, &self.sizes, &get, &suffixes)
+    }
+}
+
+impl std::fmt::Display for NamedTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.write(f, &[])
+    }
+}
+
+impl std::fmt::Debug for NamedTensor {
+    /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.dtype, self.extents())
     }
 }

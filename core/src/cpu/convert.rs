@@ -33,7 +33,9 @@ unsafe fn run<S: Element, T: Element>(n: usize, src: *const u8, stride: isize, d
                 let value = T::from_scalar(src.read().to_scalar());
                 (0..n).for_each(|i| dst.add(i).write(value));
             }
-            _ => (0..n).for_each(|i| dst.add(i).write(T::from_scalar(src.offset(i as isize * stride).read().to_scalar()))),
+            _ => (0..n).for_each(|i| {
+                dst.add(i).write(T::from_scalar(src.offset(i as isize * stride).read().to_scalar()))
+            }),
         }
     }
 }

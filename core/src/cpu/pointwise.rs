@@ -9,8 +9,8 @@ use super::convert::converter;
 use super::copy::View;
 use super::integer::Integer;
 use super::math::Real;
-use super::simd::simd;
-use crate::dtype::{Category, DType, Element, default_dtype};
+use super::simd::{Isa, isa, simd};
+use crate::dtype::{Category, DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
 use crate::shape::{Shape, Sizes, Strides, broadcast};
@@ -45,13 +45,13 @@ pub(crate) struct Kernel<const N: usize> {
 
 /// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test.
 pub(crate) trait FloatOp<const N: usize> {
-    type Out<T: Real + Element>: Element;
-    fn f<T: Real + Element>(inputs: [T; N]) -> Self::Out<T>;
+    type Out<T: Real>: Copy;
+    fn f<T: Real>(inputs: [T; N]) -> Self::Out<T>;
 }
 
 /// The formula of a row on integers.
 pub(crate) trait IntOp<const N: usize> {
-    type Out<T: Integer>: Element;
+    type Out<T: Integer>: Copy;
     fn f<T: Integer>(inputs: [T; N]) -> Self::Out<T>;
 }
 
@@ -62,13 +62,13 @@ pub(crate) trait BoolOp<const N: usize> {
 
 /// A formula on one type: what a loop is made of.
 trait Formula<const N: usize>: 'static {
-    type In: Element;
-    type Out: Element;
+    type In: Copy;
+    type Out: Copy;
     fn f(inputs: [Self::In; N]) -> Self::Out;
 }
 
 struct Float<K, T>(PhantomData<(K, T)>);
-impl<const N: usize, K: FloatOp<N> + 'static, T: Real + Element> Formula<N> for Float<K, T> {
+impl<const N: usize, K: FloatOp<N> + 'static, T: Real> Formula<N> for Float<K, T> {
     type In = T;
     type Out = K::Out<T>;
     #[inline(always)]
@@ -97,27 +97,64 @@ impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
     }
 }
 
+/// The one loop of all ops by element.
+#[inline(always)]
+unsafe fn loop_over<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
+    let inputs = inputs.map(|input| input.cast::<F::In>());
+    let out = out.cast::<F::Out>();
+    for i in 0..n {
+        // SAFETY: the contract of `Loop`.
+        unsafe { out.add(i).write(F::f(inputs.map(|input| input.add(i).read()))) };
+    }
+}
+
 simd! {
-    /// The one loop of all ops by element.
-    unsafe fn loop_over[F: Formula<N>, const N: usize](formula: PhantomData<F>, n: usize, inputs: [*const u8; N], out: *mut u8) {
+    /// The loop of a formula that no instruction but the width of the vectors makes faster.
+    unsafe fn widest[F: Formula<N>, const N: usize](formula: PhantomData<F>, n: usize, inputs: [*const u8; N], out: *mut u8) {
         let _ = formula;
-        let inputs = inputs.map(|input| input.cast::<F::In>());
-        let out = out.cast::<F::Out>();
-        for i in 0..n {
-            // SAFETY: the contract of `Loop`.
-            unsafe { out.add(i).write(F::f(inputs.map(|input| input.add(i).read()))) };
-        }
+        // SAFETY: the same contract.
+        unsafe { loop_over::<F, N>(n, inputs, out) }
     }
 }
 
 unsafe fn run_loop<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
     // SAFETY: the same contract.
-    unsafe { loop_over(PhantomData::<F>, n, inputs, out) }
+    unsafe { widest(PhantomData::<F>, n, inputs, out) }
+}
+
+/// The loop of a formula on floats, which is computed with fused multiply-add where the CPU has it.
+unsafe fn run_float<K: FloatOp<N> + 'static, T: Real, const N: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    out: *mut u8,
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        unsafe fn avx512<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
+            // SAFETY: the contract of `Loop`.
+            unsafe { loop_over::<F, N>(n, inputs, out) }
+        }
+        #[target_feature(enable = "avx2,fma,f16c")]
+        unsafe fn avx2<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
+            // SAFETY: the contract of `Loop`.
+            unsafe { loop_over::<F, N>(n, inputs, out) }
+        }
+        match isa() {
+            // SAFETY: `isa` found these features, and a fused number has the layout of the plain one.
+            Isa::Avx512 => return unsafe { avx512::<Float<K, T::Fused>, N>(n, inputs, out) },
+            // SAFETY: as above.
+            Isa::Avx2 => return unsafe { avx2::<Float<K, T::Fused>, N>(n, inputs, out) },
+            Isa::Baseline => {}
+        }
+    }
+    // SAFETY: the contract of `Loop`.
+    unsafe { loop_over::<Float<K, T>, N>(n, inputs, out) }
 }
 
 /// The loops of a formula on floats.
 pub(crate) const fn float_loops<const N: usize, K: FloatOp<N> + 'static>() -> [Loop<N>; 2] {
-    [run_loop::<Float<K, f32>, N>, run_loop::<Float<K, f64>, N>]
+    [run_float::<K, f32, N>, run_float::<K, f64, N>]
 }
 
 /// The loops of a formula on integers.
@@ -250,12 +287,16 @@ impl<const N: usize> Kernel<N> {
         let sizes = self.sizes(&inputs)?;
         self.check_divisor(dtype, &inputs)?;
         if sizes[..] != *x.sizes() {
-            let message = format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
-            return Err(Error::new(ErrorKind::Shape, self.name, message).with_operands(inputs.map(|x| x.extents())));
+            let message =
+                format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
+            return Err(
+                Error::new(ErrorKind::Shape, self.name, message).with_operands(inputs.map(|x| x.extents()))
+            );
         }
         let result = if self.to_bool { DType::Bool } else { dtype };
         if !result.can_cast(x.dtype()) {
-            let message = format!("result type {result} can't be cast to the desired output type {}", x.dtype());
+            let message =
+                format!("result type {result} can't be cast to the desired output type {}", x.dtype());
             return Err(Error::new(ErrorKind::DType, self.name, message));
         }
         if x.is_writable() {
@@ -286,7 +327,12 @@ impl<const N: usize> Kernel<N> {
         let mut names = inputs[0].names().clone();
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
-            names = rules::unify(self.name, "broadcast", rules::Input { names: &names, sizes: &sizes }, x.input())?;
+            names = rules::unify(
+                self.name,
+                "broadcast",
+                rules::Input { names: &names, sizes: &sizes },
+                x.input(),
+            )?;
             if x.ndim() > sizes.len() {
                 sizes = Sizes::from_slice(x.sizes());
             }
@@ -301,7 +347,8 @@ impl<const N: usize> Kernel<N> {
         for x in &inputs[1..] {
             if sizes[..] != *x.sizes() {
                 let extents = || inputs.iter().map(|x| x.extents());
-                sizes = broadcast(self.name, &sizes, x.sizes()).map_err(|error| error.with_operands(extents()))?;
+                sizes = broadcast(self.name, &sizes, x.sizes())
+                    .map_err(|error| error.with_operands(extents()))?;
             }
         }
         Ok(sizes)
@@ -310,8 +357,16 @@ impl<const N: usize> Kernel<N> {
     #[inline]
     #[track_caller]
     fn check_divisor(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Result<()> {
-        if self.divides && dtype.category() == Category::Integer && inputs[0].numel() > 0 && inputs[N - 1].has_zero()? {
-            return Err(Error::new(ErrorKind::Value, self.name, "ZeroDivisionError: an integer divided by zero"));
+        if self.divides
+            && dtype.category() == Category::Integer
+            && inputs[0].numel() > 0
+            && inputs[N - 1].has_zero()?
+        {
+            return Err(Error::new(
+                ErrorKind::Value,
+                self.name,
+                "ZeroDivisionError: an integer divided by zero",
+            ));
         }
         Ok(())
     }
@@ -321,7 +376,15 @@ impl<const N: usize> Kernel<N> {
     /// # Safety
     /// `to` has room for a dense tensor of `sizes` that nobody else reads; the inputs broadcast to them. Unless `aliased`, no input overlaps it.
     #[inline]
-    unsafe fn run(&self, dtype: DType, inputs: [Source<'_>; N], sizes: &[usize], out_dtype: DType, to: *mut u8, aliased: bool) {
+    unsafe fn run(
+        &self,
+        dtype: DType,
+        inputs: [Source<'_>; N],
+        sizes: &[usize],
+        out_dtype: DType,
+        to: *mut u8,
+        aliased: bool,
+    ) {
         let compute = dtype.compute();
         let body = self.loop_for(dtype);
         let made = if self.to_bool { DType::Bool } else { compute };
@@ -329,11 +392,17 @@ impl<const N: usize> Kernel<N> {
         let direct = |x: &Source<'_>| x.dtype == compute && is_dense(x.sizes, x.strides, numel);
         if !aliased && made == out_dtype && inputs.iter().all(direct) {
             // SAFETY: contiguous inputs of as many elements as the output.
-            return unsafe { run_direct(numel, body, inputs.map(|x| x.ptr), compute.itemsize(), to, made.itemsize()) };
+            return unsafe {
+                run_direct(numel, body, inputs.map(|x| x.ptr), compute.itemsize(), to, made.itemsize())
+            };
         }
         let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
         let (sizes, strides) = coalesce(sizes, expanded);
-        let views = std::array::from_fn(|k| View { ptr: inputs[k].ptr, dtype: inputs[k].dtype, strides: &strides[k] });
+        let views = std::array::from_fn(|k| View {
+            ptr: inputs[k].ptr,
+            dtype: inputs[k].dtype,
+            strides: &strides[k],
+        });
         let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
         parallel(numel, GRAIN, |range| {
             // SAFETY: ranges of different threads do not overlap, and the caller's contract.
@@ -485,7 +554,8 @@ impl<const N: usize> Task<'_, N> {
                 let whole_run = self.sizes.len() == 1 || n <= inner - start % inner;
                 from[k] = if spread && filled[k] {
                     buffer
-                } else if whole_run && view.strides[last] == 1 && view.dtype == self.compute && !self.aliased {
+                } else if whole_run && view.strides[last] == 1 && view.dtype == self.compute && !self.aliased
+                {
                     // SAFETY: element `start` of the view exists.
                     unsafe { view.ptr.offset(self.offset(view, start) * view.dtype.itemsize() as isize) }
                 } else {

@@ -55,7 +55,13 @@ const BLOCK: usize = 1 << 14;
 const LANES: usize = 32;
 
 /// Folds the middle of `[outer, n, inner]` to `[outer, inner]`.
-pub(crate) fn fold<F: Fold<T>, T: Copy + Send + Sync>(x: &[T], outer: usize, n: usize, inner: usize, out: &mut [MaybeUninit<T>]) {
+pub(crate) fn fold<F: Fold<T>, T: Copy + Send + Sync>(
+    x: &[T],
+    outer: usize,
+    n: usize,
+    inner: usize,
+    out: &mut [MaybeUninit<T>],
+) {
     debug_assert_eq!(out.len(), outer * inner);
     debug_assert_eq!(x.len(), outer * n * inner);
     let to = out.as_mut_ptr() as usize;
@@ -163,7 +169,9 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_loop() {
-        for (outer, n, inner) in [(1, 0, 1), (3, 1, 1), (2, 100, 1), (1, 50_001, 1), (3, 70, 5), (1, 300, 1030), (2, 0, 3)] {
+        for (outer, n, inner) in
+            [(1, 0, 1), (3, 1, 1), (2, 100, 1), (1, 50_001, 1), (3, 70, 5), (1, 300, 1030), (2, 0, 3)]
+        {
             let x: Vec<i64> = (0..outer * n * inner).map(|i| (i as i64 * 7919) % 101 - 50).collect();
             let mut out = vec![MaybeUninit::uninit(); outer * inner];
             fold::<Sum, i64>(&x, outer, n, inner, &mut out);

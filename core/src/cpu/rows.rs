@@ -15,6 +15,10 @@ const TASK: usize = 1 << 13;
 const LANES: usize = 16;
 /// Columns whose maxima and sums are kept side by side.
 const COLUMNS: usize = 256;
+/// Rows below this length do not fill the lanes: exponentials and logarithms are then taken across rows.
+const SHORT: usize = 32;
+/// Elements of short rows that are computed together.
+const BLOCK: usize = 512;
 
 /// `y = exp(x - max x) / Σ exp(x - max x)` over the middle of `[outer, n, inner]`.
 pub(crate) fn softmax<T: Real>(x: &[T], [outer, n, inner]: [usize; 3], y: &mut [T]) {
@@ -174,48 +178,75 @@ fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for j in 0..width {
-            lanes[j] = lanes[j] + lanes[j + width];
+            lanes[j] += lanes[j + width];
         }
         width /= 2;
     }
     lanes[0]
 }
 
-/// `exp(x - shift)` of a row, written to `y` if there is one, and its sum.
-///
-/// The rest of the row is filled up to whole lanes: it costs as much as one more step, and ten classes are common.
+/// `y = exp(x - shift)`, which is also added to `sums`.
 #[inline(always)]
-fn exp_row<T: Real>(x: &[T], shift: T, mut y: Option<&mut [T]>) -> T {
+fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LANES] {
+    let mut y = [T::ZERO; LANES];
+    for j in 0..LANES {
+        y[j] = (x[j] - shift).exp();
+    }
+    for j in 0..LANES {
+        sums[j] += y[j];
+    }
+    y
+}
+
+/// `y = exp(x - shift)` of a row, and its sum. The rest of the row is filled up to whole lanes.
+#[inline(always)]
+fn exp_row<T: Real>(x: &[T], shift: T, y: &mut [T]) -> T {
     let mut sums = [T::ZERO; LANES];
-    let mut step = |x: &[T; LANES]| {
-        let mut e = [T::ZERO; LANES];
-        for j in 0..LANES {
-            e[j] = (x[j] - shift).exp();
-            sums[j] += e[j];
-        }
-        e
-    };
     let (whole, rest) = x.as_chunks::<LANES>();
-    for (i, x) in whole.iter().enumerate() {
-        let e = step(x);
-        if let Some(y) = &mut y {
-            y[i * LANES..][..LANES].copy_from_slice(&e);
-        }
+    let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
+    for (x, y) in whole.iter().zip(whole_y) {
+        *y = exp_lanes(x, shift, &mut sums);
     }
     if !rest.is_empty() {
-        let mut filled = [T::NEG_INFINITY; LANES];
-        filled[..rest.len()].copy_from_slice(rest);
-        let e = step(&filled);
-        if let Some(y) = &mut y {
-            y[x.len() - rest.len()..].copy_from_slice(&e[..rest.len()]);
+        let e = exp_lanes(&filled(rest), shift, &mut sums);
+        for (y, e) in rest_y.iter_mut().zip(e) {
+            *y = e;
         }
     }
     sum_lanes(sums)
 }
 
+/// `Σ exp(x - shift)`.
+#[inline(always)]
+fn sum_exp_row<T: Real>(x: &[T], shift: T) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        exp_lanes(x, shift, &mut sums);
+    }
+    if !rest.is_empty() {
+        exp_lanes(&filled(rest), shift, &mut sums);
+    }
+    sum_lanes(sums)
+}
+
+/// The rest of a row, followed by numbers whose exponentials are 0.
+#[inline(always)]
+fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
+    let mut lanes = [T::NEG_INFINITY; LANES];
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = *x;
+    }
+    lanes
+}
+
 /// `Σ a b`.
 #[inline(always)]
 fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    if a.len() < SHORT {
+        // short rows overlap in the processor
+        return a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum + *a * *b);
+    }
     let mut sums = [T::ZERO; LANES];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {
@@ -232,6 +263,9 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 /// `Σ x`.
 #[inline(always)]
 fn sum<T: Real>(x: &[T]) -> T {
+    if x.len() < SHORT {
+        return x.iter().fold(T::ZERO, |sum, x| sum + *x);
+    }
     let mut sums = [T::ZERO; LANES];
     let (x, rest) = x.as_chunks::<LANES>();
     for x in x {
@@ -245,10 +279,69 @@ fn sum<T: Real>(x: &[T]) -> T {
     sum_lanes(sums)
 }
 
+/// What is taken out of the exponents: nothing if the largest is infinite, for `∞ - ∞` is NaN.
+#[inline(always)]
+fn finite_or_zero<T: Real>(max: T) -> T {
+    if max.is_infinite() { T::ZERO } else { max }
+}
+
+/// `x = exp(x)`.
+#[inline(always)]
+fn exp_all<T: Real>(x: &mut [T]) {
+    for x in x {
+        *x = x.exp();
+    }
+}
+
+/// `x = ln(x)`.
+#[inline(always)]
+fn ln_all<T: Real>(x: &mut [T]) {
+    for x in x {
+        *x = x.ln();
+    }
+}
+
+/// The largest element of each short row.
+#[inline(always)]
+fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
+    for (x, max) in x.chunks_exact(n).zip(max) {
+        *max = x.iter().fold(T::NEG_INFINITY, |max, x| if *x > max { *x } else { max });
+    }
+}
+
+/// `y = exp(x - max)` of short rows, and their sums.
+#[inline(always)]
+fn exp_short_rows<T: Real>(x: &[T], n: usize, max: &[T], y: &mut [T], sums: &mut [T]) {
+    for ((x, y), max) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(max) {
+        for (x, y) in x.iter().zip(y) {
+            *y = *x - *max;
+        }
+    }
+    exp_all(y);
+    for (y, sum) in y.chunks_exact(n).zip(sums) {
+        *sum = y.iter().fold(T::ZERO, |sum, y| sum + *y);
+    }
+}
+
 simd_real! {
     fn softmax_rows[T: Real](x: &[T], n: usize, y: &mut [T]) {
+        if n < SHORT {
+            let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+            let block = BLOCK / n * n;
+            for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
+                largest_of_each(x, n, &mut max);
+                exp_short_rows(x, n, &max, y, &mut sums);
+                for (y, sum) in y.chunks_exact_mut(n).zip(&sums) {
+                    let scale = sum.recip();
+                    for y in y {
+                        *y *= scale;
+                    }
+                }
+            }
+            return;
+        }
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-            let scale = exp_row(x, largest(x), Some(y)).recip();
+            let scale = exp_row(x, largest(x), y).recip();
             for y in y {
                 *y *= scale;
             }
@@ -258,9 +351,25 @@ simd_real! {
 
 simd_real! {
     fn log_softmax_rows[T: Real](x: &[T], n: usize, y: &mut [T]) {
+        if n < SHORT {
+            let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+            let block = BLOCK / n * n;
+            for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
+                largest_of_each(x, n, &mut max);
+                exp_short_rows(x, n, &max, y, &mut sums);
+                ln_all(&mut sums[..x.len() / n]);
+                let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
+                for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&sums)) {
+                    for (x, y) in x.iter().zip(y) {
+                        *y = (*x - *max) - *ln_sum;
+                    }
+                }
+            }
+            return;
+        }
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             let max = largest(x);
-            let ln_sum = exp_row(x, max, None).ln();
+            let ln_sum = sum_exp_row(x, max).ln();
             for (y, x) in y.iter_mut().zip(x) {
                 *y = (*x - max) - ln_sum;
             }
@@ -281,53 +390,71 @@ simd_real! {
 
 simd_real! {
     fn log_softmax_backward_rows[T: Real](y: &[T], g: &[T], n: usize, dx: &mut [T]) {
-        for ((y, g), dx) in y.chunks_exact(n).zip(g.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
-            let sum = sum(g);
-            exp_row(y, T::ZERO, Some(dx));
-            for (g, dx) in g.iter().zip(dx) {
-                *dx = *g - *dx * sum;
+        // whole rows, as many as stay in the first-level cache
+        let block = (BLOCK / n).max(1) * n;
+        for ((y, g), dx) in y.chunks(block).zip(g.chunks(block)).zip(dx.chunks_mut(block)) {
+            for (y, dx) in y.iter().zip(&mut *dx) {
+                *dx = y.exp();
+            }
+            for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
+                let sum = sum(g);
+                for (g, dx) in g.iter().zip(dx) {
+                    *dx = *g - *dx * sum;
+                }
             }
         }
     }
 }
 
-/// What is taken out of the exponents: nothing if the largest is infinite, for `∞ - ∞` is NaN.
-#[inline(always)]
-fn finite_or_zero<T: Real>(max: T) -> T {
-    if max.is_infinite() { T::ZERO } else { max }
-}
-
 simd_real! {
     fn logsumexp_rows[T: Real](x: &[T], n: usize, y: &mut [T]) {
+        if n < SHORT {
+            let (mut max, mut exps) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+            let rows = BLOCK / n;
+            for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows)) {
+                let max = &mut max[..y.len()];
+                largest_of_each(x, n, max);
+                for max in max.iter_mut() {
+                    *max = finite_or_zero(*max);
+                }
+                exp_short_rows(x, n, max, &mut exps[..x.len()], y);
+                ln_all(y);
+                for (y, max) in y.iter_mut().zip(max) {
+                    *y += *max;
+                }
+            }
+            return;
+        }
         for (x, y) in x.chunks_exact(n).zip(y) {
             let max = finite_or_zero(largest(x));
-            *y = max + exp_row(x, max, None).ln();
+            *y = max + sum_exp_row(x, max).ln();
         }
     }
 }
 
 simd_real! {
     fn cross_entropy_backward_rows[T: Real](x: &[T], n: usize, target: &[i64], logsumexp: &[T], g: &[T], dx: &mut [T]) {
-        for (i, (x, dx)) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).enumerate() {
-            let target = target[i] as usize; // a negative one is no class either
-            if target >= n {
-                dx.fill(T::ZERO);
-                continue;
+        let rows = (BLOCK / n).max(1);
+        for (i, (x, dx)) in x.chunks(rows * n).zip(dx.chunks_mut(rows * n)).enumerate() {
+            let from = i * rows;
+            for ((x, dx), logsumexp) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).zip(&logsumexp[from..]) {
+                for (x, dx) in x.iter().zip(dx) {
+                    *dx = *x - *logsumexp;
+                }
             }
-            exp_row(x, logsumexp[i], Some(dx));
-            for dx in dx.iter_mut() {
-                *dx *= g[i];
+            exp_all(dx);
+            for ((dx, target), g) in dx.chunks_exact_mut(n).zip(&target[from..]).zip(&g[from..]) {
+                let target = *target as usize; // a negative one is no class either
+                if target >= n {
+                    dx.fill(T::ZERO);
+                    continue;
+                }
+                for dx in dx.iter_mut() {
+                    *dx *= *g;
+                }
+                dx[target] -= *g;
             }
-            dx[target] -= g[i];
         }
-    }
-}
-
-/// `f(from, columns)` for every piece of columns.
-#[inline(always)]
-fn for_columns(inner: usize, mut f: impl FnMut(usize, usize)) {
-    for from in (0..inner).step_by(COLUMNS) {
-        f(from, (inner - from).min(COLUMNS));
     }
 }
 
@@ -357,7 +484,8 @@ simd_real! {
     fn softmax_columns[T: Real](x: &[T], n: usize, inner: usize, y: &mut [T]) {
         let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
         for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
-            for_columns(inner, |from, columns| {
+            for from in (0..inner).step_by(COLUMNS) {
+                let columns = (inner - from).min(COLUMNS);
                 let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
                 largest_columns(x, inner, from, max);
                 sums.fill(T::ZERO);
@@ -376,7 +504,7 @@ simd_real! {
                         *y *= *scale;
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -385,7 +513,8 @@ simd_real! {
     fn log_softmax_columns[T: Real](x: &[T], n: usize, inner: usize, y: &mut [T]) {
         let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
         for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
-            for_columns(inner, |from, columns| {
+            for from in (0..inner).step_by(COLUMNS) {
+                let columns = (inner - from).min(COLUMNS);
                 let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
                 largest_columns(x, inner, from, max);
                 exp_columns(x, inner, from, max, sums);
@@ -398,7 +527,7 @@ simd_real! {
                         y[j] = (x[j] - max[j]) - sums[j];
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -408,7 +537,8 @@ simd_real! {
         let mut means = [T::ZERO; COLUMNS];
         let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
         for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
-            for_columns(inner, |from, columns| {
+            for from in (0..inner).step_by(COLUMNS) {
+                let columns = (inner - from).min(COLUMNS);
                 let means = &mut means[..columns];
                 means.fill(T::ZERO);
                 for (y, g) in y.chunks_exact(inner).zip(g.chunks_exact(inner)) {
@@ -422,7 +552,7 @@ simd_real! {
                         dx[j] = y[j] * (g[j] - means[j]);
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -432,7 +562,8 @@ simd_real! {
         let mut sums = [T::ZERO; COLUMNS];
         let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
         for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
-            for_columns(inner, |from, columns| {
+            for from in (0..inner).step_by(COLUMNS) {
+                let columns = (inner - from).min(COLUMNS);
                 let sums = &mut sums[..columns];
                 sums.fill(T::ZERO);
                 for g in g.chunks_exact(inner) {
@@ -446,7 +577,7 @@ simd_real! {
                         dx[j] = g[j] - y[j].exp() * sums[j];
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -455,7 +586,8 @@ simd_real! {
     fn logsumexp_columns[T: Real](x: &[T], n: usize, inner: usize, y: &mut [T]) {
         let mut max = [T::ZERO; COLUMNS];
         for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
-            for_columns(inner, |from, columns| {
+            for from in (0..inner).step_by(COLUMNS) {
+                let columns = (inner - from).min(COLUMNS);
                 let (max, y) = (&mut max[..columns], &mut y[from..][..columns]);
                 largest_columns(x, inner, from, max);
                 for max in max.iter_mut() {
@@ -465,7 +597,7 @@ simd_real! {
                 for (y, max) in y.iter_mut().zip(&*max) {
                     *y = *max + y.ln();
                 }
-            });
+            }
         }
     }
 }

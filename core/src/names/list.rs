@@ -117,7 +117,9 @@ impl RenameArg for Option<Names> {
     fn renaming(self) -> Result<Renaming> {
         Ok(match self {
             None => Renaming::Drop,
-            Some(names) => Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect()),
+            Some(names) => {
+                Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect())
+            }
         })
     }
 }

@@ -133,7 +133,8 @@ impl Names {
         for (dim, name) in names.0.iter().enumerate() {
             if name.is_some() && names.0[..dim].contains(name) {
                 let message = format!("Cannot construct a tensor with duplicate names. Got names: {names}.");
-                return Err(Error::new(ErrorKind::DuplicateName, op, message).with_repair("give each dim a name of its own"));
+                return Err(Error::new(ErrorKind::DuplicateName, op, message)
+                    .with_repair("give each dim a name of its own"));
             }
         }
         Ok(names)
@@ -166,7 +167,10 @@ impl Names {
 
     /// The names of all `ndim` dims.
     #[inline]
-    pub fn iter(&self, ndim: usize) -> impl DoubleEndedIterator<Item = Option<Name>> + ExactSizeIterator + '_ {
+    pub fn iter(
+        &self,
+        ndim: usize,
+    ) -> impl DoubleEndedIterator<Item = Option<Name>> + ExactSizeIterator + '_ {
         (0..ndim).map(|dim| self.get(dim))
     }
 

@@ -168,7 +168,8 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
     if is_strict() {
         let (a, b) = (left.names.get(l - 1), right.names.get(if r == 1 { 0 } else { r - 2 }));
         if a != b {
-            let show = |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("dim '{name}'"));
+            let show =
+                |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("dim '{name}'"));
             let message = format!("strict names: {} would be contracted with {}", show(a), show(b));
             return Err(Error::new(ErrorKind::NameMismatch, op, message)
                 .with_operands(operands())
@@ -213,7 +214,10 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             );
             return Err(Error::new(ErrorKind::DuplicateName, op, message)
                 .with_operands(operands())
-                .with_repair(format!("x.{op}(&y.rename([(\"{0}\", \"{0}_\")])?)?", names[dim].expect("tested above"))));
+                .with_repair(format!(
+                    "x.{op}(&y.rename([(\"{0}\", \"{0}_\")])?)?",
+                    names[dim].expect("tested above")
+                )));
         }
     }
     Ok(Names::unchecked(names))
@@ -254,7 +258,12 @@ fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<
         [at] if names.len() - 1 <= ndim => {
             let tail = names.len() - at - 1;
             let kept = (at..ndim - tail).map(|dim| x.names.get(dim));
-            Ok(names[..at].iter().map(as_name).chain(kept).chain(names[at + 1..].iter().map(as_name)).collect())
+            Ok(names[..at]
+                .iter()
+                .map(as_name)
+                .chain(kept)
+                .chain(names[at + 1..].iter().map(as_name))
+                .collect())
         }
         [_] => Ok(names.iter().filter(|arg| **arg != NameArg::Ellipsis).map(as_name).collect()),
         _ => Err(too_many_ellipses(op, x, names)),
@@ -267,7 +276,9 @@ fn too_many_ellipses(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Error
         "More than one Ellipsis ('...') found in names {}. This function supports up to one Ellipsis.",
         NameArg::list(names)
     );
-    Error::new(ErrorKind::Ellipsis, op, message).with_operands([x.extents()]).with_repair("keep one \"...\" in the list")
+    Error::new(ErrorKind::Ellipsis, op, message)
+        .with_operands([x.extents()])
+        .with_repair("keep one \"...\" in the list")
 }
 
 /// The error of a list of names that is not as long as the tensor has dims.
@@ -329,7 +340,9 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.extents()]);
     match closest(name, x.names.iter(x.sizes.len()).flatten()) {
         Some(close) => error.with_repair(format!("did you mean '{close}'?")),
-        None if !x.names.is_named() => error.with_repair(format!("name the dim first: x.refine_names([.., \"{name}\"])?")),
+        None if !x.names.is_named() => {
+            error.with_repair(format!("name the dim first: x.refine_names([.., \"{name}\"])?"))
+        }
         None => error,
     }
 }
@@ -380,14 +393,22 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     let ndim = x.sizes.len();
     let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.extents()]);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
-        let message = format!("align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}", x.list());
-        return Err(fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first"));
+        let message = format!(
+            "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
+            x.list()
+        );
+        return Err(
+            fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first")
+        );
     }
     if wanted.iter().filter(|arg| **arg == NameArg::Ellipsis).count() > 1 {
         return Err(too_many_ellipses(OP, x, wanted));
     }
     if wanted.contains(&NameArg::Unnamed) {
-        let message = format!("align_to: All dims of the desired alignment must be named, got {}", NameArg::list(wanted));
+        let message = format!(
+            "align_to: All dims of the desired alignment must be named, got {}",
+            NameArg::list(wanted)
+        );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
     }
     let mentioned: Vec<Name> = wanted
@@ -397,7 +418,8 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
             _ => None,
         })
         .collect();
-    Names::new(OP, mentioned.iter().map(|name| Some(*name))).map_err(|error| error.with_operands([x.extents()]))?;
+    Names::new(OP, mentioned.iter().map(|name| Some(*name)))
+        .map_err(|error| error.with_operands([x.extents()]))?;
     let own = |name: Name| (x.names.position(name), Some(name));
     let mut dims = Vec::with_capacity(mentioned.len());
     for arg in wanted {
@@ -406,10 +428,14 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
             _ => dims.extend(x.names.iter(ndim).flatten().filter(|name| !mentioned.contains(name)).map(own)),
         }
     }
-    if let Some(name) = x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name))) {
+    if let Some(name) =
+        x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name)))
+    {
         let list = NameArg::list(wanted);
-        let message = format!("align_to: Cannot find dim '{name}' from Tensor{list} in desired alignment {list}.");
-        return Err(fail(ErrorKind::NameNotFound, message).with_repair("put \"...\" where the other dims should stand"));
+        let message =
+            format!("align_to: Cannot find dim '{name}' from Tensor{list} in desired alignment {list}.");
+        return Err(fail(ErrorKind::NameNotFound, message)
+            .with_repair("put \"...\" where the other dims should stand"));
     }
     Ok(dims)
 }
@@ -421,7 +447,10 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
 #[track_caller]
 pub fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
     let ndim = x.sizes.len();
-    let names = (0..start).map(|dim| x.names.get(dim)).chain([name]).chain((end + 1..ndim).map(|dim| x.names.get(dim)));
+    let names = (0..start)
+        .map(|dim| x.names.get(dim))
+        .chain([name])
+        .chain((end + 1..ndim).map(|dim| x.names.get(dim)));
     Names::new("flatten", names).map_err(|error| error.with_operands([x.extents()]))
 }
 
@@ -485,7 +514,8 @@ mod tests {
     #[test]
     fn renaming() {
         let x = names(&["N", "_", "C"]);
-        let renamed = |arg: Result<Renaming>| rename("rename", input(&x), &arg.unwrap()).map_err(|error| error.kind());
+        let renamed =
+            |arg: Result<Renaming>| rename("rename", input(&x), &arg.unwrap()).map_err(|error| error.kind());
         assert_eq!(renamed(None.renaming()), Ok(Names::none()));
         assert_eq!(renamed(["a", "b", "c"].renaming()), Ok(names(&["a", "b", "c"]).0));
         assert_eq!(renamed(["a", "..."].renaming()), Ok(names(&["a", "_", "C"]).0));
@@ -499,7 +529,8 @@ mod tests {
     #[test]
     fn refining() {
         let x = names(&["N", "_", "_"]);
-        let refined = |list: &[&str]| refine(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
+        let refined =
+            |list: &[&str]| refine(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
         assert_eq!(refined(&["N", "H", "W"]), Ok(names(&["N", "H", "W"]).0));
         assert_eq!(refined(&["...", "W"]), Ok(names(&["N", "_", "W"]).0));
         assert_eq!(refined(&["M", "H", "W"]), Err(ErrorKind::RefineConflict));
@@ -509,7 +540,8 @@ mod tests {
     #[test]
     fn aligning() {
         let x = names(&["N", "C"]);
-        let aligned = |list: &[&str]| align_to(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
+        let aligned =
+            |list: &[&str]| align_to(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
         let n = |text: &str| Some(Name::new(text).unwrap());
         assert_eq!(aligned(&["C", "H", "N"]), Ok(vec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]));
         assert_eq!(aligned(&["C", "..."]), Ok(vec![(Some(1), n("C")), (Some(0), n("N"))]));

@@ -5,20 +5,24 @@ use crate::dim::Dim;
 /// The rows of the ops along one dim, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! along_ops { ($with:ident) => { $with! {
-    /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is taken out first, so that no finite `x` overflows.
-    softmax ["keeps input names"] (x; dim: Dim)
-    /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), exact where that is close to 0.
-    log_softmax ["keeps input names"] (x; dim: Dim)
-    /// The running sum along `dim`; of integers and bool in `i64`.
-    cumsum ["keeps input names"] (x; dim: Dim)
-    /// The index of the largest element along `dim`, the first of equal ones; NaN counts as the largest.
-    argmax ["removes dimensions"] (x; dim: Dim)
-    /// The index of the smallest element along `dim`, the first of equal ones; NaN counts as the smallest.
-    argmin ["removes dimensions"] (x; dim: Dim)
-    /// The indices that sort `dim`, in ascending order unless `descending`; equal elements keep their order, NaN counts as the largest.
-    argsort ["keeps input names"] (x; dim: Dim, descending: bool)
-} } }
+macro_rules! along_ops {
+    ($with:ident) => {
+        $with! {
+            /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is taken out first, so that no finite `x` overflows.
+            softmax ["keeps input names"] (x; dim: Dim)
+            /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), exact where that is close to 0.
+            log_softmax ["keeps input names"] (x; dim: Dim)
+            /// The running sum along `dim`; of integers and bool in `i64`.
+            cumsum ["keeps input names"] (x; dim: Dim)
+            /// The index of the largest element along `dim`, the first of equal ones; NaN counts as the largest.
+            argmax ["removes dimensions"] (x; dim: Dim)
+            /// The index of the smallest element along `dim`, the first of equal ones; NaN counts as the smallest.
+            argmin ["removes dimensions"] (x; dim: Dim)
+            /// The indices that sort `dim`, in ascending order unless `descending`; equal elements keep their order, NaN counts as the largest.
+            argsort ["keeps input names"] (x; dim: Dim, descending: bool)
+        }
+    };
+}
 along_ops!(define_ops);
 
 pub(crate) mod kernels {

@@ -41,7 +41,12 @@ impl NamedTensor {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn full_as(op: &'static str, shape: impl IntoShape, value: Scalar, dtype: DType) -> Result<NamedTensor> {
+    pub fn full_as(
+        op: &'static str,
+        shape: impl IntoShape,
+        value: Scalar,
+        dtype: DType,
+    ) -> Result<NamedTensor> {
         NamedTensor::filled(op, shape.into_shape()?, dtype, value)
     }
 
@@ -59,7 +64,12 @@ impl NamedTensor {
     /// # Errors
     /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, or bounds that are not finite.
     #[track_caller]
-    pub fn arange(start: impl Into<Scalar>, end: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+    pub fn arange(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        step: impl Into<Scalar>,
+        dtype: DType,
+    ) -> Result<NamedTensor> {
         const OP: &str = "arange";
         let (start, end, step) = (start.into(), end.into(), step.into());
         let (first, last, by) = (start.to_f64(), end.to_f64(), step.to_f64());
@@ -71,7 +81,9 @@ impl NamedTensor {
             return invalid("step must be nonzero".into());
         }
         if (last - first) * by < 0.0 {
-            return invalid(format!("upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"));
+            return invalid(format!(
+                "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
+            ));
         }
         let count = match (start, end, step) {
             (Scalar::Int(a), Scalar::Int(b), Scalar::Int(s)) => {
@@ -81,7 +93,11 @@ impl NamedTensor {
             _ => ((last - first) / by).ceil() as usize,
         };
         checked_numel(OP, &[count], dtype.itemsize())?;
-        let mut out = NamedTensor::uninit(OP, Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() }, dtype)?;
+        let mut out = NamedTensor::uninit(
+            OP,
+            Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() },
+            dtype,
+        )?;
         let whole = dtype.category() != Category::Float;
         dispatch!(dtype, T => {
             // SAFETY: fresh, of dtype T, and written as a whole.
@@ -105,7 +121,11 @@ impl NamedTensor {
     pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "linspace";
         checked_numel(OP, &[steps], dtype.itemsize())?;
-        let mut out = NamedTensor::uninit(OP, Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() }, dtype)?;
+        let mut out = NamedTensor::uninit(
+            OP,
+            Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() },
+            dtype,
+        )?;
         let by = (end - start) / (steps.max(2) - 1) as f64;
         dispatch!(dtype, T => {
             // SAFETY: fresh, of dtype T, and written as a whole.
@@ -139,7 +159,9 @@ impl NamedTensor {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(array: ndarray::ArrayView<'_, T, D>) -> Result<NamedTensor> {
+    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(
+        array: ndarray::ArrayView<'_, T, D>,
+    ) -> Result<NamedTensor> {
         let sizes = array.shape().to_vec();
         match array.as_slice() {
             Some(data) => NamedTensor::from_slice(data, sizes),
@@ -154,7 +176,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
-        let invalid = |error: ndarray::ShapeError| Error::new(ErrorKind::Shape, "to_ndarray", error.to_string());
+        let invalid =
+            |error: ndarray::ShapeError| Error::new(ErrorKind::Shape, "to_ndarray", error.to_string());
         ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
     }
 }

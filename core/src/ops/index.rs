@@ -1,6 +1,6 @@
 //! Parts of tensors by index or mask, and tensors put together.
 
-use crate::dim::{Argument, Dim};
+use crate::dim::{Argument, Dim, Int};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, rules};
@@ -12,23 +12,27 @@ use crate::tensor::NamedTensor;
 /// The rows of the ops that pick elements, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! index_ops { ($with:ident) => { $with! {
-    /// The elements of dim `dim` at the positions in `index`, a vector of integers.
-    index_select ["keeps input names"] (x, index; dim: Dim)
-    /// For each element of `index`, the element of `x` at that position along `dim` and at its own place along the other dims.
-    gather ["keeps the names of the index"] (x, index; dim: Dim)
-    /// Zeros of the sizes of `x`, to which `source` is added at the positions along `dim` that `index` says: the transpose of [`gather`](Self::gather),
-    /// added to `x`.
-    scatter_add scatter_add_ ["keeps input names"] (x, index, source; dim: Dim)
-    /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
-    index_add index_add_ ["keeps input names"] (x, index, source; dim: Dim)
-    /// The lower triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
-    tril tril_ ["keeps input names"] (x; diagonal: isize)
-    /// The upper triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
-    triu triu_ ["keeps input names"] (x; diagonal: isize)
-    /// The positions of the elements that are not zero, a row each.
-    nonzero ["gives a matrix without names"] (x)
-} } }
+macro_rules! index_ops {
+    ($with:ident) => {
+        $with! {
+            /// The elements of dim `dim` at the positions in `index`, a vector of integers.
+            index_select ["keeps input names"] (x, index; dim: Dim)
+            /// For each element of `index`, the element of `x` at that position along `dim` and at its own place along the other dims.
+            gather ["keeps the names of the index"] (x, index; dim: Dim)
+            /// Zeros of the sizes of `x`, to which `source` is added at the positions along `dim` that `index` says: the transpose of [`gather`](Self::gather),
+            /// added to `x`.
+            scatter_add scatter_add_ ["keeps input names"] (x, index, source; dim: Dim)
+            /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
+            index_add index_add_ ["keeps input names"] (x, index, source; dim: Dim)
+            /// The lower triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+            tril tril_ ["keeps input names"] (x; diagonal: Int)
+            /// The upper triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+            triu triu_ ["keeps input names"] (x; diagonal: Int)
+            /// The positions of the elements that are not zero, a row each.
+            nonzero ["gives a matrix without names"] (x)
+        }
+    };
+}
 index_ops!(define_ops);
 
 pub(crate) mod kernels {
@@ -50,10 +54,17 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    fn vector_index(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<Vec<usize>> {
+    fn vector_index(
+        op: &'static str,
+        x: &NamedTensor,
+        index: &NamedTensor,
+        dim: usize,
+    ) -> Result<Vec<usize>> {
         if index.ndim() > 1 {
             let message = format!("{op}(): Index is supposed to be a vector, got {} dims", index.ndim());
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents(), index.extents()]));
+            return Err(
+                Error::new(ErrorKind::Shape, op, message).with_operands([x.extents(), index.extents()])
+            );
         }
         positions(op, index, x.sizes().get(dim).copied().unwrap_or(1))
     }
@@ -94,7 +105,10 @@ pub(crate) mod kernels {
         let fits = index.ndim() == sizes.len()
             && index.sizes().iter().zip(sizes).enumerate().all(|(d, (i, x))| d == dim || i <= x);
         if !fits && index.numel() > 0 {
-            let message = format!("Size does not match at dimension {dim} expected index {:?} to be no larger than self {sizes:?}", index.sizes());
+            let message = format!(
+                "Size does not match at dimension {dim} expected index {:?} to be no larger than self {sizes:?}",
+                index.sizes()
+            );
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands([index.extents()]));
         }
         let picked = positions(op, index, sizes.get(dim).copied().unwrap_or(1))?;
@@ -102,8 +116,11 @@ pub(crate) mod kernels {
         let mut place = vec![0usize; sizes.len()];
         let mut pointed = Vec::with_capacity(picked.len());
         for at in picked {
-            let offset: usize =
-                place.iter().enumerate().map(|(d, i)| (if d == dim { at } else { *i }) * strides[d] as usize).sum();
+            let offset: usize = place
+                .iter()
+                .enumerate()
+                .map(|(d, i)| (if d == dim { at } else { *i }) * strides[d] as usize)
+                .sum();
             pointed.push(offset);
             for d in (0..place.len()).rev() {
                 place[d] += 1;
@@ -142,23 +159,34 @@ pub(crate) mod kernels {
         if x.dtype() == source.dtype() {
             return Ok(());
         }
-        let message = format!("self and source must have the same dtype, got {} and {}", x.dtype(), source.dtype());
+        let message =
+            format!("self and source must have the same dtype, got {} and {}", x.dtype(), source.dtype());
         Err(Error::new(ErrorKind::DType, op, message).with_operands([x.extents(), source.extents()]))
     }
 
     #[track_caller]
-    pub(crate) fn scatter_add(x: &NamedTensor, index: &NamedTensor, source: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+    pub(crate) fn scatter_add(
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+    ) -> Result<NamedTensor> {
         const OP: &str = "scatter_add";
         same_dtype(OP, x, source)?;
         let pointed = pointed(OP, x.sizes(), index, dim)?;
         let ndim = index.ndim();
         if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {
-            let message = format!("Expected index {:?} to be no larger than src {:?}", index.sizes(), source.sizes());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), index.extents(), source.extents()]));
+            let message =
+                format!("Expected index {:?} to be no larger than src {:?}", index.sizes(), source.sizes());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([
+                x.extents(),
+                index.extents(),
+                source.extents(),
+            ]));
         }
         let mut part = source.unnamed();
         for d in 0..ndim {
-            part = part.narrow(d, 0isize, index.sizes()[d])?;
+            part = part.narrow(d, 0, index.sizes()[d])?;
         }
         let part = part.contiguous()?;
         let mut out = x.deep_clone()?;
@@ -170,7 +198,12 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn index_add(x: &NamedTensor, index: &NamedTensor, source: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+    pub(crate) fn index_add(
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+    ) -> Result<NamedTensor> {
         const OP: &str = "index_add";
         same_dtype(OP, x, source)?;
         let picked = vector_index(OP, x, index, dim)?;
@@ -180,7 +213,9 @@ pub(crate) mod kernels {
         }
         if source.sizes() != &wanted[..] {
             let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), source.extents()]));
+            return Err(
+                Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), source.extents()])
+            );
         }
         let [outer, n, inner] = around(x.sizes(), dim);
         let source = source.contiguous()?;
@@ -199,7 +234,11 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    fn triangle(op: &'static str, x: &NamedTensor, keep: impl Fn(isize, isize) -> bool) -> Result<NamedTensor> {
+    fn triangle(
+        op: &'static str,
+        x: &NamedTensor,
+        keep: impl Fn(isize, isize) -> bool,
+    ) -> Result<NamedTensor> {
         let [.., rows, cols] = *x.sizes() else {
             let message = format!("{op}: input tensor must have at least 2 dimensions");
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));
@@ -240,12 +279,11 @@ pub(crate) mod kernels {
 }
 
 /// Where a condition is true, the first value, else the second.
-static WHERE: crate::cpu::pointwise::Kernel<3> =
-    kernel!(3 where_self (c x y) [] [] {
-        float: if c != T::ZERO { x } else { y },
-        int: if c != T::ZERO { x } else { y },
-        boolean: if c { x } else { y },
-    });
+static WHERE: crate::cpu::pointwise::Kernel<3> = kernel!(3 where_self (c x y) [] [] {
+    float: if c != T::ZERO { x } else { y },
+    int: if c != T::ZERO { x } else { y },
+    boolean: if c { x } else { y },
+});
 
 impl NamedTensor {
     /// This tensor where `condition` is true, elsewhere `other`.
@@ -270,7 +308,10 @@ impl NamedTensor {
         check_mask(OP, mask)?;
         let value = &*value.operand()?;
         if value.ndim() > 0 {
-            let message = format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dims", value.ndim());
+            let message = format!(
+                "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dims",
+                value.ndim()
+            );
             return Err(Error::new(ErrorKind::Shape, OP, message));
         }
         let value = value.to(self.dtype())?;
@@ -285,8 +326,13 @@ impl NamedTensor {
     pub fn masked_fill_(&mut self, mask: &NamedTensor, value: impl Operand) -> Result<&mut NamedTensor> {
         let filled = self.masked_fill(mask, value)?;
         if filled.sizes() != self.sizes() {
-            let message = format!("output with shape {:?} doesn't match the broadcast shape {:?}", self.sizes(), filled.sizes());
-            return Err(Error::new(ErrorKind::Shape, "masked_fill_", message).with_operands([self.extents(), mask.extents()]));
+            let message = format!(
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                self.sizes(),
+                filled.sizes()
+            );
+            return Err(Error::new(ErrorKind::Shape, "masked_fill_", message)
+                .with_operands([self.extents(), mask.extents()]));
         }
         *self = filled;
         Ok(self)
@@ -337,7 +383,11 @@ impl NamedTensor {
         sizes[dim] = 0;
         for (number, x) in tensors.iter().enumerate() {
             if x.ndim() != first.ndim() {
-                let message = format!("Tensors must have same number of dimensions: got {} and {}", first.ndim(), x.ndim());
+                let message = format!(
+                    "Tensors must have same number of dimensions: got {} and {}",
+                    first.ndim(),
+                    x.ndim()
+                );
                 return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
             }
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
@@ -385,8 +435,14 @@ impl NamedTensor {
             return Err(Error::new(ErrorKind::Value, OP, "stack expects a non-empty list of tensors"));
         };
         if let Some(other) = tensors.iter().find(|x| x.sizes() != first.sizes()) {
-            let message = format!("stack expects each tensor to be equal size, but got {:?} and {:?}", first.sizes(), other.sizes());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(tensors.iter().map(|x| x.extents())));
+            let message = format!(
+                "stack expects each tensor to be equal size, but got {:?} and {:?}",
+                first.sizes(),
+                other.sizes()
+            );
+            return Err(
+                Error::new(ErrorKind::Shape, OP, message).with_operands(tensors.iter().map(|x| x.extents()))
+            );
         }
         let mut grown = Vec::with_capacity(tensors.len());
         for x in tensors {
@@ -412,7 +468,7 @@ impl NamedTensor {
             return Ok(self.clone());
         }
         let cut = (-shift).rem_euclid(size as isize);
-        let (head, tail) = (self.narrow(dim, cut, size - cut as usize)?, self.narrow(dim, 0isize, cut as usize)?);
+        let (head, tail) = (self.narrow(dim, cut, size - cut as usize)?, self.narrow(dim, 0, cut as usize)?);
         NamedTensor::cat(&[&head, &tail], dim)
     }
 

@@ -1,39 +1,40 @@
 //! Products of matrices and vectors; the sums run in the blocked kernels of [`crate::cpu::matmul`].
 
 use crate::dim::Dims;
+use crate::dtype::Scalar;
 
 /// The rows of the products, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! matmul_ops { ($with:ident) => { $with! {
-    /// The product of two matrices, `[n, k]` and `[k, m]`.
-    mm ["contracts away dims"] (x, other)
-    /// A matrix `[n, k]` times a vector `[k]`.
-    mv ["contracts away dims"] (x, other)
-    /// The sum of the products of two vectors of one size, a 0-d tensor.
-    dot ["contracts away dims"] (x, other)
-    /// Products of as many matrices as there are in both: `[b, n, k]` and `[b, k, m]`.
-    bmm ["contracts away dims"] (x, other)
-    /// The product over the last dim of `x` and the last but one of `other`; the dims before them broadcast. A vector on the left is a row, on the
-    /// right a column, and its dim is gone from the result.
-    matmul ["contracts away dims"] (x, other)
-    /// `beta x + alpha (a b)` of two matrices, to which `x` broadcasts.
-    addmm addmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-    /// `beta x + alpha (a b)` of a matrix and a vector, to which `x` broadcasts.
-    addmv addmv_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-    /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
-    baddbmm baddbmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-    /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
-    outer ["keeps the name of each vector"] (x, other)
-    /// The sum of the products over `dims`, which both tensors have by name: the other dims of `x` come first, then those of `other`. A dim that both
-    /// have and that is not summed is kept once, aligned.
-    contract ["contracts the dims that are named"] (x, other; dims: Contracted)
-} } }
-use crate::dtype::Scalar;
+macro_rules! matmul_ops {
+    ($with:ident) => {
+        $with! {
+            /// The product of two matrices, `[n, k]` and `[k, m]`.
+            mm ["contracts away dims"] (x, other)
+            /// A matrix `[n, k]` times a vector `[k]`.
+            mv ["contracts away dims"] (x, other)
+            /// The sum of the products of two vectors of one size, a 0-d tensor.
+            dot ["contracts away dims"] (x, other)
+            /// Products of as many matrices as there are in both: `[b, n, k]` and `[b, k, m]`.
+            bmm ["contracts away dims"] (x, other)
+            /// The product over the last dim of `x` and the last but one of `other`; the dims before them broadcast. A vector on the left is a row, on the
+            /// right a column, and its dim is gone from the result.
+            matmul ["contracts away dims"] (x, other)
+            /// `beta x + alpha (a b)` of two matrices, to which `x` broadcasts.
+            addmm addmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
+            /// `beta x + alpha (a b)` of a matrix and a vector, to which `x` broadcasts.
+            addmv addmv_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
+            /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
+            baddbmm baddbmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
+            /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
+            outer ["keeps the name of each vector"] (x, other)
+            /// The sum of the products over `dims`, which both tensors have by name: the other dims of `x` come first, then those of `other`. A dim that both
+            /// have and that is not summed is kept once, aligned.
+            contract ["contracts the dims that are named"] (x, other; dims: Dims)
+        }
+    };
+}
 matmul_ops!(define_ops);
-
-/// The dims that [`contract`](crate::NamedTensor::contract) sums over, by name.
-pub type Contracted = Dims;
 
 pub(crate) mod kernels {
     use crate::cpu::matmul::{Mat, MatmulElement, gemm_batched};
@@ -54,7 +55,8 @@ pub(crate) mod kernels {
     fn same_dtype(op: &'static str, inputs: &[&NamedTensor]) -> Result<DType> {
         let dtype = inputs[0].dtype();
         if let Some(other) = inputs.iter().find(|x| x.dtype() != dtype) {
-            let message = format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
+            let message =
+                format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
             return Err(fail(ErrorKind::DType, op, message, inputs).with_repair(format!("y.to({dtype:?})?")));
         }
         if dtype == DType::Bool {
@@ -122,7 +124,12 @@ pub(crate) mod kernels {
     pub(crate) fn bmm(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         for (which, batch) in [("batch1", x), ("batch2", other)] {
             if batch.ndim() != 3 {
-                return Err(fail(ErrorKind::Shape, "bmm", format!("{which} must be a 3D tensor"), &[x, other]));
+                return Err(fail(
+                    ErrorKind::Shape,
+                    "bmm",
+                    format!("{which} must be a 3D tensor"),
+                    &[x, other],
+                ));
             }
         }
         if x.sizes()[0] != other.sizes()[0] || x.sizes()[2] != other.sizes()[1] {
@@ -144,15 +151,18 @@ pub(crate) mod kernels {
         const OP: &str = "matmul";
         let (l, r) = (x.ndim(), other.ndim());
         if l == 0 || r == 0 {
-            let message = format!("both arguments to matmul need to be at least 1D, but they are {l}D and {r}D");
+            let message =
+                format!("both arguments to matmul need to be at least 1D, but they are {l}D and {r}D");
             return Err(fail(ErrorKind::Shape, OP, message, &[x, other]));
         }
         let (inner_l, inner_r) = (x.sizes()[l - 1], other.sizes()[r.saturating_sub(2)]);
         if inner_l != inner_r {
             let rows = |x: &NamedTensor| x.sizes()[..x.ndim() - 1].iter().product::<usize>();
             let cols = if r == 1 { 1 } else { other.sizes()[r - 1] };
-            let message =
-                format!("mat1 and mat2 shapes cannot be multiplied ({}x{inner_l} and {inner_r}x{cols})", rows(x));
+            let message = format!(
+                "mat1 and mat2 shapes cannot be multiplied ({}x{inner_l} and {inner_r}x{cols})",
+                rows(x)
+            );
             return Err(fail(ErrorKind::Shape, OP, message, &[x, other]));
         }
         let names = rules::matmul(OP, x.input(), other.input())?;
@@ -241,7 +251,9 @@ pub(crate) mod kernels {
         let dtype = same_dtype(op, &[x, a, b])?;
         for (which, value) in [("beta", beta), ("alpha", alpha)] {
             if matches!(value, Scalar::Float(_)) && dtype.category() != Category::Float {
-                let message = format!("For integral input tensors, argument {which} must not be a floating point number.");
+                let message = format!(
+                    "For integral input tensors, argument {which} must not be a floating point number."
+                );
                 return Err(fail(ErrorKind::DType, op, message, &[x, a, b]));
             }
         }
@@ -249,7 +261,8 @@ pub(crate) mod kernels {
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
         let spread = sizes.iter().map(|size| *size as isize).collect();
-        let spread = crate::ops::shape::kernels::expand(x, spread).map_err(|error| error.with_operands([x.extents()]))?;
+        let spread = crate::ops::shape::kernels::expand(x, spread)
+            .map_err(|error| error.with_operands([x.extents()]))?;
         let mut out = if beta.to_f64() == 0.0 {
             NamedTensor::uninit(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
         } else {
@@ -261,25 +274,45 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn addmm(x: &NamedTensor, a: &NamedTensor, b: &NamedTensor, beta: Scalar, alpha: Scalar) -> Result<NamedTensor> {
+    pub(crate) fn addmm(
+        x: &NamedTensor,
+        a: &NamedTensor,
+        b: &NamedTensor,
+        beta: Scalar,
+        alpha: Scalar,
+    ) -> Result<NamedTensor> {
         check_matrices("addmm", a, b)?;
         add_product("addmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], b.sizes()[1]])
     }
 
     #[track_caller]
-    pub(crate) fn addmv(x: &NamedTensor, a: &NamedTensor, b: &NamedTensor, beta: Scalar, alpha: Scalar) -> Result<NamedTensor> {
+    pub(crate) fn addmv(
+        x: &NamedTensor,
+        a: &NamedTensor,
+        b: &NamedTensor,
+        beta: Scalar,
+        alpha: Scalar,
+    ) -> Result<NamedTensor> {
         let fits = a.ndim() == 2 && b.ndim() == 1 && x.ndim() <= 1 && a.sizes()[1] == b.sizes()[0];
         if !fits || x.ndim() == 1 && ![1, a.sizes()[0]].contains(&x.sizes()[0]) {
-            let message = format!("size mismatch, got input {:?}, mat {:?}, vec {:?}", x.sizes(), a.sizes(), b.sizes());
+            let message =
+                format!("size mismatch, got input {:?}, mat {:?}, vec {:?}", x.sizes(), a.sizes(), b.sizes());
             return Err(fail(ErrorKind::Shape, "addmv", message, &[x, a, b]));
         }
         add_product("addmv", x, a, b, beta, alpha, smallvec![a.sizes()[0]])
     }
 
     #[track_caller]
-    pub(crate) fn baddbmm(x: &NamedTensor, a: &NamedTensor, b: &NamedTensor, beta: Scalar, alpha: Scalar) -> Result<NamedTensor> {
+    pub(crate) fn baddbmm(
+        x: &NamedTensor,
+        a: &NamedTensor,
+        b: &NamedTensor,
+        beta: Scalar,
+        alpha: Scalar,
+    ) -> Result<NamedTensor> {
         if a.ndim() != 3 || b.ndim() != 3 || a.sizes()[0] != b.sizes()[0] || a.sizes()[2] != b.sizes()[1] {
-            let message = format!("batches of sizes {:?} and {:?} cannot be multiplied", a.sizes(), b.sizes());
+            let message =
+                format!("batches of sizes {:?} and {:?} cannot be multiplied", a.sizes(), b.sizes());
             return Err(fail(ErrorKind::Shape, "baddbmm", message, &[x, a, b]));
         }
         add_product("baddbmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], a.sizes()[1], b.sizes()[2]])
@@ -288,12 +321,13 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn outer(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
-            let message = format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
+            let message =
+                format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(fail(ErrorKind::Shape, "outer", message, &[x, other]));
         }
         let names = Names::new("outer", [x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
-        Ok(x.unnamed().unsqueeze(1isize)?.mul(&other.unnamed())?.with_names(names))
+        Ok(x.unnamed().unsqueeze(1)?.mul(&other.unnamed())?.with_names(names))
     }
 
     #[track_caller]
@@ -308,7 +342,11 @@ pub(crate) mod kernels {
             };
             let there = Dim::Name(name).resolve(OP, other)?;
             if x.sizes()[dim] != other.sizes()[there] {
-                let message = format!("dim '{name}' is {} on the left and {} on the right", x.sizes()[dim], other.sizes()[there]);
+                let message = format!(
+                    "dim '{name}' is {} on the left and {} on the right",
+                    x.sizes()[dim],
+                    other.sizes()[there]
+                );
                 return Err(fail(ErrorKind::Shape, OP, message, &inputs));
             }
             summed.push(name);
@@ -321,16 +359,20 @@ pub(crate) mod kernels {
         }
         let named = |input: &NamedTensor| input.names().iter(input.ndim()).flatten().collect::<Vec<Name>>();
         let (left, right) = (named(x), named(other));
-        let batch: Vec<Name> = left.iter().filter(|name| right.contains(name) && !summed.contains(name)).copied().collect();
+        let batch: Vec<Name> =
+            left.iter().filter(|name| right.contains(name) && !summed.contains(name)).copied().collect();
         let rows: Vec<Name> = left.iter().filter(|name| !right.contains(name)).copied().collect();
         let cols: Vec<Name> = right.iter().filter(|name| !left.contains(name)).copied().collect();
         if is_strict() && summed.is_empty() {
             let message = "strict names: nothing is contracted".to_string();
-            return Err(fail(ErrorKind::Value, OP, message, &inputs).with_repair("use mul for a product by element"));
+            return Err(
+                fail(ErrorKind::Value, OP, message, &inputs).with_repair("use mul for a product by element")
+            );
         }
         // Three groups of dims a side, each flattened: a batch of products of matrices.
         let grouped = |input: &NamedTensor, groups: [&[Name]; 3]| -> Result<(NamedTensor, Vec<usize>)> {
-            let order: Vec<NameArg> = groups.iter().flat_map(|group| group.iter().map(|name| NameArg::Name(*name))).collect();
+            let order: Vec<NameArg> =
+                groups.iter().flat_map(|group| group.iter().map(|name| NameArg::Name(*name))).collect();
             let aligned = input.align_to(order)?;
             let counts = groups.map(<[Name]>::len);
             let mut sizes = Sizes::new();
@@ -346,12 +388,17 @@ pub(crate) mod kernels {
         let (b, b_sizes) = grouped(other, [&batch, &summed, &cols])?;
         for (dim, name) in batch.iter().enumerate() {
             if a_sizes[dim] != b_sizes[dim] {
-                let message = format!("dim '{name}' is {} on the left and {} on the right", a_sizes[dim], b_sizes[dim]);
+                let message =
+                    format!("dim '{name}' is {} on the left and {} on the right", a_sizes[dim], b_sizes[dim]);
                 return Err(fail(ErrorKind::Shape, OP, message, &inputs));
             }
         }
         let product = bmm(&a, &b)?;
-        let sizes: Sizes = a_sizes[..batch.len() + rows.len()].iter().chain(&b_sizes[batch.len() + summed.len()..]).copied().collect();
+        let sizes: Sizes = a_sizes[..batch.len() + rows.len()]
+            .iter()
+            .chain(&b_sizes[batch.len() + summed.len()..])
+            .copied()
+            .collect();
         let names = Names::new(OP, batch.iter().chain(&rows).chain(&cols).map(|name| Some(*name)))?;
         crate::ops::shape::kernels::reshaped(OP, &product, sizes, names)
     }

@@ -13,6 +13,7 @@ pub mod create;
 pub mod index;
 pub mod matmul;
 pub mod naming;
+pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod unary;
@@ -32,5 +33,16 @@ pub struct OpInfo {
 
 /// Every op that has a row.
 pub fn all() -> impl Iterator<Item = &'static OpInfo> {
-    [unary::ROWS, binary::ROWS, binary::TERNARY_ROWS, reduce::ROWS, along::ROWS, shape::ROWS, index::ROWS, matmul::ROWS].into_iter().flatten()
+    [
+        unary::ROWS,
+        binary::ROWS,
+        binary::TERNARY_ROWS,
+        reduce::ROWS,
+        along::ROWS,
+        shape::ROWS,
+        index::ROWS,
+        matmul::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -56,8 +56,11 @@ impl NamedTensor {
     /// As [`align_to`](Self::align_to) with the names of `other`.
     #[track_caller]
     pub fn align_as(&self, other: &NamedTensor) -> Result<NamedTensor> {
-        let names: Vec<NameArg> =
-            other.names().iter(other.ndim()).map(|name| name.map_or(NameArg::Unnamed, NameArg::Name)).collect();
+        let names: Vec<NameArg> = other
+            .names()
+            .iter(other.ndim())
+            .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
+            .collect();
         let dims = rules::align_to(self.input(), &names)?;
         Ok(self.aligned(&dims))
     }
@@ -65,7 +68,8 @@ impl NamedTensor {
     /// The view that an alignment describes.
     fn aligned(&self, dims: &rules::Aligned) -> NamedTensor {
         let sizes: Sizes = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.sizes()[dim])).collect();
-        let strides: Strides = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.strides()[dim])).collect();
+        let strides: Strides =
+            dims.iter().map(|(from, _)| from.map_or(1, |dim| self.strides()[dim])).collect();
         self.view_as(sizes, strides, self.offset(), Names::unchecked(dims.iter().map(|(_, name)| *name)))
     }
 
@@ -75,7 +79,11 @@ impl NamedTensor {
     /// [`ErrorKind::DimRange`] unless the dims stand side by side in that order, [`ErrorKind::NameNotFound`],
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
-    pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<NamedTensor> {
+    pub fn flatten<'a>(
+        &self,
+        dims: impl Into<Dims>,
+        out_dim: impl Into<Option<&'a str>>,
+    ) -> Result<NamedTensor> {
         let name = match out_dim.into() {
             Some(text) => Some(Name::new(text)?),
             None => None,

@@ -12,30 +12,34 @@ use crate::tensor::NamedTensor;
 /// The rows of the reductions over any dims, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! reduce_ops { ($with:ident) => { $with! {
-    /// The sum over `dims`; of integers and bool in `i64`. Over nothing it is 0.
-    sum sum_keepdim (x)
-    /// The product over `dims`; of integers and bool in `i64`. Over nothing it is 1.
-    prod prod_keepdim (x)
-    /// The mean over `dims`, of floats only. Over nothing it is NaN.
-    mean mean_keepdim (x)
-    /// The largest element over `dims`; NaN if there is one.
-    amax amax_keepdim (x)
-    /// The smallest element over `dims`; NaN if there is one.
-    amin amin_keepdim (x)
-    /// Are all elements over `dims` not zero? Over nothing it is true.
-    all all_keepdim (x)
-    /// Is one element over `dims` not zero? Over nothing it is false.
-    any any_keepdim (x)
-    /// `ln Σ e^x` over `dims`, without overflow.
-    logsumexp logsumexp_keepdim (x)
-    /// The variance over `dims`: squared distances from the mean, summed and divided by one less than their number.
-    var var_keepdim (x)
-    /// The standard deviation over `dims`: the root of [`var`](Self::var).
-    std std_keepdim (x)
-    /// The Euclidean norm over `dims`: `√Σ x²`.
-    norm norm_keepdim (x)
-} } }
+macro_rules! reduce_ops {
+    ($with:ident) => {
+        $with! {
+            /// The sum over `dims`; of integers and bool in `i64`. Over nothing it is 0.
+            sum sum_keepdim (x)
+            /// The product over `dims`; of integers and bool in `i64`. Over nothing it is 1.
+            prod prod_keepdim (x)
+            /// The mean over `dims`, of floats only. Over nothing it is NaN.
+            mean mean_keepdim (x)
+            /// The largest element over `dims`; NaN if there is one.
+            amax amax_keepdim (x)
+            /// The smallest element over `dims`; NaN if there is one.
+            amin amin_keepdim (x)
+            /// Are all elements over `dims` not zero? Over nothing it is true.
+            all all_keepdim (x)
+            /// Is one element over `dims` not zero? Over nothing it is false.
+            any any_keepdim (x)
+            /// `ln Σ e^x` over `dims`, without overflow.
+            logsumexp logsumexp_keepdim (x)
+            /// The variance over `dims`: squared distances from the mean, summed and divided by one less than their number.
+            var var_keepdim (x)
+            /// The standard deviation over `dims`: the root of [`var`](Self::var).
+            std std_keepdim (x)
+            /// The Euclidean norm over `dims`: `√Σ x²`.
+            norm norm_keepdim (x)
+        }
+    };
+}
 
 macro_rules! define_reductions {
     ($(
@@ -66,7 +70,6 @@ macro_rules! define_reductions {
     };
 }
 reduce_ops!(define_reductions);
-
 
 /// A tensor as `[outer, n, inner]`, dense, of which the middle is to be reduced, and the shape of the result.
 pub(crate) struct Arranged {
@@ -102,7 +105,9 @@ pub(crate) fn arrange(x: &NamedTensor, dims: &[usize], keepdim: bool) -> Result<
     Ok(Arranged { x, outer: shape.sizes.iter().product(), n, inner: 1, shape })
 }
 
-pub(crate) mod kernels {
+/// What the methods and the derivative rows call.
+#[doc(hidden)]
+pub mod kernels {
     use super::*;
     use crate::cpu::reduce::{self, Max, Min, Prod, Sum};
 
@@ -126,18 +131,21 @@ pub(crate) mod kernels {
         }};
     }
 
+    /// [`NamedTensor::sum`] over dims by position.
     #[track_caller]
-    pub(crate) fn sum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn sum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         fold!("sum", Sum, x, dims, keepdim, sum_dtype(x))
     }
 
+    /// [`NamedTensor::prod`] over dims by position.
     #[track_caller]
-    pub(crate) fn prod(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn prod(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         fold!("prod", Prod, x, dims, keepdim, sum_dtype(x))
     }
 
+    /// [`NamedTensor::amax`] over dims by position.
     #[track_caller]
-    pub(crate) fn amax(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn amax(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_not_empty("amax", x, &dims)?;
         if x.dtype() == DType::Bool {
             return any(x, dims, keepdim);
@@ -145,8 +153,9 @@ pub(crate) mod kernels {
         fold!("amax", Max, x, dims, keepdim, x.dtype())
     }
 
+    /// [`NamedTensor::amin`] over dims by position.
     #[track_caller]
-    pub(crate) fn amin(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn amin(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_not_empty("amin", x, &dims)?;
         if x.dtype() == DType::Bool {
             return all(x, dims, keepdim);
@@ -154,14 +163,16 @@ pub(crate) mod kernels {
         fold!("amin", Min, x, dims, keepdim, x.dtype())
     }
 
+    /// [`NamedTensor::all`] over dims by position.
     #[track_caller]
-    pub(crate) fn all(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn all(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         let truth = x.ne(0)?.to(DType::U8)?;
         fold!("all", Min, truth, dims, keepdim, DType::U8)?.to(DType::Bool)
     }
 
+    /// [`NamedTensor::any`] over dims by position.
     #[track_caller]
-    pub(crate) fn any(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn any(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         let truth = x.ne(0)?.to(DType::U8)?;
         fold!("any", Max, truth, dims, keepdim, DType::U8)?.to(DType::Bool)
     }
@@ -180,7 +191,8 @@ pub(crate) mod kernels {
         if x.dtype().category() == Category::Float {
             return Ok(());
         }
-        let message = format!("could not infer output dtype: {op} takes floating point dtypes, got {}", x.dtype());
+        let message =
+            format!("could not infer output dtype: {op} takes floating point dtypes, got {}", x.dtype());
         Err(Error::new(ErrorKind::DType, op, message)
             .with_operands([x.extents()])
             .with_repair(format!("x.to({:?})?", default_dtype())))
@@ -191,8 +203,9 @@ pub(crate) mod kernels {
         dims.iter().map(|dim| x.sizes()[*dim] as f64).product()
     }
 
+    /// [`NamedTensor::mean`] over dims by position.
     #[track_caller]
-    pub(crate) fn mean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn mean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_float("mean", x)?;
         let count = count(x, &dims);
         let mut mean = fold!("mean", Sum, x, dims, keepdim, x.dtype().compute())?;
@@ -200,8 +213,9 @@ pub(crate) mod kernels {
         mean.to(x.dtype())
     }
 
+    /// [`NamedTensor::logsumexp`] over dims by position.
     #[track_caller]
-    pub(crate) fn logsumexp(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn logsumexp(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         let float = if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
         if float.numel() == 0 {
             return sum(&float, dims, keepdim)?.log();
@@ -213,8 +227,9 @@ pub(crate) mod kernels {
         total.add(&if keepdim { max } else { super::super::shape::kernels::squeeze(&max, dims)? })
     }
 
+    /// [`NamedTensor::var`] over dims by position.
     #[track_caller]
-    pub(crate) fn var(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn var(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         variance("var", x, dims, keepdim, 1.0)
     }
 
@@ -237,16 +252,18 @@ pub(crate) mod kernels {
         var.to(x.dtype())
     }
 
+    /// [`NamedTensor::std`] over dims by position.
     #[track_caller]
-    pub(crate) fn std(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn std(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         let wide = x.to(x.dtype().compute())?;
         let mut std = variance("std", &wide, dims, keepdim, 1.0)?;
         std.sqrt_()?;
         std.to(x.dtype())
     }
 
+    /// [`NamedTensor::norm`] over dims by position.
     #[track_caller]
-    pub(crate) fn norm(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub fn norm(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_float("norm", x)?;
         let squares = x.to(x.dtype().compute())?.square()?;
         let mut norm = fold!("norm", Sum, squares, dims, keepdim, squares.dtype())?;
@@ -261,7 +278,12 @@ impl NamedTensor {
     /// # Errors
     /// As `namegrad::Tensor::var`.
     #[track_caller]
-    pub fn var_corrected(&self, dims: impl Into<Dims>, correction: f64, keepdim: bool) -> Result<NamedTensor> {
+    pub fn var_corrected(
+        &self,
+        dims: impl Into<Dims>,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<NamedTensor> {
         kernels::variance("var", self, dims.into().resolve("var", self)?, keepdim, correction)
     }
 

@@ -20,9 +20,9 @@ macro_rules! pointwise_class {
     (float $n:literal ($($x:ident)*) $out:tt $e:expr) => {{
         struct Row;
         impl $crate::cpu::pointwise::FloatOp<$n> for Row {
-            type Out<T: $crate::cpu::math::Real + $crate::dtype::Element> = pointwise_out!($out T);
+            type Out<T: $crate::cpu::math::Real> = pointwise_out!($out T);
             #[inline(always)]
-            fn f<T: $crate::cpu::math::Real + $crate::dtype::Element>([$($x),*]: [T; $n]) -> pointwise_out!($out T) { $e }
+            fn f<T: $crate::cpu::math::Real>([$($x),*]: [T; $n]) -> pointwise_out!($out T) { $e }
         }
         $crate::cpu::pointwise::float_loops::<$n, Row>()
     }};
@@ -47,14 +47,22 @@ macro_rules! pointwise_class {
 
 /// The element type that a formula gives: that of its inputs, or `bool`.
 macro_rules! pointwise_out {
-    ([] $T:ident) => { $T };
-    ([bool] $T:ident) => { bool };
+    ([] $T:ident) => {
+        $T
+    };
+    ([bool] $T:ident) => {
+        bool
+    };
 }
 
 /// `true` if a marker stands in the row.
 macro_rules! marked {
-    ([]) => { false };
-    ([$marker:ident]) => { true };
+    ([]) => {
+        false
+    };
+    ([$marker:ident]) => {
+        true
+    };
 }
 
 /// The kernel of a pointwise row.
@@ -89,7 +97,7 @@ macro_rules! pointwise_kernels {
         pub(crate) mod kernels {
             use crate::cpu::pointwise::Kernel;
             #[allow(unused_imports)] // not every table has floats and integers
-            use crate::{cpu::{integer::Integer, math::Real}, dtype::Element};
+            use crate::cpu::{integer::Integer, math::Real};
             $(pub(crate) static $name: Kernel<$n> = kernel!($n $name $args $out $divides $body);)*
         }
     };

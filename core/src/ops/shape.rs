@@ -1,49 +1,53 @@
 //! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a dim made anew has none.
 
-use crate::dim::{Dim, Dims, SizeList};
+use crate::dim::{Count, Dim, Dims, Int, SizeList};
 use crate::tensor::NamedTensor;
 
 /// The rows of the ops that rearrange one tensor, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! shape_ops { ($with:ident) => { $with! {
-    /// The tensor with two dims exchanged; a view.
-    transpose transpose_ ["permutes dimensions"] (x; dim0: Dim, dim1: Dim)
-    /// The transposed matrix; a vector or a single element stays as it is. A view.
-    t t_ ["permutes dimensions"] (x)
-    /// The tensor with its last two dims exchanged; a view.
-    mt ["permutes dimensions"] (x)
-    /// The tensor with its dims in the order `dims`, all of them; a view.
-    permute ["permutes dimensions"] (x; dims: Dims)
-    /// The tensor with dim `source` at the place `destination`, the others in their order; a view.
-    movedim ["permutes dimensions"] (x; source: Dim, destination: Dim)
-    /// The tensor without those of `dims` that have size one; a view.
-    squeeze squeeze_ ["removes dimensions"] (x; dims: Dims)
-    /// The tensor with a new dim of size one before dim `at`, which may be the number of dims; a view. The new dim has no name.
-    unsqueeze unsqueeze_ ["keeps input names; the new dim has none"] (x; at: isize)
-    /// The tensor with dims of size one repeated to `sizes`, without copying; -1 keeps a size, new dims stand on the left. A view.
-    expand ["keeps input names; new dims have none"] (x; sizes: SizeList)
-    /// The elements in the same order under other sizes; one of them may be -1. A view, or an error if that needs a copy. Drops the
-    /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    view ["drops names unless the sizes stay"] (x; sizes: SizeList)
-    /// The elements in the same order under other sizes; one of them may be -1. A view if possible, else a copy. Drops the
-    /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    reshape ["drops names unless the sizes stay"] (x; sizes: SizeList)
-    /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
-    narrow ["keeps input names"] (x; dim: Dim, start: isize, length: usize)
-    /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim; negative ones count from the end. A view.
-    slice ["keeps input names"] (x; dim: Dim, start: isize, end: isize, step: usize)
-    /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
-    select ["removes dimensions"] (x; dim: Dim, index: isize)
-    /// The tensor with the elements of `dims` in reverse order; a view.
-    flip ["keeps input names"] (x; dims: Dims)
-    /// The diagonal of dims `dim0` and `dim1`, `offset` above the main one, as a new last dim without a name; a view.
-    diagonal ["removes dimensions"] (x; offset: isize, dim0: Dim, dim1: Dim)
-    /// The tensor repeated along each dim as often as `repeats` says; new dims stand on the left.
-    repeat ["keeps input names; new dims have none"] (x; repeats: SizeList)
-    /// The same elements in row-major order without gaps: the tensor itself if it is so already.
-    contiguous ["keeps input names"] (x)
-} } }
+macro_rules! shape_ops {
+    ($with:ident) => {
+        $with! {
+            /// The tensor with two dims exchanged; a view.
+            transpose transpose_ ["permutes dimensions"] (x; dim0: Dim, dim1: Dim)
+            /// The transposed matrix; a vector or a single element stays as it is. A view.
+            t t_ ["permutes dimensions"] (x)
+            /// The tensor with its last two dims exchanged; a view.
+            mt ["permutes dimensions"] (x)
+            /// The tensor with its dims in the order `dims`, all of them; a view.
+            permute ["permutes dimensions"] (x; dims: Dims)
+            /// The tensor with dim `source` at the place `destination`, the others in their order; a view.
+            movedim ["permutes dimensions"] (x; source: Dim, destination: Dim)
+            /// The tensor without those of `dims` that have size one; a view.
+            squeeze squeeze_ ["removes dimensions"] (x; dims: Dims)
+            /// The tensor with a new dim of size one before dim `at`, which may be the number of dims; a view. The new dim has no name.
+            unsqueeze unsqueeze_ ["keeps input names; the new dim has none"] (x; at: Int)
+            /// The tensor with dims of size one repeated to `sizes`, without copying; -1 keeps a size, new dims stand on the left. A view.
+            expand ["keeps input names; new dims have none"] (x; sizes: SizeList)
+            /// The elements in the same order under other sizes; one of them may be -1. A view, or an error if that needs a copy. Drops the
+            /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
+            view ["drops names unless the sizes stay"] (x; sizes: SizeList)
+            /// The elements in the same order under other sizes; one of them may be -1. A view if possible, else a copy. Drops the
+            /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
+            reshape ["drops names unless the sizes stay"] (x; sizes: SizeList)
+            /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
+            narrow ["keeps input names"] (x; dim: Dim, start: Int, length: Count)
+            /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim; negative ones count from the end. A view.
+            slice ["keeps input names"] (x; dim: Dim, start: Int, end: Int, step: Count)
+            /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
+            select ["removes dimensions"] (x; dim: Dim, index: Int)
+            /// The tensor with the elements of `dims` in reverse order; a view.
+            flip ["keeps input names"] (x; dims: Dims)
+            /// The diagonal of dims `dim0` and `dim1`, `offset` above the main one, as a new last dim without a name; a view.
+            diagonal ["removes dimensions"] (x; offset: Int, dim0: Dim, dim1: Dim)
+            /// The tensor repeated along each dim as often as `repeats` says; new dims stand on the left.
+            repeat ["keeps input names; new dims have none"] (x; repeats: SizeList)
+            /// The same elements in row-major order without gaps: the tensor itself if it is so already.
+            contiguous ["keeps input names"] (x)
+        }
+    };
+}
 shape_ops!(define_ops);
 
 pub(crate) mod kernels {
@@ -91,7 +95,8 @@ pub(crate) mod kernels {
     pub(crate) fn mt(x: &NamedTensor) -> Result<NamedTensor> {
         let ndim = x.ndim();
         if ndim < 2 {
-            let message = format!("mt is only supported on matrices or batches of matrices, got a {ndim}-D tensor");
+            let message =
+                format!("mt is only supported on matrices or batches of matrices, got a {ndim}-D tensor");
             return Err(fail(x, ErrorKind::Shape, "mt", message));
         }
         transpose(x, ndim - 2, ndim - 1)
@@ -101,7 +106,8 @@ pub(crate) mod kernels {
     pub(crate) fn permute(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
-            return Err(fail(x, ErrorKind::Shape, "permute", message).with_repair("x.align_to([.., \"...\"]) needs only some names"));
+            return Err(fail(x, ErrorKind::Shape, "permute", message)
+                .with_repair("x.align_to([.., \"...\"]) needs only some names"));
         }
         Ok(reorder(x, &dims))
     }
@@ -129,7 +135,8 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn unsqueeze(x: &NamedTensor, at: isize) -> Result<NamedTensor> {
-        let at = resolve_index("unsqueeze", at, x.ndim() + 1).map_err(|error| error.with_operands([x.extents()]))?;
+        let at = resolve_index("unsqueeze", at, x.ndim() + 1)
+            .map_err(|error| error.with_operands([x.extents()]))?;
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         let mut names: Vec<_> = x.names().iter(x.ndim()).collect();
         sizes.insert(at, 1);
@@ -155,11 +162,15 @@ pub(crate) mod kernels {
             let own = dim.checked_sub(new);
             let (size, stride) = match (own, *wanted) {
                 (Some(own), -1) => (x.sizes()[own], x.strides()[own]),
-                (Some(own), wanted) if x.sizes()[own] as isize == wanted => (x.sizes()[own], x.strides()[own]),
+                (Some(own), wanted) if x.sizes()[own] as isize == wanted => {
+                    (x.sizes()[own], x.strides()[own])
+                }
                 (Some(own), wanted) if x.sizes()[own] == 1 && wanted >= 0 => (wanted as usize, 0),
                 (None, wanted) if wanted >= 0 => (wanted as usize, 0),
                 (None, _) => {
-                    let message = format!("the expanded size {wanted} isn't allowed in a leading, non-existing dimension {dim}");
+                    let message = format!(
+                        "the expanded size {wanted} isn't allowed in a leading, non-existing dimension {dim}"
+                    );
                     return Err(fail(x, ErrorKind::Shape, "expand", message));
                 }
                 (Some(own), _) => {
@@ -185,7 +196,9 @@ pub(crate) mod kernels {
     #[track_caller]
     fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[isize]) -> Result<Sizes> {
         let numel = x.numel();
-        let invalid = || fail(x, ErrorKind::Shape, op, format!("shape '{wanted:?}' is invalid for input of size {numel}"));
+        let invalid = || {
+            fail(x, ErrorKind::Shape, op, format!("shape '{wanted:?}' is invalid for input of size {numel}"))
+        };
         if wanted.iter().filter(|size| **size == -1).count() > 1 {
             return Err(fail(x, ErrorKind::Shape, op, "only one dimension can be inferred".into()));
         }
@@ -214,8 +227,13 @@ pub(crate) mod kernels {
             return Some(contiguous_strides(sizes));
         }
         let mut strides: Strides = SmallVec::from_elem(0, sizes.len());
-        let own: Vec<(usize, isize)> =
-            x.sizes().iter().copied().zip(x.strides().iter().copied()).filter(|(size, _)| *size != 1).collect();
+        let own: Vec<(usize, isize)> = x
+            .sizes()
+            .iter()
+            .copied()
+            .zip(x.strides().iter().copied())
+            .filter(|(size, _)| *size != 1)
+            .collect();
         let mut to = sizes.len();
         let mut end = own.len();
         while end > 0 {
@@ -275,7 +293,12 @@ pub(crate) mod kernels {
 
     /// The same elements under other sizes, a copy if need be.
     #[track_caller]
-    pub(crate) fn reshaped(op: &'static str, x: &NamedTensor, sizes: Sizes, names: Names) -> Result<NamedTensor> {
+    pub(crate) fn reshaped(
+        op: &'static str,
+        x: &NamedTensor,
+        sizes: Sizes,
+        names: Names,
+    ) -> Result<NamedTensor> {
         if let Some(strides) = view_strides(x, &sizes) {
             return Ok(x.view_as(sizes, strides, x.offset(), names));
         }
@@ -287,7 +310,12 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn narrow(x: &NamedTensor, dim: usize, start: isize, length: usize) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(x, ErrorKind::Shape, "narrow", "narrow() cannot be applied to a 0-dim tensor.".into()));
+            return Err(fail(
+                x,
+                ErrorKind::Shape,
+                "narrow",
+                "narrow() cannot be applied to a 0-dim tensor.".into(),
+            ));
         };
         let from = if start < 0 { start + size as isize } else { start };
         if from < 0 || from as usize > size {
@@ -311,14 +339,27 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn slice(x: &NamedTensor, dim: usize, start: isize, end: isize, step: usize) -> Result<NamedTensor> {
+    pub(crate) fn slice(
+        x: &NamedTensor,
+        dim: usize,
+        start: isize,
+        end: isize,
+        step: usize,
+    ) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(x, ErrorKind::Shape, "slice", "slice() cannot be applied to a 0-dim tensor.".into()));
+            return Err(fail(
+                x,
+                ErrorKind::Shape,
+                "slice",
+                "slice() cannot be applied to a 0-dim tensor.".into(),
+            ));
         };
         if step == 0 {
             return Err(fail(x, ErrorKind::Value, "slice", "slice step must be positive".into()));
         }
-        let clamp = |at: isize| (if at < 0 { at.saturating_add(size as isize) } else { at }).clamp(0, size as isize) as usize;
+        let clamp = |at: isize| {
+            (if at < 0 { at.saturating_add(size as isize) } else { at }).clamp(0, size as isize) as usize
+        };
         let (start, end) = (clamp(start), clamp(end));
         Ok(stepped(x, dim, start, end.saturating_sub(start).div_ceil(step), step))
     }
@@ -326,11 +367,17 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn select(x: &NamedTensor, dim: usize, index: isize) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(x, ErrorKind::Index, "select", "select() cannot be applied to a 0-dim tensor.".into()));
+            return Err(fail(
+                x,
+                ErrorKind::Index,
+                "select",
+                "select() cannot be applied to a 0-dim tensor.".into(),
+            ));
         };
         let from = if index < 0 { index + size as isize } else { index };
         if from < 0 || from as usize >= size {
-            let message = format!("index {index} out of range for tensor of size {:?} at dimension {dim}", x.sizes());
+            let message =
+                format!("index {index} out of range for tensor of size {:?} at dimension {dim}", x.sizes());
             return Err(fail(x, ErrorKind::Index, "select", message));
         }
         Ok(without(&stepped(x, dim, from as usize, 1, 1), &[dim]))
@@ -359,7 +406,8 @@ pub(crate) mod kernels {
         let (row, col) = if offset >= 0 { (0, offset as usize) } else { (offset.unsigned_abs(), 0) };
         let length = rows.saturating_sub(row).min(cols.saturating_sub(col));
         let step = x.strides()[dim0] + x.strides()[dim1];
-        let skip = if length == 0 { 0 } else { row as isize * x.strides()[dim0] + col as isize * x.strides()[dim1] };
+        let skip =
+            if length == 0 { 0 } else { row as isize * x.strides()[dim0] + col as isize * x.strides()[dim1] };
         let rest = without(x, &[dim0, dim1]);
         let (mut sizes, mut strides) = (Sizes::from_slice(rest.sizes()), Strides::from_slice(rest.strides()));
         sizes.push(length);
@@ -381,7 +429,8 @@ pub(crate) mod kernels {
         let new = repeats.len() - ndim;
         let (mut sizes, mut strides, mut merged) = (Sizes::new(), Strides::new(), Sizes::new());
         for (dim, times) in repeats.iter().enumerate() {
-            let (size, stride) = dim.checked_sub(new).map_or((1, 0), |own| (x.sizes()[own], x.strides()[own]));
+            let (size, stride) =
+                dim.checked_sub(new).map_or((1, 0), |own| (x.sizes()[own], x.strides()[own]));
             sizes.extend([*times as usize, size]);
             strides.extend([0, stride]);
             merged.push((*times as usize).saturating_mul(size));
@@ -402,7 +451,11 @@ pub(crate) mod kernels {
     /// A dense copy of `x`, cast to `dtype`.
     #[track_caller]
     pub(crate) fn packed(op: &'static str, x: &NamedTensor, dtype: crate::DType) -> Result<NamedTensor> {
-        let mut out = NamedTensor::uninit(op, Shape { sizes: Sizes::from_slice(x.sizes()), names: x.names().clone() }, dtype)?;
+        let mut out = NamedTensor::uninit(
+            op,
+            Shape { sizes: Sizes::from_slice(x.sizes()), names: x.names().clone() },
+            dtype,
+        )?;
         let view = View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
         let to = out.ptr_mut();
         // SAFETY: the view is that of a tensor; the output is fresh and has room for as many elements.
@@ -424,7 +477,11 @@ impl NamedTensor {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[track_caller]
     pub fn to(&self, dtype: crate::DType) -> crate::Result<NamedTensor> {
-        if self.dtype() == dtype && !self.is_number() { Ok(self.clone()) } else { kernels::packed("to", self, dtype) }
+        if self.dtype() == dtype && !self.is_number() {
+            Ok(self.clone())
+        } else {
+            kernels::packed("to", self, dtype)
+        }
     }
 
     /// A dense copy with a buffer of its own. `clone` only takes a reference, which no later write can be seen through either.
@@ -440,8 +497,14 @@ impl NamedTensor {
     #[track_caller]
     pub fn replace_with(&mut self, op: &'static str, result: NamedTensor) -> crate::Result<&mut NamedTensor> {
         if !result.dtype().can_cast(self.dtype()) {
-            let message = format!("result type {} can't be cast to the desired output type {}", result.dtype(), self.dtype());
-            return Err(crate::Error::new(crate::ErrorKind::DType, op, message).with_operands([self.extents()]));
+            let message = format!(
+                "result type {} can't be cast to the desired output type {}",
+                result.dtype(),
+                self.dtype()
+            );
+            return Err(
+                crate::Error::new(crate::ErrorKind::DType, op, message).with_operands([self.extents()])
+            );
         }
         *self = result.to(self.dtype())?;
         Ok(self)

@@ -1,1 +1,1 @@
-//! Empty.
+//! The derive macro.

@@ -178,3 +178,24 @@ pub(super) fn log2<T: Lane>(x: T) -> T {
 pub(super) fn log10<T: Lane>(x: T) -> T {
     log_scaled(x, T::TABLES.log10_2, T::TABLES.log10_e)
 }
+
+/// `x^y` as `2^(y log2|x|)` in the wider type `W`, of which the digits that `y` costs can be spared.
+///
+/// The exceptions are those of `std` and IEEE 754.
+#[inline(always)]
+pub(super) fn powf<T: Lane, W: Lane>(x: T, y: T) -> T {
+    let c = T::from_f64;
+    let wide = |x: T| W::from_f64(x.to_f64());
+    let magnitude = T::from_f64(exp2(log2(wide(x.abs())) * wide(y)).to_f64());
+    let half = y * c(0.5);
+    let integer = y.trunc() == y;
+    let odd = integer & (half.trunc() != half);
+    // of -0 too
+    let negative = c(1.0).copysign(x) < c(0.0);
+    let signed = if negative & odd { -magnitude } else { magnitude };
+    let undefined = (x < c(0.0)) & (x > c(f64::NEG_INFINITY)) & !integer;
+    let power = if undefined { c(f64::NAN) } else { signed };
+    let infinite = y.abs() == c(f64::INFINITY);
+    let one = (y == c(0.0)) | (x == c(1.0)) | ((x == c(-1.0)) & infinite);
+    if one { c(1.0) } else { power }
+}

@@ -8,8 +8,8 @@
 use std::fmt::{Debug, Display, Formatter, Result};
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
-use super::Real;
 use super::lane::{Lane, Tables};
+use super::{Real, elementary};
 
 /// Whether the compilation target promises the instruction, so that the plain types may use it too.
 pub(super) const EVERYWHERE: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
@@ -74,7 +74,7 @@ impl<T: Rem<Output = T>> Rem for Fused<T> {
 }
 
 macro_rules! fused {
-    ($float:ident) => {
+    ($float:ident, $powf:expr) => {
         impl Lane for Fused<$float> {
             const TABLES: &'static Tables = $float::TABLES;
             const ROUND: f64 = $float::ROUND;
@@ -104,6 +104,11 @@ macro_rules! fused {
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self {
                 Self(self.0.copysign(sign.0))
+            }
+
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                Self(self.0.trunc())
             }
 
             #[inline(always)]
@@ -178,26 +183,22 @@ macro_rules! fused {
             }
 
             #[inline(always)]
-            fn trunc(self) -> Self {
-                Self(self.0.trunc())
-            }
-
-            #[inline(always)]
             fn round(self) -> Self {
                 Self(Real::round(self.0))
             }
 
             #[inline(always)]
             fn powf(self, exponent: Self) -> Self {
-                Self(Real::powf(self.0, exponent.0))
+                let powf: fn(Self, Self) -> Self = $powf;
+                powf(self, exponent)
             }
         }
     };
 }
-fused!(f32);
-fused!(f64);
+fused!(f32, elementary::powf::<Self, Fused<f64>>);
+fused!(f64, |x, y| Fused(libm::pow(x.0, y.0)));
 
-/// An argument of a [`simd_real!`] function, as the copies with fused multiply-add take it.
+/// An argument of a `simd_real!` function, as the copies with fused multiply-add take it.
 pub trait Fuse {
     /// `[T::Fused]` for `[T]`.
     type Fused;
@@ -261,6 +262,9 @@ impl Fuse for &[i64] {
 
 /// [`simd!`](crate::cpu::simd) for a body that is generic over [`Real`]: the copies for a CPU with fused multiply-add
 /// run it on [`Fused`] numbers. Each argument's type implements [`Fuse`]; nothing is returned.
+///
+/// Compute in loops and `#[inline(always)]` functions, not in closures: what the compiler decides to compile on its own
+/// has no vectors, and calls the C library for each fused multiply-add.
 ///
 /// ```ignore
 /// simd_real! {

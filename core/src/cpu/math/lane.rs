@@ -241,6 +241,8 @@ pub trait Lane:
     fn abs(self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
+    /// The integer next to `self` towards 0.
+    fn trunc(self) -> Self;
     /// The upper half of the digits: the square of the result is exact.
     fn head(self) -> Self;
     /// Of `self = k + ROUND`: two factors of `2^k`, which may itself be subnormal or too large.
@@ -284,6 +286,11 @@ macro_rules! lane {
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self {
                 $float::copysign(self, sign)
+            }
+
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                $float::trunc(self)
             }
 
             #[inline(always)]

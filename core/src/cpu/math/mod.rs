@@ -1,8 +1,9 @@
 //! The functions of one real variable (and a few of two) that kernels are made of, for `f32` and `f64`.
 //!
-//! [`Real`] lists them. What is hot (`exp`, `ln`, `tanh`, `sigmoid`, `erf` and what is made of them) is written
-//! without branches or calls in `f32.rs` and `f64.rs`, so that a plain loop over a slice becomes vector code inside a
-//! [`simd!`](crate::cpu::simd) body. What is rare is scalar: computed in `f64`, by `libm` or by `special.rs`.
+//! [`Real`] lists them. What is hot is written without branches or calls in `elementary.rs` (`exp`, `ln`, `tanh` and their
+//! kin) and `erf.rs`, so that a plain loop over a slice becomes vector code inside a [`simd!`](crate::cpu::simd) body, and
+//! faster code inside a `simd_real!` body (`fused.rs`). Coefficients and the handling of bits are in `lane.rs`. What is rare
+//! is scalar: computed in `f64`, by `libm` or in `special.rs`, `gamma.rs` and `bessel.rs`.
 
 mod bessel;
 mod elementary;
@@ -23,16 +24,23 @@ use lane::Lane;
 /// Methods are named as in `std` where `std` has them and else as in PyTorch. On a concrete `f32` or `f64` the
 /// methods of `std` win over these, so write kernels generic over `T: Real` (or call `Real::exp(x)`).
 ///
-/// Functions without a word about accuracy are within 2 units in the last place; NaN gives NaN.
+/// Results are within 2 units in the last place (usually 1), but for `sigmoid` (2.2), the tails of `erfc` and `ndtr` (3.5) and
+/// the Bessel functions (4.5), and for what is a sum of two of them that nearly cancel. NaN gives NaN.
 pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     /// This type with fused multiply-add, for loops that run where the CPU has it.
     type Fused: Real;
 
+    /// 0.
     const ZERO: Self;
+    /// 1.
     const ONE: Self;
+    /// ½.
     const HALF: Self;
+    /// `∞`.
     const INFINITY: Self;
+    /// `-∞`.
     const NEG_INFINITY: Self;
+    /// Not a number.
     const NAN: Self;
     /// The distance from one to the next larger number.
     const EPSILON: Self;
@@ -50,17 +58,21 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     /// The same numbers.
     fn fused_slice_mut(x: &mut [Self]) -> &mut [Self::Fused];
 
+    /// `√x`.
     fn sqrt(self) -> Self;
+    /// The largest integer that is not above `x`.
     fn floor(self) -> Self;
+    /// The smallest integer that is not below `x`.
     fn ceil(self) -> Self;
-    fn trunc(self) -> Self;
     /// To the nearest integer, and half-way cases to the even one (as PyTorch; `f32::round` rounds them away from 0).
     fn round(self) -> Self;
+    /// `eˣ`.
     #[inline(always)]
     fn exp(self) -> Self {
         elementary::exp(self)
     }
 
+    /// `2ˣ`.
     #[inline(always)]
     fn exp2(self) -> Self {
         elementary::exp2(self)
@@ -72,6 +84,7 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         elementary::exp_m1(self)
     }
 
+    /// The natural logarithm.
     #[inline(always)]
     fn ln(self) -> Self {
         elementary::ln(self)
@@ -83,16 +96,19 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         elementary::ln_1p(self)
     }
 
+    /// The logarithm to base 2.
     #[inline(always)]
     fn log2(self) -> Self {
         elementary::log2(self)
     }
 
+    /// The logarithm to base 10.
     #[inline(always)]
     fn log10(self) -> Self {
         elementary::log10(self)
     }
 
+    /// The hyperbolic tangent.
     #[inline(always)]
     fn tanh(self) -> Self {
         elementary::tanh(self)
@@ -121,10 +137,10 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         Self::from_f64(special::erfcx(self.to_f64()))
     }
 
-    fn powf(self, exponent: Self) -> Self {
-        Self::from_f64(libm::pow(self.to_f64(), exponent.to_f64()))
-    }
+    /// `x` to the power of `exponent`, with the exceptions of IEEE 754.
+    fn powf(self, exponent: Self) -> Self;
 
+    /// Is it NaN?
     #[inline(always)]
     fn is_nan(self) -> bool {
         #[allow(clippy::eq_op)]
@@ -132,11 +148,13 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         unordered
     }
 
+    /// Is it neither infinite nor NaN?
     #[inline(always)]
     fn is_finite(self) -> bool {
         self.abs() < Self::INFINITY
     }
 
+    /// Is it `∞` or `-∞`?
     #[inline(always)]
     fn is_infinite(self) -> bool {
         self.abs() == Self::INFINITY
@@ -338,26 +356,32 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         if self == y && self.is_infinite() { self } else { smooth }
     }
 
+    /// The sine, in radians.
     fn sin(self) -> Self {
         Self::from_f64(libm::sin(self.to_f64()))
     }
 
+    /// The cosine, in radians.
     fn cos(self) -> Self {
         Self::from_f64(libm::cos(self.to_f64()))
     }
 
+    /// The tangent, in radians.
     fn tan(self) -> Self {
         Self::from_f64(libm::tan(self.to_f64()))
     }
 
+    /// The arc sine, in radians.
     fn asin(self) -> Self {
         Self::from_f64(libm::asin(self.to_f64()))
     }
 
+    /// The arc cosine, in radians.
     fn acos(self) -> Self {
         Self::from_f64(libm::acos(self.to_f64()))
     }
 
+    /// The arc tangent, in radians.
     fn atan(self) -> Self {
         Self::from_f64(libm::atan(self.to_f64()))
     }
@@ -367,22 +391,27 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         Self::from_f64(libm::atan2(self.to_f64(), x.to_f64()))
     }
 
+    /// The hyperbolic sine.
     fn sinh(self) -> Self {
         Self::from_f64(libm::sinh(self.to_f64()))
     }
 
+    /// The hyperbolic cosine.
     fn cosh(self) -> Self {
         Self::from_f64(libm::cosh(self.to_f64()))
     }
 
+    /// The inverse hyperbolic sine.
     fn asinh(self) -> Self {
         Self::from_f64(libm::asinh(self.to_f64()))
     }
 
+    /// The inverse hyperbolic cosine.
     fn acosh(self) -> Self {
         Self::from_f64(libm::acosh(self.to_f64()))
     }
 
+    /// The inverse hyperbolic tangent.
     fn atanh(self) -> Self {
         Self::from_f64(libm::atanh(self.to_f64()))
     }
@@ -454,7 +483,7 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
 }
 
 macro_rules! real {
-    ($float:ident) => {
+    ($float:ident, $powf:expr) => {
         impl Real for $float {
             type Fused = Fused<Self>;
             const ZERO: Self = 0.0;
@@ -501,16 +530,20 @@ macro_rules! real {
             }
 
             #[inline(always)]
-            fn trunc(self) -> Self {
-                $float::trunc(self)
+            fn round(self) -> Self {
+                $float::round_ties_even(self)
             }
 
             #[inline(always)]
-            fn round(self) -> Self {
-                $float::round_ties_even(self)
+            fn powf(self, exponent: Self) -> Self {
+                let powf: fn(Self, Self) -> Self = $powf;
+                powf(self, exponent)
             }
         }
     };
 }
-real!(f32);
-real!(f64);
+real!(f32, elementary::powf::<f32, f64>);
+real!(f64, libm::pow);
+
+#[cfg(test)]
+mod tests;

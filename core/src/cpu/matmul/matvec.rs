@@ -8,8 +8,12 @@ use super::lanes::{Lanes, vectors};
 use super::pack::{PANELS, pack, with_buffer};
 use super::{Mat, Product};
 
-/// The most rows of A for [`dots`].
+/// The most rows of A for the methods of this file.
 pub(super) const ROWS: usize = 4;
+/// The most rows of A for [`axpys`] and a B larger than the caches of a core, which is better read once and in order.
+pub(super) const ROWS_OF_LARGE: usize = 8;
+/// What makes B large, in bytes.
+pub(super) const LARGE: usize = 1 << 20;
 
 /// The most of `k` in a block: so many numbers of each row of A are kept near while all of B's columns pass.
 const K_MAX: usize = 4096;
@@ -28,7 +32,7 @@ pub(super) unsafe fn dots<T: MatmulElement>(
     unsafe { in_blocks_of_k(p, beta, c, c_row_stride, dots_block) }
 }
 
-/// The [`Method`] for one row and a B whose rows are contiguous: C is a sum of B's rows.
+/// The [`Method`] for a few rows and a B whose rows are contiguous: each row of C is a sum of B's rows.
 ///
 /// # Safety
 /// That of a [`Method`].
@@ -174,76 +178,156 @@ where
                 let sum =
                     (1..U).fold(sums[0][i][t], |sum, u| L::splat(T::Acc::ONE).mul_add(sum, sums[u][i][t]));
                 let c = p.c.offset(i as isize * p.c_row_stride).add(j + t);
-                let base =
-                    if p.beta == T::Acc::ZERO { T::Acc::ZERO } else { p.beta.mul_add(*c, T::Acc::ZERO) };
-                c.write(p.alpha.mul_add(sum.sum(), base));
+                finish(p, sum.sum(), c);
             }
         }
     }
 }
 
-/// Columns of C that stay in the first cache while rows of B are added to them.
-const N_MAX: usize = 1024;
-/// Rows of B that are added at once, so that C is not read and written for each of them.
-const GROUP: usize = 8;
+/// Columns of C whose sums stay in the first cache, for one row and for several.
+const N_MAX: [usize; 2] = [1024, 512];
+/// From one row of sums to the next: some lines more than the columns take.
+const SUMS_STRIDE: usize = N_MAX[1] + 48;
+
+/// Some columns of C, and where their sums are formed. The rows of sums lie apart from each other in the cache, which
+/// those of C often do not.
+struct Strip<T> {
+    j: usize,
+    n: usize,
+    sums: *mut T,
+}
 
 vectors! {
-    /// C as a sum of rows of B.
+    /// C as sums of rows of B, some of which are added at once, so that the sums are not read and written for each.
     ///
     /// # Safety
-    /// That of [`gemm`](super::gemm) for the block, of one row.
+    /// That of [`gemm`](super::gemm) for the block, of at most [`ROWS_OF_LARGE`] rows.
     unsafe fn axpys_block[T, L](p: &Block<T>) {
-        for j in (0..p.n).step_by(N_MAX) {
-            let n = (p.n - j).min(N_MAX);
-            let whole = p.k / GROUP * GROUP;
-            // SAFETY: these columns exist, and so do the rows of B.
+        let mut sums = [T::Acc::ZERO; ROWS_OF_LARGE * SUMS_STRIDE];
+        let n_max = if p.m == 1 { N_MAX[0] } else { N_MAX[1] };
+        for j in (0..p.n).step_by(n_max) {
+            let n = n_max.min(p.n - j);
+            let used = if p.m == 1 { n } else { p.m * SUMS_STRIDE };
+            sums[..used].fill(T::Acc::ZERO);
+            let strip = Strip { j, n, sums: sums.as_mut_ptr() };
+            // SAFETY: these columns exist, and there is room for all sums.
             unsafe {
-                let c = p.c.add(j);
-                if p.beta == T::Acc::ZERO {
-                    (0..n).for_each(|j| c.add(j).write(T::Acc::ZERO));
-                } else if p.beta != T::Acc::ONE {
-                    (0..n).for_each(|j| c.add(j).write(p.beta.mul_add(*c.add(j), T::Acc::ZERO)));
+                if p.m == 1 {
+                    axpys_strip::<T, L, 8>(p, &strip);
+                } else {
+                    axpys_strip::<T, L, 4>(p, &strip);
                 }
-                for l in (0..whole).step_by(GROUP) {
-                    add_rows::<T, L, GROUP>(p, l, j, n, c);
-                }
-                for l in whole..p.k {
-                    add_rows::<T, L, 1>(p, l, j, n, c);
+                for i in 0..p.m {
+                    let c = p.c.offset(i as isize * p.c_row_stride).add(j);
+                    for j in 0..n {
+                        finish(p, sums[i * SUMS_STRIDE + j], c.add(j));
+                    }
                 }
             }
         }
     }
 }
 
-/// Adds `G` rows of B from row `l` on to `c`: `n` columns from column `j` on.
+/// `c ← alpha sum + beta c`
 ///
 /// # Safety
-/// That of [`axpys_block`], in code compiled for `L`; the rows and columns exist.
+/// `c` is valid for writing, and for reading unless `beta` is zero.
 #[inline(always)]
-unsafe fn add_rows<T, L, const G: usize>(p: &Block<T>, l: usize, j: usize, n: usize, c: *mut T::Acc)
+unsafe fn finish<T: MatmulElement>(p: &Block<T>, sum: T::Acc, c: *mut T::Acc) {
+    // SAFETY: the contract is the same.
+    unsafe {
+        let base = if p.beta == T::Acc::ZERO { T::Acc::ZERO } else { p.beta.mul_add(*c, T::Acc::ZERO) };
+        c.write(p.alpha.mul_add(sum, base));
+    }
+}
+
+/// Adds all rows of B, `G` at a time.
+///
+/// # Safety
+/// That of [`axpys_block`], in code compiled for `L`; the columns exist.
+#[inline(always)]
+unsafe fn axpys_strip<T, L, const G: usize>(p: &Block<T>, strip: &Strip<T::Acc>)
 where
+    T: MatmulElement,
+    L: Lanes<Elem = T::Acc>,
+{
+    let whole = p.k / G * G;
+    // SAFETY: these rows exist.
+    unsafe {
+        for l in (0..whole).step_by(G) {
+            axpys_group::<T, L, G>(p, strip, l);
+        }
+        for l in whole..p.k {
+            axpys_group::<T, L, 1>(p, strip, l);
+        }
+    }
+}
+
+/// Adds `G` rows of B from row `l` on to the sums for all rows of C.
+///
+/// # Safety
+/// That of [`axpys_strip`]; the rows exist.
+#[inline(always)]
+unsafe fn axpys_group<T, L, const G: usize>(p: &Block<T>, strip: &Strip<T::Acc>, l: usize)
+where
+    T: MatmulElement,
+    L: Lanes<Elem = T::Acc>,
+{
+    let mut i = 0;
+    // SAFETY: these rows exist.
+    unsafe {
+        while i + 4 <= p.m {
+            axpys_tile::<T, L, 4, G>(p, strip, i, l);
+            i += 4;
+        }
+        if i + 2 <= p.m {
+            axpys_tile::<T, L, 2, G>(p, strip, i, l);
+            i += 2;
+        }
+        if i < p.m {
+            axpys_tile::<T, L, 1, G>(p, strip, i, l);
+        }
+    }
+}
+
+/// Adds `G` rows of B from row `l` on to the sums for `R` rows of C from row `i` on.
+///
+/// # Safety
+/// That of [`axpys_strip`]; the rows exist.
+#[inline(always)]
+unsafe fn axpys_tile<T, L, const R: usize, const G: usize>(
+    p: &Block<T>,
+    strip: &Strip<T::Acc>,
+    i: usize,
+    l: usize,
+) where
     T: MatmulElement,
     L: Lanes<Elem = T::Acc>,
 {
     // SAFETY: the caller vouches for rows and columns.
     unsafe {
-        let x: [L; G] = std::array::from_fn(|g| L::splat(p.alpha.mul_add(*p.a.add(l + g), T::Acc::ZERO)));
-        let rows: [*const T; G] = std::array::from_fn(|g| p.b.at(l + g, j).ptr);
-        let whole = n / L::COUNT * L::COUNT;
+        let a: [[L; G]; R] = std::array::from_fn(|r| {
+            let a = p.a.offset((i + r) as isize * p.a_row_stride).add(l);
+            std::array::from_fn(|g| L::splat(*a.add(g)))
+        });
+        let b: [*const T; G] = std::array::from_fn(|g| p.b.at(l + g, strip.j).ptr);
+        let sums: [*mut T::Acc; R] = std::array::from_fn(|r| strip.sums.add((i + r) * SUMS_STRIDE));
+        let whole = strip.n / L::COUNT * L::COUNT;
         for j in (0..whole).step_by(L::COUNT) {
-            let mut sum = L::load(c.add(j));
-            for (x, row) in x.iter().zip(rows) {
-                sum = x.mul_add(L::load_wide(row.add(j)), sum);
+            let b = b.map(|b| L::load_wide(b.add(j)));
+            for (a, sums) in a.iter().zip(sums) {
+                let sum = a.iter().zip(b).fold(L::load(sums.add(j)), |sum, (a, b)| a.mul_add(b, sum));
+                sum.store(sums.add(j));
             }
-            sum.store(c.add(j));
         }
-        if whole < n {
-            let (count, mask) = (n - whole, L::mask(n - whole));
-            let mut sum = L::load_first(c.add(whole), mask);
-            for (x, row) in x.iter().zip(rows) {
-                sum = x.mul_add(L::load_wide_first(row.add(whole), count), sum);
+        if whole < strip.n {
+            let (count, mask) = (strip.n - whole, L::mask(strip.n - whole));
+            let b = b.map(|b| L::load_wide_first(b.add(whole), count));
+            for (a, sums) in a.iter().zip(sums) {
+                let sums = sums.add(whole);
+                let sum = a.iter().zip(b).fold(L::load_first(sums, mask), |sum, (a, b)| a.mul_add(b, sum));
+                sum.store_first(sums, mask);
             }
-            sum.store_first(c.add(whole), mask);
         }
     }
 }

@@ -189,7 +189,9 @@ unsafe fn whole<T: MatmulElement>(p: &Product<T>) {
 fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
     if p.m <= matvec::ROWS && p.b.row_stride == 1 && (p.b.col_stride != 1 || p.n == 1) {
         matvec::dots
-    } else if p.m == 1 && p.b.col_stride == 1 {
+    } else if p.b.col_stride == 1
+        && (p.m <= matvec::ROWS || p.m <= matvec::ROWS_OF_LARGE && p.k * p.n * size_of::<T>() > matvec::LARGE)
+    {
         matvec::axpys
     } else {
         blocked::blocked

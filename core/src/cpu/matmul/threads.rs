@@ -25,7 +25,7 @@ pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
 /// # Safety
 /// That of [`gemm`](super::gemm).
 unsafe fn cut<T: MatmulElement>(p: &Product<T>, parts: usize, method: Method<T>) {
-    if parts == 1 {
+    if parts == 1 || p.m.max(p.n) == 1 {
         // SAFETY: the contract is the same.
         return unsafe { blocked::serial(p, method) };
     }
@@ -34,7 +34,9 @@ unsafe fn cut<T: MatmulElement>(p: &Product<T>, parts: usize, method: Method<T>)
         let m = p.m * first / parts;
         (p.part(0, m, 0, p.n), p.part(m, p.m - m, 0, p.n))
     } else {
-        let n = (p.n * first / parts).next_multiple_of(64).min(p.n);
+        // Whole panels, unless C is too narrow for two.
+        let n = p.n * first / parts;
+        let n = if n < 64 { n } else { n / 64 * 64 };
         (p.part(0, p.m, 0, n), p.part(0, p.m, n, p.n - n))
     };
     // SAFETY: the two parts of C have no element in common.

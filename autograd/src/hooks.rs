@@ -1,0 +1,56 @@
+//! Functions that are called with gradients as they pass, and the handles that remove them.
+
+use crate::tape::Meta;
+use crate::tensor::Tensor;
+use namegrad_core::Result;
+use std::sync::{Arc, Weak};
+
+/// A function of a gradient: it may look at it, replace it with another (`Some`), or stop the backward pass with an error.
+pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
+
+/// The hooks of one tensor, in the order of their registration.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    next: u64,
+    on_gradient: Vec<(u64, Hook)>,
+    after_accumulation: Vec<(u64, Hook)>,
+}
+
+impl Hooks {
+    pub(crate) fn on_gradient(&self) -> Vec<Hook> {
+        self.on_gradient.iter().map(|(_, hook)| hook.clone()).collect()
+    }
+
+    pub(crate) fn after_accumulation(&self) -> Vec<Hook> {
+        self.after_accumulation.iter().map(|(_, hook)| hook.clone()).collect()
+    }
+}
+
+/// Removes a hook. Dropping the handle leaves the hook in place.
+#[derive(Clone)]
+pub struct HookHandle {
+    meta: Weak<Meta>,
+    id: u64,
+}
+
+impl HookHandle {
+    pub(crate) fn add(meta: &Arc<Meta>, hook: Hook, after_accumulation: bool) -> HookHandle {
+        let mut state = meta.state();
+        let hooks = state.hooks.get_or_insert_default();
+        let id = hooks.next;
+        hooks.next += 1;
+        let list = if after_accumulation { &mut hooks.after_accumulation } else { &mut hooks.on_gradient };
+        list.push((id, hook));
+        HookHandle { meta: Arc::downgrade(meta), id }
+    }
+
+    /// Removes the hook; a second time, or after the tensor is gone, nothing happens.
+    pub fn remove(&self) {
+        if let Some(meta) = self.meta.upgrade()
+            && let Some(hooks) = &mut meta.state().hooks
+        {
+            hooks.on_gradient.retain(|(id, _)| *id != self.id);
+            hooks.after_accumulation.retain(|(id, _)| *id != self.id);
+        }
+    }
+}

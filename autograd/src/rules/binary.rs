@@ -1,0 +1,64 @@
+//! Derivatives of the ops on two or three tensors by element. An input that was broadcast gets a gradient of the sizes of the result here; the tape sums it.
+
+use crate::Tensor;
+use namegrad_core::{NamedTensor, Result};
+
+rules! { in NamedTensor; |g, cx|
+    add(a, b) -> y       { a: [] g.clone(), b: [] g.clone() }
+    sub(a, b) -> y       { a: [] g.clone(), b: [] -g }
+    mul(a, b) -> y       { a: [b] g * b, b: [a] g * a }
+    div(a, b) -> y       { a: [b] g / b, b: [b y] -g * y / b }
+    fmod(a, b) -> y      { a: [] g.clone(), b: [a b] -g * a.trunc_divide(b)? }
+    remainder(a, b) -> y { a: [] g.clone(), b: [a b] -g * a.floor_divide(b)? }
+    pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
+    atan2(a, b) -> y     { a: [a b] g * (b / (a.square()? + b.square()?)), b: [a b] g * (-a / (a.square()? + b.square()?)) }
+    hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
+    logaddexp(a, b) -> y { a: [a y] g * (a - y).exp()?, b: [b y] g * (b - y).exp()? }
+    logaddexp2(a, b) -> y { a: [a y] g * (a - y).exp2()?, b: [b y] g * (b - y).exp2()? }
+    xlogy(a, b) -> y     { a: [a b] (g * b.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
+    copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
+    maximum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
+    minimum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
+    fmax(a, b) -> y      { a: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
+    fmin(a, b) -> y      { a: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
+    floor_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
+    trunc_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
+    lerp(a, end, weight) -> y {
+        a: [weight] g * (1.0 - weight),
+        end: [weight] g * weight,
+        weight: [a end] g * (end - a)
+    }
+    clamp(a, min, max) -> y {
+        a: [a min max] chosen(g, a.ge(min)?.logical_and(a.le(max)?)?)?,
+        min: [a min max] chosen(g, a.lt(min)?.logical_and(min.lt(max)?)?)?,
+        max: [a min max] chosen(g, a.gt(max)?.logical_or(max.le(min)?)?)?
+    }
+}
+
+/// The gradient where `condition` is true, else 0.
+fn chosen(g: &Tensor, condition: Tensor) -> Result<Tensor> {
+    g.where_self(&condition, 0.0)
+}
+
+/// The gradient where this input won, half of it where both are equal.
+fn shared(g: &Tensor, won: Tensor, tied: Tensor) -> Result<Tensor> {
+    chosen(g, won)?.add(&chosen(&(g * 0.5), tied)?)
+}
+
+/// `b a^(b-1)`, and 0 where `b` is 0, also for `a = 0`.
+fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let slope = b.mul(&a.pow(&b.sub(1)?)?)?;
+    g.mul(&slope.masked_fill(&b.eq(0)?, 0.0)?)
+}
+
+/// `a^b ln a`, and 0 where `a` is 0 and `b` not negative: the limit.
+fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let vanishing = a.eq(0)?.logical_and(b.ge(0)?)?;
+    let slope = y.mul(&a.log()?)?;
+    g.mul(&slope.masked_fill(&vanishing, 0.0)?)
+}
+
+constants! { in NamedTensor;
+    eq(a, b) ne(a, b) lt(a, b) le(a, b) gt(a, b) ge(a, b)
+    logical_and(a, b) logical_or(a, b) logical_xor(a, b) bitwise_and(a, b) bitwise_or(a, b) bitwise_xor(a, b)
+}

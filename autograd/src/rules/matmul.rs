@@ -1,0 +1,85 @@
+//! Derivatives of the products. The tape sums what was broadcast over batch dims.
+
+use crate::Tensor;
+use crate::op::{Kept, Op};
+use namegrad_core::{Argument, Dims, NameArg, NamedTensor, Result, Scalar};
+
+rules! { in NamedTensor; |g, cx|
+    mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] a.t()?.mm(g)? }
+    mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t()?.mv(g)? }
+    dot(a, b) -> y { a: [b] g * b, b: [a] g * a }
+    bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt()?.bmm(g)? }
+    outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
+    matmul(a, b) -> y { a: [a b] left_gradient(g, a, b)?, b: [a b] right_gradient(g, a, b)? }
+    addmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
+        x: [; beta] scaled(g.clone(), *beta)?,
+        a: [b; alpha] scaled(g.mm(&b.t()?)?, *alpha)?,
+        b: [a; alpha] scaled(a.t()?.mm(g)?, *alpha)?
+    }
+    addmv(x, a, b; beta: Scalar, alpha: Scalar) -> y {
+        x: [; beta] scaled(g.clone(), *beta)?,
+        a: [b; alpha] scaled(g.outer(b)?, *alpha)?,
+        b: [a; alpha] scaled(a.t()?.mv(g)?, *alpha)?
+    }
+    baddbmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
+        x: [; beta] scaled(g.clone(), *beta)?,
+        a: [b; alpha] scaled(g.bmm(&b.mt()?)?, *alpha)?,
+        b: [a; alpha] scaled(a.mt()?.bmm(g)?, *alpha)?
+    }
+}
+
+fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
+    if by.to_f64() == 1.0 { Ok(g) } else { g.mul(by) }
+}
+
+/// `g bᵀ`, a vector on either side being a matrix of one row or column.
+fn left_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.ndim(), b.ndim()) {
+        (1, 1) => g.mul(b),
+        (_, 1) => g.unsqueeze(-1)?.mul(b),
+        (1, _) => g.unsqueeze(-2)?.matmul(&b.mt()?)?.squeeze(-2),
+        (_, 2) if g.ndim() > 2 => folded(g)?.mm(&b.t()?)?.reshape(a.sizes()),
+        _ => g.matmul(&b.mt()?),
+    }
+}
+
+/// `aᵀ g`, a vector on either side being a matrix of one row or column.
+fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.ndim(), b.ndim()) {
+        (1, 1) => g.mul(a),
+        (_, 1) => a.mt()?.matmul(&g.unsqueeze(-1)?)?.squeeze(-1),
+        (1, _) => a.unsqueeze(-1)?.mul(&g.unsqueeze(-2)?),
+        (_, 2) if g.ndim() > 2 => folded(a)?.t()?.mm(&folded(g)?), // one product instead of a batch and its sum
+        _ => a.mt()?.matmul(g),
+    }
+}
+
+/// All dims but the last as one.
+fn folded(x: &Tensor) -> Result<Tensor> {
+    x.reshape([-1, *x.sizes().last().expect("callers have at least two dims") as isize])
+}
+
+/// `contract` differs from the other products: its derivative is a contraction of named tensors, so it is recorded by hand.
+#[track_caller]
+pub(crate) fn contract(x: &Tensor, other: &Tensor, dims: &namegrad_core::Axes) -> Result<Tensor> {
+    let value = NamedTensor::contract(x.value(), other.value(), dims)?;
+    let gradient = |side: &Tensor, against: &Tensor| {
+        let (kept, names) = (Kept::input(against), against.names().clone());
+        let (own, made) = (side.names().clone(), value.names().clone());
+        let own_list: Vec<NameArg> = own.iter(side.ndim()).flatten().map(NameArg::Name).collect();
+        move |g: &Tensor, cx: &crate::Cx<'_>| {
+            let against = kept.get(cx).rename(Some(names.clone()))?;
+            // Summed are the dims of the other side that the result has and this side has not.
+            let summed: Vec<_> = names
+                .iter(against.ndim())
+                .flatten()
+                .filter(|name| made.position(*name).is_some() && own.position(*name).is_none())
+                .collect();
+            let g = g.rename(Some(made.clone()))?;
+            let summed = Dims::from(summed).resolve("contract", g.value())?;
+            contract(&g, &against, &summed)?.align_to(own_list.clone())?.rename(None)
+        }
+    };
+    let (left, right) = (gradient(x, other), gradient(other, x));
+    Ok(Op::new("contract", value.clone()).input(x, left).input(other, right).output())
+}

@@ -1,0 +1,80 @@
+//! Derivatives of the ops that rearrange: the gradient goes the way back.
+
+use crate::Tensor;
+use namegrad_core::{Axes, NamedTensor, Result};
+use smallvec::SmallVec;
+
+type List = SmallVec<[isize; 6]>;
+
+rules! { in NamedTensor; |g, cx|
+    transpose(x; dim0: usize, dim1: usize) -> y { x: [; dim0 dim1] g.transpose(*dim0, *dim1)? }
+    t(x) -> y { x: [] g.t()? }
+    mt(x) -> y { x: [] g.mt()? }
+    permute(x; dims: Axes) -> y { x: [; dims] g.permute(inverse(dims))? }
+    movedim(x; source: usize, destination: usize) -> y { x: [; source destination] g.movedim(*destination, *source)? }
+    squeeze(x; dims: Axes) -> y { x: [] g.reshape(cx.sizes())? }
+    unsqueeze(x; at: isize) -> y { x: [] g.reshape(cx.sizes())? }
+    expand(x; sizes: List) -> y { x: [] g.clone() }
+    view(x; sizes: List) -> y { x: [] g.reshape(cx.sizes())? }
+    reshape(x; sizes: List) -> y { x: [] g.reshape(cx.sizes())? }
+    narrow(x; dim: usize, start: isize, length: usize) -> y { x: [; dim start] widen(g, cx.sizes(), *dim, *start, 1)? }
+    slice(x; dim: usize, start: isize, end: isize, step: usize) -> y {
+        x: [; dim start step] widen(g, cx.sizes(), *dim, first(*start, cx.sizes()[*dim]), *step)?
+    }
+    select(x; dim: usize, index: isize) -> y { x: [; dim index] widen(&g.unsqueeze(*dim as isize)?, cx.sizes(), *dim, *index, 1)? }
+    flip(x; dims: Axes) -> y { x: [; dims] g.flip(dims)? }
+    diagonal(x; offset: isize, dim0: usize, dim1: usize) -> y { x: [; offset dim0 dim1] onto_diagonal(g, cx.sizes(), *offset, *dim0, *dim1)? }
+    repeat(x; repeats: List) -> y { x: [; repeats] sum_repeats(g, cx.sizes(), repeats)? }
+    contiguous(x) -> y { x: [] g.clone() }
+}
+
+/// The permutation that undoes `dims`.
+fn inverse(dims: &Axes) -> Axes {
+    let mut inverse: Axes = dims.clone();
+    dims.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
+    inverse
+}
+
+/// A start of a slice as `narrow` takes it.
+fn first(start: isize, size: usize) -> isize {
+    (if start < 0 { start.saturating_add(size as isize) } else { start }).clamp(0, size as isize)
+}
+
+/// Zeros of `sizes` with `g` at `start`, `start + step`... along `dim`.
+fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> Result<Tensor> {
+    let size = sizes[dim] as isize;
+    let start = if start < 0 { start + size } else { start };
+    if step == 1 {
+        let zeros = |length: usize| {
+            let mut part = sizes.to_vec();
+            part[dim] = length;
+            g.new_zeros(&part)
+        };
+        let after = (size - start) as usize - g.sizes()[dim];
+        return Tensor::cat(&[&zeros(start as usize)?, g, &zeros(after)?], dim);
+    }
+    let places: Vec<i64> = (0..g.sizes()[dim] as i64).map(|i| start as i64 + i * step as i64).collect();
+    let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
+    g.new_zeros(sizes)?.index_add(&places, g, dim)
+}
+
+/// Zeros of `sizes` with `g` on a diagonal.
+fn onto_diagonal(g: &Tensor, sizes: &[usize], offset: isize, dim0: usize, dim1: usize) -> Result<Tensor> {
+    // The diagonal of a tensor of positions says where each element of `g` goes.
+    let numel: usize = sizes.iter().product();
+    let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
+    let positions = positions.diagonal(offset, dim0, dim1)?.reshape([-1])?;
+    let flat = g.new_zeros(&[numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
+    flat.reshape(sizes)
+}
+
+/// The sum over all copies.
+fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &List) -> Result<Tensor> {
+    let new = repeats.len() - sizes.len();
+    let mut parts = Vec::with_capacity(2 * repeats.len());
+    for (dim, times) in repeats.iter().enumerate() {
+        parts.extend([*times as usize, dim.checked_sub(new).map_or(1, |own| sizes[own])]);
+    }
+    let copies: Vec<usize> = (0..repeats.len()).map(|dim| 2 * dim).collect();
+    g.reshape(parts)?.sum(copies)?.reshape(sizes)
+}

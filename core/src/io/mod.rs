@@ -1,0 +1,3 @@
+//! Files of values: NumPy's `.npy`.
+
+mod npy;

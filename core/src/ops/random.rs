@@ -1,0 +1,136 @@
+//! Random tensors. Element `i` depends on the seed and on how many elements were drawn before, and on nothing else: neither the machine nor the number of
+//! threads.
+
+use crate::dtype::{DType, default_dtype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::random::{Generator, next_of_default};
+use crate::random::{fill_bernoulli, fill_normal, fill_randint, fill_randperm, fill_uniform};
+use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::tensor::NamedTensor;
+
+/// A drawing of floats: fills a slice from a generator.
+macro_rules! draw {
+    ($op:expr, $shape:expr, $dtype:expr, $out:ident, $generator:ident, $fill:expr) => {{
+        let (op, shape, dtype) = ($op, $shape, $dtype);
+        if !dtype.is_floating_point() {
+            return Err(Error::new(ErrorKind::DType, op, format!("not implemented for {dtype}; it takes floating point dtypes")));
+        }
+        let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
+        let mut generator = next_of_default(tensor.numel());
+        let $generator = &mut generator;
+        match dtype {
+            DType::F16 => draw!(@ half::f16, tensor, $out, $fill),
+            DType::BF16 => draw!(@ half::bf16, tensor, $out, $fill),
+            DType::F64 => draw!(@ f64, tensor, $out, $fill),
+            _ => draw!(@ f32, tensor, $out, $fill),
+        }
+        Ok(tensor)
+    }};
+    (@ $T:ty, $tensor:ident, $out:ident, $fill:expr) => {{ let $out = $tensor.as_mut_slice::<$T>()?; $fill }};
+}
+
+impl NamedTensor {
+    /// Uniform numbers in [0, 1) of the default dtype.
+    ///
+    /// # Errors
+    /// Those of the shape, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn rand(shape: impl IntoShape) -> Result<NamedTensor> {
+        NamedTensor::uniform("rand", shape.into_shape()?, 0.0, 1.0, default_dtype())
+    }
+
+    /// Normal numbers of mean 0 and standard deviation 1 of the default dtype.
+    ///
+    /// # Errors
+    /// As [`rand`](Self::rand).
+    #[track_caller]
+    pub fn randn(shape: impl IntoShape) -> Result<NamedTensor> {
+        NamedTensor::normal("randn", shape.into_shape()?, 0.0, 1.0, default_dtype())
+    }
+
+    /// Uniform numbers in [`low`, `high`) of `dtype`; `op` is named in errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `low <= high` and both are finite, [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn uniform(op: &'static str, shape: Shape, low: f64, high: f64, dtype: DType) -> Result<NamedTensor> {
+        if !(low <= high && (high - low).is_finite()) {
+            let message = format!("expects to return a [from, to) range, but found from={low} > to={high}");
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
+        draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high, generator))
+    }
+
+    /// Normal numbers of `dtype`; `op` is named in errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn normal(op: &'static str, shape: Shape, mean: f64, std: f64, dtype: DType) -> Result<NamedTensor> {
+        if std.is_nan() || std < 0.0 {
+            return Err(Error::new(
+                ErrorKind::Value,
+                op,
+                format!("normal expects std >= 0.0, but found std {std}"),
+            ));
+        }
+        draw!(op, shape, dtype, out, generator, fill_normal(out, mean, std, generator))
+    }
+
+    /// Of `values` the second with probability `p`, else the first: a mask for dropout, of `dtype`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn choice(
+        op: &'static str,
+        shape: Shape,
+        p: f64,
+        values: [f64; 2],
+        dtype: DType,
+    ) -> Result<NamedTensor> {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::new(
+                ErrorKind::Value,
+                op,
+                format!("probability has to be between 0 and 1, but got {p}"),
+            ));
+        }
+        draw!(op, shape, dtype, out, generator, {
+            let values = values.map(|value| crate::Element::from_scalar(value.into()));
+            fill_bernoulli(out, p, values, generator)
+        })
+    }
+
+    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `low < high`.
+    #[track_caller]
+    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<NamedTensor> {
+        if low >= high {
+            let message =
+                format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
+            return Err(Error::new(ErrorKind::Value, "randint", message));
+        }
+        let mut out = NamedTensor::filled("randint", shape.into_shape()?, DType::I64, 0.into())?;
+        let mut generator = next_of_default(out.numel());
+        fill_randint(out.as_mut_slice::<i64>()?, low, high, &mut generator);
+        Ok(out)
+    }
+
+    /// The numbers `0..n` in random order, of dtype `i64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn randperm(n: usize) -> Result<NamedTensor> {
+        checked_numel("randperm", &[n], size_of::<i64>())?;
+        let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };
+        let mut out = NamedTensor::filled("randperm", shape, DType::I64, 0.into())?;
+        let mut generator: Generator = next_of_default(n);
+        fill_randperm(out.as_mut_slice::<i64>()?, &mut generator);
+        Ok(out)
+    }
+}
