@@ -1,1 +1,16 @@
-//! Empty.
+//! Layers whose dims are found by name.
+//!
+//! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, and [`init`].
+
+pub mod functional;
+pub mod init;
+mod layers;
+mod module;
+mod state;
+mod summary;
+
+pub use layers::{Dropout, Layer, Linear, Relu, Sequential, Sigmoid, Tanh};
+pub use module::{Buffer, Entry, Module, Training, Visitor};
+pub use namegrad_nn_derive::Module;
+pub use state::{LoadOptions, LoadReport, StateDict};
+pub use summary::Summary;

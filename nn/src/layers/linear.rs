@@ -1,0 +1,122 @@
+//! The affine map.
+
+use super::Layer;
+use crate::functional as F;
+use crate::module::{Module, Visitor};
+use crate::init;
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{Axis, Error, ErrorKind, IntoAxis, Result};
+
+/// `y = x Wᵀ + b` over one dim, which the layer finds by name.
+///
+/// # Shapes
+/// - `x`: any dims that include the input dim, wherever it stands
+/// - result: those of `x`, with the output dim in the place of the input dim
+///
+/// Where the layer or the last dim of `x` has no name, the last dim is the input dim.
+///
+/// # Parameters
+/// - `weight`: `[out, in]`, uniform in ±1/√in
+/// - `bias`: `[out]`, uniform in ±1/√in
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("C", 3), ("features", 8))?;
+/// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 5)])?;
+/// assert_eq!(layer.forward(&images)?.extents().to_string(), "[N=2, features=8, H=5, W=5]");
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Linear {
+    weight: Parameter,
+    bias: Option<Parameter>,
+    input: Axis,
+    output: Axis,
+}
+
+impl Linear {
+    /// A layer from the dim `input` to the dim `output`, each a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have one name, [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(input: impl IntoAxis, output: impl IntoAxis) -> Result<Linear> {
+        let mut layer = Linear::without_bias(input, output)?;
+        let bound = 1.0 / (layer.input.size.max(1) as f64).sqrt();
+        layer.bias = Some(Parameter::new(TensorOptions::new().uniform([layer.output], -bound, bound)?)?);
+        Ok(layer)
+    }
+
+    /// [`new`](Self::new) without the bias.
+    ///
+    /// # Errors
+    /// Those of `new`.
+    #[track_caller]
+    pub fn without_bias(input: impl IntoAxis, output: impl IntoAxis) -> Result<Linear> {
+        let (input, output) = (input.into_axis()?, output.into_axis()?);
+        let weight = Parameter::new(Tensor::zeros([output, input])?)?;
+        // With a = √5 the bound is 1/√in.
+        init::kaiming_uniform_(&weight, init::Fan::In, init::Gain::LeakyRelu(5f64.sqrt()))?;
+        Ok(Linear { weight, bias: None, input, output })
+    }
+
+    /// The weight, `[out, in]`.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The bias, `[out]`, if there is one.
+    pub fn bias(&self) -> Option<&Parameter> {
+        self.bias.as_ref()
+    }
+
+    /// The output for `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size, [`ErrorKind::DuplicateName`] if `x` already has a
+    /// dim of the output's name.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
+        let last = x.ndim().wrapping_sub(1);
+        let dim = match self.input.name {
+            Some(name) => match x.names().position(name) {
+                Some(dim) => dim,
+                None if x.ndim() > 0 && x.name(last).is_none() => last,
+                None => x.size(name).map(|_| last)?, // for its error, which tells the closest name
+            },
+            None => last,
+        };
+        if x.ndim() == 0 || x.sizes()[dim] != self.input.size {
+            let message = format!("{} expects {} elements in its input dim", self.describe(), self.input.size);
+            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.extents()]));
+        }
+        if dim == last {
+            return F::linear(x, &weight, bias.as_ref());
+        }
+        let y = F::linear(&x.movedim(dim, last)?, &weight, bias.as_ref())?;
+        y.movedim(last, dim)
+    }
+}
+
+impl Module for Linear {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("weight", &self.weight);
+        if let Some(bias) = &self.bias {
+            visitor.field("bias", bias);
+        }
+    }
+
+    fn describe(&self) -> String {
+        let dim = |axis: &Axis| axis.name.map_or(axis.size.to_string(), |name| format!("{name}={}", axis.size));
+        format!("Linear({} -> {})", dim(&self.input), dim(&self.output))
+    }
+}
+
+impl Layer for Linear {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Linear::forward(self, x)
+    }
+}
+

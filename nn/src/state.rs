@@ -1,0 +1,169 @@
+//! The values of a model by path: taken, compared, put back.
+
+use crate::module::{Buffer, Entry, Module, walk};
+use namegrad_autograd::Parameter;
+use namegrad_core::{Error, ErrorKind, Extents, NamedTensor, Result};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The values of parameters and buffers by path, such as `hidden.weight`.
+///
+/// Taking it copies nothing: the values are references that later updates of the model do not reach.
+#[derive(Clone, Debug, Default)]
+pub struct StateDict(BTreeMap<String, NamedTensor>);
+
+/// What [`Module::load_state_dict_with`] allows. By default: nothing but a state that fits exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Allow the state to have paths that the model has not, and the other way round.
+    pub partial: bool,
+    /// Bring the dims of a value into the order of the model's by name, as from `[N, H, W, C]` to `[N, C, H, W]`.
+    pub align: bool,
+    /// Take values whose dims have other names, or none.
+    pub ignore_names: bool,
+}
+
+/// What did not fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Paths of the model that the state has not.
+    pub missing: Vec<String>,
+    /// Paths of the state that the model has not.
+    pub unexpected: Vec<String>,
+    /// Paths with other sizes or names: the model's dims, then the state's.
+    pub mismatched: Vec<(String, Extents, Extents)>,
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for (what, paths) in [("missing", &self.missing), ("unexpected", &self.unexpected)] {
+            if !paths.is_empty() {
+                parts.push(format!("{what}: {}", paths.join(", ")));
+            }
+        }
+        for (path, own, given) in &self.mismatched {
+            parts.push(format!("{path} is {own} in the model and {given} in the state"));
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+/// The place of a value in a model.
+enum Place {
+    Parameter(Parameter),
+    Buffer(Buffer),
+}
+
+impl Place {
+    fn value(&self) -> NamedTensor {
+        match self {
+            Place::Parameter(parameter) => parameter.tensor().into_value(),
+            Place::Buffer(buffer) => buffer.value(),
+        }
+    }
+}
+
+fn places(module: &dyn Module) -> BTreeMap<String, Place> {
+    let mut places = BTreeMap::new();
+    walk(module, &mut |path, entry| {
+        let place = match entry {
+            Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
+            Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
+            _ => return,
+        };
+        places.insert(path.to_string(), place);
+    });
+    places
+}
+
+impl StateDict {
+    pub(crate) fn of(module: &dyn Module) -> StateDict {
+        StateDict(places(module).into_iter().map(|(path, place)| (path, place.value())).collect())
+    }
+
+    /// The value at a path.
+    pub fn get(&self, path: &str) -> Option<&NamedTensor> {
+        self.0.get(path)
+    }
+
+    /// Puts a value at a path; gives the one that was there.
+    pub fn insert(&mut self, path: impl Into<String>, value: NamedTensor) -> Option<NamedTensor> {
+        self.0.insert(path.into(), value)
+    }
+
+    /// Removes the value at a path.
+    pub fn remove(&mut self, path: &str) -> Option<NamedTensor> {
+        self.0.remove(path)
+    }
+
+    /// Paths and values, in the order of the paths.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &NamedTensor)> {
+        self.0.iter().map(|(path, value)| (path.as_str(), value))
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Are there no values?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Compares everything before it changes anything.
+    #[track_caller]
+    pub(crate) fn load_into(&self, module: &dyn Module, options: LoadOptions) -> Result<LoadReport> {
+        let places = places(module);
+        let mut report = LoadReport {
+            missing: places.keys().filter(|path| !self.0.contains_key(*path)).cloned().collect(),
+            unexpected: self.0.keys().filter(|path| !places.contains_key(*path)).cloned().collect(),
+            mismatched: Vec::new(),
+        };
+        let mut updates = Vec::new();
+        for (path, place) in &places {
+            let Some(given) = self.0.get(path) else { continue };
+            let own = place.value();
+            match fitted(&own, given, options) {
+                Some(value) => updates.push((place, value.to(own.dtype())?.with_names(own.names().clone()))),
+                None => report.mismatched.push((path.clone(), own.extents(), given.extents())),
+            }
+        }
+        let absent = !report.missing.is_empty() || !report.unexpected.is_empty();
+        if !report.mismatched.is_empty() || absent && !options.partial {
+            let message = format!("the state does not fit the model: {report}");
+            let error = Error::new(ErrorKind::Value, "load_state_dict", message);
+            return Err(match (report.mismatched.is_empty(), options) {
+                (true, _) => error.with_repair("LoadOptions { partial: true, .. } takes what is there"),
+                (false, LoadOptions { align: false, .. }) => {
+                    error.with_repair("LoadOptions { align: true, .. } reorders dims by name; ignore_names takes sizes alone")
+                }
+                _ => error,
+            });
+        }
+        for (place, value) in updates {
+            match place {
+                Place::Parameter(parameter) => parameter.set(&value)?,
+                Place::Buffer(buffer) => buffer.set(value),
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// The value as the model's dims want it, if it fits.
+fn fitted(own: &NamedTensor, given: &NamedTensor, options: LoadOptions) -> Option<NamedTensor> {
+    if options.align && own.names() != given.names() && own.has_names() && given.has_names() {
+        let aligned = given.align_as(own).ok()?;
+        return (aligned.sizes() == own.sizes()).then_some(aligned);
+    }
+    let names_agree = own.names() == given.names() || options.ignore_names;
+    (own.sizes() == given.sizes() && names_agree).then(|| given.clone())
+}
+
+impl FromIterator<(String, NamedTensor)> for StateDict {
+    fn from_iter<I: IntoIterator<Item = (String, NamedTensor)>>(values: I) -> StateDict {
+        StateDict(values.into_iter().collect())
+    }
+}

@@ -1,0 +1,115 @@
+//! The tree of layers of a model, printed.
+
+use crate::module::{Entry, Module, walk};
+use std::collections::HashSet;
+use std::fmt;
+
+/// The layers of a model with their parameters, dims by name, and counts: what `println!("{model}")` shows.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    title: String,
+    rows: Vec<Row>,
+    total: usize,
+    trainable: usize,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    path: String,
+    what: String,
+    count: Option<usize>,
+    note: &'static str,
+}
+
+impl Summary {
+    pub(crate) fn of(module: &dyn Module) -> Summary {
+        let mut summary =
+            Summary { title: module.describe(), rows: Vec::new(), total: 0, trainable: 0, bytes: 0 };
+        let mut seen = HashSet::new();
+        walk(module, &mut |path, entry| {
+            let path = path.to_string();
+            match entry {
+                Entry::Module(module) => {
+                    let what = module.describe();
+                    if !what.is_empty() {
+                        summary.rows.push(Row { path, what, count: None, note: "" });
+                    }
+                }
+                Entry::Parameter(parameter) => {
+                    let value = parameter.tensor();
+                    let (count, first) = (value.numel(), seen.insert(parameter.id()));
+                    if first {
+                        summary.total += count;
+                        summary.trainable += if parameter.requires_grad() { count } else { 0 };
+                        summary.bytes += value.value().nbytes();
+                    }
+                    let note = match (first, parameter.requires_grad()) {
+                        (false, _) => "shared",
+                        (true, false) => "frozen",
+                        (true, true) => "",
+                    };
+                    summary.rows.push(Row { path, what: format!("{:?}", value.value()), count: Some(count), note });
+                }
+                Entry::Buffer(buffer) => {
+                    let value = buffer.value();
+                    summary.rows.push(Row { path, what: format!("{value:?}"), count: None, note: "buffer" });
+                }
+                Entry::Training(_) => {}
+            }
+        });
+        summary
+    }
+
+    /// The number of elements of all parameters, a shared one counted once.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Of these, how many are not frozen.
+    pub fn trainable(&self) -> usize {
+        self.trainable
+    }
+}
+
+/// 12345 as `12,345`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { title, rows, total, trainable, bytes } = self;
+        writeln!(f, "{title}")?;
+        let label = |row: &Row| {
+            let (depth, name) = (row.path.matches('.').count() + 1, row.path.rsplit('.').next().unwrap_or_default());
+            format!("{}{name}", "  ".repeat(depth))
+        };
+        let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
+        let wide = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+        for row in rows {
+            let count = row.count.map(grouped).unwrap_or_default();
+            let line = format!("{:width$}  {:wide$}  {count:>12} {}", label(row), row.what, row.note);
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        write!(f, "{} parameters, {} trainable, {:.2} MiB", grouped(*total), grouped(*trainable), *bytes as f64 / (1 << 20) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}
