@@ -8,6 +8,7 @@ pub(crate) mod copy;
 pub(crate) mod integer;
 pub mod math;
 pub(crate) mod matmul;
+pub mod optimizer_steps;
 pub(crate) mod pointwise;
 pub(crate) mod reduce;
 pub mod simd;

@@ -1,0 +1,39 @@
+//! Measures namegrad on the workloads of `docs/performance.md`, a line of JSON for each.
+//!
+//! [`harness`] times and prints, [`data`] makes the numbers that other frameworks are measured with, [`operations`] and [`training`] are the
+//! workloads.
+//!
+//! ```text
+//! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
+//! ```
+
+mod data;
+mod harness;
+mod operations;
+mod training;
+
+use harness::{Bench, Flags};
+
+fn main() -> namegrad::Result<()> {
+    let flags = match Flags::parse(std::env::args().skip(1)) {
+        Ok(flags) => flags,
+        Err(message) => {
+            eprintln!("{message}\n\n{}", harness::USAGE);
+            std::process::exit(2);
+        }
+    };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(flags.threads)
+        .build_global()
+        .expect("nothing has used the pool yet");
+    let bench = Bench::new(flags);
+    if let Some(model) = bench.flags.rss.clone() {
+        return training::memory(&bench, &model);
+    }
+    operations::products(&bench)?;
+    operations::by_element(&bench)?;
+    operations::along_dims(&bench)?;
+    operations::overhead(&bench)?;
+    operations::names(&bench)?;
+    training::all(&bench)
+}

@@ -1,0 +1,114 @@
+//! Single operations: products, by element, along dims, and what one operation costs besides its loop.
+
+use crate::data::uniform;
+use crate::harness::{Bench, Work};
+use namegrad::prelude::*;
+
+/// W1: matrix products.
+pub(crate) fn products(bench: &Bench) -> Result<()> {
+    if !bench.wants("W1") {
+        return Ok(());
+    }
+    let square = [64, 128, 256, 512, 1024, 2048].map(|n| (format!("W1.sq.{n}"), [n, n, n]));
+    let other = [[64, 784, 512], [512, 784, 512], [1, 1024, 4096], [4096, 64, 64]];
+    let other = other.map(|[m, k, n]| (format!("W1.mm.{m}x{k}x{n}"), [m, k, n]));
+    for (name, [m, k, n]) in square.into_iter().chain(other) {
+        if bench.wants(&name) {
+            let (a, b) = (uniform(1, &[m, k], 1.0)?, uniform(2, &[k, n], 1.0)?);
+            bench.case(&name, Work::Flops(2 * m * k * n), || a.matmul(&b));
+        }
+    }
+    let (a, b) = (uniform(1, &[512, 512], 1.0)?, uniform(2, &[512, 512], 1.0)?);
+    let flops = Work::Flops(2 * 512 * 512 * 512);
+    bench.case("W1.nt.512", flops, || a.matmul(&b.t()?));
+    bench.case("W1.tn.512", flops, || a.t()?.matmul(&b));
+    let (a, b) = (uniform(1, &[48, 128, 64], 1.0)?, uniform(2, &[48, 64, 128], 1.0)?);
+    bench.case("W1.bmm.48x128x64x128", Work::Flops(2 * 48 * 128 * 64 * 128), || a.bmm(&b));
+    Ok(())
+}
+
+/// W2: operations by element.
+pub(crate) fn by_element(bench: &Bench) -> Result<()> {
+    if !bench.wants("W2") {
+        return Ok(());
+    }
+    for (n, label) in [(100, "1e2"), (10_000, "1e4"), (1_000_000, "1e6"), (10_000_000, "1e7")] {
+        let (x, y) = (uniform(1, &[n], 1.0)?, uniform(2, &[n], 1.0)?);
+        let (one, two) = (Work::Bytes(8 * n), Work::Bytes(12 * n));
+        bench.case(&format!("W2.add.{label}"), two, || x.add(&y));
+        bench.case(&format!("W2.mul.{label}"), two, || x.mul(&y));
+        bench.case(&format!("W2.exp.{label}"), one, || x.exp());
+        bench.case(&format!("W2.tanh.{label}"), one, || x.tanh());
+        bench.case(&format!("W2.relu.{label}"), one, || x.relu());
+    }
+    let (x, bias) = (uniform(1, &[4096, 1024], 1.0)?, uniform(2, &[1024], 1.0)?);
+    bench.case("W2.bias.4096x1024", Work::Bytes(8 * 4096 * 1024), || x.add(&bias));
+    let (x, y) = (uniform(1, &[2048, 2048], 1.0)?, uniform(2, &[2048, 2048], 1.0)?);
+    bench.case("W2.tadd.2048", Work::Bytes(12 * 2048 * 2048), || x.t()?.add(&y));
+    Ok(())
+}
+
+/// W3: reductions and what normalizes along a dim.
+pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
+    if !bench.wants("W3") {
+        return Ok(());
+    }
+    let x = uniform(1, &[10_000_000], 1.0)?;
+    bench.case("W3.sum_all.1e7", Work::Bytes(40_000_000), || x.sum(..));
+    let x = uniform(1, &[4096, 1024], 1.0)?;
+    let bytes = Work::Bytes(4 * 4096 * 1024);
+    bench.case("W3.sum0.4096x1024", bytes, || x.sum(0));
+    bench.case("W3.sum1.4096x1024", bytes, || x.sum(1));
+    let x = uniform(1, &[1024, 1024], 1.0)?;
+    let bytes = Work::Bytes(8 * 1024 * 1024);
+    bench.case("W3.softmax.1024", bytes, || x.softmax(-1));
+    bench.case("W3.log_softmax.1024", bytes, || x.log_softmax(-1));
+    Ok(())
+}
+
+/// W4: one element, so that nothing but the way to the loop is measured.
+pub(crate) fn overhead(bench: &Bench) -> Result<()> {
+    if !bench.wants("W4") {
+        return Ok(());
+    }
+    let (x, y) = (Tensor::ones([1])?, Tensor::ones([1])?);
+    bench.case("W4.add1.fwd", Work::Call, || x.add(&y));
+    bench.case("W4.add1.nograd", Work::Call, || no_grad(|| x.add(&y)));
+    bench.case("W4.addnumber.fwd", Work::Call, || x.add(1.0));
+    let leaf = Tensor::ones([1])?.requires_grad_(true)?;
+    bench.case("W4.add1.grad", Work::Call, || leaf.add(&y));
+    let start = Tensor::new(1.0)?.requires_grad_(true)?;
+    let (factor, term) = (Tensor::new(0.999)?, Tensor::new(0.001)?);
+    bench.case("W4.chain1000", Work::Operations(1000), || {
+        start.zero_grad();
+        let mut x = start.clone();
+        for _ in 0..500 {
+            x = x.mul(&factor)?;
+            x = x.add(&term)?;
+        }
+        x.backward()
+    });
+    Ok(())
+}
+
+/// W4N: the same operation without and with names.
+pub(crate) fn names(bench: &Bench) -> Result<()> {
+    if !bench.wants("W4N") {
+        return Ok(());
+    }
+    let (x, y) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let (named_x, named_y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([("N", 2), ("C", 3)])?);
+    let (w, named_w) = (Tensor::ones([3, 4])?, Tensor::ones([("C", 3), ("K", 4)])?);
+    bench.case("W4N.add.plain", Work::Call, || x.add(&y));
+    bench.case("W4N.add.named", Work::Call, || named_x.add(&named_y));
+    bench.case("W4N.abs.plain", Work::Call, || x.abs());
+    bench.case("W4N.abs.named", Work::Call, || named_x.abs());
+    bench.case("W4N.mm.plain", Work::Call, || x.mm(&w));
+    bench.case("W4N.mm.named", Work::Call, || named_x.mm(&named_w));
+    bench.case("W4N.sum.plain", Work::Call, || x.sum(1));
+    bench.case("W4N.sum.named", Work::Call, || named_x.sum("C"));
+    bench.case("W4N.sum.by_number", Work::Call, || named_x.sum(1));
+    bench.case("W4N.order.plain", Work::Call, || x.permute([1, 0]));
+    bench.case("W4N.order.named", Work::Call, || named_x.align_to(["C", "N"]));
+    Ok(())
+}
