@@ -15,6 +15,7 @@ pub(crate) mod progress;
 pub(crate) mod samples;
 #[cfg(test)]
 mod scratch;
+pub(crate) mod training;
 
 /// An example meets errors of many libraries and only prints them, so one boxed type serves.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

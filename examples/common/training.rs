@@ -1,0 +1,133 @@
+//! What the two training examples share: the model, the loop over epochs, and what is left at its end.
+
+use super::confusion::ConfusionMatrix;
+use super::flags::TrainFlags;
+use super::plot::{self, Epoch};
+use super::progress::epoch_bar;
+use super::samples::Samples;
+use super::Result;
+use namegrad::optim::{AdamW, Optimizer};
+use namegrad::prelude::*;
+
+/// Two linear layers with a ReLU and dropout between them.
+#[derive(Module)]
+pub(crate) struct Mlp {
+    hidden: Linear,
+    dropout: Dropout,
+    out: Linear,
+}
+
+impl Mlp {
+    pub(crate) fn new(pixels: usize, hidden: usize, classes: usize) -> namegrad::Result<Mlp> {
+        Ok(Mlp {
+            hidden: Linear::new(("pixels", pixels), ("hidden", hidden))?,
+            dropout: Dropout::new(0.1)?,
+            out: Linear::new(("hidden", hidden), ("class", classes))?,
+        })
+    }
+
+    /// Logits `[N, class]` for images `[N, pixels]`.
+    pub(crate) fn forward(&self, images: &Tensor) -> namegrad::Result<Tensor> {
+        let h = self.hidden.forward(images)?.relu()?;
+        self.out.forward(&self.dropout.forward(&h)?)
+    }
+}
+
+/// Images `[N, pixels]` and labels `[N]`.
+struct Set {
+    images: Tensor,
+    labels: Tensor,
+}
+
+impl Set {
+    fn new(samples: &Samples) -> namegrad::Result<Set> {
+        let n = samples.count();
+        Ok(Set {
+            images: Tensor::from_slice(&samples.pixels, [("N", n), ("pixels", samples.features())])?,
+            labels: Tensor::from_slice(&samples.labels, [("N", n)])?,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.labels.numel()
+    }
+
+    /// The samples at `indices`.
+    fn pick(&self, indices: &Tensor) -> namegrad::Result<Set> {
+        Ok(Set { images: self.images.index_select(indices, "N")?, labels: self.labels.index_select(indices, "N")? })
+    }
+}
+
+/// Sets the number of threads, if one is asked for.
+pub(crate) fn set_threads(threads: usize) -> Result<()> {
+    if threads > 0 {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    Ok(())
+}
+
+/// Trains an [`Mlp`], prints a line per epoch and the confusion matrix at the end, and writes the curves and the checkpoint.
+pub(crate) fn train(title: &str, flags: &TrainFlags, train: &Samples, test: &Samples, classes: usize) -> Result<()> {
+    let (train, test) = (Set::new(train)?, Set::new(test)?);
+    let model = Mlp::new(train.images.size("pixels")?, flags.hidden, classes)?;
+    println!("{model}\n");
+    let mut optimizer = AdamW::new(model.parameters()).lr(flags.lr).build()?;
+    let mut history = Vec::new();
+    for epoch in 1..=flags.epochs {
+        let (train_loss, train_accuracy) = run_epoch(&model, &mut optimizer, &train, flags, epoch)?;
+        let (test_loss, predicted) = evaluate(&model, &test)?;
+        let test_accuracy = accuracy(&predicted, &test.labels)?;
+        println!(
+            "epoch {epoch:3}  train loss {train_loss:.4}  accuracy {:6.2} %  |  test loss {test_loss:.4}  accuracy {:6.2} %",
+            100.0 * train_accuracy,
+            100.0 * test_accuracy
+        );
+        history.push(Epoch { train_loss, test_loss, train_accuracy, test_accuracy });
+    }
+    let (_, predicted) = evaluate(&model, &test)?;
+    let pairs = test.labels.to_vec::<i64>()?.into_iter().zip(predicted.to_vec::<i64>()?);
+    println!("\n{}\n", ConfusionMatrix::new(classes, pairs)?);
+    let (curves, checkpoint) = (flags.out.join("curves.svg"), flags.out.join("model.safetensors"));
+    plot::save(&curves, title, &history)?;
+    model.state_dict().save(&checkpoint)?;
+    println!("curves      {}\ncheckpoint  {}", curves.display(), checkpoint.display());
+    Ok(())
+}
+
+/// One pass over the training data in random order: the mean loss and accuracy while it went on.
+fn run_epoch(model: &Mlp, optimizer: &mut AdamW, train: &Set, flags: &TrainFlags, epoch: usize) -> Result<(f64, f64)> {
+    model.train();
+    let order = Tensor::randperm(train.len())?;
+    let steps = train.len().div_ceil(flags.batch_size);
+    let bar = epoch_bar(epoch, flags.epochs, steps as u64);
+    let (mut losses, mut right) = (0.0, 0.0);
+    for step in 0..steps {
+        let start = step * flags.batch_size;
+        let size = flags.batch_size.min(train.len() - start);
+        let batch = train.pick(&order.narrow(0, start, size)?)?;
+        let logits = model.forward(&batch.images)?;
+        let loss = F::cross_entropy(&logits, &batch.labels, "class")?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        let loss = loss.item()?.to_f64();
+        losses += loss * size as f64;
+        right += accuracy(&logits.argmax("class")?, &batch.labels)? * size as f64;
+        bar.set_message(format!("loss {loss:.4}"));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok((losses / train.len() as f64, right / train.len() as f64))
+}
+
+/// The mean loss on a set, and the class that the model gives each sample.
+fn evaluate(model: &Mlp, set: &Set) -> Result<(f64, Tensor)> {
+    model.eval();
+    let logits = no_grad(|| model.forward(&set.images))?;
+    Ok((F::cross_entropy(&logits, &set.labels, "class")?.item()?.to_f64(), logits.argmax("class")?))
+}
+
+/// The share of the predictions that are right.
+fn accuracy(predicted: &Tensor, labels: &Tensor) -> Result<f64> {
+    Ok(predicted.eq(labels)?.to(DType::F64)?.mean(..)?.item()?.to_f64())
+}

@@ -1,0 +1,35 @@
+//! Trains a classifier of handwritten digits on the data that come with the project.
+//!
+//! `cargo run --release --example digits` needs nothing else; `-- --help` lists the flags. Curves and checkpoint are left in `target/digits`.
+
+mod common;
+
+use clap::Parser;
+use common::flags::{self, TrainFlags};
+use common::{digits, training};
+use namegrad::prelude::*;
+use std::process::ExitCode;
+
+/// Train a classifier of 8x8 handwritten digits.
+#[derive(Parser)]
+#[command(mut_arg("epochs", |arg| arg.default_value("30")), mut_arg("out", |arg| arg.default_value("target/digits")))]
+struct Flags {
+    #[command(flatten)]
+    train: TrainFlags,
+}
+
+fn main() -> ExitCode {
+    flags::run(|| {
+        let Flags { train: flags } = Flags::try_parse()?;
+        flags.create_out()?;
+        training::set_threads(flags.threads)?;
+        manual_seed(flags.seed);
+        let samples = digits::load()?;
+        let order: Vec<usize> =
+            Tensor::randperm(samples.count())?.to_vec::<i64>()?.into_iter().map(|index| index as usize).collect();
+        // Four fifths to learn from, the rest to be asked about.
+        let (train, test) = samples.split(&order, samples.count() * 4 / 5)?;
+        println!("handwritten digits: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
+        training::train("Handwritten digits", &flags, &train, &test, digits::CLASSES)
+    })
+}

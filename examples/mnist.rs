@@ -1,0 +1,40 @@
+//! Trains a classifier of handwritten digits on MNIST: `cargo run --release --example mnist -- --data FOLDER`, where the folder holds the four idx files,
+//! gzipped or not.
+
+mod common;
+
+use clap::Parser;
+use common::flags::{self, TrainFlags};
+use common::{idx, training};
+use namegrad::prelude::*;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Train a multilayer perceptron on MNIST.
+#[derive(Parser)]
+#[command(
+    mut_arg("epochs", |arg| arg.default_value("5")),
+    mut_arg("batch_size", |arg| arg.default_value("128")),
+    mut_arg("lr", |arg| arg.default_value("0.002")),
+    mut_arg("hidden", |arg| arg.default_value("512")),
+    mut_arg("out", |arg| arg.default_value("target/mnist")),
+)]
+struct Flags {
+    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, perhaps with .gz
+    #[arg(long, value_name = "FOLDER")]
+    data: PathBuf,
+    #[command(flatten)]
+    train: TrainFlags,
+}
+
+fn main() -> ExitCode {
+    flags::run(|| {
+        let Flags { data, train: flags } = Flags::try_parse()?;
+        flags.create_out()?;
+        training::set_threads(flags.threads)?;
+        manual_seed(flags.seed);
+        let (train, test) = idx::load(&data)?;
+        println!("MNIST: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
+        training::train("MNIST", &flags, &train, &test, idx::CLASSES)
+    })
+}
