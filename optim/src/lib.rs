@@ -1,1 +1,36 @@
-//! Empty.
+//! Optimizers over named parameters: groups with hyperparameters of their own, state that can be saved.
+//!
+//! Read [`Optimizer`] first, what all have in common, then [`Sgd`] and [`AdamW`]. [`Descent`] is the machinery that they share, and
+//! [`Method`] what a further optimizer has to say: its hyperparameters, the tensors it keeps, and its formula.
+//!
+//! ```
+//! use namegrad::prelude::*;
+//! use namegrad::optim::{AdamW, Optimizer};
+//!
+//! let weight = Parameter::new(Tensor::new([4.0, -3.0])?.refine_names(["in"])?)?;
+//! let mut optimizer = AdamW::new([weight.clone()]).lr(0.1).build()?;
+//! for _ in 0..200 {
+//!     let w = weight.tensor();
+//!     let loss = w.mul(&w)?.sum(..)?;
+//!     optimizer.zero_grad();
+//!     loss.backward()?;
+//!     optimizer.step()?;
+//! }
+//! assert!(weight.tensor().to_vec::<f32>()?.iter().all(|w| w.abs() < 0.1));
+//! # Ok::<(), Error>(())
+//! ```
+
+mod adam;
+mod descent;
+mod method;
+mod optimizer;
+mod sgd;
+mod state;
+
+pub use adam::{Adam, AdamW};
+pub use descent::{Builder, Descent};
+pub use method::{Method, Turn};
+pub use namegrad_core::cpu::math::Real;
+pub use optimizer::Optimizer;
+pub use sgd::Sgd;
+pub use state::{GroupState, OptimizerState, ParameterState};

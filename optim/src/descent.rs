@@ -1,0 +1,382 @@
+//! [`Descent`]: groups of parameters, what is kept for each, and one fused pass per parameter and step.
+
+use crate::method::{Checks, Method, Turn};
+use crate::optimizer::Optimizer;
+use crate::state::{GroupState, OptimizerState, ParameterState};
+use namegrad_autograd::Parameter;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// An optimizer whose formula `M` treats each parameter by itself: `Descent<AdamW>` is what [`AdamW::new`](crate::AdamW::new) builds.
+///
+/// A step goes once over each parameter, its gradient and what is kept for it, and allocates nothing. Parameters of a half type are
+/// computed, and what is kept for them is stored, in `f32`: PyTorch stores it in the half type, where a small step vanishes in rounding.
+pub struct Descent<M> {
+    /// One set of hyperparameters for each group.
+    groups: Vec<M>,
+    members: Vec<Vec<Member>>,
+}
+
+/// A parameter and what is kept for it.
+struct Member {
+    parameter: Parameter,
+    steps: u64,
+    /// Those that `Method::slots` does not name any more, then those that it names, in its order.
+    slots: Vec<(String, NamedTensor)>,
+}
+
+/// An optimizer in the making: its groups of parameters and their hyperparameters.
+pub struct Builder<M> {
+    pub(crate) method: M,
+    parameters: Vec<Parameter>,
+    groups: Vec<(Vec<Parameter>, Change<M>)>,
+}
+
+/// What makes the hyperparameters of a group differ from the common ones.
+type Change<M> = Box<dyn FnOnce(&mut M)>;
+
+impl<M: Method> Builder<M> {
+    /// An optimizer of these parameters with these hyperparameters.
+    pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
+        Builder { method, parameters: parameters.into_iter().collect(), groups: Vec::new() }
+    }
+
+    /// A further group of parameters. `change` sets what differs from the hyperparameters of the optimizer, wherever in the chain those are
+    /// given.
+    pub fn group(
+        mut self,
+        parameters: impl IntoIterator<Item = Parameter>,
+        change: impl FnOnce(&mut M) + 'static,
+    ) -> Builder<M> {
+        self.groups.push((parameters.into_iter().collect(), Box::new(change)));
+        self
+    }
+
+    /// The optimizer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a hyperparameter is out of its range, a parameter is given twice, or there is none.
+    #[track_caller]
+    pub fn build(self) -> Result<Descent<M>> {
+        let mut optimizer = Descent { groups: Vec::new(), members: Vec::new() };
+        optimizer.push_group(self.parameters, self.method.clone())?;
+        for (parameters, change) in self.groups {
+            let mut method = self.method.clone();
+            change(&mut method);
+            optimizer.push_group(parameters, method)?;
+        }
+        if optimizer.members.iter().all(Vec::is_empty) {
+            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list"));
+        }
+        Ok(optimizer)
+    }
+}
+
+impl<M: Method> Descent<M> {
+    /// The hyperparameters of each group.
+    pub fn groups(&self) -> &[M] {
+        &self.groups
+    }
+
+    /// The hyperparameters of each group, to be changed between steps.
+    pub fn groups_mut(&mut self) -> &mut [M] {
+        &mut self.groups
+    }
+
+    /// The parameters of a group, none if there is no such group.
+    pub fn group_parameters(&self, group: usize) -> Vec<Parameter> {
+        self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
+    }
+
+    /// Adds a group while training goes on, as for layers that were frozen at first. `change` sets what differs from the first group.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a hyperparameter is out of its range, or a parameter is in the optimizer already.
+    #[track_caller]
+    pub fn add_group(
+        &mut self,
+        parameters: impl IntoIterator<Item = Parameter>,
+        change: impl FnOnce(&mut M),
+    ) -> Result<()> {
+        let mut method = self.groups[0].clone(); // `build` has made one at least
+        change(&mut method);
+        self.push_group(parameters.into_iter().collect(), method)
+    }
+
+    #[track_caller]
+    fn push_group(&mut self, parameters: Vec<Parameter>, method: M) -> Result<()> {
+        method.check()?;
+        let mut seen: Vec<usize> =
+            self.members.iter().flatten().map(|member| member.parameter.id()).collect();
+        seen.extend(parameters.iter().map(Parameter::id));
+        seen.sort_unstable();
+        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+            let message = "some parameters appear more than once in the parameter groups";
+            return Err(Error::new(ErrorKind::Value, M::NAME, message)
+                .with_repair("model.parameters() has each parameter once, also where layers share it"));
+        }
+        self.groups.push(method);
+        let member = |parameter| Member { parameter, steps: 0, slots: Vec::new() };
+        self.members.push(parameters.into_iter().map(member).collect());
+        Ok(())
+    }
+
+    #[track_caller]
+    fn check_values(&self, what: &str, values: &[f64]) -> Result<()> {
+        let checks = Checks(M::NAME);
+        checks.require(values.len() == self.groups.len(), || {
+            format!("{} values of {what} for {} groups", values.len(), self.groups.len())
+        })?;
+        values
+            .iter()
+            .try_for_each(|value| checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}")))
+    }
+}
+
+impl<M: Method> Optimizer for Descent<M> {
+    #[track_caller]
+    fn step(&mut self) -> Result<()> {
+        for method in &self.groups {
+            let lr = method.lr();
+            Checks(M::NAME).require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}"))?;
+        }
+        for (method, members) in self.groups.iter().zip(&mut self.members) {
+            for member in members {
+                member.step(method)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        self.members.iter().flatten().map(|member| member.parameter.clone()).collect()
+    }
+
+    fn lrs(&self) -> Vec<f64> {
+        self.groups.iter().map(Method::lr).collect()
+    }
+
+    #[track_caller]
+    fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
+        self.check_values("learning rate", lrs)?;
+        self.groups.iter_mut().zip(lrs).for_each(|(method, lr)| method.set_lr(*lr));
+        Ok(())
+    }
+
+    fn momentums(&self) -> Option<Vec<f64>> {
+        self.groups.iter().map(Method::momentum).collect()
+    }
+
+    #[track_caller]
+    fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
+        self.check_values("momentum value", momentums)?;
+        Checks(M::NAME).require(self.momentums().is_some(), || format!("{} has no momentum", M::NAME))?;
+        self.groups.iter_mut().zip(momentums).for_each(|(method, momentum)| method.set_momentum(*momentum));
+        Ok(())
+    }
+
+    fn zero_grad(&self) {
+        self.members.iter().flatten().for_each(|member| member.parameter.zero_grad());
+    }
+
+    fn state_dict(&self) -> OptimizerState {
+        let groups = self.groups.iter().zip(&self.members);
+        let groups = groups.map(|(method, members)| GroupState {
+            // A struct of numbers always has a JSON form; a `Method` that has none is refused when its state is loaded.
+            hyperparameters: serde_json::to_value(method).unwrap_or_default(),
+            parameters: members.iter().map(Member::state).collect(),
+        });
+        OptimizerState { method: M::NAME.into(), groups: groups.collect() }
+    }
+
+    #[track_caller]
+    fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
+        let misfit = |message: String| Error::new(ErrorKind::Value, "load_state_dict", message);
+        if state.method != M::NAME {
+            return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
+        }
+        let counts = (state.groups.len(), self.groups.len());
+        if counts.0 != counts.1 {
+            return Err(misfit(format!("the state has {} groups, the optimizer {}", counts.0, counts.1)));
+        }
+        let mut loaded = Vec::new();
+        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
+            let counts = (group.parameters.len(), members.len());
+            if counts.0 != counts.1 {
+                let (state, own) = counts;
+                return Err(misfit(format!(
+                    "group {number} has {state} parameters in the state, {own} in the optimizer"
+                )));
+            }
+            let method: M = serde::Deserialize::deserialize(&group.hyperparameters)
+                .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
+            method.check()?;
+            let mut group_members = Vec::new();
+            for (index, (parameter, member)) in group.parameters.iter().zip(members).enumerate() {
+                let found = member.fitted(&method, parameter);
+                let what = |error: Error| error.context(format!("parameter {index} of group {number}: "));
+                group_members.push(found.map_err(what)?);
+            }
+            loaded.push((method, group_members));
+        }
+        (self.groups, self.members) = loaded.into_iter().unzip();
+        Ok(())
+    }
+}
+
+impl Member {
+    #[track_caller]
+    fn step<M: Method>(&mut self, method: &M) -> Result<()> {
+        let Some(grad) = self.parameter.grad() else { return Ok(()) };
+        let Member { parameter, steps, slots } = self;
+        let number = *steps + 1;
+        parameter.update(|value| {
+            let dtype = value.dtype();
+            if !dtype.is_floating_point() {
+                let message = format!("a parameter must be of a floating point dtype, not {dtype}");
+                return Err(Error::new(ErrorKind::DType, M::NAME, message));
+            }
+            let fresh = make_slots(method, slots, value)?;
+            let grad = grad.value().to(dtype.compute())?.contiguous()?;
+            match dtype {
+                DType::F64 => run::<M, f64>(method, number, fresh, value, &grad, slots),
+                DType::F32 => run::<M, f32>(method, number, fresh, value, &grad, slots),
+                half => {
+                    let mut wide = value.to(DType::F32)?;
+                    run::<M, f32>(method, number, fresh, &mut wide, &grad, slots)?;
+                    *value = wide.to(half)?;
+                    Ok(())
+                }
+            }
+        })?;
+        *steps = number;
+        Ok(())
+    }
+
+    fn state(&self) -> ParameterState {
+        let value = self.parameter.tensor();
+        ParameterState {
+            sizes: value.sizes().to_vec(),
+            names: value.names().clone(),
+            steps: self.steps,
+            slots: self.slots.iter().cloned().collect(),
+        }
+    }
+
+    /// The same parameter with what `state` has kept for it.
+    #[track_caller]
+    fn fitted<M: Method>(&self, method: &M, state: &ParameterState) -> Result<Member> {
+        let misfit = |message: String| Error::new(ErrorKind::Value, "load_state_dict", message);
+        let own = self.parameter.tensor();
+        let theirs = namegrad_core::Extents { sizes: state.sizes.clone(), names: state.names.clone() };
+        if state.sizes != own.sizes() {
+            let message = format!("sizes {:?} in the state, {:?} in the optimizer", state.sizes, own.sizes());
+            return Err(misfit(message).with_operands([theirs, own.extents()]));
+        }
+        let named_alike = |dim| match (state.names.get(dim), own.names().get(dim)) {
+            (Some(name), Some(own)) => name == own,
+            _ => true,
+        };
+        if !(0..own.ndim()).all(named_alike) {
+            let ndim = own.ndim();
+            let lists = [state.names.list(ndim), own.names().list(ndim)];
+            let message = format!("names {} in the state, {} in the optimizer", lists[0], lists[1]);
+            return Err(misfit(message)
+                .with_operands([theirs, own.extents()])
+                .with_repair("load_state_dict(&state.ignore_names()) takes sizes alone"));
+        }
+        let mut slots = Vec::new();
+        for (name, value) in &state.slots {
+            let sizes = method.slot_sizes(name, own.sizes());
+            if value.sizes() != sizes || !value.dtype().is_floating_point() {
+                let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
+                return Err(misfit(message));
+            }
+            slots.push((name.clone(), value.to(own.dtype().compute())?));
+        }
+        sort_slots(method, &mut slots);
+        Ok(Member { parameter: self.parameter.clone(), steps: state.steps, slots })
+    }
+}
+
+fn sort_slots<M: Method>(method: &M, slots: &mut [(String, NamedTensor)]) {
+    slots.sort_by_key(|(name, _)| method.slots().iter().position(|slot| slot == name));
+}
+
+/// Makes the slots that `method` asks for and that are not there yet; says whether all of them are new.
+#[track_caller]
+fn make_slots<M: Method>(
+    method: &M,
+    slots: &mut Vec<(String, NamedTensor)>,
+    value: &NamedTensor,
+) -> Result<bool> {
+    let dtype = value.dtype().compute();
+    let mut made = 0;
+    for &slot in method.slots() {
+        let sizes = method.slot_sizes(slot, value.sizes());
+        match slots.iter_mut().find(|(name, _)| name == slot) {
+            Some((_, kept)) if kept.sizes() != sizes => {
+                let message = format!(
+                    "{slot} has sizes {:?}, for a parameter that now has {:?}",
+                    kept.sizes(),
+                    value.sizes()
+                );
+                return Err(Error::new(ErrorKind::Shape, M::NAME, message)
+                    .with_repair("build a new optimizer after changing the sizes of a parameter"));
+            }
+            Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
+            Some(_) => {}
+            None => {
+                let names = if sizes == value.sizes() { value.names().clone() } else { Names::none() };
+                let shape = Shape { sizes: sizes.into(), names };
+                slots.push((slot.into(), NamedTensor::full_as(M::NAME, shape, Scalar::Float(0.0), dtype)?));
+                made += 1;
+            }
+        }
+    }
+    if made > 0 {
+        sort_slots(method, slots);
+    }
+    Ok(made == method.slots().len())
+}
+
+/// The step over slices of `T`; `value`, `grad` and the slots of the method have that dtype.
+#[track_caller]
+fn run<M: Method, T: Real + Element>(
+    method: &M,
+    number: u64,
+    fresh: bool,
+    value: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: &mut [(String, NamedTensor)],
+) -> Result<()> {
+    let sizes: SmallVec<[usize; 6]> = value.sizes().into();
+    if grad.sizes() != &sizes[..] {
+        let message = format!("a gradient of {:?} for a parameter of {sizes:?}", grad.sizes());
+        return Err(Error::new(ErrorKind::Shape, M::NAME, message));
+    }
+    let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+    for (name, slot) in slots {
+        if method.slots().contains(&name.as_str()) {
+            slices.push(slot.as_mut_slice()?);
+        }
+    }
+    let turn = Turn { number, fresh, sizes: &sizes };
+    method.step(turn, value.as_mut_slice()?, grad.as_slice()?, &mut slices);
+    Ok(())
+}
+
+impl<M: Method> fmt::Debug for Descent<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.groups.iter().zip(self.members.iter().map(Vec::len));
+        f.debug_struct("Descent").field("groups", &counts.collect::<Vec<_>>()).finish()
+    }
+}
+
+impl<M: Method> fmt::Debug for Builder<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("method", &self.method).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! [`Optimizer`]: what all optimizers have in common.
+
+use crate::state::OptimizerState;
+use namegrad_autograd::Parameter;
+use namegrad_core::Result;
+
+/// Changes parameters along their gradients.
+///
+/// A training step is `zero_grad`, a forward and a backward pass, `step`:
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::optim::{Optimizer, Sgd};
+/// fn train(weight: &Parameter, optimizer: &mut dyn Optimizer) -> Result<()> {
+///     let loss = weight.tensor().sum(..)?;
+///     optimizer.zero_grad();
+///     loss.backward()?;
+///     optimizer.step()
+/// }
+///
+/// let weight = Parameter::new(Tensor::ones([("in", 2)])?)?;
+/// train(&weight, &mut Sgd::new([weight.clone()]).lr(0.25).build()?)?;
+/// assert_eq!(weight.tensor().to_vec::<f32>()?, [0.75, 0.75]);
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Optimizer: Send {
+    /// Updates every parameter that has a gradient; the others stay as they are, and so does their state.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a learning rate is not finite,
+    /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if a parameter has got other sizes since its last step,
+    /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) for the state.
+    #[track_caller]
+    fn step(&mut self) -> Result<()>;
+
+    /// The parameters, in the order of the groups.
+    fn parameters(&self) -> Vec<Parameter>;
+
+    /// The learning rate of each group.
+    fn lrs(&self) -> Vec<f64>;
+
+    /// Gives each group its learning rate; what a schedule calls.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, or there is not one for each group.
+    #[track_caller]
+    fn set_lrs(&mut self, lrs: &[f64]) -> Result<()>;
+
+    /// The momentum of each group (for Adam and its kin the first of `betas`), `None` if the optimizer has none.
+    fn momentums(&self) -> Option<Vec<f64>>;
+
+    /// Gives each group its momentum; what a schedule calls.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, there is not one for each group, or the optimizer
+    /// has none.
+    #[track_caller]
+    fn set_momentums(&mut self, momentums: &[f64]) -> Result<()>;
+
+    /// Everything that the next steps depend on besides the parameters and their gradients. Nothing is copied, and later steps do not
+    /// reach it.
+    fn state_dict(&self) -> OptimizerState;
+
+    /// Continues from a state as if the steps before it had been made here. Takes over the hyperparameters as well.
+    ///
+    /// Nothing is changed if the state does not fit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the state is of another optimizer, has other groups, or parameters of
+    /// other sizes or names.
+    #[track_caller]
+    fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()>;
+
+    /// Forgets the gradients of all parameters.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(Parameter::zero_grad);
+    }
+
+    /// The learning rate of the first group.
+    fn lr(&self) -> f64 {
+        self.lrs()[0]
+    }
+
+    /// Gives all groups this learning rate.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if it is not finite.
+    #[track_caller]
+    fn set_lr(&mut self, lr: f64) -> Result<()> {
+        let groups = self.lrs().len();
+        self.set_lrs(&vec![lr; groups])
+    }
+}
