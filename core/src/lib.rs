@@ -8,7 +8,7 @@ mod dim;
 mod dtype;
 mod error;
 mod fmt;
-mod io;
+pub mod io;
 pub mod names;
 mod operand;
 pub mod ops;

@@ -8,6 +8,7 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
 use smallvec::SmallVec;
 use std::fmt;
+use std::panic::Location;
 
 /// An optimizer whose formula `M` treats each parameter by itself: `Descent<AdamW>` is what [`AdamW::new`](crate::AdamW::new) builds.
 ///
@@ -129,9 +130,10 @@ impl<M: Method> Descent<M> {
         checks.require(values.len() == self.groups.len(), || {
             format!("{} values of {what} for {} groups", values.len(), self.groups.len())
         })?;
-        values
-            .iter()
-            .try_for_each(|value| checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}")))
+        for value in values {
+            checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -142,12 +144,11 @@ impl<M: Method> Optimizer for Descent<M> {
             let lr = method.lr();
             Checks(M::NAME).require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}"))?;
         }
-        for (method, members) in self.groups.iter().zip(&mut self.members) {
-            for member in members {
-                member.step(method)?;
-            }
-        }
-        Ok(())
+        let caller = Location::caller();
+        let groups = self.groups.iter().zip(&mut self.members);
+        let mut members =
+            groups.flat_map(|(method, members)| members.iter_mut().map(move |member| (method, member)));
+        members.try_for_each(|(method, member)| member.step(method)).map_err(|error| error.at(caller))
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -193,41 +194,53 @@ impl<M: Method> Optimizer for Descent<M> {
 
     #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()> {
-        let misfit = |message: String| Error::new(ErrorKind::Value, "load_state_dict", message);
-        if state.method != M::NAME {
-            return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
-        }
-        let counts = (state.groups.len(), self.groups.len());
-        if counts.0 != counts.1 {
-            return Err(misfit(format!("the state has {} groups, the optimizer {}", counts.0, counts.1)));
-        }
-        let mut loaded = Vec::new();
-        for (number, (group, members)) in state.groups.iter().zip(&self.members).enumerate() {
-            let counts = (group.parameters.len(), members.len());
-            if counts.0 != counts.1 {
-                let (state, own) = counts;
-                return Err(misfit(format!(
-                    "group {number} has {state} parameters in the state, {own} in the optimizer"
-                )));
-            }
-            let method: M = serde::Deserialize::deserialize(&group.hyperparameters)
-                .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
-            method.check()?;
-            let mut group_members = Vec::new();
-            for (index, (parameter, member)) in group.parameters.iter().zip(members).enumerate() {
-                let found = member.fitted(&method, parameter);
-                let what = |error: Error| error.context(format!("parameter {index} of group {number}: "));
-                group_members.push(found.map_err(what)?);
-            }
-            loaded.push((method, group_members));
-        }
-        (self.groups, self.members) = loaded.into_iter().unzip();
+        let caller = Location::caller();
+        (self.groups, self.members) = self.fitted(state).map_err(|error| error.at(caller))?;
         Ok(())
     }
 }
 
+impl<M: Method> Descent<M> {
+    /// The groups with what `state` has kept for them.
+    fn fitted(&self, state: &OptimizerState) -> Result<(Vec<M>, Vec<Vec<Member>>)> {
+        if state.method != M::NAME {
+            return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
+        }
+        let (theirs, own) = (state.groups.len(), self.groups.len());
+        if theirs != own {
+            return Err(misfit(format!("the state has {theirs} groups, the optimizer {own}")));
+        }
+        let groups = state.groups.iter().zip(&self.members).enumerate();
+        groups.map(|(number, (group, members))| fitted_group(number, group, members)).collect()
+    }
+}
+
+fn fitted_group<M: Method>(
+    number: usize,
+    state: &GroupState,
+    members: &[Member],
+) -> Result<(M, Vec<Member>)> {
+    let (theirs, own) = (state.parameters.len(), members.len());
+    if theirs != own {
+        let message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
+        return Err(misfit(message));
+    }
+    let method = M::deserialize(&state.hyperparameters)
+        .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
+    method.check()?;
+    let mut fitted = Vec::with_capacity(own);
+    for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
+        let place = |error: Error| error.context(format!("parameter {index} of group {number}: "));
+        fitted.push(member.fitted(&method, parameter).map_err(place)?);
+    }
+    Ok((method, fitted))
+}
+
+fn misfit(message: String) -> Error {
+    Error::new(ErrorKind::Value, "load_state_dict", message)
+}
+
 impl Member {
-    #[track_caller]
     fn step<M: Method>(&mut self, method: &M) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, steps, slots } = self;
@@ -266,9 +279,7 @@ impl Member {
     }
 
     /// The same parameter with what `state` has kept for it.
-    #[track_caller]
     fn fitted<M: Method>(&self, method: &M, state: &ParameterState) -> Result<Member> {
-        let misfit = |message: String| Error::new(ErrorKind::Value, "load_state_dict", message);
         let own = self.parameter.tensor();
         let theirs = namegrad_core::Extents { sizes: state.sizes.clone(), names: state.names.clone() };
         if state.sizes != own.sizes() {
@@ -294,11 +305,17 @@ impl Member {
                 let message = format!("{name} is {value:?} in the state, must be of sizes {sizes:?}");
                 return Err(misfit(message));
             }
-            slots.push((name.clone(), value.to(own.dtype().compute())?));
+            let names = slot_names(&sizes, own.value());
+            slots.push((name.clone(), value.to(own.dtype().compute())?.with_names(names)));
         }
         sort_slots(method, &mut slots);
         Ok(Member { parameter: self.parameter.clone(), steps: state.steps, slots })
     }
+}
+
+/// A slot that has the sizes of the parameter has the names of its dims.
+fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
+    if sizes == value.sizes() { value.names().clone() } else { Names::none() }
 }
 
 fn sort_slots<M: Method>(method: &M, slots: &mut [(String, NamedTensor)]) {
@@ -306,7 +323,6 @@ fn sort_slots<M: Method>(method: &M, slots: &mut [(String, NamedTensor)]) {
 }
 
 /// Makes the slots that `method` asks for and that are not there yet; says whether all of them are new.
-#[track_caller]
 fn make_slots<M: Method>(
     method: &M,
     slots: &mut Vec<(String, NamedTensor)>,
@@ -329,7 +345,7 @@ fn make_slots<M: Method>(
             Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
             Some(_) => {}
             None => {
-                let names = if sizes == value.sizes() { value.names().clone() } else { Names::none() };
+                let names = slot_names(&sizes, value);
                 let shape = Shape { sizes: sizes.into(), names };
                 slots.push((slot.into(), NamedTensor::full_as(M::NAME, shape, Scalar::Float(0.0), dtype)?));
                 made += 1;
@@ -343,7 +359,6 @@ fn make_slots<M: Method>(
 }
 
 /// The step over slices of `T`; `value`, `grad` and the slots of the method have that dtype.
-#[track_caller]
 fn run<M: Method, T: Real + Element>(
     method: &M,
     number: u64,

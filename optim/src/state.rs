@@ -1,9 +1,46 @@
-//! [`OptimizerState`]: what an optimizer's next steps depend on, as a value.
+//! [`OptimizerState`]: what an optimizer's next steps depend on, as a value, and as a file.
 
-use namegrad_core::{NamedTensor, Names};
+use namegrad_core::io::TensorFile;
+use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::panic::Location;
+use std::path::Path;
+
+/// The key of the file's metadata that says everything but the tensors.
+const DESCRIPTION: &str = "optimizer";
 
 /// What the next steps of an optimizer depend on besides the parameters and their gradients.
+///
+/// In a file, tensors are called `<parameter>.<slot>`, such as `0.exp_avg`, where the parameters are numbered through all groups; the rest
+/// is JSON under the key `optimizer` of the metadata.
+///
+/// # Examples
+/// Training that is resumed goes on bit by bit as if it had not been interrupted:
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::optim::{Adam, Optimizer, OptimizerState};
+/// fn step(weight: &Parameter, optimizer: &mut impl Optimizer) -> Result<()> {
+///     optimizer.zero_grad();
+///     weight.tensor().mul(&weight.tensor())?.sum(..)?.backward()?;
+///     optimizer.step()
+/// }
+///
+/// let weight = Parameter::new(Tensor::new([1.0, 2.0])?)?;
+/// let mut optimizer = Adam::new([weight.clone()]).lr(0.1).build()?;
+/// step(&weight, &mut optimizer)?;
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-optimizer-{}.safetensors", std::process::id()));
+/// optimizer.state_dict().save(&path)?;
+///
+/// let resumed = Parameter::new(weight.tensor())?;
+/// let mut other = Adam::new([resumed.clone()]).build()?;
+/// other.load_state_dict(&OptimizerState::load(&path)?)?;
+/// step(&weight, &mut optimizer)?;
+/// step(&resumed, &mut other)?;
+/// assert_eq!(weight.tensor().to_vec::<f32>()?, resumed.tensor().to_vec::<f32>()?);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OptimizerState {
     /// The name of the optimizer: `AdamW`.
@@ -32,4 +69,147 @@ pub struct ParameterState {
     pub steps: u64,
     /// The tensors that are kept for it, by name.
     pub slots: BTreeMap<String, NamedTensor>,
+}
+
+impl OptimizerState {
+    /// Writes the state to a safetensors file, or replaces it. If that fails, what was there is still there.
+    ///
+    /// # Errors
+    /// Those of [`TensorFile::save`].
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_file()?.save(path)
+    }
+
+    /// Reads a state from a file.
+    ///
+    /// # Errors
+    /// Those of [`TensorFile::load`], [`ErrorKind::Format`] if the file is not one of an optimizer's state.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<OptimizerState> {
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let file = TensorFile::load(path)?;
+        OptimizerState::from_file(&file)
+            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+    }
+
+    /// The content of the file that [`save`](Self::save) writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the hyperparameters have no JSON form.
+    #[track_caller]
+    pub fn to_file(&self) -> Result<TensorFile> {
+        let caller = Location::caller();
+        let text = serde_json::to_string(&Description::of(self))
+            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
+        let mut file = TensorFile::default();
+        file.metadata.insert(DESCRIPTION.into(), text);
+        let parameters = self.groups.iter().flat_map(|group| &group.parameters);
+        for (index, parameter) in parameters.enumerate() {
+            for (slot, value) in &parameter.slots {
+                file.tensors.insert(format!("{index}.{slot}"), value.clone());
+            }
+        }
+        Ok(file)
+    }
+
+    /// The state in a file's content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is not one of an optimizer's state.
+    #[track_caller]
+    pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
+        let caller = Location::caller();
+        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
+        let Some(text) = file.metadata.get(DESCRIPTION) else {
+            return Err(malformed(format!(
+                "not the state of an optimizer: there is no '{DESCRIPTION}' in its metadata"
+            )));
+        };
+        let description: Description = serde_json::from_str(text).map_err(|error| {
+            malformed(format!("'{DESCRIPTION}' in the metadata is not as expected: {error}"))
+        })?;
+        let mut tensors = file.tensors.clone();
+        let state = description.state(|name| tensors.remove(name)).map_err(malformed)?;
+        match tensors.keys().next() {
+            Some(name) => Err(malformed(format!("tensor '{name}' belongs to no parameter"))),
+            None => Ok(state),
+        }
+    }
+
+    /// The same state without the names of dims, for parameters whose dims have got other names since.
+    pub fn ignore_names(mut self) -> OptimizerState {
+        for parameter in self.groups.iter_mut().flat_map(|group| &mut group.parameters) {
+            parameter.names = Names::none();
+            parameter.slots.values_mut().for_each(|slot| *slot = slot.unnamed());
+        }
+        self
+    }
+}
+
+/// All of a state but its tensors, of which there are the names.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    method: String,
+    groups: Vec<GroupDescription>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct GroupDescription {
+    hyperparameters: serde_json::Value,
+    parameters: Vec<ParameterDescription>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ParameterDescription {
+    sizes: Vec<usize>,
+    names: Vec<Option<Name>>,
+    steps: u64,
+    slots: Vec<String>,
+}
+
+impl Description {
+    fn of(state: &OptimizerState) -> Description {
+        let parameter = |parameter: &ParameterState| ParameterDescription {
+            sizes: parameter.sizes.clone(),
+            names: parameter.names.iter(parameter.sizes.len()).collect(),
+            steps: parameter.steps,
+            slots: parameter.slots.keys().cloned().collect(),
+        };
+        let group = |group: &GroupState| GroupDescription {
+            hyperparameters: group.hyperparameters.clone(),
+            parameters: group.parameters.iter().map(parameter).collect(),
+        };
+        Description { method: state.method.clone(), groups: state.groups.iter().map(group).collect() }
+    }
+
+    /// The state, with tensors from `take`; or what is wrong.
+    fn state(
+        self,
+        mut take: impl FnMut(&str) -> Option<NamedTensor>,
+    ) -> std::result::Result<OptimizerState, String> {
+        let mut index = 0;
+        let mut groups = Vec::new();
+        for group in self.groups {
+            let mut parameters = Vec::new();
+            for described in group.parameters {
+                let ParameterDescription { sizes, names, steps, slots } = described;
+                if names.len() != sizes.len() {
+                    return Err(format!("parameter {index} has sizes {sizes:?} and {} names", names.len()));
+                }
+                let names = Names::new("load", names)
+                    .map_err(|error| format!("parameter {index}: {}", error.message()))?;
+                let mut found = BTreeMap::new();
+                for slot in slots {
+                    let name = format!("{index}.{slot}");
+                    let value = take(&name).ok_or_else(|| format!("tensor '{name}' is missing"))?;
+                    found.insert(slot, value);
+                }
+                parameters.push(ParameterState { sizes, names, steps, slots: found });
+                index += 1;
+            }
+            groups.push(GroupState { hyperparameters: group.hyperparameters, parameters });
+        }
+        Ok(OptimizerState { method: self.method, groups })
+    }
 }

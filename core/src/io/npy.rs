@@ -1,24 +1,92 @@
 //! NumPy's `.npy` files: the header as text, the elements as bytes.
 //!
-//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_native` gives them in
-//! this machine's byte order, `header` is what goes before elements that are written. Any bytes may come in:
-//! none makes these panic.
+//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_little_endian` gives them in
+//! the byte order that [`elements`] reads, `header` is what goes before elements that are written. Any bytes may
+//! come in: none makes these panic.
 //!
 //! # Source
 //! NumPy, `numpy.lib.format`, versions 1.0, 2.0 and 3.0.
 
+use std::io::Write;
 use std::ops::Range;
+use std::panic::Location;
+use std::path::Path;
 
+use super::{atomic, elements, io_error};
 use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::shape::Shape;
+use crate::tensor::NamedTensor;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// NumPy starts the elements at a multiple of this, so that a mapped file is aligned.
 const ALIGNMENT: usize = 64;
 
+impl NamedTensor {
+    /// Writes the tensor, or replaces the file, in the `.npy` format of NumPy, which has no names for dims: they are left out.
+    ///
+    /// If that fails, what was there is still there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::DType`] for `bf16`, which NumPy does not have.
+    ///
+    /// # Source
+    /// NumPy, `numpy.lib.format`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad_core::NamedTensor;
+    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.npy", std::process::id()));
+    /// NamedTensor::new([[1.0, 2.0], [3.0, 4.0]])?.save_npy(&path)?;
+    /// let x = NamedTensor::load_npy(&path)?.refine_names(["row", "column"])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        const OP: &str = "save_npy";
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let header = header(self.dtype(), self.sizes()).map_err(|message| {
+            Error::new(ErrorKind::DType, OP, message).with_operands([self.extents()]).at(caller)
+        })?;
+        atomic::write(path, |out| {
+            out.write_all(&header)?;
+            elements::write(self, out)
+        })
+        .map_err(|error| io_error(OP, path, &error).at(caller))
+    }
+
+    /// Reads a `.npy` file of NumPy; no dim is named. Of an array in Fortran order the result is a view.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut short, or has elements of a type
+    /// that is not among the ten.
+    #[track_caller]
+    pub fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
+        const OP: &str = "load_npy";
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let malformed = |message: String| {
+            Error::new(ErrorKind::Format, OP, format!("{}: {message}", path.display())).at(caller)
+        };
+        let file = std::fs::read(path).map_err(|error| io_error(OP, path, &error).at(caller))?;
+        let npy = parse_header(&file).map_err(malformed)?;
+        let mut sizes = npy.shape.clone();
+        if npy.fortran_order {
+            sizes.reverse();
+        }
+        let shape = Shape { sizes: sizes.into(), names: Names::none() };
+        let bytes = npy.to_little_endian(&file);
+        let x = elements::read(OP, shape, npy.dtype, &mut &bytes[..], |error| malformed(error.to_string()))?;
+        Ok(if npy.fortran_order { x.reversed_dims() } else { x })
+    }
+}
+
 /// What the header of a file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Npy {
+struct Npy {
     /// The type of the elements.
     pub dtype: DType,
     /// The most significant byte of an element comes first.
@@ -31,14 +99,11 @@ pub(crate) struct Npy {
 }
 
 impl Npy {
-    /// The elements of `file`, from which this header came, in the order of the file and the byte order of
-    /// this machine. A bool is 0 or 1, whatever the file had.
-    pub(crate) fn to_native(&self, file: &[u8]) -> Vec<u8> {
+    /// The elements of `file`, from which this header came, in the order of the file, with the least
+    /// significant byte of each first.
+    fn to_little_endian(&self, file: &[u8]) -> Vec<u8> {
         let mut bytes = file[self.data.clone()].to_vec();
-        if self.dtype == DType::Bool {
-            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-        }
-        if self.big_endian != cfg!(target_endian = "big") {
+        if self.big_endian {
             bytes.chunks_exact_mut(self.dtype.itemsize()).for_each(<[u8]>::reverse);
         }
         bytes
@@ -46,7 +111,7 @@ impl Npy {
 }
 
 /// Reads the header of a file that is wholly in memory. What follows the elements is left alone.
-pub(crate) fn parse_header(file: &[u8]) -> Result<Npy, String> {
+fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
     let after_magic = file.strip_prefix(MAGIC).ok_or("not an npy file: it does not start with \\x93NUMPY")?;
     let (version, rest) = after_magic.split_first_chunk().ok_or("the npy file ends in its version")?;
     let (length, rest) = match version {
@@ -76,13 +141,12 @@ pub(crate) fn parse_header(file: &[u8]) -> Result<Npy, String> {
     Ok(Npy { dtype, big_endian, fortran_order, shape, data: start..end })
 }
 
-/// What comes before the elements of an array in C order and this machine's byte order.
+/// What comes before the elements of an array in C order, with the least significant byte of each first.
 ///
 /// Version 1.0, or 2.0 where the shape is too long for it. `bf16` is an error: NumPy does not have it.
-pub(crate) fn header(dtype: DType, shape: &[usize]) -> Result<Vec<u8>, String> {
+fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u8>, String> {
     let order = match dtype.itemsize() {
         1 => '|',
-        _ if cfg!(target_endian = "big") => '>',
         _ => '<',
     };
     let code = CODES.iter().find(|(of, _)| *of == dtype).map(|(_, code)| code);
@@ -121,7 +185,7 @@ const CODES: [(DType, &str); 9] = [
 ];
 
 /// `<f4`: the byte order (`=`, `|` or nothing for that of this machine), then a code.
-fn parse_descr(descr: &[u8]) -> Result<(bool, DType), String> {
+fn parse_descr(descr: &[u8]) -> std::result::Result<(bool, DType), String> {
     let native = cfg!(target_endian = "big");
     let (big_endian, code) = match descr {
         [b'<', code @ ..] => (false, code),
@@ -245,7 +309,7 @@ mod tests {
         let npy = parse_header(&bytes).unwrap();
         assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (DType::I16, false, &[2, 3][..]));
         assert_eq!(npy.data, 128..140);
-        assert_eq!(npy.to_native(&bytes), [0i16, 1, 2, 3, 4, 5].map(i16::to_ne_bytes).concat());
+        assert_eq!(npy.to_little_endian(&bytes), [0i16, 1, 2, 3, 4, 5].map(i16::to_le_bytes).concat());
 
         // np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), version (2, 0)
         let dict = "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }";
@@ -253,13 +317,16 @@ mod tests {
         let bytes = numpys(2, dict, 57, data);
         let npy = parse_header(&bytes).unwrap();
         assert_eq!((npy.dtype, npy.big_endian, npy.fortran_order), (DType::F32, true, true));
-        assert_eq!(npy.to_native(&bytes), [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].map(f32::to_ne_bytes).concat());
+        assert_eq!(
+            npy.to_little_endian(&bytes),
+            [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].map(f32::to_le_bytes).concat()
+        );
 
         // np.array(1.5), version (3, 0)
         let dict = "{'descr': '<f8', 'fortran_order': False, 'shape': (), }";
         let bytes = numpys(3, dict, 60, b"\x00\x00\x00\x00\x00\x00\xf8?");
         let npy = parse_header(&bytes).unwrap();
-        assert_eq!((npy.shape.len(), npy.to_native(&bytes)), (0, 1.5f64.to_ne_bytes().to_vec()));
+        assert_eq!((npy.shape.len(), npy.to_little_endian(&bytes)), (0, 1.5f64.to_le_bytes().to_vec()));
     }
 
     #[test]
@@ -275,9 +342,40 @@ mod tests {
     }
 
     #[test]
-    fn a_bool_is_zero_or_one() {
-        let bytes = file("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[0, 1, 255]);
-        assert_eq!(parse_header(&bytes).unwrap().to_native(&bytes), [0, 1, 1]);
+    fn what_is_saved_is_loaded() {
+        let path = std::env::temp_dir().join(format!("namegrad-{}.npy", std::process::id()));
+        for (dtype, _) in CODES {
+            let x = NamedTensor::arange(0, 6, 1, dtype).unwrap().unflatten(0, [("N", 2), ("C", 3)]).unwrap();
+            for x in
+                [x.reversed_dims(), x, NamedTensor::zeros([3, 0]).unwrap(), NamedTensor::ones(()).unwrap()]
+            {
+                x.save_npy(&path).unwrap();
+                let y = NamedTensor::load_npy(&path).unwrap();
+                assert_eq!((x.dtype(), x.sizes(), y.has_names()), (y.dtype(), y.sizes(), false));
+                assert_eq!(x.to_vec::<f64>().unwrap(), y.to_vec::<f64>().unwrap());
+            }
+        }
+        let columns = "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }";
+        std::fs::write(&path, file(columns, &[0, 0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5])).unwrap();
+        let x = NamedTensor::load_npy(&path).unwrap();
+        assert_eq!((x.sizes(), x.to_vec::<i16>().unwrap()), (&[2, 3][..], vec![0, 1, 2, 3, 4, 5]));
+
+        std::fs::write(
+            &path,
+            file("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[0, 1, 255]),
+        )
+        .unwrap();
+        let x = NamedTensor::load_npy(&path).unwrap();
+        assert_eq!(x.as_slice::<bool>().unwrap(), [false, true, true]);
+
+        std::fs::write(&path, b"PK").unwrap();
+        let error = NamedTensor::load_npy(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.message().contains(path.to_str().unwrap()), "{error}");
+        let half = NamedTensor::ones([2]).unwrap().to(DType::BF16).unwrap();
+        assert_eq!(half.save_npy(&path).unwrap_err().kind(), ErrorKind::DType);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(NamedTensor::load_npy(&path).unwrap_err().kind(), ErrorKind::Io);
     }
 
     #[test]
@@ -293,7 +391,7 @@ mod tests {
                 let npy = parse_header(&bytes).unwrap();
                 assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (dtype, false, shape));
                 assert_eq!(npy.data, start..bytes.len());
-                assert_eq!(npy.to_native(&bytes), bytes[start..]);
+                assert_eq!(npy.to_little_endian(&bytes), bytes[start..]);
             }
         }
         assert!(header(DType::BF16, &[1]).is_err());
@@ -339,7 +437,7 @@ mod tests {
             }
             bytes.truncate(generator.random_range(0..=bytes.len()));
             if let Ok(npy) = parse_header(&bytes) {
-                assert_eq!(npy.to_native(&bytes).len(), npy.data.len());
+                assert_eq!(npy.to_little_endian(&bytes).len(), npy.data.len());
             }
         }
         for _ in 0..10_000 {

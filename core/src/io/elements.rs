@@ -1,0 +1,80 @@
+//! Elements as bytes, least significant first, on any machine and at any alignment.
+
+use crate::dtype::{DType, Element, Scalar, dispatch};
+use crate::error::Result;
+use crate::shape::Shape;
+use crate::tensor::NamedTensor;
+use half::{bf16, f16};
+use std::io::{self, Read, Write};
+
+/// Bytes that are converted in one go; a multiple of every element's size.
+const CHUNK: usize = 1 << 16;
+
+trait LittleEndian: Element {
+    fn put(self, bytes: &mut [u8]);
+    fn take(bytes: &[u8]) -> Self;
+}
+
+macro_rules! little_endian {
+    ($($ty:ty)*) => {$(
+        impl LittleEndian for $ty {
+            #[inline]
+            fn put(self, bytes: &mut [u8]) { bytes.copy_from_slice(&self.to_le_bytes()) }
+            #[inline]
+            fn take(bytes: &[u8]) -> $ty { <$ty>::from_le_bytes(bytes.try_into().expect("the size of an element")) }
+        }
+    )*};
+}
+little_endian!(u8 i8 i16 i32 i64 f16 bf16 f32 f64);
+
+impl LittleEndian for bool {
+    fn put(self, bytes: &mut [u8]) {
+        bytes[0] = self.into();
+    }
+
+    /// What is not 0 is true: a file may hold any byte, a `bool` may not.
+    fn take(bytes: &[u8]) -> bool {
+        bytes[0] != 0
+    }
+}
+
+/// Writes the elements in row-major order.
+pub(super) fn write(x: &NamedTensor, out: &mut impl Write) -> io::Result<()> {
+    let dense =
+        x.contiguous().map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()))?;
+    let mut chunk = vec![0; CHUNK.min(dense.nbytes())];
+    dispatch!(dense.dtype(), T => {
+        let elements = dense.as_slice::<T>().expect("contiguous, and of this dtype");
+        for run in elements.chunks(CHUNK / size_of::<T>()) {
+            let bytes = &mut chunk[..size_of_val(run)];
+            for (element, bytes) in run.iter().zip(bytes.chunks_exact_mut(size_of::<T>())) {
+                element.put(bytes);
+            }
+            out.write_all(bytes)?;
+        }
+    });
+    Ok(())
+}
+
+/// A tensor of elements in row-major order. `failed` says what a failure to read means.
+#[track_caller]
+pub(super) fn read(
+    op: &'static str,
+    shape: Shape,
+    dtype: DType,
+    from: &mut impl Read,
+    failed: impl Fn(io::Error) -> crate::Error,
+) -> Result<NamedTensor> {
+    let mut out = NamedTensor::full_as(op, shape, Scalar::Int(0), dtype)?;
+    let mut chunk = vec![0; CHUNK.min(out.nbytes())];
+    dispatch!(dtype, T => {
+        for run in out.as_mut_slice::<T>()?.chunks_mut(CHUNK / size_of::<T>()) {
+            let bytes = &mut chunk[..size_of_val(run)];
+            from.read_exact(bytes).map_err(&failed)?;
+            for (element, bytes) in run.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+                *element = T::take(bytes);
+            }
+        }
+    });
+    Ok(out)
+}
