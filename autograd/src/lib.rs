@@ -21,5 +21,6 @@ pub use hooks::HookHandle;
 pub use op::{Kept, Op};
 pub use operators::Operand;
 pub use parameter::Parameter;
+pub use rules::getitem::Index;
 pub use tape::{BackwardOptions, Cx, enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::{Tensor, grad};

@@ -61,7 +61,7 @@ macro_rules! tensor_binary {
             #[inline]
             #[track_caller]
             pub fn $name(&self, other: impl Operand) -> Result<Tensor> {
-                rules::binary::$name(self, &*other.operand()?)
+                rules::binary::$name(self, &*other.operand_beside(self.dtype())?)
             }
             $(
                 #[doc = concat!("In place: [`", stringify!($name), "`](Self::", stringify!($name), ").")]
@@ -72,7 +72,7 @@ macro_rules! tensor_binary {
                 #[track_caller]
                 pub fn $name_(&mut self, other: impl Operand) -> Result<&mut Tensor> {
                     self.check_in_place(stringify!($name_))?;
-                    let other = &*other.operand()?;
+                    let other = &*other.operand_beside(self.dtype())?;
                     if recorded!(self, other) {
                         let y = self.$name(other)?;
                         return self.assign(stringify!($name_), y);
@@ -98,7 +98,7 @@ macro_rules! tensor_ternary {
             /// Those of the name rule, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape), [`ErrorKind::DType`](namegrad_core::ErrorKind::DType).
             #[track_caller]
             pub fn $name(&self, $y: impl Operand, $z: impl Operand) -> Result<Tensor> {
-                rules::binary::$name(self, &*$y.operand()?, &*$z.operand()?)
+                rules::binary::$name(self, &*$y.operand_beside(self.dtype())?, &*$z.operand_beside(self.dtype())?)
             }
             $(
                 #[doc = concat!("In place: [`", stringify!($name), "`](Self::", stringify!($name), ").")]
@@ -109,7 +109,7 @@ macro_rules! tensor_ternary {
                 #[track_caller]
                 pub fn $name_(&mut self, $y: impl Operand, $z: impl Operand) -> Result<&mut Tensor> {
                     self.check_in_place(stringify!($name_))?;
-                    let ($y, $z) = (&*$y.operand()?, &*$z.operand()?);
+                    let ($y, $z) = (&*$y.operand_beside(self.dtype())?, &*$z.operand_beside(self.dtype())?);
                     if recorded!(self, $y, $z) {
                         let result = self.$name($y, $z)?;
                         return self.assign(stringify!($name_), result);

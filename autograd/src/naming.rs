@@ -2,7 +2,7 @@
 
 use crate::op::Op;
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Dim, Dims, IntoShape, NameArg, NameList, RenameArg, Result};
+use namegrad_core::{DType, Dim, Dims, IntoShape, Name, NameArg, NameList, RenameArg, Result};
 
 impl Tensor {
     /// The tensor with other names: `None` drops them, a list renames by position (with at most one `"..."`), pairs rename by name. A view.
@@ -92,6 +92,32 @@ impl Tensor {
         Ok(self.aligned("align_as", value))
     }
 
+    /// All tensors with their dims in the order of those of the tensor that has most, which has every name that one of them has; a dim that a
+    /// tensor lacks gets size one. For broadcasting by name. Views.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, y) = (Tensor::rand([("N", 2), ("C", 3)])?, Tensor::rand([("C", 3)])?);
+    /// let aligned = Tensor::align_tensors(&[&y, &x])?;
+    /// assert_eq!(aligned[0].extents().to_string(), "[N=1, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`align_to`](Self::align_to) with the names of the longest.
+    #[track_caller]
+    pub fn align_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        // The first of equally long ones, as in PyTorch's proposal.
+        let longest = tensors.iter().rev().max_by_key(|x| x.ndim());
+        let mut aligned = Vec::with_capacity(tensors.len());
+        if let Some(longest) = longest {
+            for x in tensors {
+                aligned.push(x.align_as(longest)?);
+            }
+        }
+        Ok(aligned)
+    }
+
     #[track_caller]
     fn aligned(&self, op: &'static str, value: namegrad_core::NamedTensor) -> Tensor {
         let (from, to) = (self.names().clone(), value.names().clone());
@@ -100,12 +126,8 @@ impl Tensor {
             .input(self, move |g, cx| {
                 // The dims of size one that alignment added go first, then the order is undone.
                 let g = g.rename(Some(to.clone()))?;
-                let added: Vec<Dim> = to
-                    .iter(g.ndim())
-                    .flatten()
-                    .filter(|name| from.position(*name).is_none())
-                    .map(Dim::Name)
-                    .collect();
+                let is_new = |name: Option<Name>| name.is_none_or(|name| from.position(name).is_none());
+                let added: Vec<usize> = (0..g.ndim()).filter(|dim| is_new(to.get(*dim))).collect();
                 g.squeeze(added)?.align_to(back.clone())?.rename(None)?.reshape(cx.sizes())
             })
             .output()

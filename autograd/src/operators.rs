@@ -1,7 +1,7 @@
 //! What may stand beside a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic where the methods give an error.
 
 use crate::tensor::Tensor;
-use namegrad_core::{NamedTensor, Result, Scalar};
+use namegrad_core::{DType, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 
@@ -13,6 +13,16 @@ pub trait Operand {
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, Tensor>>;
+
+    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default dtype.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
+    #[inline]
+    #[track_caller]
+    fn operand_beside(&self, _dtype: DType) -> Result<Cow<'_, Tensor>> {
+        self.operand()
+    }
 }
 
 impl Operand for Tensor {
@@ -28,6 +38,11 @@ impl<T: Operand> Operand for &T {
     fn operand(&self) -> Result<Cow<'_, Tensor>> {
         (**self).operand()
     }
+    #[inline]
+    #[track_caller]
+    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
+        (**self).operand_beside(dtype)
+    }
 }
 
 macro_rules! numbers {
@@ -36,6 +51,11 @@ macro_rules! numbers {
             #[inline]
             #[track_caller]
             fn operand(&self) -> Result<Cow<'_, Tensor>> { Ok(Cow::Owned(Tensor::constant(NamedTensor::number(*self)?))) }
+            #[inline]
+            #[track_caller]
+            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
+                Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(*self, dtype)?)))
+            }
         }
     )*};
 }
@@ -83,7 +103,7 @@ macro_rules! operators {
             #[inline]
             #[track_caller]
             fn $method(self, other: $right) -> Tensor {
-                or_panic(self.operand().and_then(|number| Tensor::$method(&number, &other)))
+                or_panic(self.operand_beside(other.dtype()).and_then(|number| Tensor::$method(&number, &other)))
             }
         }
     };

@@ -1,6 +1,6 @@
 //! What may stand beside a tensor in an op by element: another tensor or a plain number.
 
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::tensor::NamedTensor;
 use std::borrow::Cow;
@@ -13,6 +13,16 @@ pub trait Operand {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, NamedTensor>>;
+
+    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default dtype.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    #[inline]
+    #[track_caller]
+    fn operand_beside(&self, _dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+        self.operand()
+    }
 }
 
 impl Operand for NamedTensor {
@@ -28,6 +38,11 @@ impl<T: Operand> Operand for &T {
     fn operand(&self) -> Result<Cow<'_, NamedTensor>> {
         (**self).operand()
     }
+    #[inline]
+    #[track_caller]
+    fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+        (**self).operand_beside(dtype)
+    }
 }
 
 macro_rules! numbers {
@@ -36,6 +51,9 @@ macro_rules! numbers {
             #[inline]
             #[track_caller]
             fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
+            #[inline]
+            #[track_caller]
+            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?)) }
         }
     )*};
 }

@@ -80,6 +80,18 @@ impl NamedTensor {
         Ok(number)
     }
 
+    /// As [`number`](Self::number), beside a tensor of `dtype`: beside `f64` a float keeps all of its digits.
+    #[track_caller]
+    pub fn number_beside(value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+        let value = value.into();
+        let Scalar::Float(_) = value else { return NamedTensor::number(value) };
+        let own = if dtype == DType::F64 { DType::F64 } else { value.dtype() };
+        let shape = Shape { sizes: Sizes::new(), names: Names::none() };
+        let mut number = NamedTensor::filled("scalar", shape, own, value)?;
+        number.is_number = true;
+        Ok(number)
+    }
+
     /// Does this stand for a plain number?
     #[inline]
     pub fn is_number(&self) -> bool {

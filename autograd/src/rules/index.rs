@@ -38,7 +38,7 @@ impl Tensor {
     /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`] unless the condition is `bool`.
     #[track_caller]
     pub fn where_self(&self, condition: &Tensor, other: impl Operand) -> Result<Tensor> {
-        let other = &*other.operand()?;
+        let other = &*other.operand_beside(self.dtype())?;
         let value = self.value().where_self(condition.value(), other.value())?;
         let (here, there) = (Kept::input(condition), Kept::input(condition));
         Ok(Op::new("where", value)
@@ -60,7 +60,7 @@ impl Tensor {
     /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`] unless the mask is `bool`.
     #[track_caller]
     pub fn masked_fill(&self, mask: &Tensor, value: impl Operand) -> Result<Tensor> {
-        let value = &*value.operand()?;
+        let value = &*value.operand_beside(self.dtype())?;
         let filled = self.value().masked_fill(mask.value(), value.value())?;
         let (here, there) = (Kept::input(mask), Kept::input(mask));
         Ok(Op::new("masked_fill", filled)

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::op::{Kept, Op};
-use namegrad_core::{Argument, Dims, NameArg, NamedTensor, Result, Scalar};
+use namegrad_core::{Argument, Dims, ErrorKind, NameArg, NamedTensor, Names, Result, Scalar};
 
 rules! { in NamedTensor; |g, cx|
     mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] a.t()?.mm(g)? }
@@ -57,6 +57,58 @@ fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// All dims but the last as one.
 fn folded(x: &Tensor) -> Result<Tensor> {
     x.reshape([-1, *x.sizes().last().expect("callers have at least two dims") as isize])
+}
+
+impl Tensor {
+    /// The sum of the products over `dims` of this tensor and as many `other_dims` of the other, pair by pair: the dims that are left of this tensor come
+    /// first, then those of the other, with their names.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([("K", 3), ("M", 4)])?);
+    /// assert_eq!(x.tensordot(&y, "C", "K")?.extents().to_string(), "[N=2, M=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the summed dims differ in number or size, [`ErrorKind::DuplicateName`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
+    #[track_caller]
+    pub fn tensordot(
+        &self,
+        other: &Tensor,
+        dims: impl Into<Dims>,
+        other_dims: impl Into<Dims>,
+    ) -> Result<Tensor> {
+        const OP: &str = "tensordot";
+        let (here, there) =
+            (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
+        let sizes =
+            |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
+        let summed = sizes(self, &here);
+        let fits = summed == sizes(other, &there);
+        let message = || {
+            format!(
+                "contracted dims {here:?} of {:?} and {there:?} of {:?} need to match",
+                self.sizes(),
+                other.sizes()
+            )
+        };
+        Tensor::ensure(fits, ErrorKind::Shape, OP, if fits { String::new() } else { message() })?;
+        let left = |x: &Tensor, summed: &[usize]| {
+            (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>()
+        };
+        let (rows, cols) = (left(self, &here), left(other, &there));
+        let name = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.name(*dim)).collect::<Vec<_>>();
+        let names = Names::new(OP, name(self, &rows).into_iter().chain(name(other, &cols)))
+            .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
+        let inner: usize = summed.iter().product();
+        let result = [sizes(self, &rows), sizes(other, &cols)].concat();
+        let count = |x: &Tensor, dims: &[usize]| sizes(x, dims).iter().product::<usize>();
+        let (m, n) = (count(self, &rows), count(other, &cols));
+        let a = self.unnamed().permute([&rows[..], &here].concat())?.reshape([m, inner])?;
+        let b = other.unnamed().permute([&there[..], &cols].concat())?.reshape([inner, n])?;
+        a.mm(&b)?.reshape(result)?.rename(Some(names))
+    }
 }
 
 /// `contract` differs from the other products: its derivative is a contraction of named tensors, so it is recorded by hand.

@@ -87,6 +87,7 @@ pub struct Row {
 
 pub(crate) mod along;
 pub(crate) mod binary;
+pub(crate) mod getitem;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod reduce;

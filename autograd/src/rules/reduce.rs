@@ -70,9 +70,9 @@ fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim:
     spread(g, cx, dims, keepdim)?.mul(&tied)?.div(&tied.sum_keepdim(dims)?)
 }
 
-/// Zeros for what is not finite.
+/// Zeros for what is infinite: `inf - inf` would be NaN.
 fn finite(y: &Tensor) -> Result<Tensor> {
-    y.masked_fill(&y.isfinite()?.logical_not()?, 0.0)
+    y.masked_fill(&y.isinf()?, 0.0)
 }
 
 /// `(x - mean) / ((n - 1) std)`; where the deviation is 0 the gradient is 0.

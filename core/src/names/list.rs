@@ -116,10 +116,10 @@ impl RenameArg for Option<Names> {
     #[track_caller]
     fn renaming(self) -> Result<Renaming> {
         Ok(match self {
-            None => Renaming::Drop,
-            Some(names) => {
+            Some(names) if names.is_named() => {
                 Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect())
             }
+            _ => Renaming::Drop, // a list that names nothing stands for any number of dims
         })
     }
 }

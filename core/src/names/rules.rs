@@ -355,9 +355,10 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
 pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     const OP: &str = "refine_names";
     let names = expand_ellipsis(OP, x, list)?;
-    let to = Names::unchecked(names.iter().copied()).list(names.len());
+    let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.extents()]))?;
+    let list = to.list(names.len());
     let cannot = |why: String| {
-        let message = format!("refine_names: cannot coerce Tensor{} to Tensor{to} {why}", x.list());
+        let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.extents()])
             .with_repair("rename changes names; refine_names only names dims that have none")
@@ -376,13 +377,13 @@ pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
             _ => {}
         }
     }
-    Names::new(OP, names).map_err(|error| error.with_operands([x.extents()]))
+    Ok(to)
 }
 
 /// One dim of an aligned tensor: which dim of the input it is, or a new one of size 1.
 pub type Aligned = Vec<(Option<usize>, Option<Name>)>;
 
-/// The dims after `align_to`: those of `x` in the wanted order, new names as dims of size one; `"..."` stands for the dims not mentioned.
+/// The dims after `align_to`: those of `x` in the wanted order, new names (or none) as dims of size one; `"..."` stands for the dims not mentioned.
 ///
 /// # Errors
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not wanted, [`ErrorKind::DuplicateName`],
@@ -404,9 +405,9 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     if wanted.iter().filter(|arg| **arg == NameArg::Ellipsis).count() > 1 {
         return Err(too_many_ellipses(OP, x, wanted));
     }
-    if wanted.contains(&NameArg::Unnamed) {
+    if wanted.contains(&NameArg::Unnamed) && wanted.contains(&NameArg::Ellipsis) {
         let message = format!(
-            "align_to: All dims of the desired alignment must be named, got {}",
+            "align_to: the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
             NameArg::list(wanted)
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
@@ -425,7 +426,10 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     for arg in wanted {
         match arg {
             NameArg::Name(name) => dims.push(own(*name)),
-            _ => dims.extend(x.names.iter(ndim).flatten().filter(|name| !mentioned.contains(name)).map(own)),
+            NameArg::Unnamed => dims.push((None, None)),
+            NameArg::Ellipsis => {
+                dims.extend(x.names.iter(ndim).flatten().filter(|name| !mentioned.contains(name)).map(own))
+            }
         }
     }
     if let Some(name) =

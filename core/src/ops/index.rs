@@ -293,7 +293,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn where_self(&self, condition: &NamedTensor, other: impl Operand) -> Result<NamedTensor> {
         check_mask("where", condition)?;
-        let other = &*other.operand()?;
+        let other = &*other.operand_beside(self.dtype())?;
         let dtype = crate::cpu::pointwise::promoted(&[self, other]);
         WHERE.apply_as(dtype, [condition, self, other])
     }
@@ -306,7 +306,7 @@ impl NamedTensor {
     pub fn masked_fill(&self, mask: &NamedTensor, value: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "masked_fill";
         check_mask(OP, mask)?;
-        let value = &*value.operand()?;
+        let value = &*value.operand_beside(self.dtype())?;
         if value.ndim() > 0 {
             let message = format!(
                 "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dims",
@@ -376,7 +376,7 @@ impl NamedTensor {
         let extents = || tensors.iter().map(|x| x.extents());
         if first.ndim() == 0 {
             let message = "zero-dimensional tensor (at position 0) cannot be concatenated";
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+            return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands(extents()));
         }
         let mut names = first.names().clone();
         let mut sizes = Sizes::from_slice(first.sizes());

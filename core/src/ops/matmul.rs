@@ -233,6 +233,19 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
+        if n == 1 {
+            // A column is computed as a row, `Cᵀ = Bᵀ Aᵀ`: the kernel would turn the operands over, but not their offsets.
+            let turned =
+                |x: Mat<*const T>| Mat { ptr: x.ptr, row_stride: x.col_stride, col_stride: x.row_stride };
+            let c = Mat { ptr: c.ptr, row_stride: 1, col_stride: 1 };
+            let offsets = |index: usize| {
+                let (a, b, c) = offsets(index);
+                (b, a, c)
+            };
+            // SAFETY: as below, with the operands exchanged; `out` has the same elements in the same order.
+            unsafe { gemm_batched(count, &offsets, 1, k, m, alpha, turned(b), turned(a), beta, c) };
+            return;
+        }
         // SAFETY: the strides and sizes are those of the tensors, of dtype T; `out` is dense, of the sizes of the product, and held by nobody else.
         unsafe { gemm_batched(count, &offsets, m, k, n, alpha, a, b, beta, c) };
     }

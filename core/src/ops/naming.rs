@@ -93,12 +93,13 @@ impl NamedTensor {
             let names = Names::new("flatten", [name])?;
             return reshaped("flatten", self, Sizes::from_slice(&[1]), names);
         }
+        if dims.is_empty() {
+            let message = "flatten(tensor, dims, out_dim): dims cannot be empty";
+            return Err(Error::new(ErrorKind::Value, "flatten", message).with_operands([self.extents()]));
+        }
         let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
-            let list = match dims.len() {
-                0 => "[]".to_string(),
-                _ => Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len()),
-            };
+            let list = Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len());
             let message = format!(
                 "flatten(tensor, dims, out_dim): dims {list} must be consecutive in Tensor{}",
                 self.names().list(self.ndim())

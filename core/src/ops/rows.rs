@@ -154,7 +154,7 @@ macro_rules! define_binary {
             /// Those of the name rule, [`ErrorKind::Shape`](crate::ErrorKind::Shape), [`ErrorKind::DType`](crate::ErrorKind::DType).
             #[track_caller]
             pub fn $name(&self, other: impl $crate::Operand) -> $crate::Result<$crate::NamedTensor> {
-                kernels::$name.apply([self, &*other.operand()?])
+                kernels::$name.apply([self, &*other.operand_beside(self.dtype())?])
             }
             $(
                 #[doc = concat!("In place: [`", stringify!($name), "`](Self::", stringify!($name), ").")]
@@ -164,7 +164,8 @@ macro_rules! define_binary {
                 /// does not fit.
                 #[track_caller]
                 pub fn $name_(&mut self, other: impl $crate::Operand) -> $crate::Result<&mut $crate::NamedTensor> {
-                    kernels::$name.apply_in_place(self, &[&*other.operand()?])?;
+                    let other = other.operand_beside(self.dtype())?;
+                    kernels::$name.apply_in_place(self, &[&*other])?;
                     Ok(self)
                 }
             )?
@@ -192,7 +193,7 @@ macro_rules! define_ternary {
             /// Those of the name rule, [`ErrorKind::Shape`](crate::ErrorKind::Shape), [`ErrorKind::DType`](crate::ErrorKind::DType).
             #[track_caller]
             pub fn $name(&self, $y: impl $crate::Operand, $z: impl $crate::Operand) -> $crate::Result<$crate::NamedTensor> {
-                ternary::kernels::$name.apply([self, &*$y.operand()?, &*$z.operand()?])
+                ternary::kernels::$name.apply([self, &*$y.operand_beside(self.dtype())?, &*$z.operand_beside(self.dtype())?])
             }
             $(
                 #[doc = concat!("In place: [`", stringify!($name), "`](Self::", stringify!($name), ").")]
@@ -206,7 +207,8 @@ macro_rules! define_ternary {
                     $y: impl $crate::Operand,
                     $z: impl $crate::Operand,
                 ) -> $crate::Result<&mut $crate::NamedTensor> {
-                    ternary::kernels::$name.apply_in_place(self, &[&*$y.operand()?, &*$z.operand()?])?;
+                    let dtype = self.dtype();
+                    ternary::kernels::$name.apply_in_place(self, &[&*$y.operand_beside(dtype)?, &*$z.operand_beside(dtype)?])?;
                     Ok(self)
                 }
             )?

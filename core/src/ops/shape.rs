@@ -106,7 +106,7 @@ pub(crate) mod kernels {
     pub(crate) fn permute(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
-            return Err(fail(x, ErrorKind::Shape, "permute", message)
+            return Err(fail(x, ErrorKind::DimRange, "permute", message)
                 .with_repair("x.align_to([.., \"...\"]) needs only some names"));
         }
         Ok(reorder(x, &dims))
@@ -324,7 +324,7 @@ pub(crate) mod kernels {
         }
         if length > size - from as usize {
             let message = format!("start ({from}) + length ({length}) exceeds dimension size ({size}).");
-            return Err(fail(x, ErrorKind::Shape, "narrow", message));
+            return Err(fail(x, ErrorKind::Index, "narrow", message));
         }
         Ok(stepped(x, dim, from as usize, length, 1))
     }
@@ -369,7 +369,7 @@ pub(crate) mod kernels {
         let Some(&size) = x.sizes().get(dim) else {
             return Err(fail(
                 x,
-                ErrorKind::Index,
+                ErrorKind::DimRange,
                 "select",
                 "select() cannot be applied to a 0-dim tensor.".into(),
             ));

@@ -1,0 +1,219 @@
+//! Parts of a tensor by position: integers, ranges, new dims, tensors of integers and masks, together in one list. Composed of ops that have derivatives.
+
+use crate::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::panic::Location;
+
+/// One entry of a list of indices, as they stand between the brackets of `x[..]` in PyTorch.
+///
+/// Integers, ranges and tensors convert into it: `[0.into(), (1..3).into(), Index::Ellipsis, (&mask).into()]`.
+#[derive(Clone, Debug)]
+pub enum Index {
+    /// The element at this position; the dim is gone. A negative one counts from the end.
+    At(isize),
+    /// Every `step`-th element from `start` up to before `end`, both clamped to the dim; negative ones count from the end.
+    Slice {
+        /// The first position; 0 if there is none.
+        start: Option<isize>,
+        /// The position behind the last; the size of the dim if there is none.
+        end: Option<isize>,
+        /// The distance of the elements.
+        step: usize,
+    },
+    /// A new dim of size one without a name.
+    New,
+    /// As many whole dims as are not mentioned.
+    Ellipsis,
+    /// A tensor of positions, or a mask over as many dims as it has.
+    Tensor(Tensor),
+}
+
+impl Index {
+    const WHOLE: Index = Index::Slice { start: None, end: None, step: 1 };
+
+    /// The dims of the tensor that it speaks of.
+    fn dims(&self) -> usize {
+        match self {
+            Index::At(_) | Index::Slice { .. } => 1,
+            Index::New | Index::Ellipsis => 0,
+            Index::Tensor(tensor) if tensor.dtype() == DType::Bool => tensor.ndim(),
+            Index::Tensor(_) => 1,
+        }
+    }
+}
+
+impl From<isize> for Index {
+    fn from(at: isize) -> Index {
+        Index::At(at)
+    }
+}
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Index {
+        Index::WHOLE
+    }
+}
+impl From<Range<isize>> for Index {
+    fn from(range: Range<isize>) -> Index {
+        Index::Slice { start: Some(range.start), end: Some(range.end), step: 1 }
+    }
+}
+impl From<RangeFrom<isize>> for Index {
+    fn from(range: RangeFrom<isize>) -> Index {
+        Index::Slice { start: Some(range.start), end: None, step: 1 }
+    }
+}
+impl From<RangeTo<isize>> for Index {
+    fn from(range: RangeTo<isize>) -> Index {
+        Index::Slice { start: None, end: Some(range.end), step: 1 }
+    }
+}
+impl From<&Tensor> for Index {
+    fn from(tensor: &Tensor) -> Index {
+        Index::Tensor(tensor.clone())
+    }
+}
+
+impl Tensor {
+    /// The part of the tensor that the indices pick, one for each dim from the left; dims that are not mentioned are taken whole.
+    ///
+    /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims stood if these are side by side,
+    /// else in front. Names: dims that are left keep theirs, also a dim picked from by one vector; other picked dims and new ones have none.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::autograd::Index;
+    /// let x = Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])?.refine_names(["N", "C"])?;
+    /// assert_eq!(x.index(&[Index::At(-1), (1..).into()])?.to_vec::<f32>()?, [5.0, 6.0]);
+    /// let places = Tensor::new([2_i64, 0])?;
+    /// assert_eq!(x.index(&[(..).into(), (&places).into()])?.extents().to_string(), "[N=2, C=2]");
+    /// assert_eq!(x.index(&[(&x.gt(2.5)?).into()])?.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] for a position out of range or too many indices, [`ErrorKind::Shape`] for a mask that does not fit, [`ErrorKind::DType`] for a tensor
+    /// that is neither of integers nor of bools, [`ErrorKind::Ellipsis`] for more than one.
+    #[track_caller]
+    pub fn index(&self, indices: &[Index]) -> Result<Tensor> {
+        const OP: &str = "index";
+        let caller = Location::caller();
+        let fail = |kind, message: String| {
+            Err(Error::new(kind, OP, message).with_operands([self.extents()]).at(caller))
+        };
+        let mentioned: usize = indices.iter().map(Index::dims).sum();
+        if mentioned > self.ndim() {
+            return fail(
+                ErrorKind::Index,
+                format!("too many indices for tensor of dimension {}", self.ndim()),
+            );
+        }
+        if indices.iter().filter(|index| matches!(index, Index::Ellipsis)).count() > 1 {
+            return fail(ErrorKind::Ellipsis, "an index can only have a single ellipsis".into());
+        }
+        let mut x = self.clone();
+        let mut dim = 0;
+        let mut picks: Vec<(usize, Tensor)> = Vec::new();
+        for index in indices {
+            match index {
+                Index::At(at) => x = x.select(dim, *at)?,
+                Index::Slice { start, end, step } => {
+                    x = x.slice(dim, start.unwrap_or(0), end.unwrap_or(isize::MAX), *step)?;
+                    dim += 1;
+                }
+                Index::New => {
+                    x = x.unsqueeze(dim as isize)?;
+                    dim += 1;
+                }
+                Index::Ellipsis => dim += self.ndim() - mentioned,
+                Index::Tensor(mask) if mask.dtype() == DType::Bool => {
+                    if mask.ndim() == 0 {
+                        return fail(ErrorKind::Unsupported, "a mask must have at least one dim".into());
+                    }
+                    if mask.sizes() != &x.sizes()[dim..dim + mask.ndim()] {
+                        let (own, at) = (mask.sizes(), dim);
+                        let message = format!(
+                            "The shape of the mask {own:?} at index {at} does not match the shape of the indexed tensor {:?} at index {at}",
+                            x.sizes()
+                        );
+                        return fail(ErrorKind::Shape, message);
+                    }
+                    let places = mask.nonzero()?;
+                    for d in 0..mask.ndim() {
+                        picks.push((dim + d, places.select(1, d)?));
+                    }
+                    dim += mask.ndim();
+                }
+                Index::Tensor(places) => {
+                    if !matches!(places.dtype(), DType::I64 | DType::I32 | DType::U8) {
+                        let message = "tensors used as indices must be long, int, byte or bool tensors";
+                        return fail(ErrorKind::DType, message.into());
+                    }
+                    picks.push((dim, places.unnamed()));
+                    dim += 1;
+                }
+            }
+        }
+        if picks.is_empty() { Ok(x) } else { picked(&x, &picks) }
+    }
+}
+
+/// The elements of `x` at the positions that the tensors give for their dims, together.
+#[track_caller]
+fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
+    const OP: &str = "index";
+    let sizes = common_sizes(picks)?;
+    // One position in the picked dims as if they were one, for each element of the broadcast index tensors.
+    let mut flat = vec![0_i64; sizes.iter().product()];
+    for (dim, places) in picks {
+        let size = x.sizes()[*dim] as i64;
+        let places = places.expand(&sizes[..])?.to_vec::<i64>()?;
+        for (flat, place) in flat.iter_mut().zip(places) {
+            if place < -size || place >= size {
+                let message = format!("index {place} is out of bounds for dimension {dim} with size {size}");
+                return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.extents()]));
+            }
+            *flat = *flat * size + place.rem_euclid(size);
+        }
+    }
+    let dims: Vec<usize> = picks.iter().map(|(dim, _)| *dim).collect();
+    let rest: Vec<usize> = (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect();
+    let rows: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
+    let lying = [&[rows][..], &rest.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>()].concat();
+    let index = Tensor::constant(NamedTensor::from_slice(&flat, [flat.len()])?);
+    let rows =
+        x.unnamed().permute([&dims[..], &rest].concat())?.reshape(&lying[..])?.index_select(&index, 0)?;
+    let made = [&sizes[..], &lying[1..]].concat();
+    let y = rows.reshape(&made[..])?;
+    // Picked dims that stood side by side go back to their place.
+    let together = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let before = if together { rest.iter().filter(|dim| **dim < dims[0]).count() } else { 0 };
+    let new = sizes.len();
+    let order: Vec<usize> = (new..new + before).chain(0..new).chain(new + before..made.len()).collect();
+    let own_name = if let ([dim], 1) = (&dims[..], new) { x.name(*dim) } else { None };
+    let kept: Vec<Option<Name>> = rest.iter().map(|dim| x.name(*dim)).collect();
+    let names = kept[..before].iter().copied();
+    let names = names.chain((0..new).map(|_| own_name)).chain(kept[before..].iter().copied());
+    y.permute(order)?.rename(Some(Names::new(OP, names)?))
+}
+
+/// The sizes that the index tensors broadcast to.
+#[track_caller]
+fn common_sizes(picks: &[(usize, Tensor)]) -> Result<Vec<usize>> {
+    let ndim = picks.iter().map(|(_, places)| places.ndim()).max().unwrap_or(0);
+    let mut sizes = vec![1; ndim];
+    for (_, places) in picks {
+        let from = ndim - places.ndim();
+        for (size, own) in sizes[from..].iter_mut().zip(places.sizes()) {
+            if *size != *own && *size != 1 && *own != 1 {
+                let message = "shape mismatch: indexing tensors could not be broadcast together".to_string();
+                return Err(Error::new(ErrorKind::Index, "index", message)
+                    .with_operands(picks.iter().map(|(_, places)| places.extents())));
+            }
+            if *own != 1 {
+                *size = *own;
+            }
+        }
+    }
+    Ok(sizes)
+}
