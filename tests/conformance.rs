@@ -1,0 +1,319 @@
+//! PyTorch's own answers, call by call: values, names, dtypes, errors, gradients.
+//!
+//! Reads the cases of `tests/fixtures/`, or of the folder that `NAMEGRAD_CONFORMANCE` names, and prints passed, failed and not implemented for
+//! each op. To read: [`conformance::case`] what a case is, [`conformance::ops`] the table of ops (a new op is one row there), [`conformance::compare`]
+//! what counts as equal.
+//!
+//! ```text
+//! cargo test --release --test conformance -- --nocapture
+//! ```
+//! On the shipped cases the test fails when a case fails that is not one of [`KNOWN`], and when an op gets worse than `tests/fixtures/implemented.txt` says;
+//! `NAMEGRAD_CONFORMANCE_BLESS=1` writes that list anew.
+
+mod conformance {
+    pub(crate) mod call;
+    pub(crate) mod case;
+    pub(crate) mod compare;
+    pub(crate) mod nn;
+    pub(crate) mod ops;
+    pub(crate) mod optim;
+    pub(crate) mod program;
+    pub(crate) mod report;
+}
+
+use conformance::call::{Call, Stop, Value, copied};
+use conformance::case::{self, Case};
+use conformance::compare::Difference;
+use conformance::report::{Report, Verdict};
+use conformance::{compare, ops, optim, program};
+use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::core::NamedTensor;
+use namegrad::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// Cases in which we differ from PyTorch: an id, or the start of ids followed by `*`; how the difference begins; the reason.
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("autograd/program/0045", WORKS, KEPT),
+    ("autograd/program/0047", "output 0", VIEW),
+    ("autograd/program/0049", "output 0", VIEW),
+    ("autograd/program/0050", "output 0", VIEW),
+    ("autograd/program/0051", "output 0", VIEW),
+    ("autograd/program/0052", "output 0", VIEW),
+    ("autograd/program/0054", WORKS, VIEW),
+    ("autograd/program/0057", WORKS, KEPT),
+    ("autograd/program/0059", WORKS, KEPT),
+    (
+        "autograd/program/0060",
+        "backward",
+        "a second walk needs retain_graph, also where no op has kept anything",
+    ),
+    ("names_errors/program/0004", WORKS, KEPT),
+    ("names_api/align_to/0012", "align_to", "every dim must be named, as the document says"),
+    ("names_api/unflatten/0006", "shape", "the sizes of a shape are numbers of elements; -1 is not inferred"),
+    (
+        "names_remove/squeeze/0003",
+        "output 0: names",
+        "names stay where no dim is removed, as the document says",
+    ),
+    ("names_errors/max/0004", "shape", EMPTY),
+    ("tensor_ops/argmax/0006", "shape", EMPTY),
+    ("tensor_ops/argmin/0006", "shape", EMPTY),
+    ("names_errors/pow/0006", WORKS, "an integer to a negative power is 0, 1 or -1"),
+    ("names_keep/fill_/0001", FILLED, "what is filled depends on nothing, so it requires no gradient"),
+    ("names_keep/zero_/0001", FILLED, "what is filled depends on nothing, so it requires no gradient"),
+    ("values_grads/zero_/0001", FILLED, "what is filled depends on nothing, so it requires no gradient"),
+    ("names_remove/all/*", TRUTH, "all and any give bool for every dtype"),
+    ("names_remove/any/*", TRUTH, "all and any give bool for every dtype"),
+    ("dtype/all/0009", TRUTH, "all and any give bool for every dtype"),
+    ("dtype/any/0009", TRUTH, "all and any give bool for every dtype"),
+    ("dtype/hypot/*", WORKS, "an op that only floats have takes integers as the default float"),
+    ("dtype/frac/*", WORKS, "the fraction of an integer is 0"),
+    ("dtype/lerp/*", WORKS, "the inputs promote, as those of every op by element"),
+    ("dtype/sub/*", WORKS, "bool promotes in a difference as it does in a sum"),
+    ("dtype/argmax/0010", WORKS, "bool has an order"),
+    ("dtype/square/0010", "square: not implemented for bool", "bool has no powers; cast it"),
+    ("dtype/pow/*", "pow: not implemented for bool", "bool has no powers; cast it"),
+    ("tensor_ops/cat/0004", "cat", "an empty vector among matrices is an error, not skipped"),
+    ("values_grads/sinc/0005", "output 0", "the limit at infinity is 0"),
+    ("values_grads/i0/0005", "output 0", "the limit at -infinity is infinite"),
+    ("values_grads/max/0012", "gradient", "where an input is NaN neither is the larger"),
+    ("values_grads/min/0011", "gradient", "where an input is NaN neither is the smaller"),
+    ("nn/nn.cross_entropy/0030", "gradient", "the mean of no loss at all is NaN, and so is its gradient"),
+    ("nn/nn.linear/0008", "linear", "a weight has two dims"),
+];
+
+const WORKS: &str = "works";
+const TRUTH: &str = "output 0: dtype bool, expected uint8";
+const FILLED: &str = "output 0: requires_grad is false";
+const KEPT: &str = "an in-place op cannot corrupt what another op has kept, so there is nothing to refuse";
+const VIEW: &str = "a tensor is a value: a write through a view is not seen by its base";
+const EMPTY: &str = "nothing to choose from is a mistake in the sizes";
+
+#[test]
+fn conformance() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let other = std::env::var_os("NAMEGRAD_CONFORMANCE").map(PathBuf::from);
+    let mut report = Report::default();
+    for file in files(other.as_deref().unwrap_or(&shipped)) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let family = name.trim_end_matches(".gz").trim_end_matches(".jsonl");
+        for case in case::read(&file) {
+            report.add(family, &case.op, &case.id, verdict(&case));
+        }
+    }
+    println!("{report}");
+    assert_eq!(report.failed(), 0, "cases failed; they are listed above");
+    if other.is_none() {
+        check_implemented(&report, &shipped.join("implemented.txt"));
+    }
+}
+
+/// The files of cases in a folder, in the order of their names.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| {
+        let name = file.to_string_lossy();
+        name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
+    });
+    files.sort();
+    assert!(!files.is_empty(), "no .jsonl or .jsonl.gz in {}", folder.display());
+    files
+}
+
+/// No op may pass fewer cases than the list says.
+fn check_implemented(report: &Report, list: &Path) {
+    let passing = report.ops.iter().filter(|(_, tally)| tally.passed > 0);
+    let now: String = passing.map(|(op, tally)| format!("{op} {}\n", tally.passed)).collect();
+    if std::env::var_os("NAMEGRAD_CONFORMANCE_BLESS").is_some() {
+        std::fs::write(list, &now).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
+    }
+    let listed = std::fs::read_to_string(list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
+    let mut worse = Vec::new();
+    for line in listed.lines() {
+        let (op, count) = line.rsplit_once(' ').expect("lines of an op and a number");
+        let before: usize = count.parse().expect("a number of cases");
+        let passed = report.ops.get(op).map_or(0, |tally| tally.passed);
+        if passed < before {
+            worse.push(format!("{op} passes {passed} cases, {before} before"));
+        }
+    }
+    assert!(worse.is_empty(), "worse than {}:\n{}", list.display(), worse.join("\n"));
+    if listed != now {
+        println!(
+            "note: more passes than {} says; NAMEGRAD_CONFORMANCE_BLESS=1 writes it anew",
+            list.display()
+        );
+    }
+}
+
+/// Runs a case and judges it.
+fn verdict(case: &Case) -> Verdict {
+    let run = catch_unwind(AssertUnwindSafe(|| judge(case)));
+    let verdict = run.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words");
+        Verdict::Failed(format!("panicked: {text}"))
+    });
+    let Verdict::Failed(difference) = verdict else { return verdict };
+    let listed = KNOWN.iter().find(|(pattern, begins, _)| {
+        let named = match pattern.strip_suffix('*') {
+            Some(start) => case.id.starts_with(start),
+            None => case.id == *pattern,
+        };
+        named && difference.starts_with(begins)
+    });
+    match listed {
+        Some((_, _, reason)) => Verdict::Known(reason.to_string()),
+        None => Verdict::Failed(difference),
+    }
+}
+
+/// What a case came to: an error, with the step of a program, or what differs.
+enum Outcome {
+    Error { error: Error, step: Option<usize>, backward: bool },
+    Worked(Difference),
+    NotImplemented(String),
+}
+
+fn judge(case: &Case) -> Verdict {
+    let outcome = match case.op.starts_with("optim.") {
+        true => match optim::run(case) {
+            Ok(difference) => Outcome::Worked(difference.map_or(Ok(()), Err)),
+            Err(stop) => stopped(stop, None),
+        },
+        false => run(case),
+    };
+    match (outcome, &case.expect.error) {
+        (Outcome::NotImplemented(what), _) => Verdict::NotImplemented(what),
+        (Outcome::Worked(Ok(())), None) => Verdict::Passed,
+        (Outcome::Worked(Err(difference)), None) => Verdict::Failed(difference),
+        (Outcome::Error { error, .. }, None) => Verdict::Failed(error.to_string()),
+        (Outcome::Worked(_), Some(expected)) => match &case.deviation {
+            Some(reason) => Verdict::Known(format!("works; {reason}")),
+            None if expected.kind == "unsupported" => Verdict::Works,
+            None => Verdict::Failed(format!("works, expected an error of kind {}", expected.kind)),
+        },
+        (Outcome::Error { error, step, backward }, Some(expected)) => {
+            let kind = compare::kind(error.kind());
+            if kind != expected.kind {
+                Verdict::Failed(format!("{kind}, expected {}: {error}", expected.kind))
+            } else if expected.step.is_some() && expected.step != step {
+                Verdict::Failed(format!("fails at step {step:?}, expected {:?}", expected.step))
+            } else if expected.phase.as_deref() == Some("backward") && !backward {
+                Verdict::Failed(format!("fails before backward: {error}"))
+            } else {
+                Verdict::Passed
+            }
+        }
+    }
+}
+
+fn stopped(stop: Stop, step: Option<usize>) -> Outcome {
+    match stop {
+        Stop::Error(error) if error.message().starts_with("the derivative of") => {
+            Outcome::NotImplemented("the derivative".into())
+        }
+        Stop::Error(error) => Outcome::Error { error, step, backward: false },
+        Stop::NotImplemented(what) => Outcome::NotImplemented(what),
+    }
+}
+
+fn run(case: &Case) -> Outcome {
+    let inputs: Result<Vec<Tensor>> = case.inputs.iter().map(|spec| spec.tensor()).collect();
+    let mut inputs = match inputs {
+        Ok(inputs) => inputs,
+        Err(error) => return Outcome::Error { error, step: None, backward: false },
+    };
+    // Only leaves are held beside the call, so that an in-place op on anything else finds its buffer unshared.
+    let leaves: Vec<Option<Tensor>> = inputs.iter().map(|x| x.requires_grad().then(|| x.clone())).collect();
+    if case.op == "program" {
+        return match program::run(&case.args, inputs) {
+            Ok(outputs) => finish(case, &outputs, &[], &leaves),
+            Err((step, stop)) => stopped(stop, Some(step)),
+        };
+    }
+    let Some(row) = ops::row(&case.op) else { return Outcome::NotImplemented("no row".into()) };
+    if case.clone_self {
+        match copied(&inputs[0]) {
+            Ok(copy) => inputs[0] = copy,
+            Err(stop) => return stopped(stop, None),
+        }
+    }
+    let mut call = Call::new(&case.args, inputs);
+    let outputs = match row(&mut call) {
+        Ok(outputs) => outputs,
+        // An `out=` that no row knows: the error may be another one than that form would give.
+        Err(Stop::Error(_)) if call.unread() == Some("out") => {
+            return Outcome::NotImplemented("`out`".into());
+        }
+        Err(stop) => return stopped(stop, None),
+    };
+    match call.unread() {
+        Some(argument) => Outcome::NotImplemented(format!("`{argument}`")),
+        None => finish(case, &outputs, &call.after, &leaves),
+    }
+}
+
+/// Compares what came out, and the gradients if the case has some.
+fn finish(case: &Case, outputs: &[Value], after: &[Tensor], leaves: &[Option<Tensor>]) -> Outcome {
+    if let Some(error) = &case.expect.error {
+        if error.phase.as_deref() != Some("backward") {
+            return Outcome::Worked(Ok(()));
+        }
+    } else if let Err(difference) = compare_values(case, outputs, after) {
+        return Outcome::Worked(Err(difference));
+    }
+    let (Some(cotangents), want) = (&case.grad_outputs, &case.expect.grads) else {
+        return Outcome::Worked(Ok(()));
+    };
+    let gradients = match backward(outputs, cotangents, leaves) {
+        Ok(gradients) => gradients,
+        Err(error) => return Outcome::Error { error, step: None, backward: true },
+    };
+    let want = want.as_deref().unwrap_or_default();
+    Outcome::Worked(compare::gradients(&gradients, want, case.tol))
+}
+
+fn compare_values(case: &Case, outputs: &[Value], after: &[Tensor]) -> Difference {
+    compare::outputs(outputs, &case.expect.outputs, case.tol)?;
+    let Some(want) = &case.expect.inputs_after else { return Ok(()) };
+    if after.len() != want.len() {
+        return Err(format!("{} inputs were written to, expected {}", after.len(), want.len()));
+    }
+    for (got, want) in after.iter().zip(want) {
+        compare::tensor(got.value(), want, case.tol)
+            .map_err(|difference| format!("input after the call: {difference}"))?;
+    }
+    Ok(())
+}
+
+/// The gradients of the leaves, from the given ones of the outputs that require one.
+fn backward(
+    outputs: &[Value],
+    cotangents: &[case::TensorSpec],
+    leaves: &[Option<Tensor>],
+) -> Result<Vec<Option<NamedTensor>>> {
+    let outputs: Vec<&Tensor> = outputs
+        .iter()
+        .filter_map(|value| match value {
+            Value::Tensor(tensor) if tensor.requires_grad() => Some(tensor),
+            _ => None,
+        })
+        .collect();
+    let mut given = Vec::with_capacity(cotangents.len());
+    for cotangent in cotangents {
+        given.push(cotangent.tensor()?);
+    }
+    let given: Vec<Option<&Tensor>> = given.iter().map(Some).collect();
+    let inputs: Vec<&Tensor> = leaves.iter().flatten().collect();
+    let options = BackwardOptions { allow_unused: true, ..BackwardOptions::default() };
+    let mut found = grad(&outputs, &inputs, &given, options)?.into_iter();
+    let mut gradients = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let gradient = leaf.as_ref().and_then(|_| found.next()).flatten();
+        gradients.push(gradient.map(Tensor::into_value));
+    }
+    Ok(gradients)
+}

@@ -1,0 +1,346 @@
+//! One call of an op: its tensors and arguments, as the rows of the table ask for them.
+
+use crate::conformance::case::scalar;
+use namegrad::autograd::{Op, Operand};
+use namegrad::core::{Dim, Dims, IntoShape, Scalar, Shape};
+use namegrad::prelude::*;
+use serde_json::{Map, Value as Json};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// A result: a tensor, or what else an op can give.
+#[derive(Clone)]
+pub(crate) enum Value {
+    Tensor(Tensor),
+    Plain(Json),
+}
+
+/// Why a call gave nothing.
+pub(crate) enum Stop {
+    /// The library refuses.
+    Error(Error),
+    /// The library, or the row of the table, has no such form.
+    NotImplemented(String),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+pub(crate) type Answer<T> = std::result::Result<T, Stop>;
+
+/// The answer of a form that is not there.
+pub(crate) fn missing<T>(what: impl Into<String>) -> Answer<T> {
+    Err(Stop::NotImplemented(what.into()))
+}
+
+/// What a row can give: a tensor, several, or a plain value.
+pub(crate) trait IntoOutputs {
+    fn outputs(self) -> Vec<Value>;
+}
+
+impl IntoOutputs for Tensor {
+    fn outputs(self) -> Vec<Value> {
+        vec![Value::Tensor(self)]
+    }
+}
+impl IntoOutputs for Vec<Tensor> {
+    fn outputs(self) -> Vec<Value> {
+        self.into_iter().map(Value::Tensor).collect()
+    }
+}
+impl IntoOutputs for Json {
+    fn outputs(self) -> Vec<Value> {
+        vec![Value::Plain(self)]
+    }
+}
+impl IntoOutputs for Vec<Value> {
+    fn outputs(self) -> Vec<Value> {
+        self
+    }
+}
+
+/// A call. An argument that the row does not read makes the form count as not implemented, so no row can pass by ignoring one.
+pub(crate) struct Call<'a> {
+    args: &'a Map<String, Json>,
+    inputs: Vec<Option<Tensor>>,
+    positional: Vec<usize>,
+    read: RefCell<BTreeSet<&'a str>>,
+    /// The widest dtype of the inputs: what numbers stand beside.
+    pub(crate) beside: DType,
+    /// The tensors that the op wrote to, as they are after the call.
+    pub(crate) after: Vec<Tensor>,
+}
+
+/// The inputs that arguments name: `{"input": k}`, also inside of lists.
+fn named_inputs(value: &Json, into: &mut Vec<usize>) {
+    match value {
+        Json::Array(list) => list.iter().for_each(|value| named_inputs(value, into)),
+        Json::Object(map) => {
+            into.extend(map.get("input").and_then(Json::as_u64).map(|k| k as usize));
+            let list = map.get("inputs").and_then(Json::as_array).into_iter().flatten();
+            into.extend(list.filter_map(Json::as_u64).map(|k| k as usize));
+        }
+        _ => {}
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(args: &'a Map<String, Json>, inputs: Vec<Tensor>) -> Call<'a> {
+        let mut by_keyword = Vec::new();
+        args.values().for_each(|value| named_inputs(value, &mut by_keyword));
+        let positional = (0..inputs.len()).filter(|k| !by_keyword.contains(k)).collect();
+        let beside = inputs.iter().map(Tensor::dtype).fold(DType::Bool, DType::promote);
+        let inputs = inputs.into_iter().map(Some).collect();
+        Call { beside, args, inputs, positional, read: RefCell::default(), after: Vec::new() }
+    }
+
+    /// Arguments that no row has read.
+    pub(crate) fn unread(&self) -> Option<&'a str> {
+        let read = self.read.borrow();
+        self.args.keys().map(String::as_str).find(|key| !read.contains(key))
+    }
+
+    /// The number of positional tensors.
+    pub(crate) fn count(&self) -> usize {
+        self.positional.len()
+    }
+
+    /// The positional tensor `k`.
+    pub(crate) fn x(&self, k: usize) -> Answer<&Tensor> {
+        let tensor = self.positional.get(k).and_then(|k| self.inputs[*k].as_ref());
+        tensor.map_or_else(|| missing(format!("a form without tensor {k}")), Ok)
+    }
+
+    /// All positional tensors.
+    pub(crate) fn xs(&self) -> Answer<Vec<&Tensor>> {
+        (0..self.count()).map(|k| self.x(k)).collect()
+    }
+
+    /// Runs an in-place op on `self`, which nobody else holds meanwhile, so that the buffer can be reused.
+    pub(crate) fn in_place(
+        &mut self,
+        op: impl for<'t> FnOnce(&'t mut Tensor, &Call<'_>) -> Answer<&'t mut Tensor>,
+    ) -> Answer<Tensor> {
+        let first = self.positional.first().copied();
+        let Some(mut x) = first.and_then(|first| self.inputs[first].take()) else {
+            return missing("an in-place form without self");
+        };
+        op(&mut x, self)?;
+        self.after = vec![x.clone()];
+        Ok(x)
+    }
+
+    /// The argument of that keyword; `null` is none.
+    pub(crate) fn arg(&self, key: &str) -> Option<&'a Json> {
+        let (key, value) = self.args.get_key_value(key)?;
+        self.read.borrow_mut().insert(key);
+        (!value.is_null()).then_some(value)
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.args.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    fn required(&self, key: &str) -> Answer<&'a Json> {
+        self.arg(key).map_or_else(|| missing(format!("a form without `{key}`")), Ok)
+    }
+
+    pub(crate) fn dim(&self, key: &str) -> Answer<Dim> {
+        dim(self.required(key)?)
+    }
+
+    pub(crate) fn dim_or(&self, key: &str, default: isize) -> Answer<Dim> {
+        self.arg(key).map_or(Ok(Dim::Index(default)), dim)
+    }
+
+    /// A dim or a list of them; all if there are none.
+    pub(crate) fn dims(&self, key: &str) -> Answer<Dims> {
+        match self.arg(key) {
+            None => Ok(Dims::All),
+            Some(Json::Array(list)) if list.is_empty() => Ok(Dims::All), // as PyTorch reads an empty list
+            Some(list) => dims(list),
+        }
+    }
+
+    /// A list of dims, which may be empty.
+    pub(crate) fn dim_list(&self, key: &str) -> Answer<Dims> {
+        dims(self.required(key)?)
+    }
+
+    pub(crate) fn int_or(&self, key: &str, default: isize) -> Answer<isize> {
+        match self.arg(key) {
+            None => Ok(default),
+            Some(value) => int(value),
+        }
+    }
+
+    pub(crate) fn int(&self, key: &str) -> Answer<isize> {
+        int(self.required(key)?)
+    }
+
+    /// A list of integers, or one integer.
+    pub(crate) fn ints(&self, key: &str) -> Answer<Vec<isize>> {
+        match self.required(key)? {
+            Json::Array(list) => list.iter().map(int).collect(),
+            one => Ok(vec![int(one)?]),
+        }
+    }
+
+    pub(crate) fn float_or(&self, key: &str, default: f64) -> Answer<f64> {
+        Ok(self.scalar_or(key, Scalar::Float(default))?.to_f64())
+    }
+
+    pub(crate) fn scalar(&self, key: &str) -> Answer<Scalar> {
+        let value = self.required(key)?;
+        scalar(value).map_or_else(|| missing(format!("`{key}` {value}")), Ok)
+    }
+
+    pub(crate) fn scalar_or(&self, key: &str, default: Scalar) -> Answer<Scalar> {
+        if self.arg(key).is_some() { self.scalar(key) } else { Ok(default) }
+    }
+
+    pub(crate) fn flag(&self, key: &str, default: bool) -> bool {
+        self.arg(key).and_then(Json::as_bool).unwrap_or(default)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+        self.arg(key).and_then(Json::as_str)
+    }
+
+    pub(crate) fn dtype(&self, key: &str) -> Answer<Option<DType>> {
+        match self.text(key) {
+            None => Ok(None),
+            Some(name) => match DType::from_torch_name(name) {
+                Some(dtype) => Ok(Some(dtype)),
+                None => missing(format!("dtype {name}")),
+            },
+        }
+    }
+
+    /// A list of names, `None` where there is none.
+    pub(crate) fn names(&self, key: &str) -> Answer<Vec<Option<String>>> {
+        let Some(list) = self.required(key)?.as_array() else {
+            return missing(format!("`{key}` that is no list"));
+        };
+        Ok(list.iter().map(|name| name.as_str().map(String::from)).collect())
+    }
+
+    /// Sizes with the names of `names`, if there are any.
+    pub(crate) fn shape(&self) -> Answer<Pairs> {
+        let sizes = self.ints("size")?;
+        if !self.has("names") {
+            self.arg("names");
+            return Ok(Pairs(sizes.into_iter().map(|size| (None, size)).collect()));
+        }
+        let names = self.names("names")?;
+        if names.len() != sizes.len() {
+            // Sizes and names come in pairs here; to give more of one than of the other takes a second call.
+            Tensor::zeros(sizes.clone())?.rename(names.clone())?;
+        }
+        Ok(Pairs(names.into_iter().zip(sizes).collect()))
+    }
+
+    pub(crate) fn options(&self) -> Answer<TensorOptions> {
+        let options = TensorOptions::new().requires_grad(self.flag("requires_grad", false));
+        Ok(self.dtype("dtype")?.map_or(options, |dtype| options.dtype(dtype)))
+    }
+
+    /// The tensor that a keyword names.
+    pub(crate) fn tensor(&self, key: &str) -> Option<&Tensor> {
+        let k = self.arg(key)?.get("input")?.as_u64()?;
+        self.inputs.get(k as usize)?.as_ref()
+    }
+
+    /// The tensor that `{"input": k}` stands for.
+    pub(crate) fn input(&self, value: &Json) -> Option<&Tensor> {
+        self.inputs.get(value.get("input")?.as_u64()? as usize)?.as_ref()
+    }
+
+    /// A number of one of these keywords, as an operand.
+    pub(crate) fn number(&self, keys: &[&str]) -> Answer<Tensor> {
+        let Some(key) = keys.iter().find(|key| self.has(key)) else {
+            return missing(format!("a form without any of {keys:?}"));
+        };
+        Ok(self.scalar(key)?.operand_beside(self.beside)?.into_owned())
+    }
+
+    /// The positional tensor `k`, or the tensor or number of that keyword.
+    pub(crate) fn operand(&self, k: usize, key: &str) -> Answer<Tensor> {
+        match (self.x(k), self.tensor(key)) {
+            (Ok(tensor), _) | (_, Some(tensor)) => Ok(tensor.clone()),
+            _ => self.number(&[key]),
+        }
+    }
+
+    /// The sizes that a dim is split into: `namedshape`, or `sizes` without names.
+    pub(crate) fn named_shape(&self) -> Answer<Pairs> {
+        let Some(pairs) = self.arg("namedshape") else {
+            return Ok(Pairs(self.ints("sizes")?.into_iter().map(|size| (None, size)).collect()));
+        };
+        let pairs = pairs.as_array().into_iter().flatten();
+        pairs
+            .map(|pair| Ok((pair[0].as_str().map(String::from), int(&pair[1])?)))
+            .collect::<Answer<_>>()
+            .map(Pairs)
+    }
+
+    /// The two operands of an op by element: tensors, or a number on either side.
+    pub(crate) fn pair(&self) -> Answer<(Tensor, Tensor)> {
+        if self.has("self") {
+            return Ok((self.number(&["self"])?, self.x(0)?.clone()));
+        }
+        Ok((self.x(0)?.clone(), self.other()?))
+    }
+
+    /// The right operand: a tensor or a number, times `alpha` if there is one.
+    pub(crate) fn other(&self) -> Answer<Tensor> {
+        let other = match self.x(1) {
+            Ok(tensor) => tensor.clone(),
+            Err(_) => self.number(&["other", "exponent", "value"])?,
+        };
+        match self.arg("alpha") {
+            Some(_) => Ok(other.mul(self.scalar("alpha")?)?),
+            None => Ok(other),
+        }
+    }
+}
+
+/// Sizes with names.
+pub(crate) struct Pairs(Vec<(Option<String>, isize)>);
+
+impl IntoShape for Pairs {
+    fn into_shape(self) -> Result<Shape> {
+        let pairs: Vec<(Option<&str>, isize)> =
+            self.0.iter().map(|(name, size)| (name.as_deref(), *size)).collect();
+        pairs.into_shape()
+    }
+}
+
+/// A copy of its own that is recorded, as PyTorch's `clone` is; ours is a handle of the same value.
+pub(crate) fn copied(x: &Tensor) -> Answer<Tensor> {
+    Ok(Op::new("clone", x.value().deep_clone()?).input(x, |g, _| Ok(g.clone())).output())
+}
+
+pub(crate) fn dim(value: &Json) -> Answer<Dim> {
+    match value {
+        Json::String(name) => Ok(Dim::from(name.as_str())),
+        other => Ok(Dim::Index(int(other)?)),
+    }
+}
+
+pub(crate) fn dims(value: &Json) -> Answer<Dims> {
+    let list = match value {
+        Json::Array(list) => list.iter().map(dim).collect::<Answer<Vec<Dim>>>()?,
+        one => vec![dim(one)?],
+    };
+    Ok(Dims::from(list))
+}
+
+pub(crate) fn int(value: &Json) -> Answer<isize> {
+    value
+        .as_i64()
+        .map_or_else(|| missing(format!("{value} where an integer is taken")), |int| Ok(int as isize))
+}

@@ -1,0 +1,117 @@
+//! `program`: several calls in a row on registers. A register is a place: an in-place op changes it under all of its numbers.
+
+use crate::conformance::call::{Answer, Call, Stop, Value, missing};
+use crate::conformance::ops::row;
+use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::prelude::*;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+
+#[derive(Deserialize)]
+struct Step {
+    op: String,
+    #[serde(rename = "in")]
+    inputs: Vec<usize>,
+    #[serde(default)]
+    args: Map<String, Json>,
+    #[serde(default)]
+    no_grad: bool,
+}
+
+struct Registers {
+    cells: Vec<Value>,
+    /// The tensor of which a cell is the gradient: an in-place op on a gradient reaches it.
+    gradient_of: Vec<Option<Tensor>>,
+    cell_of: Vec<usize>,
+}
+
+impl Registers {
+    fn push(&mut self, value: Value) {
+        self.cell_of.push(self.cells.len());
+        self.cells.push(value);
+        self.gradient_of.push(None);
+    }
+
+    fn get(&self, register: usize) -> &Value {
+        &self.cells[self.cell_of[register]]
+    }
+
+    fn tensors(&self, registers: &[usize]) -> Answer<Vec<Tensor>> {
+        let tensor = |register: &usize| match self.get(*register) {
+            Value::Tensor(tensor) => Ok(tensor.clone()),
+            Value::Plain(value) => missing(format!("register {register}, which is {value}, as a tensor")),
+        };
+        registers.iter().map(tensor).collect()
+    }
+}
+
+/// Runs the steps. An error comes with the number of its step.
+pub(crate) fn run(
+    args: &Map<String, Json>,
+    inputs: Vec<Tensor>,
+) -> std::result::Result<Vec<Value>, (usize, Stop)> {
+    let mut registers = Registers { cells: Vec::new(), gradient_of: Vec::new(), cell_of: Vec::new() };
+    inputs.into_iter().for_each(|x| registers.push(Value::Tensor(x)));
+    let steps: Vec<Step> =
+        serde_json::from_value(args["steps"].clone()).expect("steps as the fixtures have them");
+    for (number, step) in steps.iter().enumerate() {
+        let ran = if step.no_grad {
+            no_grad(|| run_step(step, &mut registers))
+        } else {
+            run_step(step, &mut registers)
+        };
+        ran.map_err(|stop| (number, stop))?;
+    }
+    let outputs = args["outputs"].as_array().into_iter().flatten().filter_map(Json::as_u64);
+    Ok(outputs.map(|register| registers.get(register as usize).clone()).collect())
+}
+
+fn run_step(step: &Step, registers: &mut Registers) -> Answer<()> {
+    let inputs = registers.tensors(&step.inputs)?;
+    let flag = |key: &str| step.args.get(key).and_then(Json::as_bool).unwrap_or(false);
+    let count =
+        |key: &str, default: usize| step.args.get(key).and_then(Json::as_u64).map_or(default, |n| n as usize);
+    let options = BackwardOptions {
+        retain_graph: flag("retain_graph") || flag("create_graph"),
+        create_graph: flag("create_graph"),
+        allow_unused: flag("allow_unused"),
+    };
+    let maybe = |x: Option<Tensor>| x.map_or(Value::Plain(Json::Null), Value::Tensor);
+    match step.op.as_str() {
+        "autograd.grad" => {
+            let (outputs, rest) = inputs.split_at(count("n_outputs", 1));
+            let (cotangents, inputs) = rest.split_at(count("n_grad_outputs", 0));
+            let outputs: Vec<&Tensor> = outputs.iter().collect();
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            let cotangents: Vec<Option<&Tensor>> = cotangents.iter().map(Some).collect();
+            let found = grad(&outputs, &inputs, &cotangents, options)?;
+            found.into_iter().for_each(|x| registers.push(maybe(x)));
+        }
+        "backward" => inputs[0].backward_with(inputs.get(1), options)?,
+        "get_grad" => {
+            registers.push(maybe(inputs[0].grad()));
+            *registers.gradient_of.last_mut().expect("just pushed") = inputs.into_iter().next();
+        }
+        "clear_grad" => inputs[0].zero_grad(),
+        "retain_grad" => inputs[0].retain_grad()?,
+        op => {
+            let Some(row) = row(op) else { return missing(op) };
+            let mut call = Call::new(&step.args, inputs);
+            let outputs = row(&mut call)?;
+            if let Some(argument) = call.unread() {
+                return missing(format!("{op} with `{argument}`"));
+            }
+            if op.ends_with('_') {
+                let cell = registers.cell_of[step.inputs[0]];
+                registers.cell_of.push(cell);
+                registers.cells[cell] = outputs[0].clone();
+                if let (Some(of), Value::Tensor(gradient)) = (&registers.gradient_of[cell], &outputs[0]) {
+                    of.set_grad(Some(gradient.clone()))?;
+                }
+            } else {
+                outputs.into_iter().for_each(|value| registers.push(value));
+            }
+        }
+    }
+    Ok(())
+}
