@@ -376,3 +376,60 @@ impl Tensor {
         if condition { Ok(()) } else { Err(Error::new(kind, op, message)) }
     }
 }
+
+/// Ops that replace every element by a random number: the result has no derivative by what was there.
+macro_rules! tensor_random {
+    ($(
+        #[doc = $doc:literal]
+        $name:ident ($($arg:ident: $ty:ty),*) [$need:literal] $valid:expr => $fill:ident
+    )*) => {
+        impl Tensor {$(
+            #[doc = $doc]
+            ///
+            /// # Errors
+            #[doc = concat!("[`ErrorKind::Value`] unless ", $need, "; [`ErrorKind::DType`] unless floating-point; [`ErrorKind::Autograd`] on a leaf that requires a gradient.")]
+            #[track_caller]
+            pub fn $name(&mut self, $($arg: $ty),*) -> Result<&mut Tensor> {
+                self.draw_in_place(stringify!($name), |value| value.$name($($arg),*).map(drop))
+            }
+        )*}
+    };
+}
+namegrad_core::random_ops!(tensor_random);
+
+impl Tensor {
+    #[track_caller]
+    fn draw_in_place(&mut self, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<&mut Tensor> {
+        self.check_in_place(op)?;
+        let mut value = self.value().clone();
+        draw(&mut value)?;
+        self.assign(op, Tensor::constant(value))
+    }
+
+    /// The number of trials up to the first success, each of probability `p`, in place.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in (0, 1); [`ErrorKind::DType`] on `bool`; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    #[track_caller]
+    pub fn geometric_(&mut self, p: f64) -> Result<&mut Tensor> {
+        self.draw_in_place("geometric_", |value| value.geometric_(p).map(drop))
+    }
+
+    /// Integers in [`low`, `high`), each as likely, in place and cast to the dtype of the tensor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `low < high`; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    #[track_caller]
+    pub fn random_(&mut self, low: i64, high: i64) -> Result<&mut Tensor> {
+        self.draw_in_place("random_", |value| value.random_(low, high).map(drop))
+    }
+
+    /// For each element `p` of this tensor 1 with probability `p`, else 0. No gradient flows through.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless all are in [0, 1], [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn bernoulli(&self) -> Result<Tensor> {
+        self.value().bernoulli().map(Tensor::constant)
+    }
+}

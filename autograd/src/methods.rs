@@ -5,6 +5,7 @@ use crate::operators::Operand;
 use crate::rules;
 use crate::tensor::Tensor;
 use namegrad_core::{Argument, Count, Dim, Dims, Int, Result, Scalar, SizeList};
+use std::panic::Location;
 
 /// Does a tape have to know of an in-place op? If not, it runs in the buffer of its tensor.
 macro_rules! recorded {
@@ -39,7 +40,8 @@ macro_rules! tensor_unary {
                         let y = self.$name()?;
                         return self.assign(stringify!($name_), y);
                     }
-                    self.update(|value| value.$name_().map(drop))?;
+                    let caller = Location::caller(); // an error made inside of the closure would name this line
+                    self.update(|value| value.$name_().map(drop)).map_err(|error| error.at(caller))?;
                     Ok(self)
                 }
             )?
@@ -77,7 +79,8 @@ macro_rules! tensor_binary {
                         let y = self.$name(other)?;
                         return self.assign(stringify!($name_), y);
                     }
-                    self.update(|value| value.$name_(other.value()).map(drop))?;
+                    let caller = Location::caller(); // an error made inside of the closure would name this line
+                    self.update(|value| value.$name_(other.value()).map(drop)).map_err(|error| error.at(caller))?;
                     Ok(self)
                 }
             )?
@@ -114,7 +117,8 @@ macro_rules! tensor_ternary {
                         let result = self.$name($y, $z)?;
                         return self.assign(stringify!($name_), result);
                     }
-                    self.update(|value| value.$name_($y.value(), $z.value()).map(drop))?;
+                    let caller = Location::caller(); // an error made inside of the closure would name this line
+                    self.update(|value| value.$name_($y.value(), $z.value()).map(drop)).map_err(|error| error.at(caller))?;
                     Ok(self)
                 }
             )?

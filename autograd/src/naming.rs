@@ -30,7 +30,8 @@ impl Tensor {
     /// Those of `rename`.
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut Tensor> {
-        self.update(|value| value.rename_(names).map(drop))?;
+        let renamed = self.value().rename(names)?;
+        *self = self.with_value(renamed);
         Ok(self)
     }
 

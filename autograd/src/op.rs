@@ -1,11 +1,9 @@
 //! The one door by which an op enters the tape, a user's as well as the built-in ones.
 
-use crate::tape::{Cx, Edge, Meta, Origin};
+use crate::tape::{Cx, Edge, Edges, Meta, Origin};
 use crate::tensor::Tensor;
 use namegrad_core::{NamedTensor, Result};
-use smallvec::SmallVec;
 use std::panic::Location;
-use std::sync::Arc;
 
 /// An op in the making: its value is computed, its derivatives are being told.
 ///
@@ -31,7 +29,7 @@ use std::sync::Arc;
 pub struct Op {
     value: NamedTensor,
     origin: Origin,
-    edges: SmallVec<[Edge; 2]>,
+    edges: Edges,
 }
 
 impl Op {
@@ -39,32 +37,28 @@ impl Op {
     #[inline]
     #[track_caller]
     pub fn new(op: &'static str, value: NamedTensor) -> Op {
-        Op { value, origin: Origin { op, at: Location::caller() }, edges: SmallVec::new() }
+        Op { value, origin: Origin { op, at: Location::caller() }, edges: Edges::new() }
     }
 
     /// Says how the gradient of input `x` follows from that of the output, `g`. The gradient may have the sizes of the output where `x` was broadcast, or the
     /// wider dtype: it is summed and cast to fit. Nothing is kept if `x` requires no gradient or recording is off.
     #[inline]
     pub fn input(
-        self,
+        mut self,
         x: &Tensor,
         gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Op {
-        match x.tracked() {
-            Some(into) => self.edge(into.clone(), gradient),
-            None => self,
+        if let Some(into) = x.tracked() {
+            self.edges.push(Edge::new(into, gradient));
         }
+        self
     }
 
-    /// [`input`](Self::input) for an input that is known to be tracked.
+    /// An op whose edges are known.
     #[inline]
-    pub(crate) fn edge(
-        mut self,
-        into: Arc<Meta>,
-        gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Op {
-        self.edges.push(Edge { into, gradient: Arc::new(gradient) });
-        self
+    #[track_caller]
+    pub(crate) fn with_edges(op: &'static str, value: NamedTensor, edges: Edges) -> Op {
+        Op { value, origin: Origin { op, at: Location::caller() }, edges }
     }
 
     /// The result, recorded if an input requires a gradient.
@@ -74,7 +68,7 @@ impl Op {
         if edges.is_empty() || !value.dtype().is_floating_point() {
             return Tensor::constant(value);
         }
-        let meta = Meta::new(value.sizes(), value.dtype(), Some(origin), Some(edges));
+        let meta = Meta::new(&value, Some(origin), Some(edges));
         Tensor::from_parts(value, Some(meta))
     }
 }

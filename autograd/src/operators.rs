@@ -103,7 +103,11 @@ macro_rules! operators {
             #[inline]
             #[track_caller]
             fn $method(self, other: $right) -> Tensor {
-                or_panic(self.operand_beside(other.dtype()).and_then(|number| Tensor::$method(&number, &other)))
+                // No closure: the error is to name the caller's line.
+                or_panic(match self.operand_beside(other.dtype()) {
+                    Ok(number) => Tensor::$method(&number, &other),
+                    Err(error) => Err(error),
+                })
             }
         }
     };

@@ -6,7 +6,7 @@
 
 use crate::hooks::Hooks;
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, Result, Sizes};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -20,6 +20,8 @@ pub(crate) struct Meta {
     pub(crate) id: u64,
     pub(crate) sizes: Sizes,
     pub(crate) dtype: DType,
+    /// Is the value a matrix whose columns stand in memory one after the other, as the transposed weight of a linear map?
+    column_major: bool,
     /// The op that made the value, and where it was called; nothing for a leaf.
     pub(crate) origin: Option<Origin>,
     state: Mutex<State>,
@@ -42,13 +44,23 @@ pub(crate) struct State {
     pub(crate) hooks: Option<Box<Hooks>>,
 }
 
-type Edges = SmallVec<[Edge; 2]>;
+pub(crate) type Edges = SmallVec<[Edge; 2]>;
 
 /// The way from a value to one of the inputs it was made of.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
     pub(crate) gradient: Gradient,
+}
+
+impl Edge {
+    #[inline]
+    pub(crate) fn new(
+        into: &Arc<Meta>,
+        gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Edge {
+        Edge { into: into.clone(), gradient: Arc::new(gradient) }
+    }
 }
 
 /// The gradient of an input, given that of the output.
@@ -70,25 +82,28 @@ impl Cx<'_> {
     pub fn dtype(&self) -> DType {
         self.input.dtype
     }
+
+    /// Is the input a matrix whose columns stand in memory one after the other? A gradient that stands so too needs no copy on its way back.
+    pub(crate) fn is_column_major(&self) -> bool {
+        self.input.column_major
+    }
 }
 
 static BIRTHS: AtomicU64 = AtomicU64::new(0);
 
 impl Meta {
-    pub(crate) fn leaf(sizes: &[usize], dtype: DType) -> Arc<Meta> {
-        Meta::new(sizes, dtype, None, None)
+    pub(crate) fn leaf(value: &NamedTensor) -> Arc<Meta> {
+        Meta::new(value, None, None)
     }
 
     #[inline]
-    pub(crate) fn new(
-        sizes: &[usize],
-        dtype: DType,
-        origin: Option<Origin>,
-        edges: Option<Edges>,
-    ) -> Arc<Meta> {
+    pub(crate) fn new(value: &NamedTensor, origin: Option<Origin>, edges: Option<Edges>) -> Arc<Meta> {
+        let (sizes, dtype) = (Sizes::from_slice(value.sizes()), value.dtype());
+        let column_major =
+            matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(State { edges, ..State::default() });
-        Arc::new(Meta { id, sizes: Sizes::from_slice(sizes), dtype, origin, state })
+        Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
     }
 
     /// A panic of a user's hook cannot poison the state: hooks run without the lock.

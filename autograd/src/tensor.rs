@@ -90,9 +90,13 @@ impl Tensor {
     #[track_caller]
     pub fn size(&self, dim: impl Into<namegrad_core::Dim>) -> Result<usize> {
         let dim = namegrad_core::Argument::resolve(dim.into(), "size", &self.value)?;
-        self.sizes().get(dim).copied().ok_or_else(|| {
-            Error::new(ErrorKind::DimRange, "size", "dimension specified as 0 but tensor has no dimensions")
-        })
+        match self.sizes().get(dim) {
+            Some(size) => Ok(*size),
+            None => {
+                let message = "dimension specified as 0 but tensor has no dimensions";
+                Err(Error::new(ErrorKind::DimRange, "size", message))
+            }
+        }
     }
 
     /// The step in elements between neighbours along each dim.
@@ -195,7 +199,7 @@ impl Tensor {
                 Err(Error::new(ErrorKind::Autograd, OP, message).with_repair("x.to(DType::F32)? first"))
             }
             (true, None) => {
-                self.meta = Some(Meta::leaf(self.sizes(), self.dtype()));
+                self.meta = Some(Meta::leaf(&self.value));
                 Ok(())
             }
             (false, Some(meta)) if !meta.is_leaf() => {
@@ -403,7 +407,7 @@ impl Tensor {
         if let Some(meta) = &self.meta
             && (meta.sizes[..] != *self.sizes() || meta.dtype != self.dtype())
         {
-            self.meta = Some(Meta::leaf(self.sizes(), self.dtype()));
+            self.meta = Some(Meta::leaf(&self.value));
         }
         result
     }

@@ -40,6 +40,7 @@ pub(crate) fn by_element(bench: &Bench) -> Result<()> {
         bench.case(&format!("W2.exp.{label}"), one, || x.exp());
         bench.case(&format!("W2.tanh.{label}"), one, || x.tanh());
         bench.case(&format!("W2.relu.{label}"), one, || x.relu());
+        bench.case(&format!("W2.gelu.{label}"), one, || x.gelu());
     }
     let (x, bias) = (uniform(1, &[4096, 1024], 1.0)?, uniform(2, &[1024], 1.0)?);
     bench.case("W2.bias.4096x1024", Work::Bytes(8 * 4096 * 1024), || x.add(&bias));

@@ -166,10 +166,13 @@ impl Argument for Count {
     #[inline]
     #[track_caller]
     fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<usize> {
-        usize::try_from(self.0).map_err(|_| {
-            let message = format!("a length or step must not be negative, got {}", self.0);
-            Error::new(ErrorKind::Value, op, message).with_operands([x.extents()])
-        })
+        match usize::try_from(self.0) {
+            Ok(count) => Ok(count),
+            Err(_) => {
+                let message = format!("a length or step must not be negative, got {}", self.0);
+                Err(Error::new(ErrorKind::Value, op, message).with_operands([x.extents()]))
+            }
+        }
     }
 }
 

@@ -67,10 +67,10 @@ pub enum ErrorKind {
 /// assert!(error.to_string().starts_with("sum: Name 'width' not found in Tensor['batch', 'in'] of sizes [2, 3]"));
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     op: &'static str,
@@ -153,7 +153,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { op, message, operands, repair, at, .. } = &*self.0;
-        write!(f, "{op}: {message} (at {at})")?;
+        // Some of PyTorch's sentences begin with the op themselves.
+        match message.strip_prefix(op).is_some_and(|rest| rest.starts_with([':', '('])) {
+            true => write!(f, "{message} (at {at})")?,
+            false => write!(f, "{op}: {message} (at {at})")?,
+        }
         if !operands.is_empty() {
             let list: Vec<String> = operands.iter().map(Extents::to_string).collect();
             write!(f, "\n  inputs: {}", list.join(", "))?;
@@ -162,6 +166,13 @@ impl fmt::Display for Error {
             Some(repair) => write!(f, "\n  try: {repair}"),
             None => Ok(()),
         }
+    }
+}
+
+/// As printed: what `main` and `unwrap` show of an error is for a reader too.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -9,6 +9,7 @@ mod dtype;
 mod error;
 mod fmt;
 pub mod io;
+mod layout;
 pub mod names;
 mod operand;
 pub mod ops;

@@ -1,6 +1,7 @@
 //! Sizes and names given together: `[2, 3]`, `[("N", 2), ("C", 3)]`, or mixed as `(("N", 2), 3)`.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::fill_strides;
 use crate::names::{Name, Names};
 use smallvec::SmallVec;
 
@@ -226,11 +227,7 @@ pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) 
 #[inline]
 pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(1, sizes.len());
-    let mut step = 1isize;
-    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
-        *stride = step;
-        step = step.wrapping_mul((*size).max(1) as isize);
-    }
+    fill_strides(sizes, &mut strides);
     strides
 }
 

@@ -11,7 +11,7 @@ use std::alloc::{self, Layout};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering, fence};
 
 const HEADER: usize = 64;
 const HUGE_PAGE: usize = 2 << 20;
@@ -63,6 +63,15 @@ const LOCAL_CLASSES: usize = class_of(LOCAL_MAX) + 1;
 struct Local {
     free: [Vec<NonNull<Header>>; LOCAL_CLASSES],
     bytes: usize,
+    counts: Option<&'static Counts>,
+}
+
+impl Local {
+    /// Counts small blocks that tensors took (positive) or gave back (negative) on this thread.
+    #[inline]
+    fn count(&mut self, blocks: isize, bytes: isize) {
+        self.counts.get_or_insert_with(Counts::register).add(blocks, bytes);
+    }
 }
 
 impl Drop for Local {
@@ -72,11 +81,58 @@ impl Drop for Local {
             // SAFETY: blocks in a free list are referenced by nobody.
             unsafe { release(block) };
         }
+        if let Some(counts) = self.counts {
+            counts.in_use.store(false, Ordering::Release);
+        }
     }
 }
 
 thread_local! {
-    static LOCAL: RefCell<Local> = const { RefCell::new(Local { free: [const { Vec::new() }; LOCAL_CLASSES], bytes: 0 }) };
+    static LOCAL: RefCell<Local> = const {
+        RefCell::new(Local { free: [const { Vec::new() }; LOCAL_CLASSES], bytes: 0, counts: None })
+    };
+}
+
+/// The small blocks that one thread took, less those that it gave back: negative where others took them. The thread alone
+/// writes, so that counting needs no locked instruction; past [`FLUSH`] the count moves to that of all threads.
+struct Counts {
+    blocks: AtomicIsize,
+    bytes: AtomicIsize,
+    in_use: AtomicBool,
+}
+
+/// How far the peak may be wrong for each thread, in bytes.
+const FLUSH: isize = 64 << 10;
+
+static COUNTS: Mutex<Vec<&'static Counts>> = Mutex::new(Vec::new());
+
+impl Counts {
+    /// The counts of a thread that has ended, which go on from where they stand, or new ones.
+    #[cold]
+    fn register() -> &'static Counts {
+        let mut all = COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(idle) = all.iter().find(|counts| !counts.in_use.load(Ordering::Acquire)) {
+            idle.in_use.store(true, Ordering::Relaxed);
+            return idle;
+        }
+        // As many as threads that ran at once; they live as long as the program.
+        let (blocks, bytes) = (AtomicIsize::new(0), AtomicIsize::new(0));
+        let counts: &'static Counts = Box::leak(Box::new(Counts { blocks, bytes, in_use: AtomicBool::new(true) }));
+        all.push(counts);
+        counts
+    }
+
+    #[inline]
+    fn add(&self, blocks: isize, bytes: isize) {
+        let blocks = self.blocks.load(Ordering::Relaxed) + blocks;
+        let bytes = self.bytes.load(Ordering::Relaxed) + bytes;
+        let flush = bytes.abs() > FLUSH;
+        if flush {
+            count_shared(blocks, bytes);
+        }
+        self.blocks.store(if flush { 0 } else { blocks }, Ordering::Relaxed);
+        self.bytes.store(if flush { 0 } else { bytes }, Ordering::Relaxed);
+    }
 }
 
 struct Shared {
@@ -88,10 +144,28 @@ unsafe impl Send for Shared {}
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared { free: [const { Vec::new() }; CLASSES], bytes: 0 });
 
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-static LIVE_BLOCKS: AtomicUsize = AtomicUsize::new(0);
-static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
+static LIVE_BYTES: AtomicIsize = AtomicIsize::new(0);
+static LIVE_BLOCKS: AtomicIsize = AtomicIsize::new(0);
+static PEAK_BYTES: AtomicIsize = AtomicIsize::new(0);
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_CACHE);
+
+/// Counts blocks for all threads together.
+fn count_shared(blocks: isize, bytes: isize) {
+    LIVE_BLOCKS.fetch_add(blocks, Ordering::Relaxed);
+    let live = LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    if live > PEAK_BYTES.load(Ordering::Relaxed) {
+        PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
+    }
+}
+
+/// Counts a block of `class` that was made (`blocks` 1) or that goes back to the system (-1).
+fn count(class: usize, blocks: isize) {
+    let bytes = blocks * block_bytes(class) as isize;
+    let local = class < LOCAL_CLASSES && LOCAL.try_with(|local| local.borrow_mut().count(blocks, bytes)).is_ok();
+    if !local {
+        count_shared(blocks, bytes);
+    }
+}
 
 fn shared() -> std::sync::MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -109,55 +183,69 @@ unsafe fn release(block: NonNull<Header>) {
     }
 }
 
-/// A kept block of this class, if there is one.
+/// A kept block of this class, if there is one; it counts as live from now on.
+#[inline]
 fn recycled(class: usize) -> Option<NonNull<Header>> {
+    let bytes = block_bytes(class);
     if class < LOCAL_CLASSES {
         // A thread that is ending has no cache any more.
         let block = LOCAL.try_with(|local| {
             let local = &mut *local.borrow_mut();
-            let block = local.free[class].pop();
-            if block.is_some() {
-                local.bytes -= block_bytes(class);
-            }
-            block
+            let block = local.free[class].pop()?;
+            local.bytes -= bytes;
+            local.count(1, bytes as isize);
+            Some(block)
         });
         return block.ok().flatten();
     }
-    let mut shared = shared();
-    let block = shared.free[class].pop()?;
-    shared.bytes -= block_bytes(class);
+    let block = {
+        let mut shared = shared();
+        let block = shared.free[class].pop()?;
+        shared.bytes -= bytes;
+        block
+    };
+    count_shared(1, bytes as isize);
     Some(block)
 }
 
 /// Keeps a block for later, or gives it back to the system when enough is kept.
+#[inline]
 fn recycle(block: NonNull<Header>, class: usize) {
     let bytes = block_bytes(class);
-    let kept = if class < LOCAL_CLASSES {
-        LOCAL
-            .try_with(|local| {
-                let local = &mut *local.borrow_mut();
-                let keep = local.bytes + bytes <= LOCAL_BYTES;
-                if keep {
-                    local.free[class].push(block);
-                    local.bytes += bytes;
-                }
-                keep
-            })
-            .unwrap_or(false)
-    } else {
-        let limit = CACHE_LIMIT.load(Ordering::Relaxed).max(LIVE_BYTES.load(Ordering::Relaxed));
-        let mut shared = shared();
-        let keep = shared.bytes + bytes <= limit && CACHE_LIMIT.load(Ordering::Relaxed) > 0;
-        if keep {
-            shared.free[class].push(block);
-            shared.bytes += bytes;
+    if class < LOCAL_CLASSES {
+        let kept = LOCAL.try_with(|local| {
+            let local = &mut *local.borrow_mut();
+            let keep = local.bytes + bytes <= LOCAL_BYTES;
+            if keep {
+                local.free[class].push(block);
+                local.bytes += bytes;
+                local.count(-1, -(bytes as isize));
+            }
+            keep
+        });
+        if kept.unwrap_or(false) {
+            return;
         }
-        keep
-    };
-    if !kept {
-        // SAFETY: the caller held the last reference.
-        unsafe { release(block) };
+    } else if keep_shared(block, class) {
+        return count_shared(-1, -(bytes as isize));
     }
+    count(class, -1);
+    // SAFETY: the caller held the last reference.
+    unsafe { release(block) };
+}
+
+/// Keeps a large block if the limit allows.
+fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
+    let limit = CACHE_LIMIT.load(Ordering::Relaxed);
+    let live = LIVE_BYTES.load(Ordering::Relaxed).max(0) as usize;
+    let bytes = block_bytes(class);
+    let mut shared = shared();
+    let keep = limit > 0 && shared.bytes + bytes <= limit.max(live);
+    if keep {
+        shared.free[class].push(block);
+        shared.bytes += bytes;
+    }
+    keep
 }
 
 impl Storage {
@@ -202,12 +290,6 @@ impl Storage {
                 None => return Err(out_of_memory(op, bytes)),
             },
         };
-        let size = block_bytes(class);
-        LIVE_BLOCKS.fetch_add(1, Ordering::Relaxed);
-        let live = LIVE_BYTES.fetch_add(size, Ordering::Relaxed) + size;
-        if live > PEAK_BYTES.load(Ordering::Relaxed) {
-            PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
-        }
         Ok(Storage(block))
     }
 
@@ -243,7 +325,7 @@ impl Storage {
     }
 }
 
-/// A block from the system; once more after giving all kept blocks back.
+/// A block from the system, counted as live; if there is none, all kept blocks go back first.
 #[cold]
 fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let layout = layout(class);
@@ -263,6 +345,7 @@ fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let block = block.cast::<Header>();
     // SAFETY: the block is ours, aligned for the header and larger than it.
     unsafe { block.write(Header { refs: AtomicUsize::new(1), class }) };
+    count(class, 1);
     Some(block)
 }
 
@@ -286,13 +369,14 @@ impl Drop for Storage {
     fn drop(&mut self) {
         let header = self.header();
         let class = header.class;
-        if header.refs.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        // A count of one is this reference, of which nobody can make another now: no locked instruction is needed then.
+        if header.refs.load(Ordering::Acquire) != 1 {
+            if header.refs.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            // All uses by other references happened before their decrement; see them before the block is reused.
+            fence(Ordering::Acquire);
         }
-        // All uses by other references happened before their decrement; see them before the block is reused.
-        fence(Ordering::Acquire);
-        LIVE_BLOCKS.fetch_sub(1, Ordering::Relaxed);
-        LIVE_BYTES.fetch_sub(block_bytes(class), Ordering::Relaxed);
         recycle(self.0, class);
     }
 }
@@ -304,25 +388,33 @@ pub struct MemoryStats {
     pub live_blocks: usize,
     /// Their bytes.
     pub live_bytes: usize,
-    /// The largest `live_bytes` since the start or the last [`reset_peak`].
+    /// The largest `live_bytes` since the start or the last [`reset_peak`], to 64 KiB for each thread.
     pub peak_bytes: usize,
     /// Bytes kept for reuse by all threads together; what each thread keeps of small blocks (4 MiB at most) is not in it.
     pub cached_bytes: usize,
 }
 
+/// The blocks and bytes that tensors hold now.
+fn live() -> (usize, usize) {
+    let all = COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let sum = |shared: &AtomicIsize, of: fn(&Counts) -> &AtomicIsize| {
+        let own: isize = all.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum();
+        // Other threads may count while we add up.
+        (shared.load(Ordering::Relaxed) + own).max(0) as usize
+    };
+    (sum(&LIVE_BLOCKS, |counts| &counts.blocks), sum(&LIVE_BYTES, |counts| &counts.bytes))
+}
+
 /// The memory that tensors hold now.
 pub fn stats() -> MemoryStats {
-    MemoryStats {
-        live_blocks: LIVE_BLOCKS.load(Ordering::Relaxed),
-        live_bytes: LIVE_BYTES.load(Ordering::Relaxed),
-        peak_bytes: PEAK_BYTES.load(Ordering::Relaxed),
-        cached_bytes: shared().bytes,
-    }
+    let (live_blocks, live_bytes) = live();
+    let peak_bytes = live_bytes.max(PEAK_BYTES.load(Ordering::Relaxed).max(0) as usize);
+    MemoryStats { live_blocks, live_bytes, peak_bytes, cached_bytes: shared().bytes }
 }
 
 /// Starts a new measurement of the peak at what is live now.
 pub fn reset_peak() {
-    PEAK_BYTES.store(LIVE_BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+    PEAK_BYTES.store(live().1 as isize, Ordering::Relaxed);
 }
 
 /// Gives all kept blocks back to the system, but for the small ones that other threads keep.
@@ -392,6 +484,18 @@ mod tests {
         let blocks: Vec<Storage> = (0..100).map(|i| Storage::zeroed("test", i * 1000).unwrap()).collect();
         std::thread::spawn(move || drop(blocks)).join().unwrap();
         assert!(Storage::uninit("test", 50_000).unwrap().is_unique());
+    }
+
+    #[test]
+    fn what_is_live_is_counted_over_all_threads() {
+        // Other tests run meanwhile, so only what stays far above their sizes can be compared.
+        const BYTES: usize = 1 << 28;
+        let before = stats().live_bytes;
+        let blocks: Vec<Storage> = (0..BYTES >> 15).map(|_| Storage::uninit("test", 32 << 10).unwrap()).collect();
+        assert!(stats().live_bytes > before + BYTES / 2);
+        std::thread::spawn(move || drop(blocks)).join().unwrap();
+        assert!(stats().live_bytes < before + BYTES / 2);
+        assert!(stats().peak_bytes > before + BYTES / 2);
     }
 
     #[test]

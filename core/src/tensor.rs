@@ -3,10 +3,12 @@
 
 use crate::dtype::{DType, Element, Scalar, dispatch};
 use crate::error::{Error, ErrorKind, Extents, Result};
+use crate::layout::Layout;
 use crate::names::rules::Input;
 use crate::names::{Name, Names};
-use crate::shape::{IntoShape, Shape, Sizes, Strides, checked_numel, contiguous_strides};
+use crate::shape::{IntoShape, Shape, Sizes, Strides, checked_numel};
 use crate::storage::Storage;
+use std::borrow::Cow;
 
 /// A tensor as a value, without gradients: what `namegrad::Tensor` holds.
 ///
@@ -15,27 +17,28 @@ use crate::storage::Storage;
 #[derive(Clone)]
 pub struct NamedTensor {
     storage: Storage,
-    sizes: Sizes,
-    strides: Strides,
-    offset: usize,
+    layout: Layout,
     names: Names,
+    offset: usize,
     dtype: DType,
     is_number: bool,
 }
 
+/// Up to this size a tensor is moved in registers; most ops of small tensors would otherwise be spent on moving results.
+const _: () = assert!(size_of::<NamedTensor>() <= 128);
+
 impl NamedTensor {
     /// A dense tensor over a buffer that has room for it.
     #[inline]
-    pub(crate) fn from_parts(storage: Storage, dtype: DType, sizes: Sizes, names: Names) -> NamedTensor {
-        let strides = contiguous_strides(&sizes);
-        NamedTensor { storage, sizes, strides, offset: 0, names, dtype, is_number: false }
+    pub(crate) fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
+        NamedTensor { storage, layout: Layout::contiguous(sizes), names, offset: 0, dtype, is_number: false }
     }
 
     /// Another view of the same buffer. Every element of it must lie inside.
     #[inline]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
-        let storage = self.storage.clone();
-        NamedTensor { storage, sizes, strides, offset, names, dtype: self.dtype, is_number: false }
+        let (storage, layout) = (self.storage.clone(), Layout::new(&sizes, &strides));
+        NamedTensor { storage, layout, names, offset, dtype: self.dtype, is_number: false }
     }
 
     /// The same tensor with other names; as many as dims, or none.
@@ -54,13 +57,12 @@ impl NamedTensor {
     /// The same values without names: what the tape computes with.
     #[inline]
     pub fn unnamed(&self) -> NamedTensor {
-        let NamedTensor { storage, sizes, strides, offset, dtype, is_number, .. } = self;
+        let NamedTensor { storage, layout, offset, dtype, is_number, .. } = self;
         NamedTensor {
             storage: storage.clone(),
-            sizes: sizes.clone(),
-            strides: strides.clone(),
-            offset: *offset,
+            layout: layout.clone(),
             names: Names::none(),
+            offset: *offset,
             dtype: *dtype,
             is_number: *is_number,
         }
@@ -104,7 +106,7 @@ impl NamedTensor {
         let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
             let storage = Storage::zeroed(op, numel * dtype.itemsize())?;
-            return Ok(NamedTensor::from_parts(storage, dtype, shape.sizes, shape.names));
+            return Ok(NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names));
         }
         let mut out = NamedTensor::uninit(op, shape, dtype)?;
         dispatch!(dtype, T => {
@@ -118,9 +120,55 @@ impl NamedTensor {
     #[inline]
     #[track_caller]
     pub(crate) fn uninit(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
-        let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
+        NamedTensor::unwritten(op, &shape.sizes, shape.names, dtype)
+    }
+
+    /// [`uninit`](Self::uninit) from parts of a shape.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn unwritten(
+        op: &'static str,
+        sizes: &[usize],
+        names: Names,
+        dtype: DType,
+    ) -> Result<NamedTensor> {
+        let numel = checked_numel(op, sizes, dtype.itemsize())?;
         let storage = Storage::uninit(op, numel * dtype.itemsize())?;
-        Ok(NamedTensor::from_parts(storage, dtype, shape.sizes, shape.names))
+        Ok(NamedTensor::from_parts(storage, dtype, sizes, names))
+    }
+
+    /// A dense tensor of the same sizes and names, whose elements are not written yet.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
+        NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype)
+    }
+
+    /// Same dtype, sizes and names, so that an op by element has nothing to find out. `false` says nothing if there are many dims.
+    #[inline]
+    pub(crate) fn is_like(&self, other: &NamedTensor) -> bool {
+        self.dtype == other.dtype && self.layout.has_sizes_of(&other.layout) && self.names == other.names
+    }
+
+    /// The tensor in the dtype that its loops compute in: half types become `f32`.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn widened(&self) -> Result<Cow<'_, NamedTensor>> {
+        self.cast(self.dtype.compute())
+    }
+
+    /// The tensor in `dtype`, which costs nothing if it has it.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn cast(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+        Ok(if self.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
+    }
+
+    /// [`to`](Self::to) for a tensor that is not needed any more.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn into_dtype(self, dtype: DType) -> Result<NamedTensor> {
+        if self.dtype == dtype { Ok(self) } else { self.to(dtype) }
     }
 
     /// The elements of a fresh dense tensor, to be written.
@@ -133,6 +181,19 @@ impl NamedTensor {
         let numel = self.numel();
         // SAFETY: the buffer has room for `numel` elements, is aligned to 64 bytes and held by this tensor alone.
         unsafe { std::slice::from_raw_parts_mut(self.storage.data_mut().cast(), numel) }
+    }
+
+    /// The elements of a fresh dense tensor, for a kernel that writes each before it reads it.
+    ///
+    /// # Safety
+    /// That of [`NamedTensor::uninit_mut`]; no element is read before it is written.
+    #[inline]
+    pub(crate) unsafe fn unwritten_mut<T: Element>(&mut self) -> &mut [T] {
+        // SAFETY: the caller's contract; an element of memory that is not read may hold anything.
+        unsafe {
+            let slots = self.uninit_mut::<T>();
+            std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), slots.len())
+        }
     }
 
     /// A tensor of these elements in row-major order.
@@ -166,19 +227,19 @@ impl NamedTensor {
     /// The number of dims.
     #[inline]
     pub fn ndim(&self) -> usize {
-        self.sizes.len()
+        self.sizes().len()
     }
 
     /// The sizes, outermost first.
     #[inline]
     pub fn sizes(&self) -> &[usize] {
-        &self.sizes
+        self.layout.sizes()
     }
 
     /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is expanded.
     #[inline]
     pub fn strides(&self) -> &[isize] {
-        &self.strides
+        self.layout.strides()
     }
 
     /// The names.
@@ -202,7 +263,7 @@ impl NamedTensor {
     /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.sizes.iter().product()
+        self.sizes().iter().product()
     }
 
     /// Bytes of all elements.
@@ -213,25 +274,25 @@ impl NamedTensor {
 
     /// Sizes with names, as errors show them.
     pub fn extents(&self) -> Extents {
-        Extents { sizes: self.sizes.to_vec(), names: self.names.clone() }
+        Extents { sizes: self.sizes().to_vec(), names: self.names.clone() }
     }
 
     /// Sizes and names, to make another tensor like this one.
     pub fn shape(&self) -> Shape {
-        Shape { sizes: self.sizes.clone(), names: self.names.clone() }
+        Shape { sizes: Sizes::from_slice(self.sizes()), names: self.names.clone() }
     }
 
     /// The tensor as the name rules see it.
     #[inline]
     pub fn input(&self) -> Input<'_> {
-        Input { names: &self.names, sizes: &self.sizes }
+        Input { names: &self.names, sizes: self.sizes() }
     }
 
     /// Do the elements stand in row-major order without gaps?
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
-        for (size, stride) in self.sizes.iter().zip(&self.strides).rev() {
+        for (size, stride) in self.sizes().iter().zip(self.strides()).rev() {
             if *size == 0 {
                 return true;
             }
@@ -287,7 +348,7 @@ impl NamedTensor {
         self.check_dtype::<T>("as_slice")?;
         if !self.is_contiguous() {
             let message =
-                format!("the tensor is not contiguous: sizes {:?}, strides {:?}", self.sizes, self.strides);
+                format!("the tensor is not contiguous: sizes {:?}, strides {:?}", self.sizes(), self.strides());
             return Err(
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );
@@ -347,8 +408,8 @@ impl NamedTensor {
 
     /// The element at `index`, one index a dim.
     pub(crate) fn at(&self, index: &[usize]) -> Scalar {
-        debug_assert!(index.iter().zip(&self.sizes).all(|(i, n)| i < n) && index.len() == self.ndim());
-        let step: isize = index.iter().zip(&self.strides).map(|(i, stride)| *i as isize * stride).sum();
+        debug_assert!(index.iter().zip(self.sizes()).all(|(i, n)| i < n) && index.len() == self.ndim());
+        let step: isize = index.iter().zip(self.strides()).map(|(i, stride)| *i as isize * stride).sum();
         // SAFETY: the index is inside, so the element is inside the buffer.
         dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
     }
@@ -369,7 +430,7 @@ impl NamedTensor {
         let names = self.has_names().then(|| format!("names={}", self.names.tuple(self.ndim())));
         let suffixes: Vec<&str> =
             dtype.as_deref().into_iter().chain(more.iter().copied()).chain(names.as_deref()).collect();
-        write_tensor(f, &self.sizes, &get, &suffixes)
+        write_tensor(f, self.sizes(), &get, &suffixes)
     }
 }
 

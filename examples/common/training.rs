@@ -6,7 +6,6 @@ use super::plot::{self, Epoch};
 use super::progress::epoch_bar;
 use super::samples::Samples;
 use super::Result;
-use namegrad::optim::{AdamW, Optimizer};
 use namegrad::prelude::*;
 
 /// Two linear layers with a ReLU and dropout between them.
@@ -95,7 +94,7 @@ pub(crate) fn train(title: &str, flags: &TrainFlags, train: &Samples, test: &Sam
 }
 
 /// One pass over the training data in random order: the mean loss and accuracy while it went on.
-fn run_epoch(model: &Mlp, optimizer: &mut AdamW, train: &Set, flags: &TrainFlags, epoch: usize) -> Result<(f64, f64)> {
+fn run_epoch(model: &Mlp, optimizer: &mut dyn Optimizer, train: &Set, flags: &TrainFlags, epoch: usize) -> Result<(f64, f64)> {
     model.train();
     let order = Tensor::randperm(train.len())?;
     let steps = train.len().div_ceil(flags.batch_size);

@@ -2,9 +2,11 @@
 
 use crate::module::{Buffer, Entry, Module, walk};
 use namegrad_autograd::Parameter;
+use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, Extents, NamedTensor, Result};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 /// The values of parameters and buffers by path, such as `hidden.weight`.
 ///
@@ -80,6 +82,24 @@ fn places(module: &dyn Module) -> BTreeMap<String, Place> {
 impl StateDict {
     pub(crate) fn of(module: &dyn Module) -> StateDict {
         StateDict(places(module).into_iter().map(|(path, place)| (path, place.value())).collect())
+    }
+
+    /// Writes the values with the names of their dims to a safetensors file, which is replaced as a whole or not at all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] with the path.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        TensorFile { tensors: self.0.clone(), ..TensorFile::default() }.save(path)
+    }
+
+    /// Reads what [`save`](Self::save) wrote, or any safetensors file; without names where the file has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] or [`ErrorKind::Format`] with the path and what is wrong.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
+        Ok(StateDict(TensorFile::load(path)?.tensors))
     }
 
     /// The value at a path.

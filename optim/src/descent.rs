@@ -227,7 +227,7 @@ fn fitted_group<M: Method>(
     }
     let method = M::deserialize(&state.hyperparameters)
         .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
-    method.check()?;
+    // Ranges are not checked: what a schedule or a user has set while training went on must come back.
     let mut fitted = Vec::with_capacity(own);
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let place = |error: Error| error.context(format!("parameter {index} of group {number}: "));
@@ -244,7 +244,7 @@ impl Member {
     fn step<M: Method>(&mut self, method: &M) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, steps, slots } = self;
-        let number = *steps + 1;
+        let number = steps.saturating_add(1);
         parameter.update(|value| {
             let dtype = value.dtype();
             if !dtype.is_floating_point() {

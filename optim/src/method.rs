@@ -68,7 +68,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// Changes the momentum, if the method has one.
     fn set_momentum(&mut self, _momentum: f64) {}
 
-    /// Are the hyperparameters in their ranges? Asked when a group is made or its state is loaded.
+    /// Are the hyperparameters in their ranges? Asked when a group is made.
     ///
     /// # Errors
     /// [`ErrorKind::Value`].

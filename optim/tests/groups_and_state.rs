@@ -174,13 +174,9 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
 
     let mut hyperparameters = state.clone();
     hyperparameters.groups[0].hyperparameters["momentum"] = 0.5.into();
-    let mut range = state.clone();
-    range.groups[0].hyperparameters["lr"] = (-1.0).into();
     let mut sizes = state.clone();
     sizes.groups[0].parameters[0].slots.insert("exp_avg".into(), NamedTensor::zeros([5])?);
-    for (state, message) in
-        [(hyperparameters, "momentum"), (range, "Invalid learning rate: -1.0"), (sizes, "exp_avg")]
-    {
+    for (state, message) in [(hyperparameters, "momentum"), (sizes, "exp_avg")] {
         let error = other.load_state_dict(&state).unwrap_err();
         assert!(error.message().contains(message), "{error} does not say '{message}'");
         assert_eq!(other.lr(), 0.25);

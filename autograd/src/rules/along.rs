@@ -1,11 +1,17 @@
 //! Derivatives of the ops along one dim.
 
 use crate::Tensor;
+use crate::rules::kernel;
 use namegrad_core::NamedTensor;
+use namegrad_core::ops::gradients;
 
 rules! { in NamedTensor; |g, cx|
-    softmax(x; dim: usize) -> y { x: [y; dim] (g - (g * y).sum_keepdim(*dim)?) * y }
-    log_softmax(x; dim: usize) -> y { x: [y; dim] g - y.exp()? * g.sum_keepdim(*dim)? }
+    softmax(x; dim: usize) -> y {
+        x: [y; dim] (g - (g * y).sum_keepdim(*dim)?) * y => kernel(gradients::softmax(y.value(), g.value(), *dim)?)
+    }
+    log_softmax(x; dim: usize) -> y {
+        x: [y; dim] g - y.exp()? * g.sum_keepdim(*dim)? => kernel(gradients::log_softmax(y.value(), g.value(), *dim)?)
+    }
     cumsum(x; dim: usize) -> y { x: [; dim] reversed_cumsum(g, *dim)? }
 }
 

@@ -47,6 +47,14 @@ fn shared(g: &Tensor, won: Tensor, tied: Tensor) -> Result<Tensor> {
 
 /// `b a^(b-1)`, and 0 where `b` is 0, also for `a = 0`.
 fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if b.value().is_number() {
+        // No mask is needed where all exponents are one number, nor a power for that of a square.
+        return match b.item()?.to_f64() {
+            0.0 => g.zeros_like(),
+            2.0 => g.mul(&a.mul(2.0)?),
+            b => g.mul(&a.pow(b - 1.0)?.mul(b)?),
+        };
+    }
     let slope = b.mul(&a.pow(&b.sub(1)?)?)?;
     g.mul(&slope.masked_fill(&b.eq(0)?, 0.0)?)
 }

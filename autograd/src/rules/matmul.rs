@@ -1,20 +1,20 @@
 //! Derivatives of the products. The tape sums what was broadcast over batch dims.
 
-use crate::Tensor;
+use crate::{Cx, Tensor};
 use crate::op::{Kept, Op};
 use namegrad_core::{Argument, Dims, ErrorKind, NameArg, NamedTensor, Names, Result, Scalar};
 
 rules! { in NamedTensor; |g, cx|
-    mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] a.t()?.mm(g)? }
+    mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] right_of_mm(g, a, cx)? }
     mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t()?.mv(g)? }
     dot(a, b) -> y { a: [b] g * b, b: [a] g * a }
     bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt()?.bmm(g)? }
     outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
-    matmul(a, b) -> y { a: [a b] left_gradient(g, a, b)?, b: [a b] right_gradient(g, a, b)? }
+    matmul(a, b) -> y { a: [a b] left_gradient(g, a, b)?, b: [a b] right_gradient(g, a, b, cx)? }
     addmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
         x: [; beta] scaled(g.clone(), *beta)?,
         a: [b; alpha] scaled(g.mm(&b.t()?)?, *alpha)?,
-        b: [a; alpha] scaled(a.t()?.mm(g)?, *alpha)?
+        b: [a; alpha] scaled(right_of_mm(g, a, cx)?, *alpha)?
     }
     addmv(x, a, b; beta: Scalar, alpha: Scalar) -> y {
         x: [; beta] scaled(g.clone(), *beta)?,
@@ -43,13 +43,19 @@ fn left_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// `aᵀ g` of matrices, in the order in memory that the right factor has.
+fn right_of_mm(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
+    if cx.is_column_major() { g.t()?.mm(a)?.t() } else { a.t()?.mm(g) }
+}
+
 /// `aᵀ g`, a vector on either side being a matrix of one row or column.
-fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     match (a.ndim(), b.ndim()) {
         (1, 1) => g.mul(a),
         (_, 1) => a.mt()?.matmul(&g.unsqueeze(-1)?)?.squeeze(-1),
         (1, _) => a.unsqueeze(-1)?.mul(&g.unsqueeze(-2)?),
-        (_, 2) if g.ndim() > 2 => folded(a)?.t()?.mm(&folded(g)?), // one product instead of a batch and its sum
+        (_, 2) if g.ndim() > 2 => right_of_mm(&folded(g)?, &folded(a)?, cx), // one product instead of a batch and its sum
+        (2, 2) => right_of_mm(g, a, cx),
         _ => a.mt()?.matmul(g),
     }
 }
@@ -73,30 +79,15 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the summed dims differ in number or size, [`ErrorKind::DuplicateName`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
     #[track_caller]
-    pub fn tensordot(
-        &self,
-        other: &Tensor,
-        dims: impl Into<Dims>,
-        other_dims: impl Into<Dims>,
-    ) -> Result<Tensor> {
+    pub fn tensordot(&self, other: &Tensor, dims: impl Into<Dims>, other_dims: impl Into<Dims>) -> Result<Tensor> {
         const OP: &str = "tensordot";
-        let (here, there) =
-            (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
-        let sizes =
-            |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
+        let (here, there) = (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
+        let sizes = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
         let summed = sizes(self, &here);
         let fits = summed == sizes(other, &there);
-        let message = || {
-            format!(
-                "contracted dims {here:?} of {:?} and {there:?} of {:?} need to match",
-                self.sizes(),
-                other.sizes()
-            )
-        };
+        let message = || format!("contracted dims {here:?} of {:?} and {there:?} of {:?} need to match", self.sizes(), other.sizes());
         Tensor::ensure(fits, ErrorKind::Shape, OP, if fits { String::new() } else { message() })?;
-        let left = |x: &Tensor, summed: &[usize]| {
-            (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>()
-        };
+        let left = |x: &Tensor, summed: &[usize]| (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>();
         let (rows, cols) = (left(self, &here), left(other, &there));
         let name = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.name(*dim)).collect::<Vec<_>>();
         let names = Names::new(OP, name(self, &rows).into_iter().chain(name(other, &cols)))
@@ -119,7 +110,7 @@ pub(crate) fn contract(x: &Tensor, other: &Tensor, dims: &namegrad_core::Axes) -
         let (kept, names) = (Kept::input(against), against.names().clone());
         let (own, made) = (side.names().clone(), value.names().clone());
         let own_list: Vec<NameArg> = own.iter(side.ndim()).flatten().map(NameArg::Name).collect();
-        move |g: &Tensor, cx: &crate::Cx<'_>| {
+        move |g: &Tensor, cx: &Cx<'_>| {
             let against = kept.get(cx).rename(Some(names.clone()))?;
             // Summed are the dims of the other side that the result has and this side has not.
             let summed: Vec<_> = names

@@ -35,13 +35,12 @@ macro_rules! rules {
             ) -> namegrad_core::Result<$crate::Tensor> {
                 let value = $core::$name($x.value() $(, $xs.value())* $($(, Clone::clone($p))*)?)?;
                 let $y = &value;
-                let mut op = $crate::op::Op::new(stringify!($name), value.clone());
+                let mut edges = $crate::tape::Edges::new();
                 $(
                     if let Some(into) = $input.tracked() {
-                        let into = into.clone();
                         $(let $kept = $crate::op::Keep::keep($kept);)*
                         $($(let $arg = Clone::clone($arg);)*)?
-                        op = op.edge(into, move |$g: &$crate::Tensor, $cx: &$crate::Cx<'_>| {
+                        edges.push($crate::tape::Edge::new(into, move |$g: &$crate::Tensor, $cx: &$crate::Cx<'_>| {
                             let _ = ($g, $cx);
                             $(let $kept = &$kept.get($cx);)*
                             $($(let $arg = &$arg;)*)?
@@ -49,11 +48,11 @@ macro_rules! rules {
                                 return Ok($fused);
                             })?
                             Ok($gradient)
-                        });
+                        }));
                     }
                 )+
                 let _ = $y;
-                Ok(op.output())
+                Ok($crate::op::Op::with_edges(stringify!($name), value, edges).output())
             }
         )*
     };
@@ -76,6 +75,11 @@ macro_rules! constants {
     };
 }
 
+/// The result of a fused gradient.
+pub(crate) fn kernel(gradient: namegrad_core::NamedTensor) -> crate::Tensor {
+    crate::Tensor::constant(gradient)
+}
+
 /// A derivative row as text, for documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -89,6 +93,7 @@ pub(crate) mod along;
 pub(crate) mod binary;
 pub(crate) mod getitem;
 pub(crate) mod index;
+pub mod loss;
 pub(crate) mod matmul;
 pub(crate) mod reduce;
 pub(crate) mod shape;

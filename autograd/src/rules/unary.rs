@@ -1,7 +1,9 @@
 //! Derivatives of the ops on one tensor by element.
 
+use crate::rules::kernel;
 use namegrad_core::NamedTensor;
-use std::f64::consts::{LN_2, LN_10, PI};
+use namegrad_core::ops::gradients;
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LN_10, PI, TAU};
 
 rules! { in NamedTensor; |g, cx|
     abs(x) -> y        { x: [x] g * x.sign()? }
@@ -15,7 +17,7 @@ rules! { in NamedTensor; |g, cx|
     trunc(x) -> y      { x: [] g.zeros_like()? }
     frac(x) -> y       { x: [] g.clone() }
     square(x) -> y     { x: [x] g * (2.0 * x) }
-    sqrt(x) -> y       { x: [y] g / (2.0 * y) }
+    sqrt(x) -> y       { x: [y] g / (2.0 * y) => kernel(gradients::sqrt(y.value(), g.value())?) }
     rsqrt(x) -> y      { x: [y] -0.5 * g * y.pow(3)? }
     reciprocal(x) -> y { x: [y] -g * y.square()? }
     exp(x) -> y        { x: [y] g * y }
@@ -33,20 +35,32 @@ rules! { in NamedTensor; |g, cx|
     atan(x) -> y       { x: [x] g / (x.square()? + 1.0) }
     sinh(x) -> y       { x: [x] g * x.cosh()? }
     cosh(x) -> y       { x: [x] g * x.sinh()? }
-    tanh(x) -> y       { x: [y] g * (1.0 - y.square()?) }
+    tanh(x) -> y       { x: [y] g * (1.0 - y.square()?) => kernel(gradients::tanh(y.value(), g.value())?) }
     asinh(x) -> y      { x: [x] g * (x.square()? + 1.0).rsqrt()? }
     acosh(x) -> y      { x: [x] g * (x.square()? - 1.0).rsqrt()? }
     atanh(x) -> y      { x: [x] g / (1.0 - x.square()?) }
     sinc(x) -> y       { x: [x] sinc_gradient(g, x)? }
     deg2rad(x) -> y    { x: [] g * (PI / 180.0) }
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
-    sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y }
+    sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
     logit(x) -> y      { x: [x] g / (x * (1.0 - x)) }
-    relu(x) -> y       { x: [y] g.where_self(&y.gt(0)?, 0.0)? }
+    relu(x) -> y       { x: [y] g.where_self(&y.gt(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
+    gelu(x) -> y       { x: [x] g * (normal_below(x)? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
+    silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
     erf(x) -> y        { x: [x] g * (2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfc(x) -> y       { x: [x] g * (-2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square()?.exp()? }
     lgamma(x) -> y     { x: [x] g * x.digamma()? }
+}
+
+/// `Φ(x)`: the share of the normal distribution that lies below `x`.
+fn normal_below(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    (x * FRAC_1_SQRT_2).erf()?.add(1.0)?.mul(0.5)
+}
+
+/// `e^(-x²/2) / √(2π)`: the density of the normal distribution.
+fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
 }
 
 /// `cos(πx)/x - sin(πx)/(πx²)`, and 0 at 0, where the two terms are infinite.

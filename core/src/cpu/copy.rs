@@ -1,8 +1,12 @@
 //! Packing a strided view into a dense one, the elements in row-major order.
 
 use super::convert::converter;
-use super::pointwise::parallel;
+use super::threads::parallel;
 use crate::dtype::DType;
+use std::mem::MaybeUninit;
+
+/// Elements that a thread packs at a time.
+const GRAIN: usize = 1 << 15;
 
 /// A view in memory: where it starts and how it steps.
 #[derive(Clone, Copy)]
@@ -16,8 +20,45 @@ pub(crate) struct View<'a> {
 
 unsafe impl Sync for View<'_> {}
 
-/// Side of the squares in which a transposed matrix is read: a square of 8-byte elements fits the first-level cache.
-const TILE: usize = 32;
+/// Rows of a tile of a transposed matrix: of 4-byte elements as many as a cache line of the source holds.
+pub(crate) const TILE_ROWS: usize = 16;
+/// Columns of such a tile, each in another line and perhaps on another page of the source.
+pub(crate) const TILE_COLS: usize = 64;
+
+/// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, column by column, to rows that are
+/// [`TILE_COLS`] elements apart.
+///
+/// # Safety
+/// The elements exist; `dst` has room for a tile and does not overlap them.
+pub(crate) unsafe fn gather_tile(
+    itemsize: usize,
+    [rows, cols]: [usize; 2],
+    src: *const u8,
+    [row_stride, col_stride]: [isize; 2],
+    dst: *mut u8,
+) {
+    unsafe fn gather<T: Copy>(rows: usize, cols: usize, src: *const T, steps: [isize; 2], dst: *mut T) {
+        for col in 0..cols {
+            for row in 0..rows {
+                // SAFETY: the contract of `gather_tile`.
+                unsafe {
+                    let from = src.offset(row as isize * steps[0] + col as isize * steps[1]);
+                    dst.add(row * TILE_COLS + col).write(from.read());
+                }
+            }
+        }
+    }
+    let steps = [row_stride, col_stride];
+    // SAFETY: the same contract; only the width of an element matters.
+    unsafe {
+        match itemsize {
+            1 => gather::<u8>(rows, cols, src, steps, dst),
+            2 => gather::<u16>(rows, cols, src.cast(), steps, dst.cast()),
+            4 => gather::<u32>(rows, cols, src.cast(), steps, dst.cast()),
+            _ => gather::<u64>(rows, cols, src.cast(), steps, dst.cast()),
+        }
+    }
+}
 
 /// Writes the elements of `src` in row-major order of `sizes` to `dst`, cast to `to`.
 ///
@@ -37,26 +78,35 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     let col_stride = src.strides[outer.len()];
     let rows: usize = outer.iter().product();
     let (from, dst) = (src.ptr as usize, dst as usize); // addresses, so that threads may share them
-    // Of a transposed matrix the rows are taken `TILE` at a time, so that a cache line that was fetched is used whole.
-    let tiled = col_stride.unsigned_abs() > 1 && rows > 1 && cols > 1;
-    let block = if tiled { TILE } else { 1 };
-    parallel(rows.div_ceil(block), (1 << 15) / (cols * block).max(1) + 1, |blocks| {
-        for block_index in blocks {
-            let first = block_index * block;
-            let last = (first + block).min(rows);
-            let mut col = 0;
-            while col < cols {
-                let width = if tiled { TILE.min(cols - col) } else { cols };
-                for row in first..last {
-                    let start = row_offset(row, outer, src.strides) + col as isize * col_stride;
-                    // SAFETY: the element is inside the view, and the row inside `dst`.
-                    unsafe {
-                        let to = (dst as *mut u8).add((row * cols + col) * to_size);
-                        convert(width, (from as *const u8).offset(start * from_size), col_stride, to);
+    let start = |row: usize| (from as *const u8).wrapping_offset(row_offset(row, outer, src.strides) * from_size);
+    let grain = |rows: usize| GRAIN / (cols * rows).max(1) + 1;
+    let row_stride = outer.len().checked_sub(1).map_or(0, |dim| src.strides[dim]);
+    if src.dtype == to && rows > 1 && row_stride.unsigned_abs() < col_stride.unsigned_abs() && col_stride != 1 {
+        let (height, steps) = (outer[outer.len() - 1], [row_stride, col_stride]);
+        let per_matrix = height.div_ceil(TILE_ROWS);
+        return parallel(rows / height * per_matrix, grain(TILE_ROWS), |bands| {
+            let mut tile = [MaybeUninit::<u64>::uninit(); TILE_ROWS * TILE_COLS];
+            let tile = tile.as_mut_ptr().cast::<u8>();
+            for (col, band) in (0..cols).step_by(TILE_COLS).flat_map(|col| bands.clone().map(move |band| (col, band))) {
+                let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
+                let (first, tile_rows) = (matrix * height + row, TILE_ROWS.min(height - row));
+                let width = TILE_COLS.min(cols - col);
+                // SAFETY: the tile is inside the view, and its rows inside `dst`.
+                unsafe {
+                    let from = start(first).offset(col as isize * col_stride * from_size);
+                    gather_tile(to_size, [tile_rows, width], from, steps, tile);
+                    for r in 0..tile_rows {
+                        let to = (dst as *mut u8).add(((first + r) * cols + col) * to_size);
+                        to.copy_from_nonoverlapping(tile.add(r * TILE_COLS * to_size), width * to_size);
                     }
                 }
-                col += width;
             }
+        });
+    }
+    parallel(rows, grain(1), |range| {
+        for row in range {
+            // SAFETY: the row is inside the view and inside `dst`.
+            unsafe { convert(cols, start(row), col_stride, (dst as *mut u8).add(row * cols * to_size)) };
         }
     });
 }

@@ -4,10 +4,9 @@
 //! alone, so that results are the same for any number of threads, and in a tree, so that a sum of `n` numbers is wrong
 //! by 64 + log₂ n roundings at most, and usually by one or two.
 
-use rayon::prelude::*;
-
 use super::math::Real;
 use super::simd::simd;
+use super::threads::{Parts, each};
 
 /// How the elements that make up one result are put together.
 ///
@@ -113,11 +112,8 @@ where
     if x.len() <= TASK {
         return fold_task(fold, x);
     }
-    let parts: Vec<F::Acc> = if x.len() < PARALLEL {
-        x.chunks(TASK).map(|x| fold_task(fold, x)).collect()
-    } else {
-        x.par_chunks(TASK).map(|x| fold_task(fold, x)).collect()
-    };
+    let mut parts = vec![fold.start(); x.len().div_ceil(TASK)];
+    for_each_part(x.len(), &mut parts, 1, |i, part| part[0] = fold_task(fold, &x[i * TASK..x.len().min((i + 1) * TASK)]));
     join_parts(fold, parts)
 }
 
@@ -139,7 +135,7 @@ where
         fold_short_rows(fold, x, y);
     } else {
         let rows = TASK / n;
-        x.par_chunks(rows * n).zip(y.par_chunks_mut(rows)).for_each(|(x, y)| fold_short_rows(fold, x, y));
+        for_each_part(x.len(), y, rows, |i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y));
     }
 }
 
@@ -164,7 +160,7 @@ where
     }
     // [outer, slabs, inner]: every slab is reduced to a row, then these rows
     let mut parts = vec![fold.start(); outer * slabs * inner];
-    for_each_part(x.len(), parts.chunks_mut(inner).enumerate().collect(), |(i, part)| {
+    for_each_part(x.len(), &mut parts, inner, |i, part| {
         let (o, slab) = (i / slabs, i % slabs);
         let from = slab * rows;
         let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
@@ -181,26 +177,29 @@ where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
-    let one = |(x, y): (&[T], &mut [F::Acc])| {
-        for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
-            fold_columns(fold, x, inner, i * COLUMNS, y);
+    if y.len() == inner && x.len() >= PARALLEL {
+        return for_each_part(x.len(), y, COLUMNS, |i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
+    }
+    let group = (TASK / (n * inner)).max(1);
+    for_each_part(x.len(), y, group * inner, |i, y| {
+        let x = &x[i * group * n * inner..][..y.len() * n];
+        for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
+            for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
+                fold_columns(fold, x, inner, i * COLUMNS, y);
+            }
         }
-    };
-    if x.len() < PARALLEL {
-        return x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)).for_each(one);
-    }
-    if y.len() / inner > 1 {
-        let group = (TASK / (n * inner)).max(1);
-        let groups = x.par_chunks(group * n * inner).zip(y.par_chunks_mut(group * inner));
-        return groups
-            .for_each(|(x, y)| x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)).for_each(one));
-    }
-    let columns = y.par_chunks_mut(COLUMNS).enumerate();
-    columns.for_each(|(i, y)| fold_columns(fold, x, inner, i * COLUMNS, y));
+    });
 }
 
-fn for_each_part<P: Send>(size: usize, parts: Vec<P>, f: impl Fn(P) + Send + Sync) {
-    if size < PARALLEL { parts.into_iter().for_each(f) } else { parts.into_par_iter().for_each(f) }
+/// `f` for each part of `len` elements of `y` and its number, in threads if the `size` of the whole is worth it.
+fn for_each_part<A: Send>(size: usize, y: &mut [A], len: usize, f: impl Fn(usize, &mut [A]) + Sync) {
+    let tasks = y.len().div_ceil(len);
+    if size < PARALLEL || tasks < 2 {
+        return y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
+    }
+    let parts = Parts::new(y);
+    // SAFETY: parts of different numbers do not overlap, and each number comes once.
+    each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
 }
 
 /// Neighbours join neighbours until one is left.

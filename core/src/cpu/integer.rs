@@ -8,7 +8,6 @@ pub(crate) trait Integer:
     Element + Ord + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + Not<Output = Self>
 {
     const ZERO: Self;
-    const ONE: Self;
     fn wrapping_add(self, other: Self) -> Self;
     fn wrapping_sub(self, other: Self) -> Self;
     fn wrapping_mul(self, other: Self) -> Self;
@@ -32,7 +31,6 @@ macro_rules! integers {
     ($($ty:ident)*) => {$(
         impl Integer for $ty {
             const ZERO: Self = 0;
-            const ONE: Self = 1;
             #[inline(always)] fn wrapping_add(self, other: Self) -> Self { $ty::wrapping_add(self, other) }
             #[inline(always)] fn wrapping_sub(self, other: Self) -> Self { $ty::wrapping_sub(self, other) }
             #[inline(always)] fn wrapping_mul(self, other: Self) -> Self { $ty::wrapping_mul(self, other) }

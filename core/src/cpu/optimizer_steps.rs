@@ -3,9 +3,9 @@
 //! The formulas are those of PyTorch's `torch.optim` (the loops for a single tensor), in the same order of operations. All slices of
 //! a step have the length of the parameter.
 
-use rayon::prelude::*;
-
 use super::math::{Real, simd_real};
+use super::threads::{Parts, parallel};
+use std::ops::Range;
 
 /// Below this many elements one thread is faster than two.
 const PARALLEL: usize = 1 << 16;
@@ -63,11 +63,7 @@ pub fn sgd<T: Real>(step: &Sgd, param: &mut [T], grad: &[T], momentum_buffer: Op
     let Some(buffer) = momentum_buffer.filter(|_| step.momentum != 0.0) else {
         assert_eq!(param.len(), grad.len(), "one gradient for each parameter");
         let scalars = [c(step.lr), sign, c(step.weight_decay)];
-        if param.len() < PARALLEL {
-            return sgd_plain(param, grad, &scalars);
-        }
-        let pieces = param.par_chunks_mut(TASK).zip(grad.par_chunks(TASK));
-        return pieces.for_each(|(p, g)| sgd_plain(p, g, &scalars));
+        return in_parts([param], |at, [p]| sgd_plain(p, &grad[at], &scalars));
     };
     assert_eq!(
         [param.len(); 2],
@@ -79,11 +75,7 @@ pub fn sgd<T: Real>(step: &Sgd, param: &mut [T], grad: &[T], momentum_buffer: Op
     if step.first {
         buffer.fill(T::ZERO);
     }
-    if param.len() < PARALLEL {
-        return sgd_momentum(param, grad, buffer, &scalars, step.nesterov);
-    }
-    let pieces = param.par_chunks_mut(TASK).zip(grad.par_chunks(TASK)).zip(buffer.par_chunks_mut(TASK));
-    pieces.for_each(|((p, g), b)| sgd_momentum(p, g, b, &scalars, step.nesterov));
+    in_parts([param, buffer], |at, [p, b]| sgd_momentum(p, &grad[at], b, &scalars, step.nesterov));
 }
 
 /// One step of Adam or AdamW; with `max_exp_avg_sq` its AMSGrad form.
@@ -124,21 +116,26 @@ pub fn adam<T: Real>(
     ]
     .map(c);
     let Some(max) = max_exp_avg_sq else {
-        if n < PARALLEL {
-            return adam_slice(param, grad, exp_avg, exp_avg_sq, &scalars);
-        }
-        let pieces = param.par_chunks_mut(TASK).zip(grad.par_chunks(TASK));
-        let averages = exp_avg.par_chunks_mut(TASK).zip(exp_avg_sq.par_chunks_mut(TASK));
-        return pieces.zip(averages).for_each(|((p, g), (m, v))| adam_slice(p, g, m, v, &scalars));
+        return in_parts([param, exp_avg, exp_avg_sq], |at, [p, m, v]| adam_slice(p, &grad[at], m, v, &scalars));
     };
     assert_eq!(n, max.len(), "one maximum for each parameter");
+    in_parts([param, exp_avg, exp_avg_sq, max], |at, [p, m, v, max]| {
+        amsgrad_slice(p, &grad[at], m, v, max, &scalars);
+    });
+}
+
+/// `f` on the same range of each slice, in threads if it is worth it.
+fn in_parts<T: Real, const N: usize>(slices: [&mut [T]; N], f: impl Fn(Range<usize>, [&mut [T]; N]) + Sync) {
+    let n = slices[0].len();
     if n < PARALLEL {
-        return amsgrad_slice(param, grad, exp_avg, exp_avg_sq, max, &scalars);
+        return f(0..n, slices);
     }
-    let pieces = param.par_chunks_mut(TASK).zip(grad.par_chunks(TASK));
-    let averages =
-        exp_avg.par_chunks_mut(TASK).zip(exp_avg_sq.par_chunks_mut(TASK)).zip(max.par_chunks_mut(TASK));
-    pieces.zip(averages).for_each(|((p, g), ((m, v), max))| amsgrad_slice(p, g, m, v, max, &scalars));
+    let slices = slices.map(Parts::new);
+    parallel(n, TASK, |range| {
+        // SAFETY: ranges do not overlap.
+        let parts = slices.each_ref().map(|slice| unsafe { slice.part(range.clone()) });
+        f(range, parts);
+    });
 }
 
 simd_real! {

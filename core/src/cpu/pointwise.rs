@@ -6,16 +6,16 @@
 //! contiguous elements of one dtype, and there is one loop per op and dtype, not one per combination.
 
 use super::convert::converter;
-use super::copy::View;
+use super::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use super::integer::Integer;
 use super::math::Real;
-use super::simd::{Isa, isa, simd};
+use super::simd::{Isa, isa};
+use super::threads::parallel;
 use crate::dtype::{Category, DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
 use crate::shape::{Shape, Sizes, Strides, broadcast};
 use crate::tensor::NamedTensor;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -41,6 +41,8 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) to_bool: bool,
     /// Must the last input of an integer op not hold a zero?
     pub(crate) divides: bool,
+    /// Is this `pow`, which for some exponents is a product or a root?
+    pub(crate) powers: bool,
 }
 
 /// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test.
@@ -100,26 +102,24 @@ impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
 /// The one loop of all ops by element.
 #[inline(always)]
 unsafe fn loop_over<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
-    let inputs = inputs.map(|input| input.cast::<F::In>());
     let out = out.cast::<F::Out>();
     for i in 0..n {
         // SAFETY: the contract of `Loop`.
-        unsafe { out.add(i).write(F::f(inputs.map(|input| input.add(i).read()))) };
+        unsafe {
+            // Not `array::map`: it costs the compiler more than the loop itself.
+            let mut x = [inputs[0].cast::<F::In>().add(i).read(); N];
+            for k in 1..N {
+                x[k] = inputs[k].cast::<F::In>().add(i).read();
+            }
+            out.add(i).write(F::f(x));
+        }
     }
 }
 
-simd! {
-    /// The loop of a formula that no instruction but the width of the vectors makes faster.
-    unsafe fn widest[F: Formula<N>, const N: usize](formula: PhantomData<F>, n: usize, inputs: [*const u8; N], out: *mut u8) {
-        let _ = formula;
-        // SAFETY: the same contract.
-        unsafe { loop_over::<F, N>(n, inputs, out) }
-    }
-}
-
+/// The loop of a formula on integers or `bool`, compiled once: they are rarely hot, and each copy costs build time.
 unsafe fn run_loop<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
     // SAFETY: the same contract.
-    unsafe { widest(PhantomData::<F>, n, inputs, out) }
+    unsafe { loop_over::<F, N>(n, inputs, out) }
 }
 
 /// The loop of a formula on floats, which is computed with fused multiply-add where the CPU has it.
@@ -198,6 +198,18 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     }
 }
 
+/// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0 and -inf are those of the cheaper op.
+fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
+    use crate::ops::binary::cube;
+    use crate::ops::unary::kernels::{positive, reciprocal, rsqrt, sqrt, square};
+    if !exponent.is_number() || x.is_number() || !x.dtype().is_floating_point() {
+        return None;
+    }
+    let powers = [(-1.0, &reciprocal), (-0.5, &rsqrt), (0.5, &sqrt), (1.0, &positive), (2.0, &square), (3.0, &cube)];
+    let exponent = exponent.item().ok()?.to_f64();
+    powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
+}
+
 impl<const N: usize> Kernel<N> {
     /// The dtype that inputs of `dtype` are computed in, before half types widen, and that the result has unless it is `bool`.
     ///
@@ -206,29 +218,15 @@ impl<const N: usize> Kernel<N> {
     #[inline]
     #[track_caller]
     fn compute_dtype(&self, dtype: DType) -> Result<DType> {
-        let has = match dtype.category() {
-            Category::Float => self.float.is_some(),
-            Category::Integer => self.int.is_some(),
-            Category::Bool => self.boolean.is_some(),
-        };
-        if has {
+        if self.has(dtype) {
             return Ok(dtype);
         }
         // An op that only floats have takes the others as the default float.
         if self.float.is_some() && self.int.is_none() && self.boolean.is_none() {
             return Ok(default_dtype());
         }
-        let mut accepted = Vec::new();
-        for other in DType::ALL {
-            let loops = match other.category() {
-                Category::Float => self.float.is_some(),
-                Category::Integer => self.int.is_some(),
-                Category::Bool => self.boolean.is_some(),
-            };
-            if loops {
-                accepted.push(other.torch_name());
-            }
-        }
+        let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
+        let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
         let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
         Err(Error::new(ErrorKind::DType, self.name, message))
     }
@@ -255,8 +253,42 @@ impl<const N: usize> Kernel<N> {
     #[inline]
     #[track_caller]
     pub(crate) fn apply(&self, inputs: [&NamedTensor; N]) -> Result<NamedTensor> {
+        let first = inputs[0];
+        let alike = inputs[1..].iter().all(|x| x.is_like(first)) && inputs.iter().all(|x| x.is_contiguous());
+        if alike && !self.divides && first.dtype().compute() == first.dtype() && self.has(first.dtype()) {
+            return self.apply_alike(inputs);
+        }
+        if self.powers
+            && let Some(kernel) = power_of(inputs[0], inputs[N - 1])
+        {
+            return kernel.apply([inputs[0]]);
+        }
         let dtype = self.compute_dtype(promoted(&inputs))?;
         self.apply_as(dtype, inputs)
+    }
+
+    /// Most calls: dense inputs of one dtype, of the same sizes and names.
+    #[inline]
+    #[track_caller]
+    fn apply_alike(&self, inputs: [&NamedTensor; N]) -> Result<NamedTensor> {
+        let dtype = inputs[0].dtype();
+        let mut out = inputs[0].unwritten_like(self.name, if self.to_bool { DType::Bool } else { dtype })?;
+        let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), out.dtype().itemsize());
+        // SAFETY: dense inputs of the dtype of the loop, and a fresh output of as many elements.
+        unsafe {
+            run_direct(numel, body, inputs.map(NamedTensor::ptr), dtype.itemsize(), out.ptr_mut(), itemsize)
+        };
+        Ok(out)
+    }
+
+    /// Is there a loop on this dtype?
+    #[inline]
+    fn has(&self, dtype: DType) -> bool {
+        match dtype.category() {
+            Category::Float => self.float.is_some(),
+            Category::Integer => self.int.is_some(),
+            Category::Bool => self.boolean.is_some(),
+        }
     }
 
     /// The op with `dtype` computed in, for ops of which an input does not take part in promotion.
@@ -280,6 +312,11 @@ impl<const N: usize> Kernel<N> {
     /// As [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`, [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
     pub(crate) fn apply_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor]) -> Result<()> {
+        if self.powers
+            && let Some(kernel) = power_of(x, others[0])
+        {
+            return kernel.apply_in_place(x, &[]);
+        }
         let mut inputs: [&NamedTensor; N] = [x; N];
         inputs[1..].copy_from_slice(others);
         let dtype = self.compute_dtype(promoted(&inputs))?;
@@ -321,8 +358,11 @@ impl<const N: usize> Kernel<N> {
     #[inline]
     #[track_caller]
     fn names(&self, inputs: &[&NamedTensor; N]) -> Result<Names> {
-        if inputs.iter().all(|x| !x.has_names()) {
-            return Ok(Names::none());
+        let first = inputs[0];
+        if inputs[1..].iter().all(|x| x.names() == first.names() && x.ndim() == first.ndim())
+            || inputs.iter().all(|x| !x.has_names())
+        {
+            return Ok(first.names().clone());
         }
         let mut names = inputs[0].names().clone();
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
@@ -404,6 +444,12 @@ impl<const N: usize> Kernel<N> {
             strides: &strides[k],
         });
         let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
+        if task.is_transposed() {
+            let (rows, grain) = (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
+            let bands = rows / sizes[sizes.len() - 2] * sizes[sizes.len() - 2].div_ceil(TILE_ROWS);
+            // SAFETY: bands of different threads do not overlap, and the caller's contract.
+            return parallel(bands, grain.max(1), |bands| unsafe { task.run_tiles(bands) });
+        }
         parallel(numel, GRAIN, |range| {
             // SAFETY: ranges of different threads do not overlap, and the caller's contract.
             unsafe { task.run(range) }
@@ -474,20 +520,6 @@ fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [
 
 /// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs several microseconds.
 pub(crate) const GRAIN: usize = 1 << 16;
-
-/// Splits `0..n` into ranges of `grain` and runs them on all threads; small work stays on the calling one. The ranges
-/// do not depend on the number of threads.
-#[inline]
-pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    if n <= 2 * grain {
-        if n > 0 {
-            f(0..n);
-        }
-        return;
-    }
-    let tasks = n.div_ceil(grain);
-    (0..tasks).into_par_iter().for_each(|task| f(task * grain..((task + 1) * grain).min(n)));
-}
 
 /// Contiguous inputs of the dtype computed in: the loop runs on them as they are.
 #[inline]
@@ -578,6 +610,69 @@ impl<const N: usize> Task<'_, N> {
                 }
             }
             start += n;
+        }
+    }
+
+    /// Is an operand read across its memory, so that each element of a row lies in a cache line of its own?
+    fn is_transposed(&self) -> bool {
+        let Some(row) = self.sizes.len().checked_sub(2) else { return false };
+        let across = |view: &View<'_>| {
+            let (row_stride, col_stride) = (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
+            col_stride > 1 && row_stride < col_stride && view.dtype == self.compute
+        };
+        !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && self.views.iter().any(across)
+    }
+
+    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile: what is read across is gathered so that each of
+    /// its cache lines is used whole, down the bands before the next columns, so that a page is left only once.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`] for an [`is_transposed`](Self::is_transposed) task; no other thread has any of these bands.
+    unsafe fn run_tiles(&self, bands: Range<usize>) {
+        let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; N] =
+            [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; N];
+        let row_dim = self.sizes.len() - 2;
+        let (rows, cols) = (self.sizes[row_dim], self.sizes[row_dim + 1]);
+        let per_matrix = rows.div_ceil(TILE_ROWS);
+        for col in (0..cols).step_by(TILE_COLS) {
+            let width = TILE_COLS.min(cols - col);
+            for band in bands.clone() {
+                let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
+                let height = TILE_ROWS.min(rows - row);
+                let first = (matrix * rows + row) * cols + col; // in the output
+                let mut tile = [(std::ptr::null::<u8>(), 0); N]; // the first row of each operand, and bytes to the next
+                for k in 0..N {
+                    let view = &self.views[k];
+                    let (row_stride, col_stride) = (view.strides[row_dim], view.strides[row_dim + 1]);
+                    let itemsize = view.dtype.itemsize();
+                    // SAFETY: the tile is inside the view, and the scratch has room for a tile of any dtype.
+                    tile[k] = unsafe {
+                        let from = view.ptr.offset(self.offset(view, first) * itemsize as isize);
+                        let buffer = scratch[k].as_mut_ptr().cast::<u8>();
+                        let pitch = TILE_COLS * self.compute.itemsize();
+                        if col_stride == 1 && view.dtype == self.compute {
+                            (from, row_stride * itemsize as isize)
+                        } else if view.dtype == self.compute {
+                            gather_tile(itemsize, [height, width], from, [row_stride, col_stride], buffer);
+                            (buffer.cast_const(), pitch as isize)
+                        } else {
+                            let convert = converter(view.dtype, self.compute);
+                            for r in 0..height {
+                                let from = from.offset(r as isize * row_stride * itemsize as isize);
+                                convert(width, from, col_stride, buffer.add(r * pitch));
+                            }
+                            (buffer.cast_const(), pitch as isize)
+                        }
+                    };
+                }
+                for r in 0..height {
+                    // SAFETY: row `r` of each tile has `width` elements, and so has the output from there on.
+                    unsafe {
+                        let out = (self.out as *mut u8).add((first + r * cols) * self.out_dtype.itemsize());
+                        (self.body)(width, tile.map(|(row, pitch)| row.offset(r as isize * pitch)), out);
+                    }
+                }
+            }
         }
     }
 

@@ -3,9 +3,8 @@
 //! Data is `[outer, n, inner]`, contiguous, and the function runs over `n`. Rows (`inner` = 1) are computed in lanes along the row,
 //! others in lanes along `inner`. The order of every sum depends on the sizes alone.
 
-use rayon::prelude::*;
-
 use super::math::{Real, simd_real};
+use super::threads::{Parts, parallel};
 
 /// Below this many elements one thread is faster than two.
 const PARALLEL: usize = 1 << 15;
@@ -69,11 +68,9 @@ pub(crate) fn logsumexp<T: Real>(x: &[T], [outer, n, inner]: [usize; 3], y: &mut
     let one = |x: &[T], y: &mut [T]| {
         if inner == 1 { logsumexp_rows(x, n, y) } else { logsumexp_columns(x, n, inner, y) }
     };
-    if x.len() < PARALLEL {
-        return one(x, y);
-    }
-    let group = (TASK / (n * inner)).max(1);
-    x.par_chunks(group * n * inner).zip(y.par_chunks_mut(group * inner)).for_each(|(x, y)| one(x, y));
+    for_each_group(x.len(), y, n * inner, inner, |from, y| {
+        one(&x[from * n * inner..][..y.len() * n], y);
+    });
 }
 
 /// Cross entropy with class indices over the rows of `logits`, `[batch, classes]`: `loss = logsumexp - logits[target]`.
@@ -115,17 +112,11 @@ pub(crate) fn cross_entropy_backward<T: Real>(
     if classes == 0 {
         return;
     }
-    if logits.len() < PARALLEL {
-        return cross_entropy_backward_rows(logits, classes, target, logsumexp, g, dx);
-    }
-    let group = (TASK / classes).max(1);
-    let rows = logits.par_chunks(group * classes).zip(target.par_chunks(group));
-    let per_row = logsumexp.par_chunks(group).zip(g.par_chunks(group));
-    rows.zip(per_row).zip(dx.par_chunks_mut(group * classes)).for_each(
-        |(((x, target), (logsumexp, g)), dx)| {
-            cross_entropy_backward_rows(x, classes, target, logsumexp, g, dx);
-        },
-    );
+    for_each_group(logits.len(), dx, classes, classes, |from, dx| {
+        let rows = from..from + dx.len() / classes;
+        let x = &logits[from * classes..][..dx.len()];
+        cross_entropy_backward_rows(x, classes, &target[rows.clone()], &logsumexp[rows.clone()], &g[rows], dx);
+    });
 }
 
 /// `f` over pieces of whole groups of `size` elements, in threads if it is worth it.
@@ -135,18 +126,34 @@ fn map_groups<T: Real>(
     y: &mut [T],
     f: impl Fn([&[T]; 2], &mut [T]) + Sync + Send,
 ) {
+    let [a, b] = inputs;
+    for_each_group(a.len(), y, size, size, |from, y| {
+        let part = from * size..from * size + y.len();
+        f([&a[part.clone()], &b[part]], y);
+    });
+}
+
+/// `f` for parts of `y` of whole groups of `inner` elements, each of which is computed from `size` elements, and the number of the first group; in threads if the `total` is
+/// worth it.
+fn for_each_group<T: Real>(
+    total: usize,
+    y: &mut [T],
+    size: usize,
+    inner: usize,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
     if y.is_empty() {
         return;
     }
-    if y.len() < PARALLEL {
-        return f(inputs, y);
+    if total < PARALLEL {
+        return f(0, y);
     }
-    let piece = (TASK / size).max(1) * size;
-    let [a, b] = inputs;
-    a.par_chunks(piece)
-        .zip(b.par_chunks(piece))
-        .zip(y.par_chunks_mut(piece))
-        .for_each(|((a, b), y)| f([a, b], y));
+    let (groups, grain) = (y.len() / inner, (TASK / size).max(1));
+    let parts = Parts::new(y);
+    parallel(groups, grain, |groups| {
+        // SAFETY: ranges of groups do not overlap.
+        f(groups.start, unsafe { parts.part(groups.start * inner..groups.end * inner) });
+    });
 }
 
 /// The largest element, `-∞` if there is none but NaN: NaN is left to the sum of exponentials.

@@ -1,7 +1,7 @@
 //! Files that are either written wholly or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +14,8 @@ pub(super) fn write(
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let temporary = Temporary(beside(&target)?);
-    let mut out = BufWriter::with_capacity(1 << 20, File::create_new(&temporary.0)?);
+    let (temporary, file) = beside(&target)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
     write(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
@@ -25,17 +25,21 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A name in the same folder that no other call uses.
-fn beside(target: &Path) -> io::Result<PathBuf> {
+/// A new file in the folder of `target`.
+fn beside(target: &Path) -> io::Result<(Temporary, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let Some(name) = target.file_name() else {
+    if target.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
-    };
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-    Ok(target.with_file_name(temporary))
+    }
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".namegrad-{}-{number}.tmp", std::process::id());
+        let temporary = target.with_file_name(name);
+        match File::create_new(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {} // a process of that id died here
+            file => return file.map(|file| (Temporary(temporary), file)),
+        }
+    }
 }
 
 /// A file that is removed when it goes out of scope; a no-op once it has its final name.
@@ -58,6 +62,7 @@ fn sync_folder(target: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn an_error_leaves_what_was_there() {

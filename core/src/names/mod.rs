@@ -113,8 +113,15 @@ impl<'de> Deserialize<'de> for Name {
 }
 
 /// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays nothing.
-#[derive(Clone, PartialEq, Eq, Default, Hash)]
-pub struct Names(SmallVec<[Option<Name>; 6]>);
+#[derive(PartialEq, Eq, Default, Hash)]
+pub struct Names(SmallVec<[Option<Name>; 4]>);
+
+impl Clone for Names {
+    #[inline]
+    fn clone(&self) -> Names {
+        if self.0.is_empty() { Names::none() } else { Names(SmallVec::from_slice(&self.0)) }
+    }
+}
 
 impl Names {
     /// No names.
@@ -143,7 +150,7 @@ impl Names {
     /// As [`Names::new`] where the caller knows that no name stands twice.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
-        let names: SmallVec<[Option<Name>; 6]> = names.into_iter().collect();
+        let names: SmallVec<[Option<Name>; 4]> = names.into_iter().collect();
         if names.iter().all(Option::is_none) { Names::none() } else { Names(names) }
     }
 
@@ -186,6 +193,23 @@ impl Names {
         let list = self.list(ndim);
         let comma = if ndim == 1 { "," } else { "" };
         format!("({}{comma})", &list[1..list.len() - 1])
+    }
+}
+
+/// `*x.names() == ["N", "C"]`: every dim is named, and so.
+impl<const K: usize> PartialEq<[&str; K]> for Names {
+    fn eq(&self, other: &[&str; K]) -> bool {
+        self.0.len() == K && self.0.iter().zip(other).all(|(own, text)| own.is_some_and(|name| name.as_str() == *text))
+    }
+}
+
+/// `*x.names() == [Some("N"), None]`; a list of `None` equals no names.
+impl<const K: usize> PartialEq<[Option<&str>; K]> for Names {
+    fn eq(&self, other: &[Option<&str>; K]) -> bool {
+        match self.0.len() {
+            0 => other.iter().all(Option::is_none),
+            ndim => ndim == K && self.0.iter().zip(other).all(|(own, text)| own.map(Name::as_str) == *text),
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 
 use super::{Name, NameArg, Names, Renaming, closest, is_strict};
 use crate::error::{Error, ErrorKind, Extents, Result};
+use std::panic::Location;
 
 /// An input as the rules see it: its names and sizes.
 #[derive(Clone, Copy)]
@@ -79,13 +80,12 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
     let at = |x: &Input<'_>, from_right: usize| {
         x.sizes.len().checked_sub(from_right + 1).and_then(|dim| x.names.get(dim))
     };
-    let fail = |kind, message: String| {
-        let error = Error::new(kind, op, message).with_operands([left.extents(), right.extents()]);
-        match doing {
-            "broadcast" if l >= r => error.with_repair(format!("x.{op}(&y.align_as(&x)?)?")),
-            "broadcast" => error.with_repair(format!("x.align_as(&y)?.{op}(&y)?")),
-            _ => error.with_repair("align_to or rename one of them so that the names stand at the same dims"),
-        }
+    let caller = Location::caller();
+    let fail = |kind, message: String, repair: String| {
+        Error::new(kind, op, message)
+            .with_operands([left.extents(), right.extents()])
+            .with_repair(repair)
+            .at(caller)
     };
     for k in 0..ndim {
         let (a, b) = (at(&left, k), at(&right, k));
@@ -97,7 +97,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                     left.list(),
                     right.list()
                 );
-                return Err(fail(ErrorKind::NameMismatch, message));
+                return Err(fail(ErrorKind::NameMismatch, message, alignment(op, doing, left, right)));
             }
             (Some(name), None) | (None, Some(name)) => {
                 let other = if a.is_some() { &right } else { &left };
@@ -109,7 +109,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         first.list(),
                         second.list()
                     );
-                    return Err(fail(ErrorKind::Misaligned, message));
+                    return Err(fail(ErrorKind::Misaligned, message, alignment(op, doing, left, right)));
                 }
                 if is_strict() && k < l.min(r) {
                     let message = format!(
@@ -117,13 +117,39 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         left.list(),
                         right.list()
                     );
-                    return Err(fail(ErrorKind::NameMismatch, message));
+                    let repair = format!("name the dim: refine_names([.., \"{name}\", ..])?");
+                    return Err(fail(ErrorKind::NameMismatch, message, repair));
                 }
             }
             _ => {}
         }
     }
     Ok(Names::unchecked((0..ndim).rev().map(|k| at(&left, k).or(at(&right, k)))))
+}
+
+/// The line that would bring two inputs together whose names do not unify: one is aligned to the other if that is possible.
+fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String {
+    let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
+    let (l, r) = (list(&left), list(&right));
+    if doing != "broadcast" {
+        return "align_to or rename one of them so that the names stand at the same dims".into();
+    }
+    if l.iter().chain(&r).any(Option::is_none) {
+        return "name every dim with refine_names, then bring one into the order of the other with align_as"
+            .into();
+    }
+    if r.iter().all(|name| l.contains(name)) {
+        return format!("x.{op}(&y.align_as(&x)?)?");
+    }
+    if l.iter().all(|name| r.contains(name)) {
+        return format!("x.align_as(&y)?.{op}(&y)?");
+    }
+    let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
+    let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "rename a dim if two names mean the same; to broadcast by name, align_to([{}]) both",
+        both.join(", ")
+    )
 }
 
 /// Names of a product of matrices: the rows of the left, the columns of the right.
@@ -357,11 +383,13 @@ pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     let names = expand_ellipsis(OP, x, list)?;
     let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.extents()]))?;
     let list = to.list(names.len());
+    let caller = Location::caller();
     let cannot = |why: String| {
         let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.extents()])
             .with_repair("rename changes names; refine_names only names dims that have none")
+            .at(caller)
     };
     if names.len() != x.sizes.len() {
         return Err(cannot("because they have different numbers of dims".into()));
@@ -392,7 +420,8 @@ pub type Aligned = Vec<(Option<usize>, Option<Name>)>;
 pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     const OP: &str = "align_to";
     let ndim = x.sizes.len();
-    let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.extents()]);
+    let caller = Location::caller();
+    let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.extents()]).at(caller);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
         let message = format!(
             "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
@@ -435,9 +464,11 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     if let Some(name) =
         x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name)))
     {
-        let list = NameArg::list(wanted);
-        let message =
-            format!("align_to: Cannot find dim '{name}' from Tensor{list} in desired alignment {list}.");
+        let message = format!(
+            "align_to: Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
+            x.list(),
+            NameArg::list(wanted)
+        );
         return Err(fail(ErrorKind::NameNotFound, message)
             .with_repair("put \"...\" where the other dims should stand"));
     }

@@ -26,8 +26,8 @@ macro_rules! along_ops {
 along_ops!(define_ops);
 
 pub(crate) mod kernels {
-    use crate::cpu::math::Real;
-    use crate::cpu::pointwise::parallel;
+    use crate::cpu::rows;
+    use crate::cpu::threads::parallel;
     use crate::dtype::{DType, Element, default_dtype, dispatch};
     use crate::error::{Error, ErrorKind, Result};
     use crate::ops::reduce::{Arranged, arrange};
@@ -37,7 +37,7 @@ pub(crate) mod kernels {
 
     /// The one dim of `x` in the middle of `[outer, n, inner]`; a 0-d tensor is one element.
     #[track_caller]
-    fn split(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, [usize; 3])> {
+    pub(crate) fn split(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, [usize; 3])> {
         let x = x.contiguous()?;
         let n = x.sizes().get(dim).copied().unwrap_or(1);
         let outer = x.sizes()[..dim].iter().product();
@@ -73,55 +73,44 @@ pub(crate) mod kernels {
         });
     }
 
+    /// A loop over `[outer, n, inner]` for each dtype that is computed in.
+    struct Rows {
+        f32: fn(&[f32], [usize; 3], &mut [f32]),
+        f64: fn(&[f64], [usize; 3], &mut [f64]),
+    }
+
     #[track_caller]
-    fn normalize(op: &'static str, x: &NamedTensor, dim: usize, log: bool) -> Result<NamedTensor> {
+    fn normalize(op: &'static str, x: &NamedTensor, dim: usize, rows: Rows) -> Result<NamedTensor> {
         if !x.dtype().is_floating_point() {
             let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
             return Err(Error::new(ErrorKind::DType, op, message)
                 .with_operands([x.extents()])
                 .with_repair(format!("x.to({:?})?", default_dtype())));
         }
-        let (wide, sizes) = split(&x.to(x.dtype().compute())?, dim)?;
-        let mut out = NamedTensor::filled(op, wide.shape(), wide.dtype(), 0.0.into())?;
-        dispatch!(wide.dtype(), float T => {
-            let lane = if log { log_softmax_lane::<T> } else { softmax_lane::<T> };
-            each_lane(wide.as_slice::<T>()?, out.as_mut_slice::<T>()?, sizes, lane)
-        }, else unreachable!("checked to be a float"));
-        out.to(x.dtype())
-    }
-
-    fn softmax_lane<T: Real>(x: &[T], y: &mut [T]) {
-        let max = x.iter().fold(T::NEG_INFINITY, |max, x| max.maximum(*x));
-        let mut total = T::ZERO;
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = (*x - max).exp();
-            total += *y;
+        let (wide, sizes) = split(&*x.widened()?, dim)?;
+        let mut out = wide.unwritten_like(op, wide.dtype())?;
+        // SAFETY: fresh, of that dtype; the loop writes each element before it reads it.
+        match wide.dtype() {
+            DType::F64 => (rows.f64)(wide.as_slice()?, sizes, unsafe { out.unwritten_mut() }),
+            _ => (rows.f32)(wide.as_slice()?, sizes, unsafe { out.unwritten_mut() }),
         }
-        y.iter_mut().for_each(|y| *y = *y / total);
-    }
-
-    fn log_softmax_lane<T: Real>(x: &[T], y: &mut [T]) {
-        let max = x.iter().fold(T::NEG_INFINITY, |max, x| max.maximum(*x));
-        let total = x.iter().fold(T::ZERO, |total, x| total + (*x - max).exp()).ln();
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = *x - max - total;
-        }
+        out.into_dtype(x.dtype())
     }
 
     #[track_caller]
     pub(crate) fn softmax(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        normalize("softmax", x, dim, false)
+        normalize("softmax", x, dim, Rows { f32: rows::softmax, f64: rows::softmax })
     }
 
     #[track_caller]
     pub(crate) fn log_softmax(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        normalize("log_softmax", x, dim, true)
+        normalize("log_softmax", x, dim, Rows { f32: rows::log_softmax, f64: rows::log_softmax })
     }
 
     #[track_caller]
     pub(crate) fn cumsum(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 };
-        let (wide, sizes) = split(&x.to(dtype.compute())?, dim)?;
+        let (wide, sizes) = split(&*x.cast(dtype.compute())?, dim)?;
         let mut out = NamedTensor::filled("cumsum", wide.shape(), wide.dtype(), 0.into())?;
         macro_rules! run {
             ($T:ident, $zero:expr, $add:expr) => {
@@ -139,7 +128,7 @@ pub(crate) mod kernels {
             DType::F32 => run!(f32, 0.0, |a, b| a + b),
             _ => run!(i64, 0, i64::wrapping_add),
         }
-        out.to(dtype)
+        out.into_dtype(dtype)
     }
 
     /// NaN above everything, as PyTorch orders.
@@ -151,7 +140,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn search(op: &'static str, x: &NamedTensor, dim: usize, largest: bool) -> Result<NamedTensor> {
         let dims: &[usize] = if x.ndim() == 0 { &[] } else { &[dim] };
-        let Arranged { x: dense, outer, n, inner, shape } = arrange(x, dims, false)?;
+        let Arranged { x: dense, sizes: [outer, n, inner], shape } = arrange(x, dims, false)?;
         if n == 0 {
             let message = format!("Expected reduction dim {dim} to have non-zero size.");
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));

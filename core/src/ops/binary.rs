@@ -1,7 +1,10 @@
 //! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes promote; a plain number does not
 //! widen the dtype of a tensor within its category.
 
-/// The rows of the ops on two tensors by element, handed to `$with`. `divides` marks those that refuse an integer zero on the right.
+use crate::cpu::pointwise::Kernel;
+
+/// The rows of the ops on two tensors by element, handed to `$with`. `divides` marks those that refuse an integer zero on the right,
+/// `powers` the one that is another op for some numbers on the right.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! binary_ops { ($with:ident) => { $with! {
@@ -22,7 +25,7 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     /// The remainder of `x / y` with the sign of `y`.
     remainder remainder_ (x y) { float: x.remainder(y), int: x.rem_floor(y) } divides;
     /// `x^y`.
-    pow pow_ (x y) { float: x.powf(y), int: x.power(y) };
+    pow pow_ (x y) { float: x.powf(y), int: x.power(y) } powers;
     /// The angle of the point `(y, x)`, `x` being the ordinate: `atan(x / y)` in the right quadrant, in radians.
     atan2 atan2_ (x y) { float: x.atan2(y) };
     /// `√(x² + y²)` without overflow.
@@ -69,6 +72,10 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     bitwise_xor bitwise_xor_ (x y) { int: x ^ y, boolean: x ^ y };
 } } }
 binary_ops!(define_binary);
+
+/// `x³`: what `pow` is for the number 3.
+#[allow(non_upper_case_globals)] // as the kernels of the tables
+pub(crate) static cube: Kernel<1> = kernel!(1 pow (x) [] [] { float: x * x * x });
 
 /// The rows of the ops on three tensors by element, handed to `$with`.
 #[macro_export]

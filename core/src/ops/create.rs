@@ -6,6 +6,7 @@ use crate::names::Names;
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
 use ndarray::ArrayD;
+use std::panic::Location;
 
 impl NamedTensor {
     /// Zeros of the default dtype.
@@ -73,7 +74,8 @@ impl NamedTensor {
         const OP: &str = "arange";
         let (start, end, step) = (start.into(), end.into(), step.into());
         let (first, last, by) = (start.to_f64(), end.to_f64(), step.to_f64());
-        let invalid = |message: String| Err(Error::new(ErrorKind::Value, OP, message));
+        let caller = Location::caller();
+        let invalid = |message: String| Err(Error::new(ErrorKind::Value, OP, message).at(caller));
         if !(first.is_finite() && last.is_finite() && by.is_finite()) {
             return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
         }

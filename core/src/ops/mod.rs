@@ -10,7 +10,11 @@ mod rows;
 pub mod along;
 pub mod binary;
 pub mod create;
+#[doc(hidden)]
+pub mod gradients;
 pub mod index;
+#[doc(hidden)]
+pub mod loss;
 pub mod matmul;
 pub mod naming;
 pub mod random;

@@ -5,7 +5,10 @@ use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::random::{Generator, next_of_default};
-use crate::random::{fill_bernoulli, fill_normal, fill_randint, fill_randperm, fill_uniform};
+use crate::random::{
+    fill_bernoulli, fill_cauchy, fill_each, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_randint, fill_randperm,
+    fill_uniform,
+};
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
 
@@ -132,5 +135,103 @@ impl NamedTensor {
         let mut generator: Generator = next_of_default(n);
         fill_randperm(out.as_mut_slice::<i64>()?, &mut generator);
         Ok(out)
+    }
+}
+
+/// The rows of the ops that replace every element by a random number, handed to `$with`: the arguments, what they must be, and the filling.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! random_ops { ($with:ident) => { $with! {
+    /// Uniform numbers in [`low`, `high`), in place.
+    uniform_ (low: f64, high: f64) ["low <= high, and both finite"] low <= high && (high - low).is_finite() => fill_uniform
+    /// Normal numbers, in place.
+    normal_ (mean: f64, std: f64) ["std >= 0"] std >= 0.0 => fill_normal
+    /// `e^z` of normal `z` with this mean and standard deviation, in place.
+    log_normal_ (mean: f64, std: f64) ["std > 0"] std > 0.0 => fill_log_normal
+    /// Exponential numbers of density `rate e^(-rate x)`, in place.
+    exponential_ (rate: f64) ["rate > 0"] rate > 0.0 => fill_exponential
+    /// Numbers of density `σ / (π ((x - median)² + σ²))`, in place.
+    cauchy_ (median: f64, sigma: f64) ["sigma > 0"] sigma > 0.0 => fill_cauchy
+} } }
+
+macro_rules! define_random {
+    ($(
+        #[doc = $doc:literal]
+        $name:ident ($($arg:ident: $ty:ty),*) [$need:literal] $valid:expr => $fill:ident
+    )*) => {
+        impl NamedTensor {$(
+            #[doc = $doc]
+            ///
+            /// # Errors
+            #[doc = concat!("[`ErrorKind::Value`] unless ", $need, "; [`ErrorKind::DType`] unless floating-point.")]
+            #[track_caller]
+            pub fn $name(&mut self, $($arg: $ty),*) -> Result<&mut NamedTensor> {
+                if !($valid) {
+                    let got = [$(format!("{}={}", stringify!($arg), $arg)),*].join(", ");
+                    return Err(Error::new(ErrorKind::Value, stringify!($name), format!("expects {}, but found {got}", $need)));
+                }
+                let drawn: Result<NamedTensor> =
+                    draw!(stringify!($name), self.shape(), self.dtype(), out, generator, $fill(out $(, $arg)*, generator));
+                *self = drawn?;
+                Ok(self)
+            }
+        )*}
+    };
+}
+random_ops!(define_random);
+
+impl NamedTensor {
+    /// The number of trials up to the first success, each of probability `p`, in place.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in (0, 1); [`ErrorKind::DType`] on `bool`.
+    #[track_caller]
+    pub fn geometric_(&mut self, p: f64) -> Result<&mut NamedTensor> {
+        const OP: &str = "geometric_";
+        if !(p > 0.0 && p < 1.0) {
+            return Err(Error::new(ErrorKind::Value, OP, format!("expects p to be in (0, 1), but got p={p}")));
+        }
+        if self.dtype() == DType::Bool {
+            return Err(Error::new(ErrorKind::DType, OP, "not implemented for bool; it takes the integers and floats"));
+        }
+        let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
+        let mut generator = next_of_default(drawn.numel());
+        fill_geometric(drawn.as_mut_slice::<f64>()?, p, &mut generator);
+        *self = drawn.to(self.dtype())?;
+        Ok(self)
+    }
+
+    /// Integers in [`low`, `high`), each as likely, in place and cast to the dtype of the tensor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `low < high`.
+    #[track_caller]
+    pub fn random_(&mut self, low: i64, high: i64) -> Result<&mut NamedTensor> {
+        *self = NamedTensor::randint(low, high, self.shape())?.to(self.dtype())?;
+        Ok(self)
+    }
+
+    /// For each element `p` of this tensor 1 with probability `p`, else 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless all are in [0, 1], [`ErrorKind::DType`] unless floating-point.
+    #[track_caller]
+    pub fn bernoulli(&self) -> Result<NamedTensor> {
+        const OP: &str = "bernoulli";
+        if !self.dtype().is_floating_point() {
+            let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([self.extents()]));
+        }
+        let p = self.to_vec::<f64>()?;
+        if let Some(bad) = p.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+            return Err(Error::new(ErrorKind::Value, OP, format!("Expected p_in >= 0 && p_in <= 1, got {bad}")));
+        }
+        let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
+        let mut generator = next_of_default(drawn.numel());
+        fill_each(drawn.as_mut_slice::<f64>()?, &mut generator, |i, stream| {
+            let u: f64 = rand::RngExt::random(stream);
+            f64::from(u < p[i])
+        });
+        drawn.to(self.dtype())
     }
 }

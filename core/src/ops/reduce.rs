@@ -1,6 +1,6 @@
 //! Reductions over dims, and what normalizes along a dim. A reduced dim is gone with its name, or has size one in the `_keepdim` form.
 //!
-//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in [`crate::cpu::rows`].
+//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in [`crate::cpu::fold`].
 
 use crate::dim::{Argument, Axes, Dims};
 use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
@@ -8,6 +8,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
 use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
+use std::borrow::Cow;
+use std::cmp::Reverse;
 
 /// The rows of the reductions over any dims, handed to `$with`.
 #[macro_export]
@@ -72,17 +74,15 @@ macro_rules! define_reductions {
 reduce_ops!(define_reductions);
 
 /// A tensor as `[outer, n, inner]`, dense, of which the middle is to be reduced, and the shape of the result.
-pub(crate) struct Arranged {
-    pub(crate) x: NamedTensor,
-    pub(crate) outer: usize,
-    pub(crate) n: usize,
-    pub(crate) inner: usize,
+pub(crate) struct Arranged<'a> {
+    pub(crate) x: Cow<'a, NamedTensor>,
+    pub(crate) sizes: [usize; 3],
     pub(crate) shape: Shape,
 }
 
 /// Arranges `x` for a reduction over `dims`. Dims that stand side by side in memory are taken as they are; others are brought to the end by a copy.
 #[track_caller]
-pub(crate) fn arrange(x: &NamedTensor, dims: &[usize], keepdim: bool) -> Result<Arranged> {
+pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &[usize], keepdim: bool) -> Result<Arranged<'a>> {
     let reduced = |dim: &usize| dims.contains(dim);
     let ndim = x.ndim();
     let sizes: Sizes = match keepdim {
@@ -91,90 +91,129 @@ pub(crate) fn arrange(x: &NamedTensor, dims: &[usize], keepdim: bool) -> Result<
     };
     let names = if keepdim { x.names().clone() } else { rules::remove(x.input(), dims) };
     let shape = Shape { sizes, names };
-    let n = dims.iter().map(|dim| x.sizes()[*dim]).product();
-    let first = dims.iter().copied().min().unwrap_or(ndim);
-    let last = dims.iter().copied().max().unwrap_or(ndim);
-    let side_by_side = dims.is_empty() || last - first + 1 == dims.len();
-    if x.is_contiguous() && side_by_side {
-        let outer = x.sizes()[..first].iter().product();
-        let inner = x.sizes()[(last + 1).min(ndim)..].iter().product();
-        return Ok(Arranged { x: x.clone(), outer, n, inner, shape });
+    let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
+    let n = product(dims);
+    // In the order in which the dims stand in memory a transposed tensor is dense too.
+    let mut order: Axes = (0..ndim).collect();
+    let mut dense = Cow::Borrowed(x);
+    if !x.is_contiguous() {
+        order.sort_by_key(|dim| Reverse(x.strides()[*dim]));
+        dense = Cow::Owned(super::shape::kernels::reorder(x, &order));
+    }
+    let first = order.iter().position(reduced).unwrap_or(ndim);
+    let last = (first + dims.len()).min(ndim);
+    let together = order[first..last].iter().all(reduced);
+    if together && dense.is_contiguous() && order.iter().filter(|dim| !reduced(dim)).is_sorted() {
+        let sizes = [product(&order[..first]), n, product(&order[last..])];
+        return Ok(Arranged { x: dense, sizes, shape });
     }
     let order: Axes = (0..ndim).filter(|dim| !reduced(dim)).chain((0..ndim).filter(reduced)).collect();
     let x = super::shape::kernels::contiguous(&super::shape::kernels::reorder(x, &order))?;
-    Ok(Arranged { x, outer: shape.sizes.iter().product(), n, inner: 1, shape })
+    Ok(Arranged { x: Cow::Owned(x), sizes: [shape.sizes.iter().product(), n, 1], shape })
 }
 
 /// What the methods and the derivative rows call.
 #[doc(hidden)]
 pub mod kernels {
     use super::*;
-    use crate::cpu::reduce::{self, Max, Min, Prod, Sum};
+    use crate::cpu::fold::{Fold, Max, Min, Prod, Sum, SumSquares, fold_middle};
+    use crate::cpu::rows;
+    use crate::dtype::Element;
 
-    /// The dtype that sums run in and give: `i64` for integers and bool, else that of the input.
-    fn sum_dtype(x: &NamedTensor) -> DType {
-        if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 }
+    /// Folds an arranged tensor.
+    #[track_caller]
+    fn fold<T, F>(op: &'static str, fold: F, arranged: Arranged<'_>) -> Result<NamedTensor>
+    where
+        T: Element,
+        F: Fold<T, Acc: Element>,
+    {
+        let Arranged { x, sizes, shape } = arranged;
+        let mut out = NamedTensor::uninit(op, shape, F::Acc::DTYPE)?;
+        // SAFETY: fresh, of that dtype; a fold writes each result before it reads one.
+        fold_middle(fold, x.as_slice::<T>()?, sizes, unsafe { out.unwritten_mut::<F::Acc>() });
+        Ok(out)
     }
 
-    /// `$out ← $fold` over `dims` of `x`, run in `dtype` (half types in `f32`), which the result has.
-    macro_rules! fold {
-        ($op:literal, $fold:ident, $x:expr, $dims:expr, $keepdim:expr, $dtype:expr) => {{
-            let dtype = $dtype;
-            let Arranged { x, outer, n, inner, shape } = arrange(&$x.to(dtype.compute())?, &$dims, $keepdim)?;
-            let mut out = NamedTensor::uninit($op, shape, dtype.compute())?;
-            dispatch!(dtype.compute(), number T => {
-                // SAFETY: fresh, of dtype T, and written as a whole.
-                let slots = unsafe { out.uninit_mut::<T>() };
-                reduce::fold::<$fold, T>(x.as_slice::<T>()?, outer, n, inner, slots);
-            }, else unreachable!("bool is cast before"));
-            out.to(dtype)
-        }};
+    /// Dims of a dense tensor that do not stand side by side: the last that do, and the others.
+    fn apart<'a>(x: &NamedTensor, dims: &'a mut Axes) -> Option<(&'a [usize], &'a [usize])> {
+        dims.sort_unstable();
+        let run = dims.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
+        let (others, last) = dims.split_at(dims.len().saturating_sub(run));
+        (x.is_contiguous() && !others.is_empty()).then_some((last, others))
+    }
+
+    /// Rows `name = Fold of dtypes, then rest` become functions that fold dims of a tensor, half types in `f32`. Dims that do not stand side by side are folded one group after the
+    /// other, the later groups by `rest`.
+    macro_rules! folds {
+        ($($name:ident = $fold:ident of $dtypes:ident, then $rest:ident;)*) => {$(
+            #[track_caller]
+            fn $name(op: &'static str, x: &NamedTensor, mut dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+                let x = x.widened()?;
+                if let Some((last, others)) = apart(&x, &mut dims) {
+                    let part = $name(op, &x, last.into(), true)?;
+                    let whole = $rest(op, &part, others.into(), true)?;
+                    return if keepdim { Ok(whole) } else { super::super::shape::kernels::squeeze(&whole, dims) };
+                }
+                let arranged = arrange(&x, &dims, keepdim)?;
+                folds!(@ $dtypes, x.dtype(), op, $fold, arranged)
+            }
+        )*};
+        (@ any, $dtype:expr, $op:expr, $fold:ident, $arranged:expr) => {
+            dispatch!($dtype, compute T => fold::<T, _>($op, $fold, $arranged))
+        };
+        (@ floats, $dtype:expr, $op:expr, $fold:ident, $arranged:expr) => {
+            dispatch!($dtype, float T => fold::<T, _>($op, $fold, $arranged), else unreachable!("checked to be a float"))
+        };
+    }
+    folds! {
+        total = Sum of any, then total;
+        product = Prod of any, then product;
+        largest = Max of any, then largest;
+        smallest = Min of any, then smallest;
+        squares = SumSquares of floats, then total;
+    }
+
+    /// The dtype of sums: `i64` for integers and bool, else that of the input.
+    fn sum_dtype(x: &NamedTensor) -> DType {
+        if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 }
     }
 
     /// [`NamedTensor::sum`] over dims by position.
     #[track_caller]
     pub fn sum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        fold!("sum", Sum, x, dims, keepdim, sum_dtype(x))
+        total("sum", x, dims, keepdim)?.into_dtype(sum_dtype(x))
     }
 
     /// [`NamedTensor::prod`] over dims by position.
     #[track_caller]
     pub fn prod(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        fold!("prod", Prod, x, dims, keepdim, sum_dtype(x))
+        product("prod", x, dims, keepdim)?.into_dtype(sum_dtype(x))
     }
 
     /// [`NamedTensor::amax`] over dims by position.
     #[track_caller]
     pub fn amax(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_not_empty("amax", x, &dims)?;
-        if x.dtype() == DType::Bool {
-            return any(x, dims, keepdim);
-        }
-        fold!("amax", Max, x, dims, keepdim, x.dtype())
+        largest("amax", x, dims, keepdim)?.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::amin`] over dims by position.
     #[track_caller]
     pub fn amin(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_not_empty("amin", x, &dims)?;
-        if x.dtype() == DType::Bool {
-            return all(x, dims, keepdim);
-        }
-        fold!("amin", Min, x, dims, keepdim, x.dtype())
+        smallest("amin", x, dims, keepdim)?.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::all`] over dims by position.
     #[track_caller]
     pub fn all(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        let truth = x.ne(0)?.to(DType::U8)?;
-        fold!("all", Min, truth, dims, keepdim, DType::U8)?.to(DType::Bool)
+        smallest("all", &x.ne(0)?, dims, keepdim)
     }
 
     /// [`NamedTensor::any`] over dims by position.
     #[track_caller]
     pub fn any(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        let truth = x.ne(0)?.to(DType::U8)?;
-        fold!("any", Max, truth, dims, keepdim, DType::U8)?.to(DType::Bool)
+        largest("any", &x.ne(0)?, dims, keepdim)
     }
 
     #[track_caller]
@@ -208,23 +247,23 @@ pub mod kernels {
     pub fn mean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_float("mean", x)?;
         let count = count(x, &dims);
-        let mut mean = fold!("mean", Sum, x, dims, keepdim, x.dtype().compute())?;
+        let mut mean = total("mean", x, dims, keepdim)?;
         mean.div_(count)?;
-        mean.to(x.dtype())
+        mean.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::logsumexp`] over dims by position.
     #[track_caller]
     pub fn logsumexp(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        let float = if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
-        if float.numel() == 0 {
-            return sum(&float, dims, keepdim)?.log();
-        }
-        let max = amax(&float, dims.clone(), true)?;
-        // An infinite maximum is left in: inf - inf would be NaN.
-        let max = max.where_self(&max.isfinite()?, &NamedTensor::number(0.0)?)?;
-        let total = sum(&float.sub(&max)?.exp()?, dims.clone(), keepdim)?.log()?;
-        total.add(&if keepdim { max } else { super::super::shape::kernels::squeeze(&max, dims)? })
+        let x = if x.dtype().is_floating_point() { Cow::Borrowed(x) } else { x.cast(default_dtype())? };
+        let wide = x.widened()?;
+        let Arranged { x: dense, sizes, shape } = arrange(&wide, &dims, keepdim)?;
+        let mut out = NamedTensor::uninit("logsumexp", shape, dense.dtype())?;
+        dispatch!(dense.dtype(), float T => {
+            // SAFETY: fresh, of dtype T; each result is written before it is read.
+            rows::logsumexp(dense.as_slice::<T>()?, sizes, unsafe { out.unwritten_mut::<T>() });
+        }, else unreachable!("cast to a float before"));
+        out.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::var`] over dims by position.
@@ -243,32 +282,29 @@ pub mod kernels {
         correction: f64,
     ) -> Result<NamedTensor> {
         check_float(op, x)?;
-        let wide = x.to(x.dtype().compute())?;
+        let wide = x.widened()?;
         let left = (count(x, &dims) - correction).max(0.0);
-        let mut distances = wide.sub(&mean(&wide, dims.clone(), true)?)?;
-        distances.square_()?;
-        let mut var = fold!("var", Sum, distances, dims, keepdim, wide.dtype())?;
+        let distances = wide.sub(&mean(&wide, dims.clone(), true)?)?;
+        let mut var = squares(op, &distances, dims, keepdim)?;
         var.div_(left)?;
-        var.to(x.dtype())
+        var.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::std`] over dims by position.
     #[track_caller]
     pub fn std(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        let wide = x.to(x.dtype().compute())?;
-        let mut std = variance("std", &wide, dims, keepdim, 1.0)?;
+        let mut std = variance("std", &*x.widened()?, dims, keepdim, 1.0)?;
         std.sqrt_()?;
-        std.to(x.dtype())
+        std.into_dtype(x.dtype())
     }
 
     /// [`NamedTensor::norm`] over dims by position.
     #[track_caller]
     pub fn norm(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
         check_float("norm", x)?;
-        let squares = x.to(x.dtype().compute())?.square()?;
-        let mut norm = fold!("norm", Sum, squares, dims, keepdim, squares.dtype())?;
+        let mut norm = squares("norm", x, dims, keepdim)?;
         norm.sqrt_()?;
-        norm.to(x.dtype())
+        norm.into_dtype(x.dtype())
     }
 }
 

@@ -55,26 +55,33 @@ macro_rules! pointwise_out {
     };
 }
 
-/// `true` if a marker stands in the row.
+/// `true` if the marker stands in the row.
 macro_rules! marked {
-    ([]) => {
-        false
-    };
-    ([$marker:ident]) => {
+    (bool [bool]) => {
         true
+    };
+    (divides [divides]) => {
+        true
+    };
+    (powers [powers]) => {
+        true
+    };
+    ($marker:ident [$($other:ident)?]) => {
+        false
     };
 }
 
 /// The kernel of a pointwise row.
 macro_rules! kernel {
-    ($n:literal $name:ident $args:tt $out:tt $divides:tt { $($class:ident: $e:expr),* $(,)? }) => {{
+    ($n:literal $name:ident $args:tt $out:tt $marker:tt { $($class:ident: $e:expr),* $(,)? }) => {{
         let mut kernel = $crate::cpu::pointwise::Kernel::<$n> {
             name: stringify!($name),
             float: None,
             int: None,
             boolean: None,
-            to_bool: marked!($out),
-            divides: marked!($divides),
+            to_bool: marked!(bool $out),
+            divides: marked!(divides $marker),
+            powers: marked!(powers $marker),
         };
         $(kernel.$class = Some(pointwise_class!($class $n $args $out $e));)*
         kernel
@@ -92,13 +99,13 @@ macro_rules! info {
 
 /// The kernels of a table of pointwise rows.
 macro_rules! pointwise_kernels {
-    ($n:literal $($name:ident $args:tt $out:tt $divides:tt $body:tt)*) => {
+    ($n:literal $($name:ident $args:tt $out:tt $marker:tt $body:tt)*) => {
         #[allow(non_upper_case_globals)] // a kernel has the name of its op
         pub(crate) mod kernels {
             use crate::cpu::pointwise::Kernel;
             #[allow(unused_imports)] // not every table has floats and integers
             use crate::cpu::{integer::Integer, math::Real};
-            $(pub(crate) static $name: Kernel<$n> = kernel!($n $name $args $out $divides $body);)*
+            $(pub(crate) static $name: Kernel<$n> = kernel!($n $name $args $out $marker $body);)*
         }
     };
 }
@@ -142,9 +149,9 @@ macro_rules! define_binary {
     ($(
         #[doc = $doc:literal]
         $(#[doc = $more:literal])*
-        $name:ident $($name_:ident)? ($x:ident $y:ident) $(-> $out:ident)? { $($body:tt)* } $($divides:ident)?;
+        $name:ident $($name_:ident)? ($x:ident $y:ident) $(-> $out:ident)? { $($body:tt)* } $($marker:ident)?;
     )*) => {
-        pointwise_kernels! { 2 $($name ($x $y) [$($out)?] [$($divides)?] { $($body)* })* }
+        pointwise_kernels! { 2 $($name ($x $y) [$($out)?] [$($marker)?] { $($body)* })* }
         /// What is known of the ops of this table.
         pub const ROWS: &[$crate::ops::OpInfo] = &[$(info!($name [$($name_)?] "unifies names from inputs", $doc $($more)*)),*];
         impl $crate::NamedTensor {$(

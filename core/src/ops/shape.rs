@@ -58,6 +58,7 @@ pub(crate) mod kernels {
     use crate::names::{Names, rules};
     use crate::shape::{Shape, Sizes, Strides, contiguous_strides};
     use smallvec::SmallVec;
+    use std::panic::Location;
 
     #[track_caller]
     fn fail(x: &NamedTensor, kind: ErrorKind, op: &'static str, message: String) -> Error {
@@ -196,8 +197,10 @@ pub(crate) mod kernels {
     #[track_caller]
     fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[isize]) -> Result<Sizes> {
         let numel = x.numel();
+        let caller = Location::caller();
         let invalid = || {
-            fail(x, ErrorKind::Shape, op, format!("shape '{wanted:?}' is invalid for input of size {numel}"))
+            let message = format!("shape '{wanted:?}' is invalid for input of size {numel}");
+            fail(x, ErrorKind::Shape, op, message).at(caller)
         };
         if wanted.iter().filter(|size| **size == -1).count() > 1 {
             return Err(fail(x, ErrorKind::Shape, op, "only one dimension can be inferred".into()));

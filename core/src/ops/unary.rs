@@ -85,6 +85,10 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     logit logit_ (x) { float: x.logit() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
+    /// `x Φ(x)` of each element, `Φ` being the distribution function of the normal distribution: `x/2 (1 + erf(x/√2))`.
+    gelu gelu_ (x) { float: x.gelu() }
+    /// `x / (1 + e^-x)` of each element: `x` times its [`sigmoid`](Self::sigmoid).
+    silu silu_ (x) { float: x.silu() }
     /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
     erf erf_ (x) { float: x.erf() }
     /// `1 - erf(x)`, exact for large `x`.

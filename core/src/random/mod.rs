@@ -25,9 +25,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use discrete::{fill_bernoulli, fill_each, fill_randint, fill_randperm};
 pub(crate) use distributions::{
-    Draw, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
+    fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
 };
-pub(crate) use philox::ElementStream;
+
 use philox::Word;
 
 /// A source of random numbers: Philox4x32-10 keyed by a seed, at an offset that each draw moves on.

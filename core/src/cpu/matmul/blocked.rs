@@ -104,11 +104,10 @@ impl<T: Accumulator> Plan<T> {
     /// pays off for a large operand, and for one that lies so that its cache lines drive each other out.
     fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
         let kernels = Kernels::<T>::get();
-        let wide = p.m <= kernels.wide_rows;
-        let panel = kernels.lanes * if wide { 4 } else { 2 };
+        let panel = 2 * kernels.lanes;
         let a_stride = if p.a.row_stride == 1 { p.a.col_stride } else { p.a.row_stride };
         let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;
-        let a_direct = wide || p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded::<T>(a_stride);
+        let a_direct = p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded::<T>(a_stride);
         let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded::<T>(p.b.row_stride);
         Plan {
             kernels,
@@ -214,14 +213,14 @@ impl<T: MatmulElement> Block<'_, T> {
         // LOOP 2: panels of columns of B and C.
         let mut j = 0;
         while j < n {
-            let (vectors, cols) = self.panel(n - j);
+            let (second, cols) = self.panel(n - j);
             // SAFETY: the columns exist, and their panel has room.
             let (b, b_row_stride) = unsafe {
                 let from = self.b.at(0, j);
                 if b_direct {
                     (from.ptr.cast(), from.row_stride)
                 } else {
-                    let width = kernels.lanes << vectors;
+                    let width = kernels.lanes << second;
                     let to = if self.keep_b { self.b_panels.add(j * k) } else { self.b_panels };
                     if self.pack_b {
                         pack(k, cols, width, from.ptr, from.row_stride, from.col_stride, to);
@@ -239,11 +238,7 @@ impl<T: MatmulElement> Block<'_, T> {
                     } else {
                         (self.a_panels.add(i * k).cast_const(), 1, rows as isize)
                     };
-                    let kernel = if a_direct || vectors == 2 {
-                        kernels.direct[vectors][rows - 1]
-                    } else {
-                        kernels.packed[vectors][rows - 1]
-                    };
+                    let kernel = if a_direct { kernels.direct } else { kernels.packed }[second][rows - 1];
                     kernel(&Tile {
                         k,
                         a,
@@ -263,15 +258,11 @@ impl<T: MatmulElement> Block<'_, T> {
         }
     }
 
-    /// The next panel of B with `left` columns left: the logarithm of its number of vectors, and its columns.
+    /// The next panel of B with `left` columns left: whether it has two vectors rather than one, and its columns.
     fn panel(&self, left: usize) -> (usize, usize) {
         let lanes = self.plan.kernels.lanes;
-        let vectors = match left.div_ceil(lanes) {
-            1 => 0,
-            4.. if self.plan.panel == 4 * lanes => 2,
-            _ => 1,
-        };
-        (vectors, left.min(lanes << vectors))
+        let second = usize::from(left > lanes);
+        (second, left.min(lanes << second))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A tile is `R` rows by `V` vectors of columns. For each `k` it loads `V` vectors of a row of B and, for each of its
 //! rows, spreads one number of A over a vector and does `V` fused multiply-adds: `R V` of them for `R + V` loads. So
-//! it wants many rows and vectors, and all `R V` sums must stay in registers: 14 × 2 of the 32 registers of AVX-512, 6 × 2
-//! of the 16 of AVX2. Few rows take 4 vectors, to have enough sums under way to hide the latency of an addition.
+//! it wants many rows and vectors, and all `R V` sums must stay in registers: 14 × 2 of the 32 registers of AVX-512,
+//! 6 × 2 of the 16 of AVX2.
 //!
 //! There is a kernel for each number of rows, so that no shape pays for rows that it does not have; missing columns
 //! are masked. Every kernel sums over `k` from first to last, so the bits of a result do not depend on the tiles
@@ -15,7 +15,7 @@ use super::pack::prefetch;
 use crate::cpu::simd::{Isa, isa};
 
 /// What a kernel works on: `C ← alpha A B + beta C` for one tile.
-pub(super) struct Tile<T> {
+pub(crate) struct Tile<T> {
     /// The length of the sums.
     pub(super) k: usize,
     /// A's first row; its strides are read only by kernels for operands in place.
@@ -37,24 +37,25 @@ pub(super) struct Tile<T> {
 
 /// A kernel. Its contract: the CPU has its instructions, and the pointers of the tile are valid for the rows of the
 /// kernel, `k` and `cols`, C's for writing by this call alone.
-pub(super) type TileFn<T> = unsafe fn(&Tile<T>);
+pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// The kernels of one kind of number on one CPU.
-pub(super) struct Kernels<T: 'static> {
+pub(crate) struct Kernels<T: 'static> {
     /// Numbers in a vector.
     pub(super) lanes: usize,
-    /// The greatest number of rows of tiles one or two vectors wide.
+    /// The greatest number of rows of a tile.
     pub(super) rows: usize,
-    /// The greatest number of rows of tiles four vectors wide.
-    pub(super) wide_rows: usize,
     /// For A packed in columns of the tile's rows: by vectors (1, 2), then by rows.
     pub(super) packed: [&'static [TileFn<T>]; 2],
-    /// For A in place: by vectors (1, 2, 4), then by rows.
-    pub(super) direct: [&'static [TileFn<T>]; 3],
+    /// For A in place, likewise.
+    pub(super) direct: [&'static [TileFn<T>]; 2],
 }
 
 /// How many rows of B are asked for ahead of their use.
 const AHEAD: isize = 16;
+
+/// From what `k` on C is asked for before the sums are formed: with a short one it is better left to the hardware.
+const LONG: usize = 100;
 
 /// One tile of `R` rows and `V` vectors; `PACKED` says that the rows of a column of A lie side by side.
 ///
@@ -68,12 +69,20 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
     // touched: the last vector is masked, and `a` and `b` step with `wrapping_offset` past the last `k`.
     unsafe {
         let mask = L::mask(t.cols - (V - 1) * L::COUNT);
+        if t.k > LONG {
+            // C is far away by the time that it is needed, unless it is asked for now.
+            for r in 0..R {
+                let c_row = t.c.wrapping_offset(r as isize * t.c_row_stride);
+                (0..V).for_each(|v| prefetch(c_row.wrapping_add(v * L::COUNT).cast_const()));
+            }
+        }
         let mut sums = [[L::splat(L::Elem::ZERO); V]; R];
         for _ in 0..t.k {
             if !PACKED && V > 1 {
                 // B in place comes from far and at a stride that the hardware does not foresee.
                 let ahead = b.wrapping_offset(AHEAD * t.b_row_stride);
-                (0..V).for_each(|v| prefetch(ahead.wrapping_add(v * L::COUNT)));
+                let line = 64 / size_of::<L::Elem>();
+                (0..V * L::COUNT).step_by(line).for_each(|column| prefetch(ahead.wrapping_add(column)));
             }
             let mut b_row = [L::splat(L::Elem::ZERO); V];
             for (v, b_vector) in b_row.iter_mut().enumerate() {
@@ -97,7 +106,8 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
             let c_row = t.c.offset(r as isize * t.c_row_stride);
             for (v, sum) in sums.iter().enumerate() {
                 let c = c_row.add(v * L::COUNT);
-                let last = v + 1 == V;
+                // A masked store is slow on some CPUs.
+                let last = v + 1 == V && t.cols < V * L::COUNT;
                 let mut base = L::splat(L::Elem::ZERO);
                 if keep {
                     let old = if last { L::load_first(c, mask) } else { L::load(c) };
@@ -126,35 +136,36 @@ compiled! {
     #[cfg(target_arch = "x86_64")] #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")] avx512
 }
 
-/// `kernels!(avx2, F32x8, [1 2 3], [1])`: all forms with up to three rows, and four vectors with one row.
+/// `kernels!(avx2, F32x8, [1 2 3])`: all forms with up to three rows.
 macro_rules! kernels {
-    ($compiled:ident, $L:ty, [$($rows:literal)*], [$($wide_rows:literal)*]) => {
+    ($compiled:ident, $L:ty, [$($rows:literal)*]) => {
         &const {
             Kernels {
                 lanes: <$L>::COUNT,
                 rows: [$($rows),*].len(),
-                wide_rows: [$($wide_rows),*].len(),
                 packed: [&[$($compiled::<$L, $rows, 1, true>),*], &[$($compiled::<$L, $rows, 2, true>),*]],
-                direct: [
-                    &[$($compiled::<$L, $rows, 1, false>),*],
-                    &[$($compiled::<$L, $rows, 2, false>),*],
-                    &[$($compiled::<$L, $wide_rows, 4, false>),*],
-                ],
+                direct: [&[$($compiled::<$L, $rows, 1, false>),*], &[$($compiled::<$L, $rows, 2, false>),*]],
             }
         }
     };
 }
 
 impl<T: Accumulator> Kernels<T> {
-    /// The kernels for this CPU. 14 rows want 32 registers, which AVX-512 alone has.
+    /// The kernels for this CPU.
     #[inline]
     pub(super) fn get() -> &'static Self {
-        match isa() {
+        Self::of(isa())
+    }
+
+    /// The kernels for CPUs with these instructions. 14 rows want 32 registers, which AVX-512 alone has.
+    #[inline]
+    pub(super) fn of(isa: Isa) -> &'static Self {
+        match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => kernels!(avx512, T::Avx512, [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]),
+            Isa::Avx512 => kernels!(avx512, T::Avx512, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => kernels!(avx2, T::Avx2, [1 2 3 4 5 6], [1 2 3]),
-            _ => kernels!(baseline, T::Baseline, [1 2 3 4 5 6], [1 2 3]),
+            Isa::Avx2 => kernels!(avx2, T::Avx2, [1 2 3 4 5 6]),
+            _ => kernels!(baseline, T::Baseline, [1 2 3 4 5 6]),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One vector register as the kernels see it, for each kind of number and CPU.
 
-use super::element::{Accumulator, MatmulElement};
+use super::element::Accumulator;
 
 /// A vector of [`COUNT`](Self::COUNT) numbers.
 ///
@@ -45,57 +45,36 @@ pub(crate) trait Lanes: Copy {
         }
         lanes[0]
     }
-    /// [`COUNT`](Self::COUNT) numbers from `p` on, widened.
-    #[inline(always)]
-    unsafe fn load_wide<T: MatmulElement<Acc = Self::Elem>>(p: *const T) -> Self {
-        // SAFETY: the caller's `p` is valid for these reads; an accumulator may be read as itself.
-        unsafe { if T::IS_ACC { Self::load(p.cast()) } else { Self::load_wide_first(p, Self::COUNT) } }
-    }
-    /// `count` numbers from `p` on, widened, and zeros; nothing else is read.
-    #[inline(always)]
-    unsafe fn load_wide_first<T: MatmulElement<Acc = Self::Elem>>(p: *const T, count: usize) -> Self {
-        // SAFETY: the caller's `p` is valid for `count` reads; no vector has more than `MOST` numbers.
-        unsafe {
-            if T::IS_ACC {
-                return Self::load_first(p.cast(), Self::mask(count));
-            }
-            let mut lanes = [Self::Elem::ZERO; MOST];
-            for (i, lane) in lanes.iter_mut().enumerate().take(count) {
-                *lane = (*p.add(i)).widen();
-            }
-            Self::load(lanes.as_ptr())
-        }
-    }
 }
 
 /// The most numbers in a vector: 64 bytes of `f32`.
 const MOST: usize = 16;
 
-/// Defines a function whose body knows the vectors `L` of the CPU for `T::Acc`.
+/// Defines a function whose body knows the vectors `L` of the CPU for `T`.
 ///
 /// ```ignore
 /// vectors! { unsafe fn dot[T, L](..) { .. L::load(p) .. } }
 /// ```
-/// becomes `unsafe fn dot<T: MatmulElement>(..)`, whose body is compiled for each [`Isa`](crate::cpu::simd::Isa) with
+/// becomes `unsafe fn dot<T: Accumulator>(..)`, whose body is compiled for each [`Isa`](crate::cpu::simd::Isa) with
 /// the vectors that [`Accumulator`] names for it.
 macro_rules! vectors {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident[$T:ident, $L:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
-        $vis unsafe fn $name<$T: MatmulElement>($($arg: $ty),*) {
+        $vis unsafe fn $name<$T: Accumulator>($($arg: $ty),*) {
             #[inline(always)]
-            unsafe fn body<$T: MatmulElement, $L: Lanes<Elem = $T::Acc>>($($arg: $ty),*) $body
+            unsafe fn body<$T: Accumulator, $L: Lanes<Elem = $T>>($($arg: $ty),*) $body
             #[cfg(target_arch = "x86_64")]
             {
                 use $crate::cpu::simd::{Isa, isa};
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                unsafe fn avx512<$T: MatmulElement>($($arg: $ty),*) {
+                unsafe fn avx512<$T: Accumulator>($($arg: $ty),*) {
                     // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body::<$T, <$T::Acc as Accumulator>::Avx512>($($arg),*) }
+                    unsafe { body::<$T, $T::Avx512>($($arg),*) }
                 }
                 #[target_feature(enable = "avx2,fma")]
-                unsafe fn avx2<$T: MatmulElement>($($arg: $ty),*) {
+                unsafe fn avx2<$T: Accumulator>($($arg: $ty),*) {
                     // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body::<$T, <$T::Acc as Accumulator>::Avx2>($($arg),*) }
+                    unsafe { body::<$T, $T::Avx2>($($arg),*) }
                 }
                 match isa() {
                     // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
@@ -106,7 +85,7 @@ macro_rules! vectors {
                 }
             }
             // SAFETY: the caller keeps the contract of the body; these vectors are those of the whole build.
-            unsafe { body::<$T, <$T::Acc as Accumulator>::Baseline>($($arg),*) }
+            unsafe { body::<$T, $T::Baseline>($($arg),*) }
         }
     };
 }
@@ -136,6 +115,10 @@ impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
     }
     #[inline(always)]
     unsafe fn load_first(p: *const T, count: usize) -> Self {
+        if count == N {
+            // SAFETY: the mask takes in all.
+            return unsafe { Self::load(p) };
+        }
         let mut lanes = [T::ZERO; N];
         for (i, lane) in lanes.iter_mut().enumerate().take(count) {
             // SAFETY: the caller's `p` is valid for `count` reads.

@@ -1,13 +1,16 @@
 //! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows of tensors.
 //!
 //! Read [`gemm`] first, which chooses a path by shape; then `blocked` (the loops around the kernel), `kernel` (the
-//! innermost loop), `pack` (copies of parts of the operands) and `matvec` (products with a vector). `element` says
-//! which numbers there are, `lanes` what a vector register is, `threads` how the work is shared.
+//! innermost loop) and `pack` (copies of parts of the operands). `matvec` with its two steps `dots` and `axpys` has
+//! products with a vector or a few rows. `element` says which numbers there are, `lanes` what a vector register is,
+//! `threads` how the work is shared.
 //!
 //! The bits of a result depend on the shape, the strides and the CPU, and not on the number of threads: every sum
-//! over `k` is formed in an order that follows from the shape alone.
+//! over `k` is formed in an order that follows from these alone.
 
+mod axpys;
 mod blocked;
+mod dots;
 mod element;
 mod kernel;
 mod lanes;
@@ -171,31 +174,9 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     unsafe { threads::many(batch, offsets, &product) }
 }
 
-/// One product on this thread, by the path that its shape asks for.
-///
-/// # Safety
-/// That of [`gemm`].
-unsafe fn whole<T: MatmulElement>(p: &Product<T>) {
-    // SAFETY: the contract is the same.
-    unsafe {
-        if p.k == 0 {
-            return scale(p);
-        }
-        blocked::serial(p, method(p))
-    }
-}
-
 /// The method for a shape; for a part of C it must be that of the whole.
 fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
-    if p.m <= matvec::ROWS && p.b.row_stride == 1 && (p.b.col_stride != 1 || p.n == 1) {
-        matvec::dots
-    } else if p.b.col_stride == 1
-        && (p.m <= matvec::ROWS || p.m <= matvec::ROWS_OF_LARGE && p.k * p.n * size_of::<T>() > matvec::LARGE)
-    {
-        matvec::axpys
-    } else {
-        blocked::blocked
-    }
+    matvec::method(p).unwrap_or(blocked::blocked)
 }
 
 /// `C ← beta C`

@@ -120,7 +120,12 @@ unsafe fn copy_rows<T: MatmulElement, const N: usize>(
             let ahead = row.wrapping_offset(AHEAD * k_stride);
             prefetch(ahead);
             prefetch(ahead.wrapping_add(N - 1));
-            to.add(l * width).cast::<[T::Acc; N]>().write(row.cast::<[T; N]>().read().map(T::widen));
+            let row = row.cast::<[T; N]>().read();
+            let mut wide = [T::Acc::ZERO; N];
+            for (wide, x) in wide.iter_mut().zip(row) {
+                *wide = x.widen();
+            }
+            to.add(l * width).cast::<[T::Acc; N]>().write(wide);
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use half::{bf16, f16};
 
+use super::kernel::{Kernels, Tile};
 use super::*;
+use crate::cpu::simd::Isa;
 
 /// A xorshift generator.
 struct Random(u64);
@@ -240,6 +242,54 @@ fn shapes_and_strides<T: Number>() {
     }
 }
 
+/// Every kernel of every instruction set that this CPU has, against plain loops, with numbers whose sums are exact.
+fn kernels<T: Number + Accumulator>() {
+    let mut random = Random(99);
+    for isa in
+        [Isa::Baseline, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= crate::cpu::simd::isa())
+    {
+        let set = Kernels::<T>::of(isa);
+        for (rows, vectors, packed) in (1..=set.rows)
+            .flat_map(|rows| [(rows, 1, true), (rows, 2, true), (rows, 1, false), (rows, 2, false)])
+        {
+            let kernel = if packed { set.packed } else { set.direct }[vectors - 1][rows - 1];
+            let (k, cols) = (random.below(9), (vectors - 1) * set.lanes + 1 + random.below(set.lanes));
+            let layout = if packed { Cols } else { PaddedRows };
+            let a = Owned::new(rows, k, layout, || T::small(random.below(64) as i8));
+            let b = Owned::new(k, cols, PaddedRows, || T::small(random.below(64) as i8));
+            for (alpha, beta) in [(4, 0), (8, 4), (4, 12)] {
+                let mut c = Owned::new(rows, cols, PaddedRows, || T::small(random.below(64) as i8));
+                let old = c.clone();
+                let (alpha, beta) = (T::small(alpha), T::small(beta));
+                // SAFETY: the CPU has these instructions, and the matrices have these rows and columns.
+                unsafe {
+                    kernel(&Tile {
+                        k,
+                        a: a.mat().ptr,
+                        a_row_stride: a.row_stride,
+                        a_col_stride: a.col_stride,
+                        b: b.mat().ptr,
+                        b_row_stride: b.row_stride,
+                        c: c.mat_mut().ptr,
+                        c_row_stride: c.row_stride,
+                        cols,
+                        alpha,
+                        beta,
+                    });
+                }
+                for (i, j) in (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))) {
+                    let pairs = (0..k).map(|l| (a.get(i, l), b.get(l, j)));
+                    let (want, _) = T::reference(alpha, pairs, beta, old.get(i, j));
+                    let case = format!(
+                        "{isa:?} {rows} rows, {vectors} vectors, packed {packed}, {cols} columns, k {k}"
+                    );
+                    assert!(c.get(i, j) == want, "{case}: ({i}, {j}) is {:?}, not {want:?}", c.get(i, j));
+                }
+            }
+        }
+    }
+}
+
 macro_rules! for_all_numbers {
     ($($test:ident: $check:ident::<$T:ident>;)*) => {$(
         #[test]
@@ -261,6 +311,10 @@ for_all_numbers! {
     f32_same_bits_on_any_threads: same_bits_on_any_threads::<f32>;
     f64_same_bits_on_any_threads: same_bits_on_any_threads::<f64>;
     bf16_same_bits_on_any_threads: same_bits_on_any_threads::<bf16>;
+    f32_kernels: kernels::<f32>;
+    f64_kernels: kernels::<f64>;
+    i32_kernels: kernels::<i32>;
+    i64_kernels: kernels::<i64>;
     f32_batches: batches::<f32>;
     f16_batches: batches::<f16>;
     i64_batches: batches::<i64>;

@@ -1,46 +1,34 @@
 //! How products are shared among threads.
 //!
-//! C is cut into parts, each of which is a product on its own with all of `k`; so no sum is formed by two threads.
+//! C is cut into parts, each of which is a product on its own with all of `k`; so no sum is formed by two threads, and
+//! it does not matter where C is cut. Only for a small C and a long `k` is `k` cut as well, in a way that follows from
+//! the shape.
 
-use super::blocked::Method;
-use super::element::MatmulElement;
-use super::{Product, blocked, method, whole};
+use rayon::prelude::*;
 
-/// Multiply-adds that are worth handing to another thread, which costs some microseconds.
-const HAND_OVER: usize = 1 << 19;
+use super::blocked::{Method, serial, write_row};
+use super::element::{Accumulator, MatmulElement};
+use super::{Product, matvec, method, scale};
+
+/// The cost that is worth handing to another thread, which takes some microseconds: the time of so many multiply-adds
+/// of four bytes each.
+const HAND_OVER: usize = 1 << 20;
+
+/// What a product costs, in multiply-adds of four bytes.
+fn cost<T: MatmulElement>(p: &Product<T>) -> usize {
+    (p.m * size_of::<T::Acc>() / 4).saturating_mul(p.n).saturating_mul(p.k)
+}
 
 /// One product, on as many threads as it is worth.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).
 pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let parts = if work < 2 * HAND_OVER { 1 } else { (work / HAND_OVER).min(rayon::current_num_threads()) };
+    let parts = cost(p) / HAND_OVER;
+    // Asking for the number of threads starts them.
+    let parts = if parts < 2 { 1 } else { parts.min(rayon::current_num_threads()) };
     // SAFETY: the contract is the same.
-    unsafe { if parts == 1 || p.k == 0 { whole(p) } else { cut(p, parts, method(p)) } }
-}
-
-/// Cuts C in two along its longer side until there are `parts` of it.
-///
-/// # Safety
-/// That of [`gemm`](super::gemm).
-unsafe fn cut<T: MatmulElement>(p: &Product<T>, parts: usize, method: Method<T>) {
-    if parts == 1 || p.m.max(p.n) == 1 {
-        // SAFETY: the contract is the same.
-        return unsafe { blocked::serial(p, method) };
-    }
-    let (first, second) = (parts / 2, parts - parts / 2);
-    let (a, b) = if p.m > p.n {
-        let m = p.m * first / parts;
-        (p.part(0, m, 0, p.n), p.part(m, p.m - m, 0, p.n))
-    } else {
-        // Whole panels, unless C is too narrow for two.
-        let n = p.n * first / parts;
-        let n = if n < 64 { n } else { n / 64 * 64 };
-        (p.part(0, p.m, 0, n), p.part(0, p.m, n, p.n - n))
-    };
-    // SAFETY: the two parts of C have no element in common.
-    rayon::join(|| unsafe { cut(&a, first, method) }, || unsafe { cut(&b, second, method) });
+    unsafe { in_parts(p, parts) }
 }
 
 /// `batch` products, number `i` of which is `p` moved by `offsets(i)`.
@@ -52,29 +40,103 @@ pub(super) unsafe fn many<T: MatmulElement>(
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
     p: &Product<T>,
 ) {
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let threads = rayon::current_num_threads();
+    let cost = cost(p);
+    let threads = if cost.saturating_mul(batch) < 2 * HAND_OVER { 1 } else { rayon::current_num_threads() };
+    // Some tasks for each thread, so that none has to wait long for the last; cutting a product makes each part dearer.
+    let parts = (4 * threads).div_ceil(batch.max(1)).min(cost / HAND_OVER).clamp(1, threads);
     // SAFETY: the contract is the same for each product, and they have no element of C in common.
-    unsafe {
-        if batch < 2 * threads && work >= 2 * HAND_OVER {
-            for i in 0..batch {
-                one(&p.moved(offsets(i)));
-            }
-        } else if threads == 1 || work.saturating_mul(batch) < 2 * HAND_OVER {
-            for i in 0..batch {
-                whole(&p.moved(offsets(i)));
-            }
-        } else {
-            share(0, batch, &|i| whole(&p.moved(offsets(i))), (HAND_OVER / work.max(1)).max(1));
-        }
+    let product = |i| unsafe { in_parts(&p.moved(offsets(i)), parts) };
+    if threads == 1 {
+        return (0..batch).for_each(product);
     }
+    share(0, batch, (HAND_OVER / cost.max(1)).max(batch / (8 * threads)).max(1), &product);
 }
 
-/// Calls `f` for each number from `first` to `end`, at least `least` numbers to a thread.
-fn share(first: usize, end: usize, f: &(dyn Fn(usize) + Sync), least: usize) {
+/// Calls `f` for each number from `first` to `end`, on several threads if there are enough: `least` for each task.
+fn share(first: usize, end: usize, least: usize, f: &(dyn Fn(usize) + Sync)) {
     if end - first < 2 * least {
         return (first..end).for_each(f);
     }
     let middle = first.midpoint(end);
-    rayon::join(|| share(first, middle, f, least), || share(middle, end, f, least));
+    rayon::join(|| share(first, middle, least, f), || share(middle, end, least, f));
+}
+
+/// One product in `parts`, each for one thread.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm).
+unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
+    // SAFETY: the contract is the same.
+    unsafe {
+        if p.k == 0 {
+            scale(p)
+        } else if p.k >= 2 * K_PART && p.m.saturating_mul(p.n) <= SMALL {
+            long(p, parts > 1)
+        } else {
+            cut(p, parts, method(p))
+        }
+    }
+}
+
+/// Where C may be cut: after so many rows or columns, of which whole tiles can be made.
+const UNIT: usize = 16;
+
+/// Cuts C in two along its longer side until there are `parts` of it, or nothing is left to cut.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm).
+unsafe fn cut<T: MatmulElement>(p: &Product<T>, parts: usize, method: Method<T>) {
+    // Few rows stay together: `dots` forms its sums in an order that depends on how many there are.
+    let down = p.m > p.n && p.m > matvec::ROWS;
+    let len = if down { p.m } else { p.n };
+    let first = parts / 2;
+    let at = (len / UNIT * first / parts).max(1) * UNIT;
+    if parts == 1 || at >= len {
+        // SAFETY: the contract is the same.
+        return unsafe { serial(p, method) };
+    }
+    let (a, b) = if down {
+        (p.part(0, at, 0, p.n), p.part(at, p.m - at, 0, p.n))
+    } else {
+        (p.part(0, p.m, 0, at), p.part(0, p.m, at, p.n - at))
+    };
+    // SAFETY: the two parts of C have no element in common.
+    rayon::join(|| unsafe { cut(&a, first, method) }, || unsafe { cut(&b, parts - first, method) });
+}
+
+/// The most of `k` that is summed without a break if C is small.
+const K_PART: usize = 1 << 15;
+/// The most elements of a small C.
+const SMALL: usize = 1 << 12;
+
+/// A product with a long `k` and a small C, which alone would not keep many threads busy: the sums over equal parts of
+/// `k` are formed first, on one thread or several, and then added one after the other.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm).
+unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
+    let (parts, method) = (p.k.div_ceil(K_PART), method(p));
+    let mut sums = vec![T::Acc::ZERO; parts * p.m * p.n];
+    let part = |(part, sums): (usize, &mut [T::Acc])| {
+        let l = part * p.k / parts;
+        let k = (part + 1) * p.k / parts - l;
+        let p = Product { k, a: p.a.at(0, l), b: p.b.at(l, 0), ..*p };
+        // SAFETY: this part of `k` exists, and `sums` has the size of C.
+        unsafe { method(&p, T::Acc::ZERO, sums.as_mut_ptr(), p.n as isize) };
+    };
+    if threaded {
+        sums.par_chunks_mut(p.m * p.n).enumerate().for_each(part);
+    } else {
+        sums.chunks_mut(p.m * p.n).enumerate().for_each(part);
+    }
+    let (total, others) = sums.split_at_mut(p.m * p.n);
+    for others in others.chunks(p.m * p.n) {
+        for (total, other) in total.iter_mut().zip(others) {
+            *total = total.add(*other);
+        }
+    }
+    for (i, row) in total.chunks_mut(p.n).enumerate() {
+        // SAFETY: the row of C exists.
+        unsafe { write_row(row, p.beta, p.c.at(i, 0).ptr, p.c.col_stride) };
+    }
 }

@@ -1,0 +1,131 @@
+//! The step of [`matvec`](super::matvec) for a B whose rows are contiguous: each row of C is a sum of B's rows.
+
+use std::mem::MaybeUninit;
+
+use super::element::Accumulator;
+use super::lanes::{Lanes, vectors};
+use super::matvec::{Block, ROWS};
+
+/// Columns of C whose sums stay in the first cache, for one row and for several.
+const N_MAX: [usize; 2] = [1024, 512];
+/// From one row of sums to the next: some lines more than the columns take.
+const SUMS_STRIDE: usize = N_MAX[1] + 48;
+
+/// Some columns of C, and where their sums are formed. The rows of sums lie apart from each other in the cache, which
+/// those of C often do not.
+struct Strip<T> {
+    j: usize,
+    n: usize,
+    sums: *mut T,
+}
+
+vectors! {
+    /// C as sums of rows of B, some of which are added at once, so that the sums are not read and written for each.
+    ///
+    /// # Safety
+    /// That of [`gemm`](super::gemm) for the block, of at most [`ROWS`] rows.
+    pub(super) unsafe fn block[T, L](p: &Block<T>) {
+        let mut sums = [const { MaybeUninit::<T>::uninit() }; ROWS * SUMS_STRIDE];
+        let n_max = if p.m == 1 { N_MAX[0] } else { N_MAX[1] };
+        for j in (0..p.n).step_by(n_max) {
+            let n = n_max.min(p.n - j);
+            let used = if p.m == 1 { n } else { p.m * SUMS_STRIDE };
+            sums[..used].fill(MaybeUninit::new(T::ZERO));
+            let strip = Strip { j, n, sums: sums.as_mut_ptr().cast() };
+            // SAFETY: these columns exist; there is room for all sums, and those that are used have been set to zero.
+            unsafe {
+                if p.m == 1 {
+                    add_all::<L, 8>(p, &strip);
+                } else {
+                    add_all::<L, 4>(p, &strip);
+                }
+                for i in 0..p.m {
+                    let c = p.c.offset(i as isize * p.c_row_stride).add(j);
+                    for j in 0..n {
+                        p.finish(sums[i * SUMS_STRIDE + j].assume_init(), c.add(j));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds all rows of B, `G` at a time.
+///
+/// # Safety
+/// That of [`block`], in code compiled for `L`; the columns exist.
+#[inline(always)]
+unsafe fn add_all<L: Lanes, const G: usize>(p: &Block<L::Elem>, strip: &Strip<L::Elem>) {
+    let whole = p.k / G * G;
+    // SAFETY: these rows exist.
+    unsafe {
+        for l in (0..whole).step_by(G) {
+            add_group::<L, G>(p, strip, l);
+        }
+        for l in whole..p.k {
+            add_group::<L, 1>(p, strip, l);
+        }
+    }
+}
+
+/// Adds `G` rows of B from row `l` on to the sums for all rows of C.
+///
+/// # Safety
+/// That of [`add_all`]; the rows exist.
+#[inline(always)]
+unsafe fn add_group<L: Lanes, const G: usize>(p: &Block<L::Elem>, strip: &Strip<L::Elem>, l: usize) {
+    let mut i = 0;
+    // SAFETY: these rows exist.
+    unsafe {
+        while i + 4 <= p.m {
+            tile::<L, 4, G>(p, strip, i, l);
+            i += 4;
+        }
+        if i + 2 <= p.m {
+            tile::<L, 2, G>(p, strip, i, l);
+            i += 2;
+        }
+        if i < p.m {
+            tile::<L, 1, G>(p, strip, i, l);
+        }
+    }
+}
+
+/// Adds `G` rows of B from row `l` on to the sums for `R` rows of C from row `i` on.
+///
+/// # Safety
+/// That of [`add_all`]; the rows exist.
+#[inline(always)]
+unsafe fn tile<L: Lanes, const R: usize, const G: usize>(
+    p: &Block<L::Elem>,
+    strip: &Strip<L::Elem>,
+    i: usize,
+    l: usize,
+) {
+    // SAFETY: the caller vouches for rows and columns.
+    unsafe {
+        let a: [[L; G]; R] = std::array::from_fn(|r| {
+            let a = p.a.offset((i + r) as isize * p.a_row_stride).add(l);
+            std::array::from_fn(|g| L::splat(*a.add(g)))
+        });
+        let b: [*const L::Elem; G] = std::array::from_fn(|g| p.b.at(l + g, strip.j).ptr);
+        let sums: [*mut L::Elem; R] = std::array::from_fn(|r| strip.sums.add((i + r) * SUMS_STRIDE));
+        let whole = strip.n / L::COUNT * L::COUNT;
+        for j in (0..whole).step_by(L::COUNT) {
+            let b = b.map(|b| L::load(b.add(j)));
+            for (a, sums) in a.iter().zip(sums) {
+                let sum = a.iter().zip(b).fold(L::load(sums.add(j)), |sum, (a, b)| a.mul_add(b, sum));
+                sum.store(sums.add(j));
+            }
+        }
+        if whole < strip.n {
+            let mask = L::mask(strip.n - whole);
+            let b = b.map(|b| L::load_first(b.add(whole), mask));
+            for (a, sums) in a.iter().zip(sums) {
+                let sums = sums.add(whole);
+                let sum = a.iter().zip(b).fold(L::load_first(sums, mask), |sum, (a, b)| a.mul_add(b, sum));
+                sum.store_first(sums, mask);
+            }
+        }
+    }
+}

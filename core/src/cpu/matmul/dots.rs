@@ -1,0 +1,88 @@
+//! The step of [`matvec`](super::matvec) for a B whose columns are contiguous: each number of C is a dot product.
+
+use super::element::Accumulator;
+use super::lanes::{Lanes, vectors};
+use super::matvec::{Block, DOTS};
+
+vectors! {
+    /// C from dot products.
+    ///
+    /// # Safety
+    /// That of [`gemm`](super::gemm) for the block.
+    pub(super) unsafe fn block[T, L](p: &Block<T>) {
+        // Sums that do not wait for each other hide the latency of an addition: eight or so of them.
+        // SAFETY: the contract is the same.
+        unsafe {
+            match p.m {
+                1 => rows::<L, 1, 4, 2>(p),
+                2 => rows::<L, 2, 4, 1>(p),
+                3 => rows::<L, 3, 2, 1>(p),
+                _ => rows::<L, DOTS, 2, 1>(p),
+            }
+        }
+    }
+}
+
+/// All columns of C, `J` at a time; each sum is kept in `U` vectors.
+///
+/// # Safety
+/// That of [`block`] for `R` rows, in code compiled for `L`.
+#[inline(always)]
+unsafe fn rows<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Block<L::Elem>) {
+    let whole = p.n / J * J;
+    for j in (0..whole).step_by(J) {
+        // SAFETY: these columns exist.
+        unsafe { tile::<L, R, J, U>(p, j) };
+    }
+    for j in whole..p.n {
+        // SAFETY: this column exists.
+        unsafe { tile::<L, R, 1, U>(p, j) };
+    }
+}
+
+/// `J` columns of C from column `j` on. The order of a sum does not depend on `J`.
+///
+/// # Safety
+/// That of [`rows`]; the columns exist.
+#[inline(always)]
+unsafe fn tile<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Block<L::Elem>, j: usize) {
+    // SAFETY: rows and columns exist, and have `k` numbers side by side.
+    unsafe {
+        let mut sums = [[[L::splat(L::Elem::ZERO); U]; J]; R];
+        let columns: [*const L::Elem; J] = std::array::from_fn(|t| p.b.at(0, j + t).ptr);
+        let rows: [*const L::Elem; R] = std::array::from_fn(|i| p.a.offset(i as isize * p.a_row_stride));
+        let mut l = 0;
+        while l + U * L::COUNT <= p.k {
+            for u in 0..U {
+                let b = columns.map(|column| L::load(column.add(l)));
+                for (sums, row) in sums.iter_mut().zip(rows) {
+                    let a = L::load(row.add(l));
+                    for (sums, b) in sums.iter_mut().zip(b) {
+                        sums[u] = a.mul_add(b, sums[u]);
+                    }
+                }
+                l += L::COUNT;
+            }
+        }
+        while l < p.k {
+            let count = (p.k - l).min(L::COUNT);
+            let mask = L::mask(count);
+            let b = columns.map(|column| L::load_first(column.add(l), mask));
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let a = L::load_first(row.add(l), mask);
+                for (sums, b) in sums.iter_mut().zip(b) {
+                    sums[0] = a.mul_add(b, sums[0]);
+                }
+            }
+            l += count;
+        }
+        for (i, sums) in sums.into_iter().enumerate() {
+            for (t, sums) in sums.into_iter().enumerate() {
+                let one = L::splat(L::Elem::ONE);
+                let sum = sums.into_iter().reduce(|sum, x| one.mul_add(sum, x));
+                let sum = sum.map_or(L::Elem::ZERO, |sum| sum.sum());
+                p.finish(sum, p.c.offset(i as isize * p.c_row_stride).add(j + t));
+            }
+        }
+    }
+}

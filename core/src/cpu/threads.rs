@@ -1,0 +1,152 @@
+//! How loops are shared among threads: the caller works from the first moment on, and the threads of the current rayon pool help as soon as they
+//! are awake. To wake one takes about as long as a loop over 100,000 elements, so a caller that waited for that would gain nothing from short loops.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Splits `0..n` into ranges of `grain` and runs them on all threads; up to two ranges stay on the calling one. The ranges do not depend on the
+/// number of threads.
+#[inline]
+pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
+    if n <= 2 * grain {
+        if n > 0 {
+            f(0..n);
+        }
+        return;
+    }
+    each(n.div_ceil(grain), &|task| f(task * grain..((task + 1) * grain).min(n)));
+}
+
+/// Runs `f` for each number below `tasks`, on all threads.
+///
+/// Not generic: each copy would cost more build time than the loop that it runs.
+pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    let helpers = rayon::current_num_threads().min(tasks).saturating_sub(1);
+    if helpers == 0 {
+        return (0..tasks).for_each(f);
+    }
+    // SAFETY: only the lifetime is forgotten. `f` is called for a task alone, and the wait below ends after the last task.
+    let f = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f) };
+    let work = Arc::new(Work { f, tasks, next: AtomicUsize::new(0), busy: AtomicUsize::new(0), panic: Mutex::new(None) });
+    for _ in 0..helpers {
+        let work = work.clone();
+        rayon::spawn(move || work.help());
+    }
+    work.help();
+    work.wait();
+    let panic = work.panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    if let Some(panic) = panic {
+        resume_unwind(panic);
+    }
+}
+
+/// Tasks that several threads take one after the other.
+struct Work {
+    f: &'static (dyn Fn(usize) + Sync),
+    tasks: usize,
+    next: AtomicUsize,
+    /// Threads that may be inside `f`.
+    busy: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Work {
+    /// Runs tasks until there are none left. A helper that wakes up too late finds none, and does not touch `f`, which may be gone.
+    fn help(&self) {
+        // Counted before a task is taken, so that whoever sees no tasks left and nobody busy knows that all are done.
+        self.busy.fetch_add(1, Ordering::SeqCst);
+        loop {
+            let task = self.next.fetch_add(1, Ordering::SeqCst);
+            if task >= self.tasks {
+                break;
+            }
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.f)(task))) {
+                *self.panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(panic);
+            }
+        }
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Waits for those that are still busy with their last task, which are as short as a grain.
+    fn wait(&self) {
+        let mut turns = 0;
+        while self.busy.load(Ordering::SeqCst) > 0 {
+            turns += 1;
+            if turns < 2000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+}
+
+/// A slice of which each thread writes a part of its own.
+pub(crate) struct Parts<'a, T> {
+    ptr: *mut T,
+    len: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: `part` hands out parts that do not overlap, by its contract.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Parts<'a, T> {
+        Parts { ptr: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+    }
+
+    /// Elements `range`, as far as there are so many.
+    ///
+    /// # Safety
+    /// No other part that lives overlaps this one.
+    #[allow(clippy::mut_from_ref)] // as `Cell::from_mut`, with the contract in place of the check
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        let end = range.end.min(self.len);
+        assert!(range.start <= end);
+        // SAFETY: inside the slice, and the caller's contract.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(range.start), end - range.start) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once() {
+        for threads in 1..5 {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            for n in [0, 1, 9, 10, 1000] {
+                let mut seen = vec![0; n];
+                let slots = Parts::new(&mut seen);
+                // SAFETY: ranges do not overlap.
+                let mark = |range| unsafe { slots.part(range) }.iter_mut().for_each(|count| *count += 1);
+                pool.install(|| parallel(n, 3, mark));
+                parallel(n, 4, mark);
+                assert!(seen.iter().all(|count| *count == 2), "{threads} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn loops_inside_loops() {
+        let sum = AtomicUsize::new(0);
+        each(20, &|i| each(20, &|j| drop(sum.fetch_add(i * j, Ordering::Relaxed))));
+        assert_eq!(sum.into_inner(), 190 * 190);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_after_all_tasks() {
+        let ran = AtomicUsize::new(0);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            each(50, &|task| {
+                ran.fetch_add(1, Ordering::Relaxed);
+                assert!(task != 7);
+            });
+        }));
+        assert!(result.is_err());
+        // On one thread the loop ends with the panic.
+        assert!([8, 50].contains(&ran.into_inner()));
+    }
+}

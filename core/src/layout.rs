@@ -1,0 +1,99 @@
+//! Sizes and strides in one place, small enough that moving a tensor is a few instructions.
+
+use crate::shape::Strides;
+
+/// Dims that stand inline.
+const FEW: usize = 4;
+
+/// The sizes and strides of a tensor.
+#[derive(Clone)]
+pub(crate) enum Layout {
+    Few { ndim: u8, sizes: [usize; FEW], strides: [isize; FEW] },
+    Many(Box<(Box<[usize]>, Box<[isize]>)>),
+}
+
+impl Layout {
+    /// One size and one stride for each dim.
+    #[inline]
+    pub(crate) fn new(sizes: &[usize], strides: &[isize]) -> Layout {
+        debug_assert_eq!(sizes.len(), strides.len());
+        if sizes.len() > FEW {
+            return Layout::Many(Box::new((sizes.into(), strides.into())));
+        }
+        let mut few = ([0; FEW], [0; FEW]);
+        few.0[..sizes.len()].copy_from_slice(sizes);
+        few.1[..sizes.len()].copy_from_slice(strides);
+        Layout::Few { ndim: sizes.len() as u8, sizes: few.0, strides: few.1 }
+    }
+
+    /// Row-major order without gaps.
+    #[inline]
+    pub(crate) fn contiguous(sizes: &[usize]) -> Layout {
+        if sizes.len() > FEW {
+            let mut strides = Strides::from_elem(1, sizes.len());
+            fill_strides(sizes, &mut strides);
+            return Layout::new(sizes, &strides);
+        }
+        let mut few = ([0; FEW], [0; FEW]);
+        // A loop over a fixed number of dims, which needs no call to copy so little.
+        for dim in 0..FEW {
+            few.0[dim] = if dim < sizes.len() { sizes[dim] } else { 0 };
+        }
+        fill_strides(sizes, &mut few.1);
+        Layout::Few { ndim: sizes.len() as u8, sizes: few.0, strides: few.1 }
+    }
+
+    #[inline]
+    pub(crate) fn sizes(&self) -> &[usize] {
+        match self {
+            Layout::Few { ndim, sizes, .. } => &sizes[..usize::from(*ndim).min(FEW)],
+            Layout::Many(both) => &both.0,
+        }
+    }
+
+    /// Are the sizes those of `other`? `false` says nothing if there are many dims.
+    #[inline]
+    pub(crate) fn has_sizes_of(&self, other: &Layout) -> bool {
+        match (self, other) {
+            // Dims that there are not have size 0: all are compared at once.
+            (Layout::Few { ndim: m, sizes: a, .. }, Layout::Few { ndim: n, sizes: b, .. }) => m == n && a == b,
+            _ => false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn strides(&self) -> &[isize] {
+        match self {
+            Layout::Few { ndim, strides, .. } => &strides[..usize::from(*ndim).min(FEW)],
+            Layout::Many(both) => &both.1,
+        }
+    }
+}
+
+/// The strides of a dense tensor whose last dim is innermost.
+#[inline]
+pub(crate) fn fill_strides(sizes: &[usize], strides: &mut [isize]) {
+    let mut step = 1isize;
+    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = step;
+        step = step.wrapping_mul((*size).max(1) as isize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_dims_look_the_same() {
+        for ndim in 0..8 {
+            let sizes: Vec<usize> = (2..ndim + 2).collect();
+            let layout = Layout::contiguous(&sizes);
+            assert_eq!(layout.sizes(), sizes);
+            let strides: Vec<isize> =
+                (0..ndim).map(|dim| sizes[dim + 1..].iter().product::<usize>() as isize).collect();
+            assert_eq!(layout.strides(), strides);
+            assert_eq!(Layout::new(&sizes, &strides).clone().strides(), strides);
+        }
+    }
+}

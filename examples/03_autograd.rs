@@ -1,0 +1,107 @@
+//! Gradients: backward, gradients by request, hooks, switching the tape off, derivatives of derivatives.
+//!
+//! `cargo run --example 03_autograd`
+
+use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::prelude::*;
+
+fn main() -> Result<()> {
+    backward()?;
+    accumulation()?;
+    gradients_by_request()?;
+    hooks()?;
+    without_the_tape()?;
+    second_order()?;
+    misuse()
+}
+
+/// `backward` walks from one number back to the leaves that asked for a gradient and adds it to their `grad`.
+fn backward() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0, 3.0])?.refine_names(["D"])?;
+    let w = Tensor::new([0.1, 0.2, 0.3])?.refine_names(["D"])?.requires_grad_(true)?;
+    let y = x.mul(&w)?;
+    let loss = y.square()?.sum("D")?;
+    println!("{loss}"); // grad_fn says which op made it
+    assert!(w.is_leaf() && !y.is_leaf() && y.grad_fn() == Some("mul"));
+
+    y.retain_grad()?; // only leaves keep their gradient unless one asks
+    loss.backward()?;
+    println!("d loss / d y = {}", y.grad().unwrap());
+    println!("d loss / d w = {}", w.grad().unwrap()); // 2 x² w, without names
+    assert!(!w.grad().unwrap().has_names());
+    let want = (2.0 * x.square()? * w.detach()).to_vec::<f32>()?;
+    assert!(w.grad().unwrap().to_vec::<f32>()?.iter().zip(want).all(|(g, want)| (g - want).abs() < 1e-6));
+    Ok(())
+}
+
+/// A second pass adds to the gradients that are there; training loops forget them before each step.
+fn accumulation() -> Result<()> {
+    let x = Tensor::new(3.0)?.requires_grad_(true)?;
+    x.square()?.backward()?;
+    x.square()?.backward()?;
+    assert_eq!(x.grad().unwrap().item()?.to_f64(), 12.0);
+    x.zero_grad();
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+/// `grad` returns the gradients and touches nobody's `grad`; an output of many elements needs a gradient to start from.
+fn gradients_by_request() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    let y = x.exp()?;
+    let start = Tensor::new([1.0, 10.0])?;
+    let found = grad(&[&y], &[&x], &[Some(&start)], BackwardOptions::default())?;
+    println!("{}", found[0].as_ref().unwrap());
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+/// A hook sees a gradient as it passes and may replace it; its handle takes it away again.
+fn hooks() -> Result<()> {
+    let x = Tensor::new([1.0, -1.0])?.requires_grad_(true)?;
+    let y = x.mul(100.0)?;
+    let handle = y.register_hook(|g| {
+        println!("the gradient of y is {g}");
+        Ok(Some(g.clamp(-0.5, 0.5)?))
+    })?;
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [50.0, 50.0]);
+    handle.remove();
+    Ok(())
+}
+
+/// What runs inside `no_grad` is not recorded; a parameter is changed there. `detach` cuts one tensor off.
+fn without_the_tape() -> Result<()> {
+    let mut w = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    w.square()?.sum(..)?.backward()?;
+    let step = w.grad().unwrap().mul(0.1)?;
+    no_grad(|| w.sub_(&step).map(drop))?;
+    assert_eq!(w.to_vec::<f32>()?, [0.8, 1.6]);
+    assert!(w.requires_grad() && w.is_leaf());
+    assert!(!w.detach().requires_grad() && !no_grad(|| w.exp())?.requires_grad());
+    Ok(())
+}
+
+/// With `create_graph` the gradients are recorded themselves: here f, f', f'' and f''' of x⁴ at 2.
+fn second_order() -> Result<()> {
+    let x = Tensor::new(2.0)?.requires_grad_(true)?;
+    let options = BackwardOptions { create_graph: true, ..Default::default() };
+    let mut y = x.pow(4)?;
+    for (order, want) in [16.0, 32.0, 48.0, 48.0].into_iter().enumerate() {
+        println!("derivative {order} of x^4 at 2 is {}", y.item()?.to_f64());
+        assert!((y.item()?.to_f64() - want).abs() < 1e-4);
+        y = grad(&[&y], &[&x], &[], options)?[0].clone().unwrap();
+    }
+    Ok(())
+}
+
+/// What would give a wrong gradient in silence is an error.
+fn misuse() -> Result<()> {
+    let mut x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    println!("{}", x.exp()?.backward().unwrap_err()); // which element?
+    println!("{}", x.mul_(2.0).unwrap_err()); // the value whose gradient is asked for would be gone
+    let loss = x.square()?.sum(..)?;
+    loss.backward()?;
+    println!("{}", loss.backward().unwrap_err()); // what the ops kept was freed
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Ops of one's own: a value and, for each input, how its gradient follows from that of the output. The built-in ops enter the tape by the same door.
+//!
+//! `cargo run --example 05_custom_op`
+
+use namegrad::autograd::{BackwardOptions, GradCheck, Kept, Op, grad, gradcheck, gradgradcheck};
+use namegrad::core::NamedTensor;
+use namegrad::prelude::*;
+
+/// `ln cosh x`, a loss that is quadratic near 0 and linear far out.
+///
+/// The value is `|x| + ln((1 + e^(-2|x|)) / 2)`, which never overflows. What the tape would make of that formula is wrong at 0, where `|x|` has a
+/// kink and the function has none; so the op brings its own derivative, `tanh x`.
+fn log_cosh(x: &Tensor) -> Result<Tensor> {
+    let distance = x.value().abs()?; // ops on `value()` know no tape, and hand names on
+    let y = distance.add(&distance.mul(-2.0)?.exp()?.log1p()?)?.sub(std::f64::consts::LN_2)?;
+    let kept = Kept::input(x);
+    Ok(Op::new("log_cosh", y).input(x, move |g, cx| g.mul(kept.get(cx).tanh()?)).output())
+}
+
+/// `exp(-(x / width)² / 2)`: two inputs, of which either may be broadcast, and derivatives in terms of the output.
+fn bump(x: &Tensor, width: &Tensor) -> Result<Tensor> {
+    let y = x.value().div(width.value())?.square()?.mul(-0.5)?.exp()?;
+    // Each derivative keeps what it needs, and only if its input requires a gradient.
+    let (x1, width1, y1) = (Kept::input(x), Kept::input(width), Kept::output(&y));
+    let (x2, width2, y2) = (x1.clone(), width1.clone(), y1.clone());
+    Ok(Op::new("bump", y)
+        .input(x, move |g, cx| (-g * y1.get(cx)).mul(x1.get(cx).div(width1.get(cx).square()?)?))
+        .input(width, move |g, cx| (g * y2.get(cx)).mul(x2.get(cx).square()?.div(width2.get(cx).pow(3)?)?))
+        .output())
+}
+
+/// The sign of `x` as ±1, with a loop of its own. The true derivative is 0 everywhere; this one passes the gradient straight through, as networks
+/// with binary weights are trained.
+fn binarize(x: &Tensor) -> Result<Tensor> {
+    let signs: Vec<f32> = x.to_vec::<f32>()?.into_iter().map(|x| if x < 0.0 { -1.0 } else { 1.0 }).collect();
+    let y = NamedTensor::from_slice(&signs, x.shape())?; // a shape is sizes with names
+    Ok(Op::new("binarize", y).input(x, |g, _| Ok(g.clone())).output())
+}
+
+fn main() -> Result<()> {
+    let x = Tensor::new([-1000.0, -1.0, 0.0, 2.0])?.refine_names(["N"])?.requires_grad_(true)?;
+    let y = log_cosh(&x)?;
+    println!("{y}");
+    assert_eq!(y.names(), x.names());
+    y.sum("N")?.backward()?;
+    println!("{}", x.grad().unwrap());
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?[2], 0.0);
+
+    // The derivatives are made of tensor ops, so they can be differentiated again: the second one at 0 is 1.
+    let zero = Tensor::new(0.0)?.requires_grad_(true)?;
+    let options = BackwardOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&log_cosh(&zero)?], &[&zero], &[], options)?[0].clone().unwrap();
+    let second = grad(&[&first], &[&zero], &[], options)?[0].clone().unwrap();
+    assert_eq!(second.item()?.to_f64(), 1.0);
+
+    // The gradient of what was broadcast is summed by the tape.
+    let width = Tensor::new([0.5, 2.0])?.refine_names(["W"])?.requires_grad_(true)?;
+    let bumps = bump(&x.detach().unsqueeze(-1)?, &width)?;
+    assert_eq!(bumps.extents().to_string(), "[N=4, W=2]");
+    bumps.sum(..)?.backward()?;
+    assert_eq!(width.grad().unwrap().sizes(), [2]);
+
+    // `gradcheck` compares with differences, in f64; see 06_gradient_check.
+    let f64s = |data: [f64; 3]| TensorOptions::new().dtype(DType::F64).tensor(data);
+    let (x, width) = (f64s([-0.7, 0.1, 1.5])?, f64s([0.5, 1.0, 2.0])?);
+    gradcheck(|x| log_cosh(&x[0]), &[x.clone()], GradCheck::default())?;
+    gradgradcheck(|x| log_cosh(&x[0]), &[x.clone()], GradCheck::default())?;
+    gradcheck(|x| bump(&x[0], &x[1]), &[x.clone(), width.clone()], GradCheck::default())?;
+    gradgradcheck(|x| bump(&x[0], &x[1]), &[x, width], GradCheck::default())?;
+
+    let x = Tensor::new([-0.3, 0.2])?.requires_grad_(true)?;
+    binarize(&x)?.mul(Tensor::new([2.0, 3.0])?)?.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 3.0]);
+    println!("all derivatives agree with the differences");
+    Ok(())
+}

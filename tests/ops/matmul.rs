@@ -1,0 +1,72 @@
+//! Products. Terms are at most 9, so errors are relative to the number of terms times that.
+
+use crate::check::{numbers, values};
+use crate::plain::sum;
+
+cases! {
+    mm {
+        (a: values("N=3 K=4"), b: values("K=4 M=2")) => "N=3 M=2" numeric, |i| sum(4, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 36.0;
+        (a: values("N=2 K=1"), b: values("1 3")) => "N=2 ?=3" numeric, |i| a.at(&[i[0], 0]) * b.at(&[0, i[1]]), scale 9.0;
+        (a: values("N=2 K=0"), b: values("K=0 M=3")) => "N=2 M=3" numeric, |i| 0.0, scale 1.0;
+        (a: values("N=0 K=2"), b: values("K=2 M=3")) => "N=0 M=3" numeric, |i| 0.0, scale 1.0;
+    }
+    mv {
+        (a: values("N=3 K=4"), b: values("K=4")) => "N=3" numeric, |i| sum(4, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 36.0;
+        (a: values("N=3 K=0"), b: values("0")) => "N=3" numeric, |i| 0.0, scale 1.0;
+    }
+    dot {
+        (a: values("K=5"), b: values("K=5")) => "" numeric, |i| sum(5, |k| a.at(&[k]) * b.at(&[k])), scale 45.0;
+        (a: values("0"), b: values("0")) => "" numeric, |i| 0.0, scale 1.0;
+    }
+    bmm {
+        (a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2")) => "B=2 N=2 M=2" numeric,
+            |i| sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])), scale 27.0;
+        (a: values("B=0 N=2 K=3"), b: values("B=0 K=3 M=2")) => "B=0 N=2 M=2" numeric, |i| 0.0, scale 1.0;
+    }
+    matmul {
+        (a: values("K=3"), b: values("K=3")) => "" numeric, |i| sum(3, |k| a.at(&[k]) * b.at(&[k])), scale 27.0;
+        (a: values("N=2 K=3"), b: values("K=3")) => "N=2" numeric, |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 27.0;
+        (a: values("K=3"), b: values("K=3 M=2")) => "M=2" numeric, |i| sum(3, |k| a.at(&[k]) * b.at(&[k, i[0]])), scale 27.0;
+        (a: values("N=2 K=3"), b: values("K=3 M=2")) => "N=2 M=2" numeric, |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 27.0;
+        (a: values("A=2 N=2 K=3"), b: values("K=3 M=2")) => "A=2 N=2 M=2" numeric,
+            |i| sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[k, i[2]])), scale 27.0;
+        (a: values("A=2 N=2 K=3"), b: values("K=3")) => "A=2 N=2" numeric, |i| sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[k])), scale 27.0;
+        (a: values("K=3"), b: values("A=2 K=3 M=2")) => "A=2 M=2" numeric, |i| sum(3, |k| a.at(&[k]) * b.at(&[i[0], k, i[1]])), scale 27.0;
+        (a: values("A=2 B=1 N=2 K=3"), b: values("B=2 K=3 M=1")) => "A=2 B=2 N=2 M=1" numeric,
+            |i| sum(3, |k| a.at(&[i[0], 0, i[2], k]) * b.at(&[i[1], k, i[3]])), scale 27.0;
+        (a: values("A=0 N=2 K=3"), b: values("K=3 M=2")) => "A=0 N=2 M=2" numeric, |i| 0.0, scale 1.0;
+        (a: values("A=2 N=2 K=0"), b: values("K=0 M=2")) => "A=2 N=2 M=2" numeric, |i| 0.0, scale 1.0;
+    }
+    addmm addmm_ {
+        (x: values("N=2 M=2"), a: values("N=2 K=3"), b: values("K=3 M=2"); 2, -1) => "N=2 M=2" numeric,
+            |i| 2.0 * x.at(i) - sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 33.0;
+        (x: values("M=2"), a: values("N=2 K=3"), b: values("K=3 M=2"); 1, 1) => "N=2 M=2" numeric,
+            |i| x.broadcast(i) + sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 33.0;
+        (x: values(""), a: values("N=2 K=0"), b: values("K=0 M=2"); 1, 1) => "N=2 M=2" numeric, |i| x.broadcast(i), scale 3.0;
+        (x: numbers("2 2", [f64::NAN; 4]), a: values("N=2 K=3"), b: values("K=3 M=2"); 0, 1) => "N=2 M=2" numeric,
+            |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 33.0;
+    }
+    addmv addmv_ {
+        (x: values("N=2"), a: values("N=2 K=3"), b: values("K=3"); 3, 2) => "N=2" numeric,
+            |i| 3.0 * x.at(i) + 2.0 * sum(3, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 63.0;
+        (x: values(""), a: values("N=2 K=3"), b: values("K=3"); 1, 1) => "N=2" numeric,
+            |i| x.at(&[]) + sum(3, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 30.0;
+    }
+    baddbmm baddbmm_ {
+        (x: values("B=2 N=2 M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); -1, 2) => "B=2 N=2 M=2" numeric,
+            |i| 2.0 * sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])) - x.at(i), scale 57.0;
+        (x: values("M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); 1, 1) => "B=2 N=2 M=2" numeric,
+            |i| x.broadcast(i) + sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])), scale 57.0;
+    }
+    outer {
+        (a: values("N=3"), b: values("M=2")) => "N=3 M=2" any, |i| a.at(&i[..1]) * b.at(&i[1..]);
+        (a: values("N=0"), b: values("2")) => "N=0 ?=2" any, |i| 0.0;
+    }
+    contract {
+        (a: values("N=3 K=4"), b: values("M=2 K=4"); "K") => "N=3 M=2" numeric, |i| sum(4, |k| a.at(&[i[0], k]) * b.at(&[i[1], k])), scale 36.0;
+        (a: values("H=2 N=2 K=3"), b: values("K=3 M=2 H=2"); "K") => "H=2 N=2 M=2" numeric,
+            |i| sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[k, i[2], i[0]])), scale 27.0;
+        (a: values("A=2 B=3"), b: values("B=3 A=2"); ["A", "B"]) => "" numeric, |i| sum(6, |k| a.at(&[k / 3, k % 3]) * b.at(&[k % 3, k / 3])), scale 54.0;
+        (a: values("N=2 K=0"), b: values("K=0")  ; ["K"]) => "N=2" numeric, |i| 0.0, scale 1.0;
+    }
+}

@@ -1,0 +1,213 @@
+//! Slow arrays of `f64`, and functions of numbers written as their definitions say.
+
+use std::cmp::Ordering;
+use std::f64::consts::PI;
+
+/// Numbers in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plain {
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) data: Vec<f64>,
+}
+
+impl Plain {
+    /// The value of `f` at each index.
+    pub(crate) fn from_fn(sizes: &[usize], mut f: impl FnMut(&[usize]) -> f64) -> Plain {
+        let numel = sizes.iter().product();
+        let data = (0..numel).map(|at| f(&unravel(at, sizes))).collect();
+        Plain { sizes: sizes.to_vec(), data }
+    }
+
+    /// The element at an index.
+    pub(crate) fn at(&self, index: &[usize]) -> f64 {
+        assert_eq!(index.len(), self.sizes.len());
+        self.data[ravel(index, &self.sizes)]
+    }
+
+    /// The element at an index, as an index.
+    pub(crate) fn whole(&self, index: &[usize]) -> usize {
+        self.at(index) as usize
+    }
+
+    /// The element that broadcasting puts at an index of the result.
+    pub(crate) fn broadcast(&self, index: &[usize]) -> f64 {
+        let skipped = index.len() - self.sizes.len();
+        let own: Vec<usize> = index[skipped..].iter().zip(&self.sizes).map(|(i, size)| (*i).min(size - 1)).collect();
+        self.at(&own)
+    }
+
+    /// The elements along dim `dim` through an index.
+    pub(crate) fn lane(&self, index: &[usize], dim: usize) -> Vec<f64> {
+        let mut index = index.to_vec();
+        let n = self.sizes[dim];
+        (0..n)
+            .map(|j| {
+                index[dim] = j;
+                self.at(&index)
+            })
+            .collect()
+    }
+}
+
+/// The index of the `at`-th element in row-major order.
+pub(crate) fn unravel(mut at: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; sizes.len()];
+    for (i, size) in index.iter_mut().zip(sizes).rev() {
+        *i = at % size;
+        at /= size;
+    }
+    index
+}
+
+/// The place of an index in row-major order.
+pub(crate) fn ravel(index: &[usize], sizes: &[usize]) -> usize {
+    index.iter().zip(sizes).fold(0, |at, (i, size)| at * size + i)
+}
+
+/// `Σ f(k)` for `k < n`.
+pub(crate) fn sum(n: usize, f: impl FnMut(usize) -> f64) -> f64 {
+    (0..n).map(f).sum()
+}
+
+/// The larger of two, NaN if one is.
+pub(crate) fn larger(x: f64, y: f64) -> f64 {
+    if x.is_nan() || x > y { x } else { y }
+}
+
+/// The smaller of two, NaN if one is.
+pub(crate) fn smaller(x: f64, y: f64) -> f64 {
+    if x.is_nan() || x < y { x } else { y }
+}
+
+/// `x/|x|`, and 0 for 0 and NaN.
+pub(crate) fn sign(x: f64) -> f64 {
+    f64::from(x > 0.0) - f64::from(x < 0.0)
+}
+
+/// The remainder with the sign of the divisor.
+pub(crate) fn remainder(x: f64, y: f64) -> f64 {
+    let left = x % y;
+    if left != 0.0 && (left < 0.0) != (y < 0.0) { left + y } else { left }
+}
+
+/// The quotient rounded down, from the exact remainder: `x / y` alone may be rounded up to the next integer.
+pub(crate) fn floor_divide(x: f64, y: f64) -> f64 {
+    if y == 0.0 {
+        return x / y;
+    }
+    ((x - remainder(x, y)) / y).round()
+}
+
+/// `sin(πx) / (πx)`.
+pub(crate) fn sinc(x: f64) -> f64 {
+    if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
+}
+
+/// `ln(e^x + e^y)`, the larger taken out.
+pub(crate) fn logaddexp(x: f64, y: f64) -> f64 {
+    if x == y && x.is_infinite() { x } else { larger(x, y) + (-(x - y).abs()).exp().ln_1p() }
+}
+
+/// The inverse of `erf`, by bisection and then Newton's steps.
+pub(crate) fn erfinv(y: f64) -> f64 {
+    if y.abs() >= 1.0 || y.is_nan() {
+        return if y.abs() == 1.0 { y * f64::INFINITY } else { f64::NAN };
+    }
+    // Near 1 the complement is exact where `erf` is not.
+    let distance = |x: f64| if y.abs() < 0.5 { libm::erf(x) - y.abs() } else { (1.0 - y.abs()) - libm::erfc(x) };
+    let (mut low, mut high) = (0.0, 6.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if distance(middle) < 0.0 { low = middle } else { high = middle }
+    }
+    let mut x = 0.5 * (low + high);
+    for _ in 0..3 {
+        x -= distance(x) * PI.sqrt() / 2.0 * (x * x).exp();
+    }
+    x.copysign(y)
+}
+
+/// The derivative of `ln Γ`: by the reflection and the recurrence to large `x`, and Stirling's series there.
+///
+/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 6.3.5, 6.3.7 and 6.3.18.
+pub(crate) fn digamma(x: f64) -> f64 {
+    if x == 0.0 {
+        return (-1.0f64).copysign(x) * f64::INFINITY;
+    }
+    if x < 0.0 {
+        return if x.fract() == 0.0 { f64::NAN } else { digamma(1.0 - x) - PI / (PI * x.fract()).tan() };
+    }
+    let (mut x, mut shift) = (x, 0.0);
+    while x < 20.0 {
+        shift -= 1.0 / x;
+        x += 1.0;
+    }
+    let inverse = 1.0 / (x * x);
+    // Bernoulli numbers B₂ₙ / 2n.
+    let coefficients = [1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0];
+    let series = coefficients.iter().rev().fold(0.0, |sum, c| (sum + c) * inverse);
+    shift + x.ln() - 0.5 / x - if x.is_finite() { series } else { 0.0 }
+}
+
+/// `Σ (x²/4)^k / (k!)²`.
+///
+/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 9.6.12.
+pub(crate) fn i0(x: f64) -> f64 {
+    if !x.is_finite() || x.abs() > 800.0 {
+        return if x.is_nan() { x } else { f64::INFINITY };
+    }
+    let (mut term, mut total) = (1.0, 1.0);
+    for k in 1..2000 {
+        term *= (x / 2.0 / k as f64).powi(2);
+        total += term;
+    }
+    total
+}
+
+/// `x + weight (end - x)`, exact at both ends: what PyTorch's document leaves open for infinite ends follows from these two forms.
+pub(crate) fn lerp(x: f64, end: f64, weight: f64) -> f64 {
+    if weight.abs() < 0.5 { x + weight * (end - x) } else { end - (end - x) * (1.0 - weight) }
+}
+
+/// `ln Σ e^x`, the largest taken out.
+pub(crate) fn logsumexp(x: &[f64]) -> f64 {
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, larger);
+    if max.is_infinite() { max } else { max + sum(x.len(), |i| (x[i] - max).exp()).ln() }
+}
+
+/// The squared distances from the mean, with one less than their number in the denominator.
+pub(crate) fn variance(x: &[f64]) -> f64 {
+    let mean = sum(x.len(), |i| x[i]) / x.len() as f64;
+    sum(x.len(), |i| (x[i] - mean).powi(2)) / (x.len() as f64 - 1.0).max(0.0)
+}
+
+/// `e^x / Σ e^x`, the largest taken out.
+pub(crate) fn softmax(x: &[f64]) -> Vec<f64> {
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total = sum(x.len(), |i| (x[i] - max).exp());
+    x.iter().map(|x| (x - max).exp() / total).collect()
+}
+
+/// `x - ln Σ e^x`, the largest taken out.
+pub(crate) fn log_softmax(x: &[f64]) -> Vec<f64> {
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total = sum(x.len(), |i| (x[i] - max).exp()).ln();
+    x.iter().map(|x| x - max - total).collect()
+}
+
+/// The first place of which no other is better; NaN is better than any number.
+pub(crate) fn best(x: &[f64], better: Ordering) -> f64 {
+    if let Some(nan) = x.iter().position(|x| x.is_nan()) {
+        return nan as f64;
+    }
+    let beaten = |i: usize| x.iter().any(|other| other.partial_cmp(&x[i]) == Some(better));
+    (0..x.len()).find(|i| !beaten(*i)).unwrap_or(0) as f64
+}
+
+/// The places in order, equal ones as they were; NaN is above all numbers.
+pub(crate) fn sorted(x: &[f64], descending: bool) -> Vec<f64> {
+    let compare = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+    let mut places: Vec<usize> = (0..x.len()).collect();
+    places.sort_by(|a, b| if descending { compare(x[*b], x[*a]) } else { compare(x[*a], x[*b]) });
+    places.into_iter().map(|place| place as f64).collect()
+}

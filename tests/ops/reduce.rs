@@ -1,0 +1,145 @@
+//! Reductions: a row gives the dtype of the result, whether nothing at all can be reduced, and the reference on the numbers that become one.
+
+use crate::check::{Call, Case, Input, axes, check, numbers, sizes, values};
+use crate::plain::{self, Plain, unravel};
+use namegrad::prelude::*;
+
+/// A row of the table.
+struct Reduction {
+    op: &'static str,
+    call: fn(&Tensor, &[usize], bool) -> Result<Tensor>,
+    dtype: fn(DType) -> Option<DType>,
+    reference: fn(&[f64]) -> f64,
+    /// Does it have an answer over nothing?
+    empty: bool,
+    /// Is it `bool`, so that any order of the terms gives the same?
+    exact: bool,
+}
+
+impl Reduction {
+    /// The op over `dims` of an input, with the reduced dims gone or of size one.
+    fn case(&'static self, input: Input, from: &str, dims: &[usize], keepdim: bool) -> Case {
+        let all = axes(from);
+        let result = all.iter().enumerate().filter(|(dim, _)| keepdim || !dims.contains(dim));
+        let result = result.map(|(dim, (name, size))| (name.clone(), if dims.contains(&dim) { 1 } else { *size })).collect();
+        let (shape, sizes, dims) = (sizes(&result), sizes(&all), dims.to_vec());
+        let reduced: Vec<usize> = dims.iter().map(|dim| sizes[*dim]).collect();
+        let own = dims.clone();
+        let reference = move |x: &[Plain]| {
+            Plain::from_fn(&shape, |i| {
+                let mut index = vec![0; sizes.len()];
+                let mut kept = (0..sizes.len()).filter(|dim| keepdim || !own.contains(dim));
+                i.iter().for_each(|i| index[kept.next().unwrap()] = *i);
+                let lane: Vec<f64> = (0..reduced.iter().product())
+                    .map(|at| {
+                        own.iter().zip(unravel(at, &reduced)).for_each(|(dim, i)| index[*dim] = i);
+                        x[0].at(&index)
+                    })
+                    .collect();
+                (self.reference)(&lane)
+            })
+        };
+        let call: Call = Box::new(move |x| (self.call)(&x[0], &dims, keepdim));
+        let scale = if self.exact { None } else { Some(input.magnitude()) };
+        Case { op: self.op, call, in_place: None, inputs: vec![input], result, dtype: self.dtype, reference: Box::new(reference), scale, reshapes: false }
+    }
+
+    fn check(&'static self) {
+        let shape = "A=2 B=3 C=2";
+        for dims in [vec![], vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2], vec![0, 2], vec![2, 0], vec![0, 1, 2]] {
+            for keepdim in [false, true] {
+                check(&self.case(values(shape), shape, &dims, keepdim));
+            }
+        }
+        for shape in ["", "A=1 ?=3", "B=3 A=0"] {
+            check(&self.case(values(shape), shape, &[0][..shape.len().min(1)], false));
+        }
+        self.nothing();
+        self.long();
+        self.special_values();
+        self.by_name();
+    }
+
+    /// Over nothing there is an answer, or an error.
+    fn nothing(&'static self) {
+        if self.empty {
+            let case = self.case(values("A=0 B=3"), "A=0 B=3", &[0], true);
+            DType::ALL.into_iter().for_each(|dtype| case.value(dtype));
+            self.case(values("A=0 B=0"), "A=0 B=0", &[0, 1], false).value(DType::F64);
+        } else {
+            let x = Tensor::zeros([("A", 0), ("B", 3)]).unwrap();
+            let error = (self.call)(&x, &[0], false).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
+        }
+    }
+
+    /// Long enough for vectors, blocks and their rests, in each direction.
+    fn long(&'static self) {
+        for (shape, dims) in [("A=3 B=1037", vec![1]), ("A=1037 B=3", vec![0]), ("A=517 B=3", vec![0, 1]), ("A=3 B=70 C=5", vec![1])] {
+            let case = self.case(values(shape), shape, &dims, false);
+            for dtype in [DType::F64, DType::F32, DType::I64].into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
+                if self.op != "prod" || dtype != DType::I64 {
+                    case.value(dtype);
+                    case.orders(dtype);
+                }
+            }
+        }
+    }
+
+    /// Zeros, ties, infinities and NaN, in the first and in the last place.
+    fn special_values(&'static self) {
+        let special = [0.0, -0.0, 1.0, -2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        for first in special {
+            for last in special {
+                for dtype in [DType::F64, DType::F32, DType::F16].into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
+                    self.case(numbers("A=3", [first, 1.0, last]), "A=3", &[0], false).value(dtype);
+                }
+            }
+        }
+    }
+
+    /// A dim by name, by a negative index and as one of a list is the same dim.
+    fn by_name(&'static self) {
+        let x = Tensor::ones([("A", 2), ("B", 3)]).unwrap();
+        let error = (self.call)(&x, &[2], false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DimRange, "{error}");
+        let error = (self.call)(&x, &[1, 1], false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DimRange, "{error}");
+    }
+}
+
+macro_rules! reductions {
+    ($($name:ident $name_keepdim:ident $dtype:ident $empty:ident |$x:ident| $reference:expr $(, $exact:ident)?;)*) => {
+        /// The ops of this table.
+        pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
+        $(
+            #[test]
+            fn $name() {
+                static ROW: Reduction = Reduction {
+                    op: stringify!($name),
+                    call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims) } else { x.$name(dims) },
+                    dtype: $crate::check::$dtype,
+                    reference: |$x| $reference,
+                    empty: stringify!($empty).as_bytes()[0] == b'o', // const: texts cannot be compared here
+                    exact: [$(stringify!($exact).len() > 0,)? false][0],
+                };
+                ROW.check();
+            }
+        )*
+    };
+}
+
+reductions! {
+//  op                          dtype    nothing  reference
+    sum sum_keepdim             sums     or_zero  |x| plain::sum(x.len(), |i| x[i]);
+    prod prod_keepdim           sums     or_one   |x| x.iter().product();
+    mean mean_keepdim           floats   or_nan   |x| plain::sum(x.len(), |i| x[i]) / x.len() as f64;
+    amax amax_keepdim           any      error    |x| x.iter().copied().reduce(plain::larger).unwrap_or(f64::NAN), exact;
+    amin amin_keepdim           any      error    |x| x.iter().copied().reduce(plain::smaller).unwrap_or(f64::NAN), exact;
+    all all_keepdim             truth    or_true  |x| x.iter().all(|x| *x != 0.0).into(), exact;
+    any any_keepdim             truth    or_false |x| x.iter().any(|x| *x != 0.0).into(), exact;
+    logsumexp logsumexp_keepdim to_float or_log_0 |x| plain::logsumexp(x);
+    var var_keepdim             floats   or_nan   |x| plain::variance(x);
+    std std_keepdim             floats   or_nan   |x| plain::variance(x).sqrt();
+    norm norm_keepdim           floats   or_zero  |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
+}
