@@ -154,15 +154,17 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
     let mut cases: Vec<(Box<dyn Optimizer>, &str)> = vec![
         (Box::new(AdamW::new(pair(3)?).build()?), "the state is of Adam, the optimizer is AdamW"),
         (Box::new(Adam::new([a.clone()]).build()?), "2 parameters in the state, 1 in the optimizer"),
-        (Box::new(Adam::new([a.clone()]).group([b], |_| ()).build()?), "1 groups, the optimizer 2"),
+        (
+            Box::new(Adam::new([a.clone()]).group([b], |_| ()).build()?),
+            "the state has 1 groups, the optimizer 2",
+        ),
         (Box::new(Adam::new([a.clone(), long]).build()?), "parameter 1 of group 0: sizes [3] in the state"),
         (Box::new(Adam::new([renamed_dim.parameters()[1].clone(), a]).build()?), "parameter 0 of group 0"),
     ];
     for (optimizer, message) in &mut cases {
         let error = optimizer.load_state_dict(&state).unwrap_err();
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
-        let message = message.replace("1 groups, the optimizer 2", "the state has 1 groups, the optimizer 2");
-        assert!(error.message().contains(&message), "{error} does not say '{message}'");
+        assert!(error.message().contains(*message), "{error} does not say '{message}'");
         assert!(optimizer.lrs().iter().all(|lr| *lr == 1e-3));
         let kept = optimizer.state_dict();
         assert!(kept.groups.iter().flat_map(|g| &g.parameters).all(|p| p.steps == 0 && p.slots.is_empty()));
