@@ -62,11 +62,11 @@ fn main() -> Result<()> {
 
     // `gradcheck` compares with differences, in f64; see 06_gradient_check.
     let f64s = |data: [f64; 3]| TensorOptions::new().dtype(DType::F64).tensor(data);
-    let (x, width) = (f64s([-0.7, 0.1, 1.5])?, f64s([0.5, 1.0, 2.0])?);
-    gradcheck(|x| log_cosh(&x[0]), &[x.clone()], GradCheck::default())?;
-    gradgradcheck(|x| log_cosh(&x[0]), &[x.clone()], GradCheck::default())?;
-    gradcheck(|x| bump(&x[0], &x[1]), &[x.clone(), width.clone()], GradCheck::default())?;
-    gradgradcheck(|x| bump(&x[0], &x[1]), &[x, width], GradCheck::default())?;
+    let both = [f64s([-0.7, 0.1, 1.5])?, f64s([0.5, 1.0, 2.0])?];
+    gradcheck(|x| log_cosh(&x[0]), &both[..1], GradCheck::default())?;
+    gradgradcheck(|x| log_cosh(&x[0]), &both[..1], GradCheck::default())?;
+    gradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
+    gradgradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
 
     let x = Tensor::new([-0.3, 0.2])?.requires_grad_(true)?;
     binarize(&x)?.mul(Tensor::new([2.0, 3.0])?)?.sum(..)?.backward()?;

@@ -18,37 +18,36 @@ fn main() -> Result<()> {
     let options = GradCheck::default(); // a step of 1e-6, tolerances of 1e-5 and 1e-3: PyTorch's
     manual_seed(0);
     let f64s = TensorOptions::new().dtype(DType::F64);
-    let x = f64s.randn([("N", 3), ("in", 4)])?;
-    let w = f64s.randn([("in", 4), ("out", 2)])?;
+    let inputs = [f64s.randn([("N", 3), ("in", 4)])?, f64s.randn([("in", 4), ("out", 2)])?];
 
     // Any function of tensors that gives a tensor can be checked: each output is compared by each element of each input.
     let f = |x: &[Tensor]| x[0].matmul(&x[1])?.log_softmax("out")?.sum("N");
-    gradcheck(f, &[x.clone(), w.clone()], options)?;
+    gradcheck(f, &inputs, options)?;
     // The same for the gradient of the function: second derivatives.
-    gradgradcheck(f, &[x.clone(), w], options)?;
+    gradgradcheck(f, &inputs, options)?;
     println!("log_softmax of a product: first and second derivatives agree");
 
     // A slip in a derivative: 2x² for 3x².
     let wrong = |x: &[Tensor]| cube(&x[0], |x| Ok(2.0 * x.square()?));
-    let error = gradcheck(wrong, &[x.clone()], options).unwrap_err();
+    let error = gradcheck(wrong, &inputs[..1], options).unwrap_err();
     println!("{error}");
     assert_eq!(error.kind(), ErrorKind::Autograd);
 
     // The right number, but cut from the tape: only the second derivative shows it.
     let cut = |x: &[Tensor]| cube(&x[0], |x| Ok(3.0 * x.detach().square()?));
-    gradcheck(cut, &[x.clone()], options)?;
-    println!("{}", gradgradcheck(cut, &[x.clone()], options).unwrap_err());
+    gradcheck(cut, &inputs[..1], options)?;
+    println!("{}", gradgradcheck(cut, &inputs[..1], options).unwrap_err());
 
     // The right one passes both.
     let right = |x: &[Tensor]| cube(&x[0], |x| Ok(3.0 * x.square()?));
-    gradcheck(right, &[x.clone()], options)?;
-    gradgradcheck(right, &[x.clone()], options)?;
+    gradcheck(right, &inputs[..1], options)?;
+    gradgradcheck(right, &inputs[..1], options)?;
 
     // At a kink there is no derivative, and the difference sees half of each side: keep away from kinks.
     let kink = f64s.tensor([-1.0, 0.0, 1.0])?;
     println!("{}", gradcheck(|x| x[0].relu(), &[kink], options).unwrap_err());
 
     // Differences of f32 are too coarse to prove anything, so they are refused.
-    println!("{}", gradcheck(|x| x[0].exp(), &[x.to(DType::F32)?], options).unwrap_err());
+    println!("{}", gradcheck(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], options).unwrap_err());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Products of matrices and vectors; the sums run in the blocked kernels of [`crate::cpu::matmul`].
+//! Products of matrices and vectors; the sums run in the blocked kernels of `crate::cpu::matmul`.
 
 use crate::dim::Dims;
 use crate::dtype::Scalar;

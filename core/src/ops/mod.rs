@@ -2,8 +2,8 @@
 //!
 //! A row says an op's name (and its in-place form), its doc, its arguments and its kernel. The tables are macros that hand their rows to another macro, so that one
 //! row makes the method of [`NamedTensor`](crate::NamedTensor), the method of `namegrad::Tensor` with the same doc, the in-place form, and the
-//! entry in [`ALL`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`shape`] views,
-//! [`matmul`] products, [`index`] parts, [`create`] new tensors.
+//! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`shape`] views,
+//! [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names, and [`create`] and [`random`], new tensors.
 
 #[macro_use]
 mod rows;

@@ -1,6 +1,6 @@
 //! Reductions over dims, and what normalizes along a dim. A reduced dim is gone with its name, or has size one in the `_keepdim` form.
 //!
-//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in [`crate::cpu::fold`].
+//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in `crate::cpu::fold`.
 
 use crate::dim::{Argument, Axes, Dims};
 use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};

@@ -1,0 +1,101 @@
+//! The table from PyTorch's named tensors in the README, row by row: what stands on its right side runs and gives those names.
+
+use namegrad::autograd::{self, Index};
+use namegrad::names;
+use namegrad::prelude::*;
+
+fn images() -> Result<Tensor> {
+    Tensor::rand([("N", 4), ("C", 3), ("H", 5), ("W", 7)])
+}
+
+#[test]
+fn factories() -> Result<()> {
+    assert_eq!(*Tensor::zeros([("N", 2), ("C", 3)])?.names(), ["N", "C"]);
+    assert_eq!(*Tensor::rand((2, ("C", 3)))?.names(), [None, Some("C")]);
+    let x = TensorOptions::new().dtype(DType::F64).requires_grad(true).zeros([3])?;
+    assert!(x.requires_grad() && x.dtype() == DType::F64);
+    assert_eq!(*Tensor::new([[1.0], [2.0]])?.refine_names(["N", "C"])?.names(), ["N", "C"]);
+    Ok(())
+}
+
+#[test]
+fn the_naming_api() -> Result<()> {
+    let mut x = images()?;
+    assert!(x.has_names() && x.sizes() == [4, 3, 5, 7] && x.size("C")? == 3);
+    assert_eq!(*x.rename([("N", "batch")])?.names(), ["batch", "C", "H", "W"]);
+    assert_eq!(*x.rename(["batch", "..."])?.names(), ["batch", "C", "H", "W"]);
+    assert!(!x.rename(None)?.has_names());
+    assert_eq!(*x.rename(None)?.refine_names(["N", "...", "C"])?.names(), [Some("N"), None, None, Some("C")]);
+    assert_eq!(*x.align_to(["C", "..."])?.names(), ["C", "N", "H", "W"]);
+    let scale = Tensor::ones([("C", 3)])?;
+    assert_eq!(scale.align_as(&x)?.sizes(), [1, 3, 1, 1]);
+    let aligned = Tensor::align_tensors(&[&scale, &x])?;
+    assert_eq!(aligned[0].names(), x.names());
+    let flat = x.flatten(["C", "H", "W"], "features")?;
+    assert_eq!(*flat.names(), ["N", "features"]);
+    assert_eq!(flat.unflatten("features", [("C", 3), ("H", 5), ("W", 7)])?.extents(), x.extents());
+    x.rename_([("N", "batch")])?;
+    x.rename_(["N", "C", "Y", "X"])?;
+    assert_eq!(*x.names(), ["N", "C", "Y", "X"]);
+    Ok(())
+}
+
+#[test]
+fn ops_by_name() -> Result<()> {
+    let x = images()?;
+    assert_eq!(*x.sum("C")?.names(), ["N", "H", "W"]);
+    assert_eq!(*x.sum_keepdim(["N", "C"])?.names(), ["N", "C", "H", "W"]);
+    assert_eq!(x.sum(..)?.ndim(), 0);
+    assert_eq!(x.amax("C")?.names(), x.argmax("C")?.names());
+    for y in [x.softmax("C")?, x.log_softmax("C")?, x.cumsum("W")?] {
+        assert_eq!(y.names(), x.names());
+    }
+    assert_eq!(*x.transpose("N", "C")?.names(), ["C", "N", "H", "W"]);
+    assert_eq!(*x.narrow("N", 0, 1)?.squeeze("N")?.names(), ["C", "H", "W"]);
+    assert_eq!(*x.select("N", 0)?.names(), ["C", "H", "W"]);
+    assert_eq!(x.slice("N", 1, 3, 1)?.size("N")?, 2);
+    assert_eq!(*x.index(&[Index::At(-1), (1..).into()])?.names(), ["C", "H", "W"]);
+    assert_eq!(x.index(&[(&x.gt(2.0)?).into()])?.numel(), 0);
+    let index = Tensor::new([0, 2])?;
+    assert_eq!(x.index_select(&index, "N")?.extents().to_string(), "[N=2, C=3, H=5, W=7]");
+    assert_eq!(
+        *x.gather(&x.argmax("W")?.unsqueeze(-1)?.rename(["N", "C", "H", "W"])?, "W")?.names(),
+        ["N", "C", "H", "W"]
+    );
+    assert_eq!(Tensor::cat(&[&x, &x], "N")?.size("N")?, 8);
+    assert_eq!(*Tensor::stack(&[&x, &x], 0, "time")?.names(), ["time", "N", "C", "H", "W"]);
+    Ok(())
+}
+
+#[test]
+fn arithmetic_and_products() -> Result<()> {
+    let mut x = Tensor::rand([("N", 2), ("in", 3)])?;
+    let w = Tensor::rand([("in", 3), ("out", 4)])?;
+    assert_eq!((&x + &x).to_vec::<f32>()?, x.add(&x)?.to_vec::<f32>()?);
+    let y = x.clone();
+    x += &y;
+    x.add_(&y)?;
+    for product in [x.mm(&w)?, x.matmul(&w)?, x.contract(&w, "in")?] {
+        assert_eq!(*product.names(), ["N", "out"]);
+    }
+    let mask = x.t()?.lt(0)?;
+    x.masked_fill_(&mask.align_as(&x)?, 0)?;
+    let number: f64 = x.sum(..)?.item()?.to_f64();
+    assert!((number - x.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>()).abs() < 1e-5);
+    assert!(names::strict(|| x.add(Tensor::ones([3])?)).is_err());
+    Ok(())
+}
+
+#[test]
+fn gradients_and_layers() -> Result<()> {
+    let x = Tensor::rand([("N", 2), ("C", 3)])?.requires_grad_(true)?;
+    let y = x.square()?;
+    let g = Tensor::ones([2, 3])?;
+    y.backward_with(Some(&g), BackwardOptions { retain_graph: true, ..Default::default() })?;
+    let found = autograd::grad(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
+    assert_eq!(found[0].as_ref().unwrap().to_vec::<f32>()?, x.grad().unwrap().to_vec::<f32>()?);
+    assert!(!no_grad(|| x.exp())?.requires_grad());
+    let logits = Linear::new(("C", 3), ("class", 5))?.forward(&x)?;
+    F::cross_entropy(&logits, &Tensor::new([4, 0])?.refine_names(["N"])?, "class")?.backward()?;
+    Ok(())
+}
