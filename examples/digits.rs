@@ -12,7 +12,12 @@ use std::process::ExitCode;
 
 /// Train a classifier of 8x8 handwritten digits.
 #[derive(Parser)]
-#[command(mut_arg("epochs", |arg| arg.default_value("30")), mut_arg("out", |arg| arg.default_value("target/digits")))]
+#[command(
+    mut_arg("epochs", |arg| arg.default_value("40")),
+    mut_arg("lr", |arg| arg.default_value("0.01")),
+    mut_arg("hidden", |arg| arg.default_value("256")),
+    mut_arg("out", |arg| arg.default_value("target/digits")),
+)]
 struct Flags {
     #[command(flatten)]
     train: TrainFlags,

@@ -106,6 +106,9 @@ fn run_epoch(model: &Mlp, optimizer: &mut dyn Optimizer, train: &Set, flags: &Tr
         let batch = train.pick(&order.narrow(0, start, size)?)?;
         let logits = model.forward(&batch.images)?;
         let loss = F::cross_entropy(&logits, &batch.labels, "class")?;
+        // The rate falls to zero in a straight line: the last steps only settle.
+        let done = ((epoch - 1) * steps + step) as f64 / (flags.epochs * steps) as f64;
+        optimizer.set_lr(flags.lr * (1.0 - done))?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
