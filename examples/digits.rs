@@ -30,11 +30,19 @@ fn main() -> ExitCode {
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
         let samples = digits::load()?;
-        let order: Vec<usize> =
-            Tensor::randperm(samples.count())?.to_vec::<i64>()?.into_iter().map(|index| index as usize).collect();
+        let order: Vec<usize> = Tensor::randperm(samples.count())?
+            .to_vec::<i64>()?
+            .into_iter()
+            .map(|index| index as usize)
+            .collect();
         // Four fifths to learn from, the rest to be asked about.
         let (train, test) = samples.split(&order, samples.count() * 4 / 5)?;
-        println!("handwritten digits: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
+        println!(
+            "handwritten digits: {} to train on, {} to test on, seed {}",
+            train.count(),
+            test.count(),
+            flags.seed
+        );
         training::train("Handwritten digits", &flags, &train, &test, digits::CLASSES)
     })
 }

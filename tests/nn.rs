@@ -67,7 +67,13 @@ fn parameters_have_the_paths_of_the_fields() -> Result<()> {
 #[test]
 fn the_summary_shows_dims_by_name_and_counts() -> Result<()> {
     let text = net()?.to_string();
-    for part in ["Net", "Linear(in=3 -> hidden=4)", "float32[hidden=4, in=3]", "Dropout(p=0.5)", "68 parameters, 68 trainable"] {
+    for part in [
+        "Net",
+        "Linear(in=3 -> hidden=4)",
+        "float32[hidden=4, in=3]",
+        "Dropout(p=0.5)",
+        "68 parameters, 68 trainable",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     Ok(())
@@ -166,7 +172,11 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
     wrong.insert("first.bais", bias);
     wrong.insert("head.0.weight", NamedTensor::zeros([("out", 2), ("hidden", 5)])?);
     let error = model.load_state_dict(&wrong).unwrap_err();
-    for part in ["missing: first.bias", "unexpected: first.bais", "head.0.weight is [out=2, hidden=4] in the model and [out=2, hidden=5]"] {
+    for part in [
+        "missing: first.bias",
+        "unexpected: first.bais",
+        "head.0.weight is [out=2, hidden=4] in the model and [out=2, hidden=5]",
+    ] {
         assert!(error.to_string().contains(part), "{part} is not in {error}");
     }
     for (path, value) in before.iter() {
@@ -210,7 +220,10 @@ fn a_file_that_is_not_there_is_an_error_that_names_it() {
 #[test]
 fn a_few_steps_lower_the_loss() -> Result<()> {
     manual_seed(1);
-    let model = Sequential::new().then(Linear::new(("x", 2), ("h", 16))?).then(Relu).then(Linear::new(("h", 16), ("class", 2))?);
+    let model = Sequential::new()
+        .then(Linear::new(("x", 2), ("h", 16))?)
+        .then(Relu)
+        .then(Linear::new(("h", 16), ("class", 2))?);
     let x = Tensor::rand([("N", 64), ("x", 2)])?;
     let target = x.select("x", 0)?.gt(&x.select("x", 1)?)?.to(DType::I64)?;
     let mut optimizer = Sgd::new(model.parameters()).lr(0.5).momentum(0.9).build()?;
@@ -239,7 +252,10 @@ fn to_casts_parameters_and_buffers() -> Result<()> {
 fn cross_entropy_says_what_is_wrong_with_a_target() -> Result<()> {
     let logits = Tensor::rand([("N", 2), ("class", 3)])?;
     let kind = |target: Result<Tensor>| {
-        target.and_then(|target| F::cross_entropy(&logits, &target, "class")).map(drop).map_err(|error| error.kind())
+        target
+            .and_then(|target| F::cross_entropy(&logits, &target, "class"))
+            .map(drop)
+            .map_err(|error| error.kind())
     };
     assert_eq!(kind(Tensor::new([0, 3])), Err(ErrorKind::Index));
     assert_eq!(kind(Tensor::new([0, -1])), Err(ErrorKind::Index));
@@ -249,5 +265,15 @@ fn cross_entropy_says_what_is_wrong_with_a_target() -> Result<()> {
     assert_eq!(kind(Tensor::new([true, false])), Err(ErrorKind::DType));
     let classes = F::cross_entropy(&logits, &Tensor::new([0, 1])?, "klass").unwrap_err();
     assert_eq!(classes.kind(), ErrorKind::NameNotFound);
+    Ok(())
+}
+
+#[test]
+fn a_batch_of_matrices_times_a_vector_is_a_batch_of_vectors() -> Result<()> {
+    let x = Tensor::arange(0, 2 * 3 * 4, 1)?.to(DType::F32)?.reshape([2, 3, 4])?;
+    let v = Tensor::new([1.0, 2.0, 3.0, 4.0])?;
+    let want = x.mul(&v)?.sum(-1)?;
+    assert_eq!(x.matmul(&v)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
+    assert_eq!(x.matmul(&v.unsqueeze(-1)?)?.to_vec::<f32>()?, want.to_vec::<f32>()?);
     Ok(())
 }

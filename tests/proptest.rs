@@ -61,7 +61,8 @@ macro_rules! ternary {
 }
 namegrad::core::ternary_ops!(ternary);
 
-type Reduction = (&'static str, fn(&Tensor, &[usize]) -> Result<Tensor>, fn(&Tensor, &[usize]) -> Result<Tensor>);
+type Reduction =
+    (&'static str, fn(&Tensor, &[usize]) -> Result<Tensor>, fn(&Tensor, &[usize]) -> Result<Tensor>);
 
 macro_rules! reductions {
     ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident))*) => {
@@ -97,7 +98,8 @@ struct Recipe {
 }
 
 const NAMES: [&str; 4] = ["A", "B", "C", "D"];
-const SPECIAL: [f64; 10] = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, 1e38, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+const SPECIAL: [f64; 10] =
+    [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, 1e38, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
 impl Recipe {
     /// The tensor. `special` lets infinities and NaN in.
@@ -164,10 +166,12 @@ fn recipe() -> impl Strategy<Value = Recipe> {
     let size = prop_oneof![1 => Just(0usize), 2 => Just(1), 6 => 2..6usize];
     let dims = proptest::collection::vec((size, any::<bool>()), 0..4);
     let dtype = proptest::sample::select(DType::ALL.to_vec());
-    (dims, dtype, any::<u64>(), proptest::collection::vec(step(), 0..4)).prop_map(|(dims, dtype, seed, steps)| {
-        let (sizes, named) = dims.into_iter().unzip();
-        Recipe { sizes, named, dtype, seed, steps }
-    })
+    (dims, dtype, any::<u64>(), proptest::collection::vec(step(), 0..4)).prop_map(
+        |(dims, dtype, seed, steps)| {
+            let (sizes, named) = dims.into_iter().unzip();
+            Recipe { sizes, named, dtype, seed, steps }
+        },
+    )
 }
 
 /// A recipe, and others whose tensors mostly broadcast to its: parts of it, or something else altogether.
@@ -178,7 +182,11 @@ fn recipes() -> impl Strategy<Value = [Recipe; 3]> {
             if !free {
                 let sizes = first.tensor(false).sizes().to_vec();
                 let skip = skip.min(sizes.len());
-                other.sizes = sizes[skip..].iter().enumerate().map(|(k, size)| if k % 3 == 2 { 1 } else { *size }).collect();
+                other.sizes = sizes[skip..]
+                    .iter()
+                    .enumerate()
+                    .map(|(k, size)| if k % 3 == 2 { 1 } else { *size })
+                    .collect();
                 other.named = vec![false; other.sizes.len()];
                 other.steps.retain(|step| matches!(step, Step::Flip(_)));
             }
@@ -196,7 +204,9 @@ fn recipes() -> impl Strategy<Value = [Recipe; 3]> {
 fn identical(a: &Tensor, b: &Tensor) -> bool {
     let bits = |x: &Tensor| -> Vec<u64> {
         match x.dtype().is_floating_point() {
-            true => x.to_vec::<f64>().unwrap().iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect(),
+            true => {
+                x.to_vec::<f64>().unwrap().iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect()
+            }
             false => x.to_vec::<i64>().unwrap().iter().map(|x| *x as u64).collect(),
         }
     };
@@ -211,7 +221,9 @@ fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
         DType::F16 | DType::BF16 => 1e-2,
         _ => 0.0,
     };
-    let near = |(a, b): (f64, f64)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (a.abs() + size);
+    let near = |(a, b): (f64, f64)| {
+        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (a.abs() + size)
+    };
     let pairs = || a.to_vec::<f64>().unwrap().into_iter().zip(b.to_vec::<f64>().unwrap());
     a.dtype() == b.dtype() && a.extents() == b.extents() && pairs().all(near)
 }
@@ -221,8 +233,9 @@ fn dense(x: &Tensor) -> Tensor {
 }
 
 /// Rayon pools of one thread and of four.
-static POOLS: LazyLock<[rayon::ThreadPool; 2]> =
-    LazyLock::new(|| [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()));
+static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
+    [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
+});
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
@@ -285,7 +298,7 @@ proptest! {
 
 /// Large enough to be divided among threads.
 fn large(dtype: DType, transposed: bool) -> Tensor {
-    let sizes = if transposed { vec![601, 901] } else { vec![901, 601] };
+    let sizes = if transposed { vec![401, 701] } else { vec![701, 401] };
     let recipe = Recipe { named: vec![false; 2], sizes, dtype, seed: 7, steps: vec![] };
     let x = recipe.tensor(false);
     if transposed { x.transpose(0, 1).unwrap() } else { x }
@@ -298,11 +311,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let same = |name: &str, call: &(dyn Fn() -> Result<Tensor> + Sync)| {
             let [one, four] = POOLS.each_ref().map(|pool| pool.install(call));
             match (one, four) {
-                (Ok(one), Ok(four)) => assert!(identical(&one, &four), "{name} of {dtype} with one thread and with four"),
+                (Ok(one), Ok(four)) => {
+                    assert!(identical(&one, &four), "{name} of {dtype} with one thread and with four")
+                }
                 (one, four) => assert_eq!(one.is_ok(), four.is_ok(), "{name} of {dtype}"),
             }
         };
-        for op in pointwise().filter(|op| dtype == DType::F32 || op.arity > 1 || op.name.len() % 4 == 0) {
+        for op in pointwise().filter(|_| [DType::F32, DType::I32].contains(&dtype)) {
             same(op.name, &|| (op.call)(&inputs[..op.arity]));
         }
         for (name, reduce, _) in REDUCTIONS {
@@ -311,7 +326,9 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 same(name, &|| reduce(&inputs[1], dims));
             }
         }
-        same("matmul", &|| inputs[0].narrow(0, 0, 256)?.matmul(&inputs[1].narrow(0, 0, 601)?.narrow(1, 0, 256)?));
+        same("matmul", &|| {
+            inputs[0].narrow(0, 0, 256)?.matmul(&inputs[1].narrow(0, 0, 401)?.narrow(1, 0, 256)?)
+        });
         same("softmax", &|| inputs[1].softmax(0));
         same("log_softmax", &|| inputs[0].log_softmax(1));
         same("cumsum", &|| inputs[1].cumsum(1));

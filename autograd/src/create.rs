@@ -4,6 +4,7 @@ use crate::tensor::Tensor;
 use namegrad_core::{
     DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
 };
+use std::panic::Location;
 
 /// Dtype and gradient of a tensor to be made.
 ///
@@ -158,9 +159,7 @@ impl TensorOptions {
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
     pub fn tensor(self, data: impl Data) -> Result<Tensor> {
-        let value = NamedTensor::new(data)?;
-        let value = if let Some(dtype) = self.dtype { value.to(dtype)? } else { value };
-        self.finish(value)
+        self.finish(NamedTensor::new_as(data, self.dtype)?)
     }
 }
 
@@ -399,10 +398,14 @@ namegrad_core::random_ops!(tensor_random);
 
 impl Tensor {
     #[track_caller]
-    fn draw_in_place(&mut self, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<&mut Tensor> {
+    fn draw_in_place(
+        &mut self,
+        op: &'static str,
+        draw: impl FnOnce(&mut NamedTensor) -> Result<()>,
+    ) -> Result<&mut Tensor> {
         self.check_in_place(op)?;
-        let mut value = self.value().clone();
-        draw(&mut value)?;
+        let (mut value, at) = (self.value().clone(), Location::caller());
+        draw(&mut value).map_err(|error| error.at(at))?; // a closure does not know its caller
         self.assign(op, Tensor::constant(value))
     }
 

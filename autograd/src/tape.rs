@@ -270,7 +270,7 @@ pub(crate) fn walk(
             pending.add(meta, grad)?;
         }
         while let Some((meta, mut grad)) = pending.take() {
-            grad = run_hooks(&meta, grad)?;
+            grad = run_hooks(&meta, grad, at)?;
             if let Goal::Inputs(inputs) = goal {
                 for (slot, input) in found.iter_mut().zip(inputs) {
                     if input.id == meta.id {
@@ -353,7 +353,7 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> I
 }
 
 /// The gradient after the hooks of a tensor, in the order of their registration.
-fn run_hooks(meta: &Meta, mut grad: Tensor) -> Result<Tensor> {
+fn run_hooks(meta: &Meta, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
     let hooks = match &meta.state().hooks {
         Some(hooks) => hooks.on_gradient(),
         None => return Ok(grad),
@@ -366,7 +366,7 @@ fn run_hooks(meta: &Meta, mut grad: Tensor) -> Result<Tensor> {
                 grad.sizes(),
                 changed.sizes()
             );
-            return Err(Error::new(ErrorKind::Autograd, "register_hook", message));
+            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
         }
         if changed.dtype() != grad.dtype() {
             let message = format!(
@@ -374,7 +374,7 @@ fn run_hooks(meta: &Meta, mut grad: Tensor) -> Result<Tensor> {
                 grad.dtype(),
                 changed.dtype()
             );
-            return Err(Error::new(ErrorKind::Autograd, "register_hook", message));
+            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
         }
         grad = changed.unnamed();
     }

@@ -229,7 +229,8 @@ impl From<usize> for Scalar {
 /// infinities too) becomes `i64::MIN`; narrower integers then wrap.
 #[inline(always)]
 pub(crate) fn float_to_int(value: f64) -> i64 {
-    if value >= -9.223372036854775808e18 && value < 9.223372036854775808e18 { value as i64 } else { i64::MIN }
+    const LIMIT: f64 = -(i64::MIN as f64); // 2⁶³
+    if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
 /// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its category.

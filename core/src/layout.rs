@@ -7,6 +7,7 @@ const FEW: usize = 4;
 
 /// The sizes and strides of a tensor.
 #[derive(Clone)]
+#[allow(clippy::type_complexity)] // two lists behind one pointer, so that the rare case does not widen the common one
 pub(crate) enum Layout {
     Few { ndim: u8, sizes: [usize; FEW], strides: [isize; FEW] },
     Many(Box<(Box<[usize]>, Box<[isize]>)>),
@@ -56,7 +57,9 @@ impl Layout {
     pub(crate) fn has_sizes_of(&self, other: &Layout) -> bool {
         match (self, other) {
             // Dims that there are not have size 0: all are compared at once.
-            (Layout::Few { ndim: m, sizes: a, .. }, Layout::Few { ndim: n, sizes: b, .. }) => m == n && a == b,
+            (Layout::Few { ndim: m, sizes: a, .. }, Layout::Few { ndim: n, sizes: b, .. }) => {
+                m == n && a == b
+            }
             _ => false,
         }
     }

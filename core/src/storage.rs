@@ -117,7 +117,8 @@ impl Counts {
         }
         // As many as threads that ran at once; they live as long as the program.
         let (blocks, bytes) = (AtomicIsize::new(0), AtomicIsize::new(0));
-        let counts: &'static Counts = Box::leak(Box::new(Counts { blocks, bytes, in_use: AtomicBool::new(true) }));
+        let counts: &'static Counts =
+            Box::leak(Box::new(Counts { blocks, bytes, in_use: AtomicBool::new(true) }));
         all.push(counts);
         counts
     }
@@ -161,7 +162,8 @@ fn count_shared(blocks: isize, bytes: isize) {
 /// Counts a block of `class` that was made (`blocks` 1) or that goes back to the system (-1).
 fn count(class: usize, blocks: isize) {
     let bytes = blocks * block_bytes(class) as isize;
-    let local = class < LOCAL_CLASSES && LOCAL.try_with(|local| local.borrow_mut().count(blocks, bytes)).is_ok();
+    let local =
+        class < LOCAL_CLASSES && LOCAL.try_with(|local| local.borrow_mut().count(blocks, bytes)).is_ok();
     if !local {
         count_shared(blocks, bytes);
     }
@@ -491,7 +493,8 @@ mod tests {
         // Other tests run meanwhile, so only what stays far above their sizes can be compared.
         const BYTES: usize = 1 << 28;
         let before = stats().live_bytes;
-        let blocks: Vec<Storage> = (0..BYTES >> 15).map(|_| Storage::uninit("test", 32 << 10).unwrap()).collect();
+        let blocks: Vec<Storage> =
+            (0..BYTES >> 15).map(|_| Storage::uninit("test", 32 << 10).unwrap()).collect();
         assert!(stats().live_bytes > before + BYTES / 2);
         std::thread::spawn(move || drop(blocks)).join().unwrap();
         assert!(stats().live_bytes < before + BYTES / 2);

@@ -347,8 +347,11 @@ impl NamedTensor {
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_dtype::<T>("as_slice")?;
         if !self.is_contiguous() {
-            let message =
-                format!("the tensor is not contiguous: sizes {:?}, strides {:?}", self.sizes(), self.strides());
+            let message = format!(
+                "the tensor is not contiguous: sizes {:?}, strides {:?}",
+                self.sizes(),
+                self.strides()
+            );
             return Err(
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );

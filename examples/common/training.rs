@@ -1,11 +1,11 @@
 //! What the two training examples share: the model, the loop over epochs, and what is left at its end.
 
+use super::Result;
 use super::confusion::ConfusionMatrix;
 use super::flags::TrainFlags;
 use super::plot::{self, Epoch};
 use super::progress::epoch_bar;
 use super::samples::Samples;
-use super::Result;
 use namegrad::prelude::*;
 
 /// Two linear layers with a ReLU and dropout between them.
@@ -53,7 +53,10 @@ impl Set {
 
     /// The samples at `indices`.
     fn pick(&self, indices: &Tensor) -> namegrad::Result<Set> {
-        Ok(Set { images: self.images.index_select(indices, "N")?, labels: self.labels.index_select(indices, "N")? })
+        Ok(Set {
+            images: self.images.index_select(indices, "N")?,
+            labels: self.labels.index_select(indices, "N")?,
+        })
     }
 }
 
@@ -66,7 +69,13 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
 }
 
 /// Trains an [`Mlp`], prints a line per epoch and the confusion matrix at the end, and writes the curves and the checkpoint.
-pub(crate) fn train(title: &str, flags: &TrainFlags, train: &Samples, test: &Samples, classes: usize) -> Result<()> {
+pub(crate) fn train(
+    title: &str,
+    flags: &TrainFlags,
+    train: &Samples,
+    test: &Samples,
+    classes: usize,
+) -> Result<()> {
     let (train, test) = (Set::new(train)?, Set::new(test)?);
     let model = Mlp::new(train.images.size("pixels")?, flags.hidden, classes)?;
     println!("{model}\n");
@@ -94,7 +103,13 @@ pub(crate) fn train(title: &str, flags: &TrainFlags, train: &Samples, test: &Sam
 }
 
 /// One pass over the training data in random order: the mean loss and accuracy while it went on.
-fn run_epoch(model: &Mlp, optimizer: &mut dyn Optimizer, train: &Set, flags: &TrainFlags, epoch: usize) -> Result<(f64, f64)> {
+fn run_epoch(
+    model: &Mlp,
+    optimizer: &mut dyn Optimizer,
+    train: &Set,
+    flags: &TrainFlags,
+    epoch: usize,
+) -> Result<(f64, f64)> {
     model.train();
     let order = Tensor::randperm(train.len())?;
     let steps = train.len().div_ceil(flags.batch_size);

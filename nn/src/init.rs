@@ -62,7 +62,10 @@ pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
 }
 
 #[track_caller]
-fn replace(parameter: &Parameter, value: impl FnOnce(TensorOptions, &NamedTensor) -> Result<NamedTensor>) -> Result<()> {
+fn replace(
+    parameter: &Parameter,
+    value: impl FnOnce(TensorOptions, &NamedTensor) -> Result<NamedTensor>,
+) -> Result<()> {
     let old = parameter.tensor();
     let new = value(TensorOptions::new().dtype(old.dtype()), old.value())?;
     parameter.set(&new)

@@ -82,7 +82,11 @@ pub trait Module {
         Self: Sized,
     {
         let mut seen = HashSet::new();
-        self.named_parameters().into_iter().map(|(_, parameter)| parameter).filter(|parameter| seen.insert(parameter.id())).collect()
+        self.named_parameters()
+            .into_iter()
+            .map(|(_, parameter)| parameter)
+            .filter(|parameter| seen.insert(parameter.id()))
+            .collect()
     }
 
     /// The buffers with their paths.
@@ -396,8 +400,28 @@ macro_rules! plain {
     )*};
 }
 plain!(
-    bool, char, u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, f32, f64, String, &'static str, (),
-    namegrad_core::Name, namegrad_core::Axis, namegrad_core::Shape, namegrad_core::Dim, namegrad_core::DType,
+    bool,
+    char,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    isize,
+    f32,
+    f64,
+    String,
+    &'static str,
+    (),
+    namegrad_core::Name,
+    namegrad_core::Axis,
+    namegrad_core::Shape,
+    namegrad_core::Dim,
+    namegrad_core::DType,
 );
 
 impl<T> Module for std::marker::PhantomData<T> {

@@ -156,9 +156,9 @@ impl StateDict {
             let error = Error::new(ErrorKind::Value, "load_state_dict", message);
             return Err(match (report.mismatched.is_empty(), options) {
                 (true, _) => error.with_repair("LoadOptions { partial: true, .. } takes what is there"),
-                (false, LoadOptions { align: false, .. }) => {
-                    error.with_repair("LoadOptions { align: true, .. } reorders dims by name; ignore_names takes sizes alone")
-                }
+                (false, LoadOptions { align: false, .. }) => error.with_repair(
+                    "LoadOptions { align: true, .. } reorders dims by name; ignore_names takes sizes alone",
+                ),
                 _ => error,
             });
         }

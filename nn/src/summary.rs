@@ -49,7 +49,12 @@ impl Summary {
                         (true, false) => "frozen",
                         (true, true) => "",
                     };
-                    summary.rows.push(Row { path, what: format!("{:?}", value.value()), count: Some(count), note });
+                    summary.rows.push(Row {
+                        path,
+                        what: format!("{:?}", value.value()),
+                        count: Some(count),
+                        note,
+                    });
                 }
                 Entry::Buffer(buffer) => {
                     let value = buffer.value();
@@ -90,7 +95,8 @@ impl fmt::Display for Summary {
         let Summary { title, rows, total, trainable, bytes } = self;
         writeln!(f, "{title}")?;
         let label = |row: &Row| {
-            let (depth, name) = (row.path.matches('.').count() + 1, row.path.rsplit('.').next().unwrap_or_default());
+            let (depth, name) =
+                (row.path.matches('.').count() + 1, row.path.rsplit('.').next().unwrap_or_default());
             format!("{}{name}", "  ".repeat(depth))
         };
         let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
@@ -100,7 +106,13 @@ impl fmt::Display for Summary {
             let line = format!("{:width$}  {:wide$}  {count:>12} {}", label(row), row.what, row.note);
             writeln!(f, "{}", line.trim_end())?;
         }
-        write!(f, "{} parameters, {} trainable, {:.2} MiB", grouped(*total), grouped(*trainable), *bytes as f64 / (1 << 20) as f64)
+        write!(
+            f,
+            "{} parameters, {} trainable, {:.2} MiB",
+            grouped(*total),
+            grouped(*trainable),
+            *bytes as f64 / (1 << 20) as f64
+        )
     }
 }
 

@@ -57,13 +57,25 @@ fn other(
     let shape = sizes(&result);
     let reference = move |x: &[Plain]| Plain::from_fn(&shape, |i| element(x, i));
     let call: Call = Box::new(call);
-    check(&Case { op, call, in_place: None, inputs, result, dtype: any, reference: Box::new(reference), scale: None, reshapes: true });
+    check(&Case {
+        op,
+        call,
+        in_place: None,
+        inputs,
+        result,
+        dtype: any,
+        reference: Box::new(reference),
+        scale: None,
+        reshapes: true,
+    });
 }
 
 #[test]
 fn where_self() {
     let condition = || mask("2 3", [1, 0, 1, 0, 0, 1]);
-    let chosen = |x: &[Plain], i: &[usize]| if x[1].broadcast(i) != 0.0 { x[0].broadcast(i) } else { x[2].broadcast(i) };
+    let chosen = |x: &[Plain], i: &[usize]| {
+        if x[1].broadcast(i) != 0.0 { x[0].broadcast(i) } else { x[2].broadcast(i) }
+    };
     let call = |x: &[Tensor]| x[0].where_self(&x[1], &x[2]);
     other("where", call, vec![values("N=2 C=3"), condition(), values("N=2 C=3")], "N=2 C=3", chosen);
     other("where", call, vec![values("C=3"), condition(), values("")], "2 C=3", chosen);
@@ -72,17 +84,28 @@ fn where_self() {
 
 #[test]
 fn masked_fill() {
-    let filled = |x: &[Plain], i: &[usize]| if x[1].broadcast(i) != 0.0 { x[2].at(&[]) } else { x[0].broadcast(i) };
+    let filled =
+        |x: &[Plain], i: &[usize]| if x[1].broadcast(i) != 0.0 { x[2].at(&[]) } else { x[0].broadcast(i) };
     let call = |x: &[Tensor]| x[0].masked_fill(&x[1], &x[2]);
-    other("masked_fill", call, vec![values("N=2 C=3"), mask("C=3", [0, 1, 1]), values("")], "N=2 C=3", filled);
+    other(
+        "masked_fill",
+        call,
+        vec![values("N=2 C=3"), mask("C=3", [0, 1, 1]), values("")],
+        "N=2 C=3",
+        filled,
+    );
     other("masked_fill", call, vec![values("C=3"), mask("2 1", [0, 1]), values("")], "2 C=3", filled);
 }
 
 #[test]
 fn masked_select() {
     let call = |x: &[Tensor]| x[0].masked_select(&x[1]);
-    other("masked_select", call, vec![values("N=2 C=2"), mask("2 2", [1, 0, 0, 1])], "2", |x, i| x[0].at(&[i[0], i[0]]));
-    other("masked_select", call, vec![values("N=2 C=3"), mask("C=3", [0, 1, 0])], "2", |x, i| x[0].at(&[i[0], 1]));
+    other("masked_select", call, vec![values("N=2 C=2"), mask("2 2", [1, 0, 0, 1])], "2", |x, i| {
+        x[0].at(&[i[0], i[0]])
+    });
+    other("masked_select", call, vec![values("N=2 C=3"), mask("C=3", [0, 1, 0])], "2", |x, i| {
+        x[0].at(&[i[0], 1])
+    });
     other("masked_select", call, vec![values("C=3"), mask("2 1", [0, 1])], "3", |x, i| x[0].at(i));
     other("masked_select", call, vec![values("C=3"), mask("3", [0, 0, 0])], "0", |x, i| x[0].at(i));
 }
@@ -98,7 +121,9 @@ fn cat() {
 #[test]
 fn stack() {
     let call = |x: &[Tensor]| Tensor::stack(&[&x[0], &x[1]], 1, None);
-    other("stack", call, vec![values("N=2 C=3"), values("2 C=3")], "N=2 ?=2 C=3", |x, i| x[i[1]].at(&[i[0], i[2]]));
+    other("stack", call, vec![values("N=2 C=3"), values("2 C=3")], "N=2 ?=2 C=3", |x, i| {
+        x[i[1]].at(&[i[0], i[2]])
+    });
     other("stack", |x| Tensor::stack(&[&x[0]], -1, None), vec![values("")], "1", |x, _| x[0].at(&[]));
 }
 

@@ -32,7 +32,8 @@ impl Plain {
     /// The element that broadcasting puts at an index of the result.
     pub(crate) fn broadcast(&self, index: &[usize]) -> f64 {
         let skipped = index.len() - self.sizes.len();
-        let own: Vec<usize> = index[skipped..].iter().zip(&self.sizes).map(|(i, size)| (*i).min(size - 1)).collect();
+        let own: Vec<usize> =
+            index[skipped..].iter().zip(&self.sizes).map(|(i, size)| (*i).min(size - 1)).collect();
         self.at(&own)
     }
 
@@ -69,6 +70,16 @@ pub(crate) fn sum(n: usize, f: impl FnMut(usize) -> f64) -> f64 {
     (0..n).map(f).sum()
 }
 
+/// The sums of the first, the first two...
+pub(crate) fn running_sum(x: &[f64]) -> Vec<f64> {
+    x.iter()
+        .scan(0.0, |total, x| {
+            *total += x;
+            Some(*total)
+        })
+        .collect()
+}
+
 /// The larger of two, NaN if one is.
 pub(crate) fn larger(x: f64, y: f64) -> f64 {
     if x.is_nan() || x > y { x } else { y }
@@ -95,12 +106,14 @@ pub(crate) fn floor_divide(x: f64, y: f64) -> f64 {
     if y == 0.0 {
         return x / y;
     }
-    ((x - remainder(x, y)) / y).round()
+    let left = x % y;
+    let towards_zero = ((x - left) / y).round();
+    if left != 0.0 && (left < 0.0) != (y < 0.0) { towards_zero - 1.0 } else { towards_zero }
 }
 
-/// `sin(πx) / (πx)`.
+/// `sin(πx) / (πx)`, and the limits at 0 and infinity.
 pub(crate) fn sinc(x: f64) -> f64 {
-    if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
+    if x == 0.0 || x.is_infinite() { f64::from(x == 0.0) } else { (PI * x).sin() / (PI * x) }
 }
 
 /// `ln(e^x + e^y)`, the larger taken out.
@@ -114,7 +127,8 @@ pub(crate) fn erfinv(y: f64) -> f64 {
         return if y.abs() == 1.0 { y * f64::INFINITY } else { f64::NAN };
     }
     // Near 1 the complement is exact where `erf` is not.
-    let distance = |x: f64| if y.abs() < 0.5 { libm::erf(x) - y.abs() } else { (1.0 - y.abs()) - libm::erfc(x) };
+    let distance =
+        |x: f64| if y.abs() < 0.5 { libm::erf(x) - y.abs() } else { (1.0 - y.abs()) - libm::erfc(x) };
     let (mut low, mut high) = (0.0, 6.0);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -144,7 +158,8 @@ pub(crate) fn digamma(x: f64) -> f64 {
     }
     let inverse = 1.0 / (x * x);
     // Bernoulli numbers B₂ₙ / 2n.
-    let coefficients = [1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0];
+    let coefficients =
+        [1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0];
     let series = coefficients.iter().rev().fold(0.0, |sum, c| (sum + c) * inverse);
     shift + x.ln() - 0.5 / x - if x.is_finite() { series } else { 0.0 }
 }

@@ -1,6 +1,6 @@
 //! Reductions: a row gives the dtype of the result, whether nothing at all can be reduced, and the reference on the numbers that become one.
 
-use crate::check::{Call, Case, Input, axes, check, numbers, sizes, values};
+use crate::check::{Call, Case, Input, axes, check, near_one, numbers, sizes, values};
 use crate::plain::{self, Plain, unravel};
 use namegrad::prelude::*;
 
@@ -21,7 +21,9 @@ impl Reduction {
     fn case(&'static self, input: Input, from: &str, dims: &[usize], keepdim: bool) -> Case {
         let all = axes(from);
         let result = all.iter().enumerate().filter(|(dim, _)| keepdim || !dims.contains(dim));
-        let result = result.map(|(dim, (name, size))| (name.clone(), if dims.contains(&dim) { 1 } else { *size })).collect();
+        let result = result
+            .map(|(dim, (name, size))| (name.clone(), if dims.contains(&dim) { 1 } else { *size }))
+            .collect();
         let (shape, sizes, dims) = (sizes(&result), sizes(&all), dims.to_vec());
         let reduced: Vec<usize> = dims.iter().map(|dim| sizes[*dim]).collect();
         let own = dims.clone();
@@ -41,12 +43,24 @@ impl Reduction {
         };
         let call: Call = Box::new(move |x| (self.call)(&x[0], &dims, keepdim));
         let scale = if self.exact { None } else { Some(input.magnitude()) };
-        Case { op: self.op, call, in_place: None, inputs: vec![input], result, dtype: self.dtype, reference: Box::new(reference), scale, reshapes: false }
+        Case {
+            op: self.op,
+            call,
+            in_place: None,
+            inputs: vec![input],
+            result,
+            dtype: self.dtype,
+            reference: Box::new(reference),
+            scale,
+            reshapes: false,
+        }
     }
 
     fn check(&'static self) {
         let shape = "A=2 B=3 C=2";
-        for dims in [vec![], vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2], vec![0, 2], vec![2, 0], vec![0, 1, 2]] {
+        for dims in
+            [vec![], vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2], vec![0, 2], vec![2, 0], vec![0, 1, 2]]
+        {
             for keepdim in [false, true] {
                 check(&self.case(values(shape), shape, &dims, keepdim));
             }
@@ -75,9 +89,18 @@ impl Reduction {
 
     /// Long enough for vectors, blocks and their rests, in each direction.
     fn long(&'static self) {
-        for (shape, dims) in [("A=3 B=1037", vec![1]), ("A=1037 B=3", vec![0]), ("A=517 B=3", vec![0, 1]), ("A=3 B=70 C=5", vec![1])] {
-            let case = self.case(values(shape), shape, &dims, false);
-            for dtype in [DType::F64, DType::F32, DType::I64].into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
+        for (shape, dims) in [
+            ("A=3 B=1037", vec![1]),
+            ("A=1037 B=3", vec![0]),
+            ("A=517 B=3", vec![0, 1]),
+            ("A=3 B=70 C=5", vec![1]),
+        ] {
+            let input = if self.op == "prod" { near_one(shape) } else { values(shape) };
+            let case = self.case(input, shape, &dims, false);
+            for dtype in [DType::F64, DType::F32, DType::I64]
+                .into_iter()
+                .filter(|dtype| (self.dtype)(*dtype).is_some())
+            {
                 if self.op != "prod" || dtype != DType::I64 {
                     case.value(dtype);
                     case.orders(dtype);
@@ -91,7 +114,10 @@ impl Reduction {
         let special = [0.0, -0.0, 1.0, -2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
         for first in special {
             for last in special {
-                for dtype in [DType::F64, DType::F32, DType::F16].into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
+                for dtype in [DType::F64, DType::F32, DType::F16]
+                    .into_iter()
+                    .filter(|dtype| (self.dtype)(*dtype).is_some())
+                {
                     self.case(numbers("A=3", [first, 1.0, last]), "A=3", &[0], false).value(dtype);
                 }
             }
@@ -112,21 +138,25 @@ macro_rules! reductions {
     ($($name:ident $name_keepdim:ident $dtype:ident $empty:ident |$x:ident| $reference:expr $(, $exact:ident)?;)*) => {
         /// The ops of this table.
         pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
+        static ROWS: &[Reduction] = &[$(Reduction {
+            op: stringify!($name),
+            call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims) } else { x.$name(dims) },
+            dtype: $crate::check::$dtype,
+            reference: |$x| $reference,
+            empty: stringify!($empty).as_bytes()[0] == b'o', // const: texts cannot be compared here
+            exact: [$(stringify!($exact).len() > 0,)? false][0],
+        }),*];
         $(
             #[test]
             fn $name() {
-                static ROW: Reduction = Reduction {
-                    op: stringify!($name),
-                    call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims) } else { x.$name(dims) },
-                    dtype: $crate::check::$dtype,
-                    reference: |$x| $reference,
-                    empty: stringify!($empty).as_bytes()[0] == b'o', // const: texts cannot be compared here
-                    exact: [$(stringify!($exact).len() > 0,)? false][0],
-                };
-                ROW.check();
+                row(stringify!($name)).check();
             }
         )*
     };
+}
+
+fn row(op: &str) -> &'static Reduction {
+    ROWS.iter().find(|row| row.op == op).expect("a row of the table")
 }
 
 reductions! {
@@ -142,4 +172,14 @@ reductions! {
     var var_keepdim             floats   or_nan   |x| plain::variance(x);
     std std_keepdim             floats   or_nan   |x| plain::variance(x).sqrt();
     norm norm_keepdim           floats   or_zero  |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
+}
+
+/// Where an element is zero the product cannot be divided by it, to no order.
+#[test]
+fn prod_of_zeros() {
+    for zeros in [[0.0, 2.0, 3.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]] {
+        for (from, dims) in [("A=3", vec![0]), ("A=1 B=3", vec![1]), ("A=3 B=1", vec![0, 1])] {
+            check(&row("prod").case(numbers(from, zeros), from, &dims, false));
+        }
+    }
 }

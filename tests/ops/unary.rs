@@ -58,4 +58,3 @@ pointwise! {
     isinf (x: -3.0..3.0)        [float int bool test] x.is_infinite().into();
     isfinite (x: -3.0..3.0)     [float int bool test] x.is_finite().into();
 }
-

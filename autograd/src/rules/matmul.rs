@@ -1,7 +1,7 @@
 //! Derivatives of the products. The tape sums what was broadcast over batch dims.
 
-use crate::{Cx, Tensor};
 use crate::op::{Kept, Op};
+use crate::{Cx, Tensor};
 use namegrad_core::{Argument, Dims, ErrorKind, NameArg, NamedTensor, Names, Result, Scalar};
 
 rules! { in NamedTensor; |g, cx|
@@ -62,7 +62,8 @@ fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Ten
 
 /// All dims but the last as one.
 fn folded(x: &Tensor) -> Result<Tensor> {
-    x.reshape([-1, *x.sizes().last().expect("callers have at least two dims") as isize])
+    let (cols, rest) = x.sizes().split_last().expect("callers have at least two dims");
+    x.reshape([rest.iter().product(), *cols])
 }
 
 impl Tensor {
@@ -79,15 +80,30 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::Shape`] if the summed dims differ in number or size, [`ErrorKind::DuplicateName`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
     #[track_caller]
-    pub fn tensordot(&self, other: &Tensor, dims: impl Into<Dims>, other_dims: impl Into<Dims>) -> Result<Tensor> {
+    pub fn tensordot(
+        &self,
+        other: &Tensor,
+        dims: impl Into<Dims>,
+        other_dims: impl Into<Dims>,
+    ) -> Result<Tensor> {
         const OP: &str = "tensordot";
-        let (here, there) = (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
-        let sizes = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
+        let (here, there) =
+            (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
+        let sizes =
+            |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
         let summed = sizes(self, &here);
         let fits = summed == sizes(other, &there);
-        let message = || format!("contracted dims {here:?} of {:?} and {there:?} of {:?} need to match", self.sizes(), other.sizes());
+        let message = || {
+            format!(
+                "contracted dims {here:?} of {:?} and {there:?} of {:?} need to match",
+                self.sizes(),
+                other.sizes()
+            )
+        };
         Tensor::ensure(fits, ErrorKind::Shape, OP, if fits { String::new() } else { message() })?;
-        let left = |x: &Tensor, summed: &[usize]| (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>();
+        let left = |x: &Tensor, summed: &[usize]| {
+            (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>()
+        };
         let (rows, cols) = (left(self, &here), left(other, &there));
         let name = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.name(*dim)).collect::<Vec<_>>();
         let names = Names::new(OP, name(self, &rows).into_iter().chain(name(other, &cols)))

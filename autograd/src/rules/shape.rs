@@ -64,7 +64,7 @@ fn onto_diagonal(g: &Tensor, sizes: &[usize], offset: isize, dim0: usize, dim1: 
     let numel: usize = sizes.iter().product();
     let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
     let positions = positions.diagonal(offset, dim0, dim1)?.reshape([-1])?;
-    let flat = g.new_zeros(&[numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
+    let flat = g.new_zeros([numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
     flat.reshape(sizes)
 }
 

@@ -78,16 +78,20 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     let col_stride = src.strides[outer.len()];
     let rows: usize = outer.iter().product();
     let (from, dst) = (src.ptr as usize, dst as usize); // addresses, so that threads may share them
-    let start = |row: usize| (from as *const u8).wrapping_offset(row_offset(row, outer, src.strides) * from_size);
+    let start =
+        |row: usize| (from as *const u8).wrapping_offset(row_offset(row, outer, src.strides) * from_size);
     let grain = |rows: usize| GRAIN / (cols * rows).max(1) + 1;
     let row_stride = outer.len().checked_sub(1).map_or(0, |dim| src.strides[dim]);
-    if src.dtype == to && rows > 1 && row_stride.unsigned_abs() < col_stride.unsigned_abs() && col_stride != 1 {
+    if src.dtype == to && rows > 1 && row_stride.unsigned_abs() < col_stride.unsigned_abs() && col_stride != 1
+    {
         let (height, steps) = (outer[outer.len() - 1], [row_stride, col_stride]);
         let per_matrix = height.div_ceil(TILE_ROWS);
         return parallel(rows / height * per_matrix, grain(TILE_ROWS), |bands| {
             let mut tile = [MaybeUninit::<u64>::uninit(); TILE_ROWS * TILE_COLS];
             let tile = tile.as_mut_ptr().cast::<u8>();
-            for (col, band) in (0..cols).step_by(TILE_COLS).flat_map(|col| bands.clone().map(move |band| (col, band))) {
+            for (col, band) in
+                (0..cols).step_by(TILE_COLS).flat_map(|col| bands.clone().map(move |band| (col, band)))
+            {
                 let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
                 let (first, tile_rows) = (matrix * height + row, TILE_ROWS.min(height - row));
                 let width = TILE_COLS.min(cols - col);

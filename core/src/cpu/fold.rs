@@ -113,7 +113,9 @@ where
         return fold_task(fold, x);
     }
     let mut parts = vec![fold.start(); x.len().div_ceil(TASK)];
-    for_each_part(x.len(), &mut parts, 1, |i, part| part[0] = fold_task(fold, &x[i * TASK..x.len().min((i + 1) * TASK)]));
+    for_each_part(x.len(), &mut parts, 1, |i, part| {
+        part[0] = fold_task(fold, &x[i * TASK..x.len().min((i + 1) * TASK)])
+    });
     join_parts(fold, parts)
 }
 

@@ -89,9 +89,9 @@ mod tests {
     fn division_rounds_as_named() {
         for a in -7i64..=7 {
             for b in (-3i64..=3).filter(|b| *b != 0) {
-                assert_eq!(a.div_floor(b), (a as f64 / b as f64).floor() as i64);
+                assert_eq!(Integer::div_floor(a, b), (a as f64 / b as f64).floor() as i64);
                 assert_eq!(a.div_trunc(b), (a as f64 / b as f64).trunc() as i64);
-                assert_eq!(a.div_floor(b) * b + a.rem_floor(b), a);
+                assert_eq!(Integer::div_floor(a, b) * b + a.rem_floor(b), a);
                 assert_eq!(a.div_trunc(b) * b + a.rem_trunc(b), a);
             }
         }

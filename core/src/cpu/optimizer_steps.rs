@@ -116,7 +116,9 @@ pub fn adam<T: Real>(
     ]
     .map(c);
     let Some(max) = max_exp_avg_sq else {
-        return in_parts([param, exp_avg, exp_avg_sq], |at, [p, m, v]| adam_slice(p, &grad[at], m, v, &scalars));
+        return in_parts([param, exp_avg, exp_avg_sq], |at, [p, m, v]| {
+            adam_slice(p, &grad[at], m, v, &scalars)
+        });
     };
     assert_eq!(n, max.len(), "one maximum for each parameter");
     in_parts([param, exp_avg, exp_avg_sq, max], |at, [p, m, v, max]| {

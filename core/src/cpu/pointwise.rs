@@ -205,7 +205,8 @@ fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1
     if !exponent.is_number() || x.is_number() || !x.dtype().is_floating_point() {
         return None;
     }
-    let powers = [(-1.0, &reciprocal), (-0.5, &rsqrt), (0.5, &sqrt), (1.0, &positive), (2.0, &square), (3.0, &cube)];
+    let powers =
+        [(-1.0, &reciprocal), (-0.5, &rsqrt), (0.5, &sqrt), (1.0, &positive), (2.0, &square), (3.0, &cube)];
     let exponent = exponent.item().ok()?.to_f64();
     powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
 }
@@ -429,6 +430,9 @@ impl<const N: usize> Kernel<N> {
         let body = self.loop_for(dtype);
         let made = if self.to_bool { DType::Bool } else { compute };
         let numel: usize = sizes.iter().product();
+        if numel == 0 {
+            return;
+        }
         let direct = |x: &Source<'_>| x.dtype == compute && is_dense(x.sizes, x.strides, numel);
         if !aliased && made == out_dtype && inputs.iter().all(direct) {
             // SAFETY: contiguous inputs of as many elements as the output.
@@ -445,7 +449,8 @@ impl<const N: usize> Kernel<N> {
         });
         let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
         if task.is_transposed() {
-            let (rows, grain) = (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
+            let (rows, grain) =
+                (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
             let bands = rows / sizes[sizes.len() - 2] * sizes[sizes.len() - 2].div_ceil(TILE_ROWS);
             // SAFETY: bands of different threads do not overlap, and the caller's contract.
             return parallel(bands, grain.max(1), |bands| unsafe { task.run_tiles(bands) });
@@ -617,7 +622,8 @@ impl<const N: usize> Task<'_, N> {
     fn is_transposed(&self) -> bool {
         let Some(row) = self.sizes.len().checked_sub(2) else { return false };
         let across = |view: &View<'_>| {
-            let (row_stride, col_stride) = (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
+            let (row_stride, col_stride) =
+                (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
             col_stride > 1 && row_stride < col_stride && view.dtype == self.compute
         };
         !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && self.views.iter().any(across)

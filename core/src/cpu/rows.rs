@@ -115,7 +115,14 @@ pub(crate) fn cross_entropy_backward<T: Real>(
     for_each_group(logits.len(), dx, classes, classes, |from, dx| {
         let rows = from..from + dx.len() / classes;
         let x = &logits[from * classes..][..dx.len()];
-        cross_entropy_backward_rows(x, classes, &target[rows.clone()], &logsumexp[rows.clone()], &g[rows], dx);
+        cross_entropy_backward_rows(
+            x,
+            classes,
+            &target[rows.clone()],
+            &logsumexp[rows.clone()],
+            &g[rows],
+            dx,
+        );
     });
 }
 

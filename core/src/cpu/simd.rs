@@ -80,9 +80,10 @@ macro_rules! simd {
                     // SAFETY: the caller keeps the contract of the body.
                     unsafe { body($($arg),*) }
                 }
-                // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
                 match $crate::cpu::simd::isa() {
+                    // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
                     $crate::cpu::simd::Isa::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
                     $crate::cpu::simd::Isa::Avx2 => return unsafe { avx2($($arg),*) },
                     $crate::cpu::simd::Isa::Baseline => {}
                 }

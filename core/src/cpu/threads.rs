@@ -31,7 +31,13 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     }
     // SAFETY: only the lifetime is forgotten. `f` is called for a task alone, and the wait below ends after the last task.
     let f = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f) };
-    let work = Arc::new(Work { f, tasks, next: AtomicUsize::new(0), busy: AtomicUsize::new(0), panic: Mutex::new(None) });
+    let work = Arc::new(Work {
+        f,
+        tasks,
+        next: AtomicUsize::new(0),
+        busy: AtomicUsize::new(0),
+        panic: Mutex::new(None),
+    });
     for _ in 0..helpers {
         let work = work.clone();
         rayon::spawn(move || work.help());
@@ -132,7 +138,11 @@ mod tests {
     #[test]
     fn loops_inside_loops() {
         let sum = AtomicUsize::new(0);
-        each(20, &|i| each(20, &|j| drop(sum.fetch_add(i * j, Ordering::Relaxed))));
+        each(20, &|i| {
+            each(20, &|j| {
+                sum.fetch_add(i * j, Ordering::Relaxed);
+            });
+        });
         assert_eq!(sum.into_inner(), 190 * 190);
     }
 

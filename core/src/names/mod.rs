@@ -199,7 +199,8 @@ impl Names {
 /// `*x.names() == ["N", "C"]`: every dim is named, and so.
 impl<const K: usize> PartialEq<[&str; K]> for Names {
     fn eq(&self, other: &[&str; K]) -> bool {
-        self.0.len() == K && self.0.iter().zip(other).all(|(own, text)| own.is_some_and(|name| name.as_str() == *text))
+        self.0.len() == K
+            && self.0.iter().zip(other).all(|(own, text)| own.is_some_and(|name| name.as_str() == *text))
     }
 }
 

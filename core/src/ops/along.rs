@@ -89,9 +89,10 @@ pub(crate) mod kernels {
         }
         let (wide, sizes) = split(&*x.widened()?, dim)?;
         let mut out = wide.unwritten_like(op, wide.dtype())?;
-        // SAFETY: fresh, of that dtype; the loop writes each element before it reads it.
         match wide.dtype() {
+            // SAFETY: fresh, of that dtype; the loop writes each element before it reads it.
             DType::F64 => (rows.f64)(wide.as_slice()?, sizes, unsafe { out.unwritten_mut() }),
+            // SAFETY: as above.
             _ => (rows.f32)(wide.as_slice()?, sizes, unsafe { out.unwritten_mut() }),
         }
         out.into_dtype(x.dtype())
@@ -155,7 +156,8 @@ pub(crate) mod kernels {
                     #[allow(clippy::eq_op)] // only NaN differs from itself
                     let nan = |v: T| v != v;
                     let (a, b) = (at(j), at(best));
-                    let better = if nan(b) { false } else { nan(a) || if largest { a > b } else { a < b } };
+                    #[allow(clippy::bool_comparison)] // T is bool in one of the copies only
+                    let better = !nan(b) && (nan(a) || if largest { a > b } else { a < b });
                     if better {
                         best = j;
                     }

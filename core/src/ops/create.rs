@@ -244,14 +244,23 @@ impl NamedTensor {
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
     pub fn new(data: impl Data) -> Result<NamedTensor> {
+        NamedTensor::new_as(data, None)
+    }
+
+    /// [`new`](Self::new) of `dtype`, to which each number is rounded once.
+    ///
+    /// # Errors
+    /// Those of `new`.
+    #[track_caller]
+    pub fn new_as(data: impl Data, dtype: Option<DType>) -> Result<NamedTensor> {
         fn build<D: Data>(data: &D) -> Option<(Vec<usize>, Vec<Scalar>, DType)> {
             let mut numbers = Vec::new();
             data.collect(&mut numbers).then(|| (data.sizes(), numbers, D::dtype()))
         }
-        let Some((sizes, numbers, dtype)) = build(&data) else {
+        let Some((sizes, numbers, own)) = build(&data) else {
             return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
         };
-        dispatch!(dtype, T => {
+        dispatch!(dtype.unwrap_or(own), T => {
             let data: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
             NamedTensor::from_slice(&data, sizes)
         })

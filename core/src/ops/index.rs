@@ -399,7 +399,7 @@ impl NamedTensor {
                 );
                 return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
             }
-            names = rules::unify(OP, "cat", x.input(), rules::Input { names: &names, sizes: first.sizes() })?;
+            names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
             sizes[dim] += x.sizes()[dim];
         }
         let dtype = crate::cpu::pointwise::promoted(tensors);

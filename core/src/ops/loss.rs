@@ -30,8 +30,11 @@ pub fn cross_entropy(logits: &NamedTensor, target: &NamedTensor) -> Result<(Name
         );
     }
     if !logits.dtype().is_floating_point() || target.dtype() != DType::I64 {
-        let message =
-            format!("expected floating point logits and an i64 target, got {} and {}", logits.dtype(), target.dtype());
+        let message = format!(
+            "expected floating point logits and an i64 target, got {} and {}",
+            logits.dtype(),
+            target.dtype()
+        );
         return Err(Error::new(ErrorKind::DType, OP, message));
     }
     let (x, target) = (logits.widened()?.contiguous()?, target.contiguous()?);

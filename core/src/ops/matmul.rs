@@ -37,7 +37,7 @@ macro_rules! matmul_ops {
 matmul_ops!(define_ops);
 
 pub(crate) mod kernels {
-    use crate::cpu::matmul::{Mat, MatmulElement, gemm_batched};
+    use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
     use crate::dim::{Argument, Axes, Dim};
     use crate::dtype::{Category, DType, Element, Scalar, dispatch};
     use crate::error::{Error, ErrorKind, Result};
@@ -233,21 +233,14 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
-        if n == 1 {
-            // A column is computed as a row, `Cᵀ = Bᵀ Aᵀ`: the kernel would turn the operands over, but not their offsets.
-            let turned =
-                |x: Mat<*const T>| Mat { ptr: x.ptr, row_stride: x.col_stride, col_stride: x.row_stride };
-            let c = Mat { ptr: c.ptr, row_stride: 1, col_stride: 1 };
-            let offsets = |index: usize| {
-                let (a, b, c) = offsets(index);
-                (b, a, c)
-            };
-            // SAFETY: as below, with the operands exchanged; `out` has the same elements in the same order.
-            unsafe { gemm_batched(count, &offsets, 1, k, m, alpha, turned(b), turned(a), beta, c) };
-            return;
-        }
         // SAFETY: the strides and sizes are those of the tensors, of dtype T; `out` is dense, of the sizes of the product, and held by nobody else.
-        unsafe { gemm_batched(count, &offsets, m, k, n, alpha, a, b, beta, c) };
+        unsafe {
+            if count == 1 {
+                gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero
+            } else {
+                gemm_batched(count, &offsets, m, k, n, alpha, a, b, beta, c);
+            }
+        }
     }
 
     /// `beta x + alpha (a b)` with the names of `a b` unified with those of `x`.
@@ -340,7 +333,7 @@ pub(crate) mod kernels {
         }
         let names = Names::new("outer", [x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
-        Ok(x.unnamed().unsqueeze(1)?.mul(&other.unnamed())?.with_names(names))
+        Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
     }
 
     #[track_caller]

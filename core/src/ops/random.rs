@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::random::{Generator, next_of_default};
 use crate::random::{
-    fill_bernoulli, fill_cauchy, fill_each, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_randint, fill_randperm,
-    fill_uniform,
+    fill_bernoulli, fill_cauchy, fill_each, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
+    fill_randint, fill_randperm, fill_uniform,
 };
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
@@ -166,6 +166,7 @@ macro_rules! define_random {
             #[doc = concat!("[`ErrorKind::Value`] unless ", $need, "; [`ErrorKind::DType`] unless floating-point.")]
             #[track_caller]
             pub fn $name(&mut self, $($arg: $ty),*) -> Result<&mut NamedTensor> {
+                #[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN must not pass
                 if !($valid) {
                     let got = [$(format!("{}={}", stringify!($arg), $arg)),*].join(", ");
                     return Err(Error::new(ErrorKind::Value, stringify!($name), format!("expects {}, but found {got}", $need)));
@@ -189,10 +190,18 @@ impl NamedTensor {
     pub fn geometric_(&mut self, p: f64) -> Result<&mut NamedTensor> {
         const OP: &str = "geometric_";
         if !(p > 0.0 && p < 1.0) {
-            return Err(Error::new(ErrorKind::Value, OP, format!("expects p to be in (0, 1), but got p={p}")));
+            return Err(Error::new(
+                ErrorKind::Value,
+                OP,
+                format!("expects p to be in (0, 1), but got p={p}"),
+            ));
         }
         if self.dtype() == DType::Bool {
-            return Err(Error::new(ErrorKind::DType, OP, "not implemented for bool; it takes the integers and floats"));
+            return Err(Error::new(
+                ErrorKind::DType,
+                OP,
+                "not implemented for bool; it takes the integers and floats",
+            ));
         }
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
         let mut generator = next_of_default(drawn.numel());
@@ -224,7 +233,11 @@ impl NamedTensor {
         }
         let p = self.to_vec::<f64>()?;
         if let Some(bad) = p.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            return Err(Error::new(ErrorKind::Value, OP, format!("Expected p_in >= 0 && p_in <= 1, got {bad}")));
+            return Err(Error::new(
+                ErrorKind::Value,
+                OP,
+                format!("Expected p_in >= 0 && p_in <= 1, got {bad}"),
+            ));
         }
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
         let mut generator = next_of_default(drawn.numel());

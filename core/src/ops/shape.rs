@@ -251,7 +251,7 @@ pub(crate) mod kernels {
             let mut left = elements;
             while to > 0 && (left > 1 || sizes[to - 1] == 1) {
                 to -= 1;
-                if left % sizes[to] != 0 {
+                if !left.is_multiple_of(sizes[to]) {
                     return None;
                 }
                 strides[to] = step;

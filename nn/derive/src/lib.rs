@@ -42,7 +42,10 @@ impl Options {
 fn expand(input: DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new_spanned(name, "Module can be derived for structs; implement `visit` by hand for an enum"));
+        return Err(syn::Error::new_spanned(
+            name,
+            "Module can be derived for structs; implement `visit` by hand for an enum",
+        ));
     };
     let mut visits = Vec::new();
     for (index, field) in data.fields.iter().enumerate() {

@@ -66,7 +66,7 @@ pub fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
     }
     let kept = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
     let mask = NamedTensor::choice("dropout", x.shape(), 1.0 - p, [0.0, kept], x.dtype())?;
-    x.mul(&Tensor::constant(mask))
+    x.mul(Tensor::constant(mask))
 }
 
 /// `x weightᵀ + bias` over the last dim of `x`.
@@ -93,7 +93,9 @@ pub fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     if weight.ndim() != 2 {
         let message = format!("linear expects a weight [out, in], got {} dims", weight.ndim());
-        return Err(Error::new(ErrorKind::Shape, "linear", message).with_operands([x.extents(), weight.extents()]));
+        return Err(
+            Error::new(ErrorKind::Shape, "linear", message).with_operands([x.extents(), weight.extents()])
+        );
     }
     let across = weight.t()?;
     if x.ndim() == 2 {
@@ -119,5 +121,7 @@ pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tens
     let rows = x.rename(None)?.reshape([-1, x.sizes()[last] as isize])?;
     let mut sizes = x.shape().sizes;
     sizes[last] = weight.sizes()[0];
-    linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?.reshape(sizes)?.rename(Some(names))
+    linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?
+        .reshape(sizes)?
+        .rename(Some(names))
 }

@@ -126,13 +126,22 @@ pub fn cross_entropy_with(
 fn with_probabilities(log_p: &Tensor, target: &Tensor, dim: usize, options: &CrossEntropy) -> Result<Tensor> {
     const OP: &str = "cross_entropy";
     if target.sizes() != log_p.sizes() {
-        let message = format!("target probabilities {:?} must have the sizes of the logits {:?}", target.sizes(), log_p.sizes());
-        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_p.extents(), target.extents()]));
+        let message = format!(
+            "target probabilities {:?} must have the sizes of the logits {:?}",
+            target.sizes(),
+            log_p.sizes()
+        );
+        return Err(
+            Error::new(ErrorKind::Shape, OP, message).with_operands([log_p.extents(), target.extents()])
+        );
     }
     let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
     let smoothing = options.label_smoothing;
-    let target =
-        if smoothing > 0.0 { target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)? } else { target.clone() };
+    let target = if smoothing > 0.0 {
+        target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?
+    } else {
+        target.clone()
+    };
     let mut weighted = log_p.mul(&target)?;
     if let Some(weight) = &options.weight {
         weighted = weighted.mul(&along(OP, weight, log_p, dim)?)?;
@@ -149,7 +158,10 @@ fn with_probabilities(log_p: &Tensor, target: &Tensor, dim: usize, options: &Cro
 fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
     let classes = x.sizes().get(dim).copied().unwrap_or(1);
     if weight.ndim() != 1 || weight.sizes()[0] != classes {
-        let message = format!("weight tensor should be defined for all {classes} classes, got sizes {:?}", weight.sizes());
+        let message = format!(
+            "weight tensor should be defined for all {classes} classes, got sizes {:?}",
+            weight.sizes()
+        );
         return Err(Error::new(ErrorKind::Shape, op, message).with_operands([weight.extents(), x.extents()]));
     }
     let mut sizes = vec![1; x.ndim()];
@@ -198,11 +210,19 @@ struct Likelihood {
 
 impl Likelihood {
     #[track_caller]
-    fn new(op: &'static str, log_p: &Tensor, target: &Tensor, dim: usize, options: &CrossEntropy) -> Result<Likelihood> {
+    fn new(
+        op: &'static str,
+        log_p: &Tensor,
+        target: &Tensor,
+        dim: usize,
+        options: &CrossEntropy,
+    ) -> Result<Likelihood> {
         let operands = || [log_p.extents(), target.extents()];
         if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
             let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
-            return Err(Error::new(ErrorKind::DType, op, message).with_operands(operands()).with_repair("target.to(DType::I64)?"));
+            return Err(Error::new(ErrorKind::DType, op, message)
+                .with_operands(operands())
+                .with_repair("target.to(DType::I64)?"));
         }
         let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
         // The dims of the target, of which the names unify with its own.
@@ -211,12 +231,19 @@ impl Likelihood {
             let message = format!("expected a target of sizes {:?}, got {:?}", rest.sizes(), target.sizes());
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
         }
-        let names = namegrad_core::names::rules::unify(op, "broadcast", rest.value().input(), target.value().input())?;
+        let names = namegrad_core::names::rules::unify(
+            op,
+            "broadcast",
+            rest.value().input(),
+            target.value().input(),
+        )?;
         let target = target.rename(None)?.to(DType::I64)?;
         let ignored = target.eq(options.ignore_index)?;
         let any_ignored = ignored.any(..)?.item()? == namegrad_core::Scalar::Bool(true);
         let index = if any_ignored { target.masked_fill(&ignored, 0)? } else { target };
-        if let Some(bad) = index.to_vec::<i64>()?.into_iter().find(|class| *class < 0 || *class as u64 >= classes as u64) {
+        if let Some(bad) =
+            index.to_vec::<i64>()?.into_iter().find(|class| *class < 0 || *class as u64 >= classes as u64)
+        {
             let message = format!("Target {bad} is out of bounds for {classes} classes.");
             return Err(Error::new(ErrorKind::Index, op, message).with_operands(operands()));
         }
@@ -228,7 +255,8 @@ impl Likelihood {
         let counted = match &options.weight {
             Some(weight) => {
                 along(op, weight, log_p, dim)?; // for its checks
-                let flat = weight.rename(None)?.index_select(&index.reshape([-1])?, 0)?.reshape(index.sizes())?;
+                let flat =
+                    weight.rename(None)?.index_select(&index.reshape([-1])?, 0)?.reshape(index.sizes())?;
                 Some(if let Some(valid) = &valid { flat.mul(valid)? } else { flat })
             }
             None => valid.clone(),

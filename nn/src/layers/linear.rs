@@ -2,8 +2,8 @@
 
 use super::Layer;
 use crate::functional as F;
-use crate::module::{Module, Visitor};
 use crate::init;
+use crate::module::{Module, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{Axis, Error, ErrorKind, IntoAxis, Result};
 
@@ -88,7 +88,8 @@ impl Linear {
             None => last,
         };
         if x.ndim() == 0 || x.sizes()[dim] != self.input.size {
-            let message = format!("{} expects {} elements in its input dim", self.describe(), self.input.size);
+            let message =
+                format!("{} expects {} elements in its input dim", self.describe(), self.input.size);
             return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.extents()]));
         }
         if dim == last {
@@ -108,7 +109,8 @@ impl Module for Linear {
     }
 
     fn describe(&self) -> String {
-        let dim = |axis: &Axis| axis.name.map_or(axis.size.to_string(), |name| format!("{name}={}", axis.size));
+        let dim =
+            |axis: &Axis| axis.name.map_or(axis.size.to_string(), |name| format!("{name}={}", axis.size));
         format!("Linear({} -> {})", dim(&self.input), dim(&self.output))
     }
 }
@@ -119,4 +121,3 @@ impl Layer for Linear {
         Linear::forward(self, x)
     }
 }
-

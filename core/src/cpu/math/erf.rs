@@ -17,6 +17,22 @@ pub(super) fn erfcx<T: Lane>(x: T) -> T {
     flat / (one + (x + x))
 }
 
+/// `Φ(x)` for a product with `x`, in 60% of the time of [`ndtr`]: one quotient in place of two, no series near 0, where
+/// `x Φ(x)` does not need it, and `x²` rounded, which costs up to `x²/2` roundings in the left tail.
+#[inline(always)]
+pub(super) fn ndtr_of_product<T: Lane>(x: T) -> T {
+    let c = T::from_f64;
+    let one = c(1.0);
+    let a = limit(x.abs(), T::TABLES.erfc_zero * std::f64::consts::SQRT_2);
+    let y = a * c(FRAC_1_SQRT_2);
+    let (sum, slope) = (y + c(3.0), one + (y + y));
+    let quotient = one / (sum * slope);
+    let t = (y - c(3.0)) * slope * quotient;
+    let erfcx = (polynomial(t, T::TABLES.erfcx) + one) * sum * quotient;
+    let tail = exp_sum(a * a * c(-0.5), c(0.0)) * (c(0.5) * erfcx);
+    if x > c(0.0) { one - tail } else { tail }
+}
+
 /// `exp(-scale x²)`, with the digits of `x²` that do not fit into a number: an error of `x²` is multiplied by `x²`.
 #[inline(always)]
 fn exp_minus_square<T: Lane>(x: T, scale: f64) -> T {

@@ -298,7 +298,7 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     /// `x Φ(x)`, with `Φ` as in [`ndtr`](Real::ndtr): what PyTorch calls `gelu(x, approximate="none")`.
     #[inline(always)]
     fn gelu(self) -> Self {
-        self * self.ndtr()
+        self * erf::ndtr_of_product(self)
     }
 
     /// `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`: what PyTorch calls `gelu(x, approximate="tanh")`.

@@ -15,7 +15,7 @@ use super::pack::prefetch;
 use crate::cpu::simd::{Isa, isa};
 
 /// What a kernel works on: `C ← alpha A B + beta C` for one tile.
-pub(crate) struct Tile<T> {
+pub(super) struct Tile<T> {
     /// The length of the sums.
     pub(super) k: usize,
     /// A's first row; its strides are read only by kernels for operands in place.
@@ -37,10 +37,10 @@ pub(crate) struct Tile<T> {
 
 /// A kernel. Its contract: the CPU has its instructions, and the pointers of the tile are valid for the rows of the
 /// kernel, `k` and `cols`, C's for writing by this call alone.
-pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
+pub(super) type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// The kernels of one kind of number on one CPU.
-pub(crate) struct Kernels<T: 'static> {
+pub(super) struct Kernels<T: 'static> {
     /// Numbers in a vector.
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.

@@ -79,8 +79,8 @@ unsafe fn by_rows<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc
 const K_MAX: usize = 4096;
 
 /// Calls `step` for blocks of `k`, all but the first of which add to C. The rows of A are copied to a buffer unless
-/// they are ready for vectors where they are. Numbers that are not accumulators are widened into a buffer, as many at a time
-/// as a core has near: `wide` rows and columns of B.
+/// they are ready for vectors where they are. Numbers that are not accumulators are widened into a buffer, as many at
+/// a time as a core has near: `wide` rows and columns of B.
 ///
 /// # Safety
 /// That of a [`Method`].

@@ -1,6 +1,6 @@
 //! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows of tensors.
 //!
-//! Read [`gemm`] first, which chooses a path by shape; then `blocked` (the loops around the kernel), `kernel` (the
+//! Read [`gemm()`] first, which chooses a path by shape; then `blocked` (the loops around the kernel), `kernel` (the
 //! innermost loop) and `pack` (copies of parts of the operands). `matvec` with its two steps `dots` and `axpys` has
 //! products with a vector or a few rows. `element` says which numbers there are, `lanes` what a vector register is,
 //! `threads` how the work is shared.
@@ -61,7 +61,7 @@ impl<T> Mat<*mut T> {
     }
 }
 
-/// A product, as [`gemm`] is given it, with the scalars as accumulators.
+/// A product, as [`gemm()`] is given it, with the scalars as accumulators.
 #[derive(Clone, Copy)]
 struct Product<T: MatmulElement> {
     m: usize,
@@ -148,12 +148,12 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     unsafe { threads::one(&product) }
 }
 
-/// `batch` products as of [`gemm`], of which number `i` has its operands `offsets(i)` elements away from `a`, `b`, `c`.
+/// `batch` products as of [`gemm()`], of which number `i` has its operands `offsets(i)` elements away from `a`, `b`, `c`.
 ///
 /// Many products are shared among the threads as they are, few and large ones are cut.
 ///
 /// # Safety
-/// That of [`gemm`] for each product; and no two products share memory in C.
+/// That of [`gemm()`] for each product; and no two products share memory in C.
 pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     batch: usize,
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
@@ -169,7 +169,7 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     if m == 0 || n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c };
     // SAFETY: the contract is the same.
     unsafe { threads::many(batch, offsets, &product) }
 }
@@ -182,7 +182,7 @@ fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
 /// `C ← beta C`
 ///
 /// # Safety
-/// That of [`gemm`] with respect to C.
+/// That of [`gemm()`] with respect to C.
 unsafe fn scale<T: MatmulElement>(p: &Product<T>) {
     for i in 0..p.m {
         for j in 0..p.n {

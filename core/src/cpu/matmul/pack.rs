@@ -156,7 +156,8 @@ unsafe fn gather<T: MatmulElement>(
 }
 
 /// [`pack`] for a `k_stride` of one: squares of eight by eight numbers, or four by four of twice the size, are
-/// transposed in registers. What is left over at the end of a direction is covered by a last square that overlaps the one before it.
+/// transposed in registers. What is left over at the end of a direction is covered by a last square that overlaps the
+/// one before it.
 ///
 /// # Safety
 /// That of [`pack`], on a CPU with AVX2.
@@ -203,7 +204,8 @@ unsafe fn transpose<T: MatmulElement>(
     }
 }
 
-/// Transposes eight rows of eight numbers of 32 bits: pairs of rows are woven together, then pairs of pairs, then halves.
+/// Transposes eight rows of eight numbers of 32 bits: pairs of rows are woven together, then pairs of pairs, then
+/// halves.
 ///
 /// # Safety
 /// `from` is valid for reading the rows at their stride, `to` for writing; the CPU has AVX.

@@ -45,7 +45,8 @@ pub(super) unsafe fn many<T: MatmulElement>(
     // Some tasks for each thread, so that none has to wait long for the last; cutting a product makes each part dearer.
     let parts = (4 * threads).div_ceil(batch.max(1)).min(cost / HAND_OVER).clamp(1, threads);
     // SAFETY: the contract is the same for each product, and they have no element of C in common.
-    let product = |i| unsafe { in_parts(&p.moved(offsets(i)), parts) };
+    // Each is laid upright after it is moved: that may exchange A and B, to which the offsets belong.
+    let product = |i| unsafe { in_parts(&p.moved(offsets(i)).upright(), parts) };
     if threads == 1 {
         return (0..batch).for_each(product);
     }
