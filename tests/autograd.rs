@@ -178,7 +178,10 @@ fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
     let y = x.mul(2.0)?.sum(..)?;
     let found = grad(&[&y], &[&other, &x], &[], BackwardOptions { retain_graph: true, ..UNUSED })?;
     assert!(found[0].is_none() && found[1].is_some());
-    assert_refused!(grad(&[&y], &[&x, &other], &[], ONCE), "appears to not have been used in the graph: input 1");
+    assert_refused!(
+        grad(&[&y], &[&x, &other], &[], ONCE),
+        "appears to not have been used in the graph: input 1"
+    );
     Ok(())
 }
 

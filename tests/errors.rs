@@ -18,7 +18,8 @@ macro_rules! assert_error {
         assert_eq!(error.kind(), ErrorKind::$kind, "{text}");
         assert_eq!(error.op(), $op, "{text}");
         assert_eq!(error.location().file(), file!(), "{text}");
-        assert!(error.location().line().abs_diff(line) <= 1, "line {line}: {text}");
+        // A call too long for one line starts on the next.
+        assert!((line..line + 4).contains(&error.location().line()), "line {line}: {text}");
         assert!(text.contains(&format!("{}:{}", file!(), error.location().line())), "{text}");
         $(assert!(text.contains($part), "no {:?} in:\n{text}", $part);)*
     }};
@@ -121,7 +122,13 @@ fn duplicate_names() -> Result<()> {
         "[N=2, ?=2]"
     );
     assert_error!(x.align_to(["N", "C", "N"]), DuplicateName, "align_to", "duplicate names", "[N=2, C=2]");
-    assert_error!(x.matmul(&x.t()?), DuplicateName, "matmul", "[N=2, C=2], [C=2, N=2]", "x.matmul(&y.rename(");
+    assert_error!(
+        x.matmul(&x.t()?),
+        DuplicateName,
+        "matmul",
+        "[N=2, C=2], [C=2, N=2]",
+        "x.matmul(&y.rename("
+    );
     assert_error!(x.unflatten("N", [("C", 2), ("D", 1)]), DuplicateName, "unflatten", "[N=2, C=2]");
     assert_error!(
         Tensor::ones((("A", 2), 2, ("B", 2)))?.flatten([0, 1], "B"),
@@ -453,7 +460,7 @@ fn indices_out_of_bounds() -> Result<()> {
     assert_error!(x.select(0, isize::MAX), Index, "select", "out of range");
     assert_error!(
         x.narrow("C", 1, 3),
-        Shape,
+        Index,
         "narrow",
         "start (1) + length (3) exceeds dimension size (3)",
         "[N=2, C=3]"
@@ -463,7 +470,7 @@ fn indices_out_of_bounds() -> Result<()> {
     assert_error!(x.narrow("C", isize::MIN, 1), Index, "narrow", "out of range");
     assert_error!(x.narrow("C", 1, usize::MAX), Index, "narrow", "exceeds dimension size");
     assert_error!(x.slice("C", 0, 3, 0), Value, "slice", "step must be positive");
-    assert_error!(Tensor::new(1.0)?.select(0, 0), Index, "select", "0-dim tensor");
+    assert_error!(Tensor::new(1.0)?.select(0, 0), DimRange, "select", "0-dim tensor");
     assert_error!(
         x.index_select(&Tensor::new([0, 2])?, "N"),
         Index,

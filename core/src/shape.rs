@@ -59,9 +59,13 @@ pub trait IntoShape {
 
 #[track_caller]
 fn size_of(size: impl TryInto<usize> + Copy + std::fmt::Display) -> Result<usize> {
-    size.try_into().map_err(|_| {
-        Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
-    })
+    match size.try_into() {
+        Ok(size) => Ok(size),
+        Err(_) => {
+            let message = format!("a size must not be negative, got {size}");
+            Err(Error::new(ErrorKind::Value, "shape", message))
+        }
+    }
 }
 
 /// A shape of these dims.

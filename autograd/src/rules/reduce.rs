@@ -1,9 +1,9 @@
 //! Derivatives of the reductions. `spread` brings what was reduced back to the sizes of the input.
 
+use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
-use namegrad_core::Axes;
-use namegrad_core::Result;
 use namegrad_core::ops::reduce::kernels;
+use namegrad_core::{Axes, Result, Scalar};
 
 rules! { in kernels; |g, cx|
     sum(x; dims: Axes, keepdim: bool) -> y { x: [; dims keepdim] spread(g, cx, dims, *keepdim)? }
@@ -55,13 +55,31 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor>
 
 /// For each element the product of the others it was multiplied with. Where one of them is zero, dividing the product is no way.
 fn products_of_others(x: &Tensor, dims: &Axes) -> Result<Tensor> {
-    let zero = x.eq(0)?;
-    let zeros = zero.to(x.dtype())?.sum_keepdim(dims)?;
-    let others = x.masked_fill(&zero, 1.0)?.prod_keepdim(dims)?;
-    // No zero: the product over x. One zero: it alone sees the product of the rest. More: everyone sees a zero.
-    let without = others.masked_fill(&zeros.gt(0)?, 0.0)?.div(&x.masked_fill(&zero, 1.0)?)?;
-    let at_zero = others.masked_fill(&zeros.ne(1)?, 0.0)?.mul(&zero.to(x.dtype())?)?;
-    without.add(&at_zero)
+    if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
+        return x.prod_keepdim(dims)?.div(x);
+    }
+    // The product of those before times that of those after, along all dims as one behind the others.
+    let order: Axes = (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
+    let ordered = x.permute(&order)?;
+    let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
+    let lanes = ordered.reshape([x.numel() / n, n])?;
+    let before = products_before(&lanes)?;
+    let after = products_before(&lanes.flip(1)?)?.flip(1)?;
+    before.mul(&after)?.reshape(ordered.sizes())?.permute(inverse(&order))
+}
+
+/// In each row of a matrix, for each element the product of those before it: of the one before, then of two, four...
+fn products_before(x: &Tensor) -> Result<Tensor> {
+    let [rows, n] = [x.sizes()[0], x.sizes()[1]];
+    let shifted =
+        |x: &Tensor, by: usize| Tensor::cat(&[&x.new_ones(&[rows, by])?, &x.narrow(1, 0, n - by)?], 1);
+    let mut products = shifted(x, 1)?;
+    let mut step = 1;
+    while step < n {
+        products = products.mul(&shifted(&products, step)?)?;
+        step *= 2;
+    }
+    Ok(products)
 }
 
 /// The gradient shared evenly by the elements that equal the result.

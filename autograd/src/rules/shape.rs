@@ -29,7 +29,7 @@ rules! { in NamedTensor; |g, cx|
 }
 
 /// The permutation that undoes `dims`.
-fn inverse(dims: &Axes) -> Axes {
+pub(super) fn inverse(dims: &Axes) -> Axes {
     let mut inverse: Axes = dims.clone();
     dims.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
     inverse

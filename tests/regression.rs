@@ -1,0 +1,69 @@
+//! Each test is a bug that was there once.
+
+use namegrad::autograd::{GradCheck, gradgradcheck};
+use namegrad::prelude::*;
+
+#[test]
+fn numbers_of_f64_were_rounded_to_the_default_dtype_first() -> Result<()> {
+    let x = TensorOptions::new().dtype(DType::F64).tensor([0.1, 1.0 + 1e-12])?;
+    assert_eq!(x.to_vec::<f64>()?, [0.1, 1.0 + 1e-12]);
+    Ok(())
+}
+
+#[test]
+fn backward_of_a_batched_product_over_nothing_could_not_infer_a_size() -> Result<()> {
+    let a = Tensor::ones([2, 2, 0])?.requires_grad_(true)?;
+    let b = Tensor::ones([0, 3])?.requires_grad_(true)?;
+    a.matmul(&b)?.sum(..)?.backward()?;
+    assert_eq!(a.grad().unwrap().sizes(), [2, 2, 0]);
+    assert_eq!(b.grad().unwrap().sizes(), [0, 3]);
+    Ok(())
+}
+
+#[test]
+fn the_second_derivative_of_a_product_with_a_zero_was_zero() -> Result<()> {
+    for zeros in [[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]] {
+        let x = TensorOptions::new().dtype(DType::F64).tensor([zeros, [1.0, 2.0, 0.5]])?;
+        gradgradcheck(|x| x[0].prod(1), std::slice::from_ref(&x), GradCheck::default())?;
+        gradgradcheck(|x| x[0].prod(..), &[x], GradCheck::default())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_empty_view_in_an_op_by_element_divided_by_zero() -> Result<()> {
+    let x = Tensor::ones([4, 0])?.slice(0, 0, 4, 2)?;
+    assert_eq!(x.transpose(0, 1)?.ne(0)?.sizes(), [0, 2]);
+    assert_eq!(x.mul(&x)?.sum(..)?.item()?.to_f64(), 0.0);
+    Ok(())
+}
+
+#[test]
+fn the_error_of_a_hook_pointed_into_the_library() -> Result<()> {
+    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    x.register_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
+    let error = x.sum(..)?.backward().unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn the_error_of_random_numbers_in_place_pointed_into_the_library() -> Result<()> {
+    let error = Tensor::ones([2])?.random_(3, 3).map(drop).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn cat_told_its_operands_in_the_wrong_order() -> Result<()> {
+    let (x, y) = (Tensor::ones([("N", 2)])?, Tensor::ones([("M", 2)])?);
+    let error = Tensor::cat(&[&x, &y], 0).unwrap_err();
+    assert!(error.message().contains("dims ['N'] and dims ['M']"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_error_of_a_negative_size_pointed_into_the_library() {
+    let error = Tensor::zeros([-1]).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+}
