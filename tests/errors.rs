@@ -376,11 +376,11 @@ fn sizes_that_cannot_be_had() -> Result<()> {
     let one = Tensor::ones([("N", 1)])?;
     assert_error!(one.expand([1usize << 62]), OutOfMemory, "expand");
     assert_error!(one.repeat([1usize << 60]), OutOfMemory, "repeat");
-    let wide = one.expand([1usize << 40])?; // a view that holds one number
+    let wide = one.expand([1usize << 60])?; // a view that holds one number
     assert_error!(wide.exp(), OutOfMemory, "exp");
     assert_error!(wide.contiguous(), OutOfMemory, "contiguous");
-    assert_error!(wide.outer(&wide), OutOfMemory, "mul");
-    assert_error!(wide.reshape([1usize << 20, 1 << 20])?.add(1.0), OutOfMemory, "add");
+    assert_error!(wide.outer(&wide.rename(None)?), OutOfMemory, "mul");
+    assert_error!(wide.reshape([1usize << 30, 1 << 30])?.add(1.0), OutOfMemory, "add");
     assert_error!(wide.rename(None)?.unsqueeze(1)?.add(&wide.rename(None)?), OutOfMemory, "add");
     assert!(memory::stats().live_bytes < live + (1 << 30), "what failed holds nothing");
     Ok(())
@@ -582,7 +582,6 @@ fn operators_panic_with_the_text_of_the_methods() -> Result<()> {
         (|x, y| assigned(x, |x| *x -= y), |x, y| x.clone().sub_(y).cloned()),
         (|x, y| assigned(x, |x| *x /= y), |x, y| x.clone().div_(y).cloned()),
     ];
-    std::panic::set_hook(Box::new(|_| {})); // the panics are expected: no traces
     for (number, (operator, method)) in pairs.iter().enumerate() {
         let payload = catch_unwind(AssertUnwindSafe(|| operator(&x, &y))).expect_err("names differ");
         let panic = payload.downcast_ref::<String>().expect("a text");
@@ -594,7 +593,6 @@ fn operators_panic_with_the_text_of_the_methods() -> Result<()> {
         assert_eq!(without_place(panic), without_place(&error), "pair {number}");
         assert!(place(panic), "pair {number}: {panic}");
     }
-    let _ = std::panic::take_hook();
     assert_eq!(
         (x.extents().to_string(), y.extents().to_string()),
         ("[N=2, C=3]".into(), "[N=2, D=3]".into())

@@ -67,3 +67,34 @@ fn the_error_of_a_negative_size_pointed_into_the_library() {
     let error = Tensor::zeros([-1]).unwrap_err();
     assert_eq!(error.location().file(), file!());
 }
+
+/// The gradients of the sum of `y` by two numbers.
+fn gradients(y: fn(&Tensor, &Tensor) -> Result<Tensor>, a: f64, b: f64) -> Result<[f64; 2]> {
+    let number = |x: f64| TensorOptions::new().dtype(DType::F64).requires_grad(true).tensor([x]);
+    let (a, b) = (number(a)?, number(b)?);
+    y(&a, &b)?.sum(..)?.backward()?;
+    let of = |x: &Tensor| x.grad().expect("took part").item().map(|g| g.to_f64());
+    Ok([of(&a)?, of(&b)?])
+}
+
+#[test]
+fn the_angle_of_no_direction_had_a_gradient_of_nan() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.atan2(b), 0.0, 0.0)?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn logaddexp_of_an_infinity_had_a_gradient_of_nan() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.logaddexp(b), f64::INFINITY, 1.0)?, [1.0, 0.0]);
+    assert_eq!(gradients(|a, b| a.logaddexp(b), f64::NEG_INFINITY, 1.0)?, [0.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.logaddexp2(b), 1.0, f64::INFINITY)?, [0.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_nan_stopped_the_gradient_that_passed_through_it() -> Result<()> {
+    assert_eq!(gradients(|a, b| a.maximum(b), f64::NAN, 1.0)?, [1.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.minimum(b), 1.0, f64::NAN)?, [1.0, 1.0]);
+    assert_eq!(gradients(|a, b| a.mul(b)?.relu()?.add(a), 1.0, f64::NAN)?[1], 1.0);
+    Ok(())
+}

@@ -2,6 +2,7 @@
 
 use crate::Tensor;
 use namegrad_core::{NamedTensor, Result};
+use std::f64::consts::LN_2;
 
 rules! { in NamedTensor; |g, cx|
     add(a, b) -> y       { a: [] g.clone(), b: [] g.clone() }
@@ -11,14 +12,14 @@ rules! { in NamedTensor; |g, cx|
     fmod(a, b) -> y      { a: [] g.clone(), b: [a b] -g * a.trunc_divide(b)? }
     remainder(a, b) -> y { a: [] g.clone(), b: [a b] -g * a.floor_divide(b)? }
     pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
-    atan2(a, b) -> y     { a: [a b] g * (b / (a.square()? + b.square()?)), b: [a b] g * (-a / (a.square()? + b.square()?)) }
+    atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(a, b)?), b: [a b] -g * (a * inverse_square(a, b)?) }
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
-    logaddexp(a, b) -> y { a: [a y] g * (a - y).exp()?, b: [b y] g * (b - y).exp()? }
-    logaddexp2(a, b) -> y { a: [a y] g * (a - y).exp2()?, b: [b y] g * (b - y).exp2()? }
+    logaddexp(a, b) -> y { a: [a b] g * (a - b).sigmoid()?, b: [a b] g * (b - a).sigmoid()? }
+    logaddexp2(a, b) -> y { a: [a b] g * ((a - b) * LN_2).sigmoid()?, b: [a b] g * ((b - a) * LN_2).sigmoid()? }
     xlogy(a, b) -> y     { a: [a b] (g * b.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
-    maximum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
-    minimum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
+    maximum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
+    minimum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
     fmax(a, b) -> y      { a: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
     fmin(a, b) -> y      { a: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
     floor_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
@@ -40,9 +41,15 @@ fn chosen(g: &Tensor, condition: Tensor) -> Result<Tensor> {
     g.where_self(&condition, 0.0)
 }
 
-/// The gradient where this input won, half of it where both are equal.
-fn shared(g: &Tensor, won: Tensor, tied: Tensor) -> Result<Tensor> {
-    chosen(g, won)?.add(&chosen(&(g * 0.5), tied)?)
+/// The gradient unless this input lost, half of it where both are equal. Where one is NaN nobody lost.
+fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
+    (g * 0.5).where_self(&tied, g)?.masked_fill(&lost, 0.0)
+}
+
+/// `1 / (a² + b²)`, and 0 where both are 0, so that the angle of no direction has a gradient of 0.
+fn inverse_square(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let square = a.square()? + b.square()?;
+    square.reciprocal()?.masked_fill(&square.eq(0)?, 0.0)
 }
 
 /// `b a^(b-1)`, and 0 where `b` is 0, also for `a = 0`.

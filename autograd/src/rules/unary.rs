@@ -44,7 +44,7 @@ rules! { in NamedTensor; |g, cx|
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
     logit(x) -> y      { x: [x] g / (x * (1.0 - x)) }
-    relu(x) -> y       { x: [y] g.where_self(&y.gt(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
+    relu(x) -> y       { x: [y] g.masked_fill(&y.le(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
     gelu(x) -> y       { x: [x] g * (normal_below(x)? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
     silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
     erf(x) -> y        { x: [x] g * (2.0 / PI.sqrt()) * (-x.square()?).exp()? }

@@ -21,7 +21,7 @@ macro_rules! gradients {
 }
 gradients! {
     /// `g` where `y > 0`, else 0.
-    relu (y g) { float: if y > T::ZERO { g } else { T::ZERO } };
+    relu (y g) { float: if y <= T::ZERO { T::ZERO } else { g } };
     /// `g (1 - y²)`.
     tanh (y g) { float: g * (T::ONE - y * y) };
     /// `g y (1 - y)`.
