@@ -98,7 +98,7 @@ fn tied_parameters_count_once_and_learn_together() -> Result<()> {
     let tied = vec![shared.clone(), shared.clone()];
     assert_eq!((tied.named_parameters().len(), tied.parameters().len(), tied.num_parameters()), (2, 1, 16));
     let x = Tensor::ones([4])?;
-    shared.tensor().mul(&tied[1].tensor())?.sum(..)?.add(&x.sum(..)?)?.backward()?;
+    shared.tensor().mul(tied[1].tensor())?.sum(..)?.add(&x.sum(..)?)?.backward()?;
     let want: Vec<f32> = shared.tensor().mul(2.0)?.to_vec()?;
     assert_eq!(shared.grad().unwrap().to_vec::<f32>()?, want);
     Ok(())

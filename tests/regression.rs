@@ -32,8 +32,8 @@ fn the_second_derivative_of_a_product_with_a_zero_was_zero() -> Result<()> {
 
 #[test]
 fn an_empty_view_in_an_op_by_element_divided_by_zero() -> Result<()> {
-    let x = Tensor::ones([4, 0])?.slice(0, 0, 4, 2)?;
-    assert_eq!(x.transpose(0, 1)?.ne(0)?.sizes(), [0, 2]);
+    let x = Tensor::ones([4, 0])?.slice(1, 0, 0, 2)?; // read across its memory, if there were any
+    assert_eq!(x.ne(0)?.sizes(), [4, 0]);
     assert_eq!(x.mul(&x)?.sum(..)?.item()?.to_f64(), 0.0);
     Ok(())
 }

@@ -179,6 +179,9 @@ pub(crate) fn plain(x: &Tensor) -> Plain {
 
 /// An op on tensors.
 pub(crate) type Call = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+
+/// An in-place op on its first tensor, with the others.
+type InPlace = fn(&mut Tensor, &[Tensor]) -> Result<()>;
 /// The in-place form of an op on a tensor and others.
 pub(crate) type CallInPlace = Box<dyn Fn(&mut Tensor, &[Tensor]) -> Result<()>>;
 
@@ -597,7 +600,7 @@ impl Case {
 pub(crate) struct Pointwise {
     pub(crate) op: &'static str,
     pub(crate) call: fn(&[Tensor]) -> Result<Tensor>,
-    pub(crate) in_place: Option<fn(&mut Tensor, &[Tensor]) -> Result<()>>,
+    pub(crate) in_place: Option<InPlace>,
     /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own. `bits`: bool as one bit. `test`: the result is bool.
     pub(crate) classes: &'static [&'static str],
     /// Where the numbers are taken from.

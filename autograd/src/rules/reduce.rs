@@ -72,7 +72,7 @@ fn products_of_others(x: &Tensor, dims: &Axes) -> Result<Tensor> {
 fn products_before(x: &Tensor) -> Result<Tensor> {
     let [rows, n] = [x.sizes()[0], x.sizes()[1]];
     let shifted =
-        |x: &Tensor, by: usize| Tensor::cat(&[&x.new_ones(&[rows, by])?, &x.narrow(1, 0, n - by)?], 1);
+        |x: &Tensor, by: usize| Tensor::cat(&[&x.new_ones([rows, by])?, &x.narrow(1, 0, n - by)?], 1);
     let mut products = shifted(x, 1)?;
     let mut step = 1;
     while step < n {

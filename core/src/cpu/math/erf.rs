@@ -4,7 +4,7 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use super::elementary::exp_sum;
+use super::elementary::{exp, exp_sum};
 use super::lane::{Lane, polynomial};
 
 /// `erfcx(x)` for `0 ≤ x ≤ erfc_zero`.
@@ -29,7 +29,7 @@ pub(super) fn ndtr_of_product<T: Lane>(x: T) -> T {
     let quotient = one / (sum * slope);
     let t = (y - c(3.0)) * slope * quotient;
     let erfcx = (polynomial(t, T::TABLES.erfcx) + one) * sum * quotient;
-    let tail = exp_sum(a * a * c(-0.5), c(0.0)) * (c(0.5) * erfcx);
+    let tail = exp(a * a * c(-0.5)) * (c(0.5) * erfcx);
     if x > c(0.0) { one - tail } else { tail }
 }
 
