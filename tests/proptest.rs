@@ -238,7 +238,7 @@ static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
 });
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn ops_by_element(recipes in recipes()) {
@@ -306,7 +306,7 @@ fn large(dtype: DType, transposed: bool) -> Tensor {
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
-    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32] {
+    for dtype in [DType::F32, DType::BF16, DType::I64] {
         let inputs = [large(dtype, false), large(dtype, true), large(dtype, false)];
         let same = |name: &str, call: &(dyn Fn() -> Result<Tensor> + Sync)| {
             let [one, four] = POOLS.each_ref().map(|pool| pool.install(call));
@@ -317,7 +317,10 @@ fn results_do_not_depend_on_the_number_of_threads() {
                 (one, four) => assert_eq!(one.is_ok(), four.is_ok(), "{name} of {dtype}"),
             }
         };
-        for op in pointwise().filter(|_| [DType::F32, DType::I32].contains(&dtype)) {
+        // The loops are the same for all dtypes; integers have ops of their own.
+        let once =
+            |op: &&Pointwise| dtype == DType::F32 || dtype == DType::I64 && op.name.starts_with("bitwise");
+        for op in pointwise().filter(once) {
             same(op.name, &|| (op.call)(&inputs[..op.arity]));
         }
         for (name, reduce, _) in REDUCTIONS {

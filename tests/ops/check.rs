@@ -185,6 +185,9 @@ type InPlace = fn(&mut Tensor, &[Tensor]) -> Result<()>;
 /// The in-place form of an op on a tensor and others.
 pub(crate) type CallInPlace = Box<dyn Fn(&mut Tensor, &[Tensor]) -> Result<()>>;
 
+/// A slow, plain form of an op.
+pub(crate) type Reference = Box<dyn Fn(&[Plain]) -> Plain>;
+
 /// An op on given inputs.
 pub(crate) struct Case {
     pub(crate) op: &'static str,
@@ -195,7 +198,7 @@ pub(crate) struct Case {
     pub(crate) result: Axes,
     /// The dtype of the result, `None` where the op refuses the dtype.
     pub(crate) dtype: fn(DType) -> Option<DType>,
-    pub(crate) reference: Box<dyn Fn(&[Plain]) -> Plain>,
+    pub(crate) reference: Reference,
     /// The size of the terms that may cancel in the result: rounding errors are relative to it, too. `None`: the result does not depend on
     /// the memory order in any bit.
     pub(crate) scale: Option<f64>,
