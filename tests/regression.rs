@@ -98,3 +98,11 @@ fn a_nan_stopped_the_gradient_that_passed_through_it() -> Result<()> {
     assert_eq!(gradients(|a, b| a.mul(b)?.relu()?.add(a), 1.0, f64::NAN)?[1], 1.0);
     Ok(())
 }
+
+#[test]
+fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
+    let x = Tensor::new([1u8, 2])?;
+    assert_eq!(x.floor_divide(256).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(x.remainder(&Tensor::new(512)?).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
