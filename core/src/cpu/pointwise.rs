@@ -401,8 +401,8 @@ impl<const N: usize> Kernel<N> {
         if self.divides
             && dtype.category() == Category::Integer
             && inputs[0].numel() > 0
+            // Cast first: 256 is zero as a byte.
             && inputs[N - 1].to(dtype)?.has_zero()?
-        // 256 is zero as a byte
         {
             return Err(Error::new(
                 ErrorKind::Value,
