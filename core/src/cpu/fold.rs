@@ -6,7 +6,7 @@
 
 use super::math::Real;
 use super::simd::simd;
-use super::threads::{Parts, each};
+use super::threads::each_part;
 
 /// How the elements that make up one result are put together.
 ///
@@ -113,7 +113,7 @@ where
         return fold_task(fold, x);
     }
     let mut parts = vec![fold.start(); x.len().div_ceil(TASK)];
-    for_each_part(x.len(), &mut parts, 1, |i, part| {
+    for_each_part(x.len(), &mut parts, 1, &|i, part| {
         part[0] = fold_task(fold, &x[i * TASK..x.len().min((i + 1) * TASK)])
     });
     join_parts(fold, parts)
@@ -137,7 +137,7 @@ where
         fold_short_rows(fold, x, y);
     } else {
         let rows = TASK / n;
-        for_each_part(x.len(), y, rows, |i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y));
+        for_each_part(x.len(), y, rows, &|i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y));
     }
 }
 
@@ -162,7 +162,7 @@ where
     }
     // [outer, slabs, inner]: every slab is reduced to a row, then these rows
     let mut parts = vec![fold.start(); outer * slabs * inner];
-    for_each_part(x.len(), &mut parts, inner, |i, part| {
+    for_each_part(x.len(), &mut parts, inner, &|i, part| {
         let (o, slab) = (i / slabs, i % slabs);
         let from = slab * rows;
         let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
@@ -180,10 +180,10 @@ where
     F: Fold<T>,
 {
     if y.len() == inner && x.len() >= PARALLEL {
-        return for_each_part(x.len(), y, COLUMNS, |i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
+        return for_each_part(x.len(), y, COLUMNS, &|i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
     }
     let group = (TASK / (n * inner)).max(1);
-    for_each_part(x.len(), y, group * inner, |i, y| {
+    for_each_part(x.len(), y, group * inner, &|i, y| {
         let x = &x[i * group * n * inner..][..y.len() * n];
         for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
             for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
@@ -194,14 +194,11 @@ where
 }
 
 /// `f` for each part of `len` elements of `y` and its number, in threads if the `size` of the whole is worth it.
-fn for_each_part<A: Send>(size: usize, y: &mut [A], len: usize, f: impl Fn(usize, &mut [A]) + Sync) {
-    let tasks = y.len().div_ceil(len);
-    if size < PARALLEL || tasks < 2 {
-        return y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
+fn for_each_part<A: Send>(size: usize, y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
+    if size >= PARALLEL {
+        return each_part(y, len, f);
     }
-    let parts = Parts::new(y);
-    // SAFETY: parts of different numbers do not overlap, and each number comes once.
-    each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
+    y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
 }
 
 /// Neighbours join neighbours until one is left.

@@ -50,6 +50,17 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// Runs `f` for each part of `len` elements of `y`, the last of which may be shorter, and its number, on all threads.
+pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
+    let tasks = y.len().div_ceil(len);
+    if tasks < 2 {
+        return y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
+    }
+    let parts = Parts::new(y);
+    // SAFETY: parts of different numbers do not overlap, and each number comes once.
+    each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
+}
+
 /// Tasks that several threads take one after the other.
 struct Work {
     f: &'static (dyn Fn(usize) + Sync),

@@ -186,7 +186,7 @@ pub(crate) mod kernels {
             each_lane(dense.as_slice::<T>()?, out.as_mut_slice::<i64>()?, sizes, |x, y| {
                 y.iter_mut().enumerate().for_each(|(j, index)| *index = j as i64);
                 let compare = |a: &i64, b: &i64| order(&x[*a as usize], &x[*b as usize]);
-                if descending { y.sort_by(|a, b| compare(b, a)) } else { y.sort_by(compare) }
+                y.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });
             });
         });
         Ok(out)

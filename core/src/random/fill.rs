@@ -3,11 +3,10 @@
 //! An element does not depend on the others, so a draw is the same in one piece, in many, and on any number
 //! of threads.
 
-use rayon::prelude::*;
-
 use super::Generator;
 use super::philox::{GROUP, Word};
 use crate::cpu::simd::simd;
+use crate::cpu::threads::each_part;
 
 /// A draw of more elements than this is shared by the threads, in pieces of this size: below, to wake them
 /// costs more than they save.
@@ -50,7 +49,7 @@ pub(super) fn in_pieces<T: Send>(
     if out.len() <= PIECE || rayon::current_num_threads() == 1 {
         return piece(out, start.seed, start.offset);
     }
-    out.par_chunks_mut(PIECE).enumerate().for_each(|(i, part)| {
+    each_part(out, PIECE, &|i, part| {
         piece(part, start.seed, start.offset.wrapping_add((i * PIECE) as u64));
     });
 }

@@ -104,26 +104,45 @@ unsafe fn tile<L: Lanes, const R: usize, const G: usize>(
 ) {
     // SAFETY: the caller vouches for rows and columns.
     unsafe {
-        let a: [[L; G]; R] = std::array::from_fn(|r| {
-            let a = p.a.offset((i + r) as isize * p.a_row_stride).add(l);
-            std::array::from_fn(|g| L::splat(*a.add(g)))
-        });
-        let b: [*const L::Elem; G] = std::array::from_fn(|g| p.b.at(l + g, strip.j).ptr);
-        let sums: [*mut L::Elem; R] = std::array::from_fn(|r| strip.sums.add((i + r) * SUMS_STRIDE));
+        // Loops, here and below, for `from_fn` and `map` of arrays cost the compiler more than all the rest.
+        let mut a = [[L::splat(L::Elem::ZERO); G]; R];
+        let mut sums = [strip.sums; R];
+        for r in 0..R {
+            let from = p.a.offset((i + r) as isize * p.a_row_stride).add(l);
+            for g in 0..G {
+                a[r][g] = L::splat(*from.add(g));
+            }
+            sums[r] = strip.sums.add((i + r) * SUMS_STRIDE);
+        }
+        let mut rows = [p.b.ptr; G];
+        for (g, row) in rows.iter_mut().enumerate() {
+            *row = p.b.at(l + g, strip.j).ptr;
+        }
+        let mut b = [L::splat(L::Elem::ZERO); G];
         let whole = strip.n / L::COUNT * L::COUNT;
         for j in (0..whole).step_by(L::COUNT) {
-            let b = b.map(|b| L::load(b.add(j)));
+            for (b, row) in b.iter_mut().zip(rows) {
+                *b = L::load(row.add(j));
+            }
             for (a, sums) in a.iter().zip(sums) {
-                let sum = a.iter().zip(b).fold(L::load(sums.add(j)), |sum, (a, b)| a.mul_add(b, sum));
+                let mut sum = L::load(sums.add(j));
+                for (a, b) in a.iter().zip(b) {
+                    sum = a.mul_add(b, sum);
+                }
                 sum.store(sums.add(j));
             }
         }
         if whole < strip.n {
             let mask = L::mask(strip.n - whole);
-            let b = b.map(|b| L::load_first(b.add(whole), mask));
+            for (b, row) in b.iter_mut().zip(rows) {
+                *b = L::load_first(row.add(whole), mask);
+            }
             for (a, sums) in a.iter().zip(sums) {
                 let sums = sums.add(whole);
-                let sum = a.iter().zip(b).fold(L::load_first(sums, mask), |sum, (a, b)| a.mul_add(b, sum));
+                let mut sum = L::load_first(sums, mask);
+                for (a, b) in a.iter().zip(b) {
+                    sum = a.mul_add(b, sum);
+                }
                 sum.store_first(sums, mask);
             }
         }

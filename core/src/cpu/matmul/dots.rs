@@ -49,12 +49,22 @@ unsafe fn tile<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Blo
     // SAFETY: rows and columns exist, and have `k` numbers side by side.
     unsafe {
         let mut sums = [[[L::splat(L::Elem::ZERO); U]; J]; R];
-        let columns: [*const L::Elem; J] = std::array::from_fn(|t| p.b.at(0, j + t).ptr);
-        let rows: [*const L::Elem; R] = std::array::from_fn(|i| p.a.offset(i as isize * p.a_row_stride));
+        // Loops, here and below, for `from_fn` and `map` of arrays cost the compiler more than all the rest.
+        let mut columns = [p.b.ptr; J];
+        for (t, column) in columns.iter_mut().enumerate() {
+            *column = p.b.at(0, j + t).ptr;
+        }
+        let mut rows = [p.a; R];
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = p.a.offset(i as isize * p.a_row_stride);
+        }
+        let mut b = [L::splat(L::Elem::ZERO); J];
         let mut l = 0;
         while l + U * L::COUNT <= p.k {
             for u in 0..U {
-                let b = columns.map(|column| L::load(column.add(l)));
+                for (b, column) in b.iter_mut().zip(columns) {
+                    *b = L::load(column.add(l));
+                }
                 for (sums, row) in sums.iter_mut().zip(rows) {
                     let a = L::load(row.add(l));
                     for (sums, b) in sums.iter_mut().zip(b) {
@@ -67,7 +77,9 @@ unsafe fn tile<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Blo
         while l < p.k {
             let count = (p.k - l).min(L::COUNT);
             let mask = L::mask(count);
-            let b = columns.map(|column| L::load_first(column.add(l), mask));
+            for (b, column) in b.iter_mut().zip(columns) {
+                *b = L::load_first(column.add(l), mask);
+            }
             for (sums, row) in sums.iter_mut().zip(rows) {
                 let a = L::load_first(row.add(l), mask);
                 for (sums, b) in sums.iter_mut().zip(b) {

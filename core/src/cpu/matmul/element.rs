@@ -3,14 +3,16 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::kernel::{self, Kernels, kernels};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::lanes::{Lanes, Portable};
+use crate::cpu::simd::Isa;
 
 /// A number that operands are made of.
 ///
 /// Sums are formed in [`Acc`](Self::Acc): `f32` for the half types, since a long sum of halves loses its digits,
-/// and `i32` for the short integers, whose low bits are the same and whose vectors the CPU can multiply.
+/// and `i64` for the integers, whose low bits are the same: one set of kernels serves them all.
 pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
     /// The type that products are computed and summed in.
     type Acc: Accumulator;
@@ -45,6 +47,8 @@ pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
     /// The vectors of any CPU of the compilation target.
     type Baseline: Lanes<Elem = Self>;
 
+    /// The kernels for CPUs with these instructions.
+    fn kernels(isa: Isa) -> &'static Kernels<Self>;
     /// `self * x + y`, rounded once where the compilation target does that in one instruction.
     fn mul_add(self, x: Self, y: Self) -> Self;
     /// `self + x`
@@ -77,6 +81,17 @@ macro_rules! float {
             #[cfg(target_arch = "x86_64")]
             type Avx2 = $avx2;
             type Baseline = Portable<$T, $lanes>;
+            /// 14 rows want 32 registers, which AVX-512 alone has.
+            #[inline]
+            fn kernels(isa: Isa) -> &'static Kernels<$T> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => kernels!(avx512, $avx512, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => kernels!(avx2, $avx2, [1 2 3 4 5 6]),
+                    _ => kernels!(baseline, Portable<$T, $lanes>, [1 2 3 4]),
+                }
+            }
             #[inline(always)]
             fn mul_add(self, x: $T, y: $T) -> $T {
                 let fused = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
@@ -94,63 +109,52 @@ float! {
     f64: x86::F64x8, x86::F64x4, 2;
 }
 
-/// Implements both traits for integers that are summed in their own type, wrapping; the columns are those of `float`.
+/// Implements [`MatmulElement`] for integers, which are summed in `i64` and wrap.
 macro_rules! integer {
-    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal;)*) => {$(
-        impl MatmulElement for $T {
-            type Acc = $T;
-            const IS_ACC: bool = true;
-            #[inline(always)]
-            fn widen(self) -> $T {
-                self
-            }
-            #[inline(always)]
-            fn narrow(acc: $T) -> $T {
-                acc
-            }
-        }
-        impl Accumulator for $T {
-            const ZERO: $T = 0;
-            const ONE: $T = 1;
-            #[cfg(target_arch = "x86_64")]
-            type Avx512 = $avx512;
-            #[cfg(target_arch = "x86_64")]
-            type Avx2 = $avx2;
-            type Baseline = Portable<$T, $lanes>;
-            #[inline(always)]
-            fn mul_add(self, x: $T, y: $T) -> $T {
-                self.wrapping_mul(x).wrapping_add(y)
-            }
-            #[inline(always)]
-            fn add(self, x: $T) -> $T {
-                self.wrapping_add(x)
-            }
-        }
-    )*};
-}
-integer! {
-    i32: x86::I32x16, x86::I32x8, 4;
-    i64: x86::I64x8, Portable<i64, 4>, 2;
-}
-
-/// Implements [`MatmulElement`] for integers that are summed in `i32`.
-macro_rules! short_integer {
     ($($T:ident)*) => {$(
         impl MatmulElement for $T {
-            type Acc = i32;
-            const IS_ACC: bool = false;
+            type Acc = i64;
+            const IS_ACC: bool = $T::BITS == i64::BITS;
             #[inline(always)]
-            fn widen(self) -> i32 {
-                i32::from(self)
+            fn widen(self) -> i64 {
+                self as i64
             }
             #[inline(always)]
-            fn narrow(acc: i32) -> $T {
+            fn narrow(acc: i64) -> $T {
                 acc as $T
             }
         }
     )*};
 }
-short_integer! { u8 i8 i16 }
+integer! { u8 i8 i16 i32 i64 }
+
+impl Accumulator for i64 {
+    const ZERO: i64 = 0;
+    const ONE: i64 = 1;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = x86::I64x8;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = Portable<i64, 4>;
+    type Baseline = Portable<i64, 2>;
+
+    /// Integers are no hot path: few rows, and nothing between AVX-512, which multiplies them, and plain code.
+    #[inline]
+    fn kernels(isa: Isa) -> &'static Kernels<i64> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => kernels!(avx512, x86::I64x8, [1 2 3 4]),
+            _ => kernels!(baseline, Portable<i64, 2>, [1 2 3 4]),
+        }
+    }
+    #[inline(always)]
+    fn mul_add(self, x: i64, y: i64) -> i64 {
+        self.wrapping_mul(x).wrapping_add(y)
+    }
+    #[inline(always)]
+    fn add(self, x: i64) -> i64 {
+        self.wrapping_add(x)
+    }
+}
 
 impl MatmulElement for bf16 {
     type Acc = f32;

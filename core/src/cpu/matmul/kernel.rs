@@ -12,10 +12,10 @@
 use super::element::Accumulator;
 use super::lanes::Lanes;
 use super::pack::prefetch;
-use crate::cpu::simd::{Isa, isa};
+use crate::cpu::simd::isa;
 
 /// What a kernel works on: `C ← alpha A B + beta C` for one tile.
-pub(super) struct Tile<T> {
+pub(crate) struct Tile<T> {
     /// The length of the sums.
     pub(super) k: usize,
     /// A's first row; its strides are read only by kernels for operands in place.
@@ -37,10 +37,10 @@ pub(super) struct Tile<T> {
 
 /// A kernel. Its contract: the CPU has its instructions, and the pointers of the tile are valid for the rows of the
 /// kernel, `k` and `cols`, C's for writing by this call alone.
-pub(super) type TileFn<T> = unsafe fn(&Tile<T>);
+pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// The kernels of one kind of number on one CPU.
-pub(super) struct Kernels<T: 'static> {
+pub(crate) struct Kernels<T: 'static> {
     /// Numbers in a vector.
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.
@@ -124,7 +124,7 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
 macro_rules! compiled {
     ($($(#[$attribute:meta])* $name:ident)*) => {$(
         $(#[$attribute])*
-        unsafe fn $name<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: &Tile<L::Elem>) {
+        pub(super) unsafe fn $name<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: &Tile<L::Elem>) {
             // SAFETY: the contract is the same.
             unsafe { tile::<L, R, V, PACKED>(t) }
         }
@@ -143,29 +143,18 @@ macro_rules! kernels {
             Kernels {
                 lanes: <$L>::COUNT,
                 rows: [$($rows),*].len(),
-                packed: [&[$($compiled::<$L, $rows, 1, true>),*], &[$($compiled::<$L, $rows, 2, true>),*]],
-                direct: [&[$($compiled::<$L, $rows, 1, false>),*], &[$($compiled::<$L, $rows, 2, false>),*]],
+                packed: [&[$(kernel::$compiled::<$L, $rows, 1, true>),*], &[$(kernel::$compiled::<$L, $rows, 2, true>),*]],
+                direct: [&[$(kernel::$compiled::<$L, $rows, 1, false>),*], &[$(kernel::$compiled::<$L, $rows, 2, false>),*]],
             }
         }
     };
 }
+pub(super) use kernels;
 
 impl<T: Accumulator> Kernels<T> {
     /// The kernels for this CPU.
     #[inline]
     pub(super) fn get() -> &'static Self {
-        Self::of(isa())
-    }
-
-    /// The kernels for CPUs with these instructions. 14 rows want 32 registers, which AVX-512 alone has.
-    #[inline]
-    pub(super) fn of(isa: Isa) -> &'static Self {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => kernels!(avx512, T::Avx512, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => kernels!(avx2, T::Avx2, [1 2 3 4 5 6]),
-            _ => kernels!(baseline, T::Baseline, [1 2 3 4 5 6]),
-        }
+        T::kernels(isa())
     }
 }

@@ -140,7 +140,11 @@ impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
     }
     #[inline(always)]
     unsafe fn mul_add(self, x: Self, y: Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i].mul_add(x.0[i], y.0[i])))
+        let mut sums = y;
+        for ((sum, a), x) in sums.0.iter_mut().zip(self.0).zip(x.0) {
+            *sum = a.mul_add(x, *sum);
+        }
+        sums
     }
 }
 
@@ -209,10 +213,6 @@ pub(super) mod x86 {
         F64x8: "AVX-512, `f64`.", f64, 8, __m512d, __mmask8, |count: usize| ((1u32 << count) - 1) as u8,
             _mm512_set1_pd, _mm512_loadu_pd, |p, mask| _mm512_maskz_loadu_pd(mask, p),
             _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
-        I32x16: "AVX-512, `i32`.", i32, 16, __m512i, __mmask16, |count: usize| ((1u32 << count) - 1) as u16,
-            _mm512_set1_epi32, _mm512_loadu_epi32, |p, mask| _mm512_maskz_loadu_epi32(mask, p),
-            _mm512_storeu_epi32, _mm512_mask_storeu_epi32,
-            |a, x, y| _mm512_add_epi32(_mm512_mullo_epi32(a, x), y);
         I64x8: "AVX-512 with its DQ part, `i64`.", i64, 8, __m512i, __mmask8,
             |count: usize| ((1u32 << count) - 1) as u8,
             _mm512_set1_epi64, _mm512_loadu_epi64, |p, mask| _mm512_maskz_loadu_epi64(mask, p),
@@ -226,11 +226,6 @@ pub(super) mod x86 {
             |count: usize| _mm256_loadu_si256(SLIDE64.as_ptr().add(4 - count).cast()),
             _mm256_set1_pd, _mm256_loadu_pd, |p, mask| _mm256_maskload_pd(p, mask),
             _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd;
-        I32x8: "AVX2, `i32`.", i32, 8, __m256i, __m256i,
-            |count: usize| _mm256_loadu_si256(SLIDE32.as_ptr().add(8 - count).cast()),
-            _mm256_set1_epi32, |p: *const __m256i| _mm256_loadu_si256(p), |p, mask| _mm256_maskload_epi32(p, mask),
-            |p: *mut __m256i, x| _mm256_storeu_si256(p, x), _mm256_maskstore_epi32,
-            |a, x, y| _mm256_add_epi32(_mm256_mullo_epi32(a, x), y);
     }
 
     /// Eight numbers from entry `8 - count` on are the mask of the first `count`.

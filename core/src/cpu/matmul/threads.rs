@@ -4,11 +4,10 @@
 //! it does not matter where C is cut. Only for a small C and a long `k` is `k` cut as well, in a way that follows from
 //! the shape.
 
-use rayon::prelude::*;
-
-use super::blocked::{Method, serial, write_row};
+use super::blocked::{serial, write_row};
 use super::element::{Accumulator, MatmulElement};
 use super::{Product, matvec, method, scale};
+use crate::cpu::threads::{each, each_part, parallel};
 
 /// The cost that is worth handing to another thread, which takes some microseconds: the time of so many multiply-adds
 /// of four bytes each.
@@ -50,16 +49,8 @@ pub(super) unsafe fn many<T: MatmulElement>(
     if threads == 1 {
         return (0..batch).for_each(product);
     }
-    share(0, batch, (HAND_OVER / cost.max(1)).max(batch / (8 * threads)).max(1), &product);
-}
-
-/// Calls `f` for each number from `first` to `end`, on several threads if there are enough: `least` for each task.
-fn share(first: usize, end: usize, least: usize, f: &(dyn Fn(usize) + Sync)) {
-    if end - first < 2 * least {
-        return (first..end).for_each(f);
-    }
-    let middle = first.midpoint(end);
-    rayon::join(|| share(first, middle, least, f), || share(middle, end, least, f));
+    let grain = (HAND_OVER / cost.max(1)).max(batch / (8 * threads)).max(1);
+    parallel(batch, grain, |some| some.for_each(product));
 }
 
 /// One product in `parts`, each for one thread.
@@ -74,7 +65,12 @@ unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
         } else if p.k >= 2 * K_PART && p.m.saturating_mul(p.n) <= SMALL {
             long(p, parts > 1)
         } else {
-            cut(p, parts, method(p))
+            let method = method(p);
+            if parts == 1 {
+                return serial(p, method);
+            }
+            // The parts of C have no element in common.
+            each(parts, &|index| cut(p, parts, index).iter().for_each(|part| serial(part, method)));
         }
     }
 }
@@ -82,27 +78,24 @@ unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
 /// Where C may be cut: after so many rows or columns, of which whole tiles can be made.
 const UNIT: usize = 16;
 
-/// Cuts C in two along its longer side until there are `parts` of it, or nothing is left to cut.
-///
-/// # Safety
-/// That of [`gemm`](super::gemm).
-unsafe fn cut<T: MatmulElement>(p: &Product<T>, parts: usize, method: Method<T>) {
-    // Few rows stay together: `dots` forms its sums in an order that depends on how many there are.
-    let down = p.m > p.n && p.m > matvec::ROWS;
-    let len = if down { p.m } else { p.n };
-    let first = parts / 2;
-    let at = (len / UNIT * first / parts).max(1) * UNIT;
-    if parts == 1 || at >= len {
-        // SAFETY: the contract is the same.
-        return unsafe { serial(p, method) };
+/// Part `index` of those that C falls into when it is cut in two along its longer side again and again, until there are
+/// `parts` or nothing is left to cut: then the parts that are missing are `None`.
+fn cut<T: MatmulElement>(p: &Product<T>, mut parts: usize, mut index: usize) -> Option<Product<T>> {
+    let mut p = *p;
+    while parts > 1 {
+        // Few rows stay together: `dots` forms its sums in an order that depends on how many there are.
+        let down = p.m > p.n && p.m > matvec::ROWS;
+        let len = if down { p.m } else { p.n };
+        let first = parts / 2;
+        let at = (len / UNIT * first / parts).max(1) * UNIT;
+        if at >= len {
+            return (index == 0).then_some(p);
+        }
+        let (start, end) = if index < first { (0, at) } else { (at, len) };
+        (parts, index) = if index < first { (first, index) } else { (parts - first, index - first) };
+        p = if down { p.part(start, end - start, 0, p.n) } else { p.part(0, p.m, start, end - start) };
     }
-    let (a, b) = if down {
-        (p.part(0, at, 0, p.n), p.part(at, p.m - at, 0, p.n))
-    } else {
-        (p.part(0, p.m, 0, at), p.part(0, p.m, at, p.n - at))
-    };
-    // SAFETY: the two parts of C have no element in common.
-    rayon::join(|| unsafe { cut(&a, first, method) }, || unsafe { cut(&b, parts - first, method) });
+    Some(p)
 }
 
 /// The most of `k` that is summed without a break if C is small.
@@ -118,7 +111,7 @@ const SMALL: usize = 1 << 12;
 unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
     let (parts, method) = (p.k.div_ceil(K_PART), method(p));
     let mut sums = vec![T::Acc::ZERO; parts * p.m * p.n];
-    let part = |(part, sums): (usize, &mut [T::Acc])| {
+    let part = |part: usize, sums: &mut [T::Acc]| {
         let l = part * p.k / parts;
         let k = (part + 1) * p.k / parts - l;
         let p = Product { k, a: p.a.at(0, l), b: p.b.at(l, 0), ..*p };
@@ -126,9 +119,9 @@ unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
         unsafe { method(&p, T::Acc::ZERO, sums.as_mut_ptr(), p.n as isize) };
     };
     if threaded {
-        sums.par_chunks_mut(p.m * p.n).enumerate().for_each(part);
+        each_part(&mut sums, p.m * p.n, &part);
     } else {
-        sums.chunks_mut(p.m * p.n).enumerate().for_each(part);
+        sums.chunks_mut(p.m * p.n).enumerate().for_each(|(l, sums)| part(l, sums));
     }
     let (total, others) = sums.split_at_mut(p.m * p.n);
     for others in others.chunks(p.m * p.n) {
