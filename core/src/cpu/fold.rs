@@ -14,6 +14,9 @@ use super::threads::each_part;
 pub(crate) trait Fold<T>: Copy + Send + Sync {
     /// What has been put together so far, and the result.
     type Acc: Copy + Send + Sync;
+    /// Whether the loops are compiled for the CPU's widest vectors: those of integers, rarely hot, are not, for each copy
+    /// costs build time.
+    const WIDE: bool;
     /// The result of no elements.
     fn start(self) -> Self::Acc;
     /// One more element.
@@ -38,11 +41,12 @@ pub(crate) struct Max;
 #[derive(Clone, Copy)]
 pub(crate) struct Min;
 
-/// `fold Name<T> -> Acc { start, add: |acc, x| .., join: |a, b| .. }` is an `impl Fold<T> for Name`.
+/// `fold Name<T> -> Acc, wide { start, |acc, x| add, |a, b| join }` is an `impl Fold<T> for Name`.
 macro_rules! fold {
-    ($($name:ident<$t:ty> -> $acc:ty { $start:expr, |$s:ident, $x:ident| $add:expr, |$a:ident, $b:ident| $join:expr })*) => { $(
+    ($($name:ident<$t:ty> -> $acc:ty, $wide:literal { $start:expr, |$s:ident, $x:ident| $add:expr, |$a:ident, $b:ident| $join:expr })*) => { $(
         impl Fold<$t> for $name {
             type Acc = $acc;
+            const WIDE: bool = $wide;
 
             #[inline(always)]
             fn start(self) -> $acc {
@@ -64,30 +68,30 @@ macro_rules! fold {
 
 macro_rules! float_folds {
     ($($t:ty)*) => { $( fold! {
-        Sum<$t> -> $t { 0.0, |s, x| s + x, |a, b| a + b }
-        Prod<$t> -> $t { 1.0, |s, x| s * x, |a, b| a * b }
-        SumSquares<$t> -> $t { 0.0, |s, x| s + x * x, |a, b| a + b }
-        Max<$t> -> $t { <$t>::NEG_INFINITY, |s, x| Real::maximum(s, x), |a, b| Real::maximum(a, b) }
-        Min<$t> -> $t { <$t>::INFINITY, |s, x| Real::minimum(s, x), |a, b| Real::minimum(a, b) }
+        Sum<$t> -> $t, true { 0.0, |s, x| s + x, |a, b| a + b }
+        Prod<$t> -> $t, true { 1.0, |s, x| s * x, |a, b| a * b }
+        SumSquares<$t> -> $t, true { 0.0, |s, x| s + x * x, |a, b| a + b }
+        Max<$t> -> $t, true { <$t>::NEG_INFINITY, |s, x| Real::maximum(s, x), |a, b| Real::maximum(a, b) }
+        Min<$t> -> $t, true { <$t>::INFINITY, |s, x| Real::minimum(s, x), |a, b| Real::minimum(a, b) }
     } )* };
 }
 float_folds!(f32 f64);
 
 macro_rules! integer_folds {
     ($($t:ty)*) => { $( fold! {
-        Sum<$t> -> i64 { 0, |s, x| s.wrapping_add(x as i64), |a, b| a.wrapping_add(b) }
-        Prod<$t> -> i64 { 1, |s, x| s.wrapping_mul(x as i64), |a, b| a.wrapping_mul(b) }
-        Max<$t> -> $t { <$t>::MIN, |s, x| s.max(x), |a, b| a.max(b) }
-        Min<$t> -> $t { <$t>::MAX, |s, x| s.min(x), |a, b| a.min(b) }
+        Sum<$t> -> i64, false { 0, |s, x| s.wrapping_add(x as i64), |a, b| a.wrapping_add(b) }
+        Prod<$t> -> i64, false { 1, |s, x| s.wrapping_mul(x as i64), |a, b| a.wrapping_mul(b) }
+        Max<$t> -> $t, false { <$t>::MIN, |s, x| s.max(x), |a, b| a.max(b) }
+        Min<$t> -> $t, false { <$t>::MAX, |s, x| s.min(x), |a, b| a.min(b) }
     } )* };
 }
 integer_folds!(u8 i8 i16 i32 i64);
 
 fold! {
-    Sum<bool> -> i64 { 0, |s, x| s + x as i64, |a, b| a + b }
-    Prod<bool> -> i64 { 1, |s, x| s * x as i64, |a, b| a * b }
-    Max<bool> -> bool { false, |s, x| s | x, |a, b| a | b }
-    Min<bool> -> bool { true, |s, x| s & x, |a, b| a & b }
+    Sum<bool> -> i64, false { 0, |s, x| s + x as i64, |a, b| a + b }
+    Prod<bool> -> i64, false { 1, |s, x| s * x as i64, |a, b| a * b }
+    Max<bool> -> bool, false { false, |s, x| s | x, |a, b| a | b }
+    Min<bool> -> bool, false { true, |s, x| s & x, |a, b| a & b }
 }
 
 /// Below this many elements one thread is faster than two (2 cores of a Zen 4, a sum: even at 150 000 elements).
@@ -281,12 +285,15 @@ fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 }
 
 simd! {
+    if F::WIDE:
+    /// At most [`TASK`] elements.
     fn fold_task[T: Copy, F: Fold<T>](fold: F, x: &[T]) -> F::Acc {
         fold_blocks(fold, x)
     }
 }
 
 simd! {
+    if F::WIDE:
     /// Rows of at most [`TASK`] elements.
     fn fold_short_rows[T: Copy, F: Fold<T>](fold: F, x: &[T], y: &mut [F::Acc]) {
         let n = x.len() / y.len();
@@ -319,6 +326,7 @@ fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
 }
 
 simd! {
+    if F::WIDE:
     /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
     fn fold_columns[T: Copy, F: Fold<T>](fold: F, x: &[T], inner: usize, from: usize, y: &mut [F::Acc]) {
         if x.len() <= ROWS * inner {

@@ -107,12 +107,12 @@ unsafe fn tile<L: Lanes, const R: usize, const G: usize>(
         // Loops, here and below, for `from_fn` and `map` of arrays cost the compiler more than all the rest.
         let mut a = [[L::splat(L::Elem::ZERO); G]; R];
         let mut sums = [strip.sums; R];
-        for r in 0..R {
-            let from = p.a.offset((i + r) as isize * p.a_row_stride).add(l);
-            for g in 0..G {
-                a[r][g] = L::splat(*from.add(g));
+        for (r, (a, sums)) in (i..).zip(a.iter_mut().zip(&mut sums)) {
+            let from = p.a.offset(r as isize * p.a_row_stride).add(l);
+            for (g, a) in a.iter_mut().enumerate() {
+                *a = L::splat(*from.add(g));
             }
-            sums[r] = strip.sums.add((i + r) * SUMS_STRIDE);
+            *sums = strip.sums.add(r * SUMS_STRIDE);
         }
         let mut rows = [p.b.ptr; G];
         for (g, row) in rows.iter_mut().enumerate() {

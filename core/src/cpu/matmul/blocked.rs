@@ -238,8 +238,7 @@ impl<T: MatmulElement> Block<'_, T> {
                     } else {
                         (self.a_panels.add(i * k).cast_const(), 1, rows as isize)
                     };
-                    let kernel = if a_direct { kernels.direct } else { kernels.packed }[second][rows - 1];
-                    kernel(&Tile {
+                    kernels.tiles[second][rows - 1](&Tile {
                         k,
                         a,
                         a_row_stride,

@@ -18,7 +18,7 @@ use crate::cpu::simd::isa;
 pub(crate) struct Tile<T> {
     /// The length of the sums.
     pub(super) k: usize,
-    /// A's first row; its strides are read only by kernels for operands in place.
+    /// A's first row, packed or in place.
     pub(super) a: *const T,
     pub(super) a_row_stride: isize,
     pub(super) a_col_stride: isize,
@@ -45,10 +45,8 @@ pub(crate) struct Kernels<T: 'static> {
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.
     pub(super) rows: usize,
-    /// For A packed in columns of the tile's rows: by vectors (1, 2), then by rows.
-    pub(super) packed: [&'static [TileFn<T>]; 2],
-    /// For A in place, likewise.
-    pub(super) direct: [&'static [TileFn<T>]; 2],
+    /// By vectors (1, 2), then by rows.
+    pub(super) tiles: [&'static [TileFn<T>]; 2],
 }
 
 /// How many rows of B are asked for ahead of their use.
@@ -57,13 +55,12 @@ const AHEAD: isize = 16;
 /// From what `k` on C is asked for before the sums are formed: with a short one it is better left to the hardware.
 const LONG: usize = 100;
 
-/// One tile of `R` rows and `V` vectors; `PACKED` says that the rows of a column of A lie side by side.
+/// One tile of `R` rows and `V` vectors.
 ///
 /// # Safety
 /// That of [`TileFn`], in code compiled for the instructions of `L`.
 #[inline(always)]
-unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: &Tile<L::Elem>) {
-    let (row, col) = if PACKED { (1, R as isize) } else { (t.a_row_stride, t.a_col_stride) };
+unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
     let (mut a, mut b) = (t.a, t.b);
     // SAFETY: the caller vouches for the CPU, and for the pointers within rows, `k` and columns, which is all that is
     // touched: the last vector is masked, and `a` and `b` step with `wrapping_offset` past the last `k`.
@@ -78,7 +75,7 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
         }
         let mut sums = [[L::splat(L::Elem::ZERO); V]; R];
         for _ in 0..t.k {
-            if !PACKED && V > 1 {
+            if V > 1 {
                 // B in place comes from far and at a stride that the hardware does not foresee.
                 let ahead = b.wrapping_offset(AHEAD * t.b_row_stride);
                 let line = 64 / size_of::<L::Elem>();
@@ -90,12 +87,12 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
                 *b_vector = if v + 1 == V { L::load_first(p, mask) } else { L::load(p) };
             }
             for (r, sums) in sums.iter_mut().enumerate() {
-                let x = L::splat(*a.offset(r as isize * row));
+                let x = L::splat(*a.offset(r as isize * t.a_row_stride));
                 for (sum, b_vector) in sums.iter_mut().zip(b_row) {
                     *sum = x.mul_add(b_vector, *sum);
                 }
             }
-            a = a.wrapping_offset(col);
+            a = a.wrapping_offset(t.a_col_stride);
             b = b.wrapping_offset(t.b_row_stride);
         }
 
@@ -124,9 +121,9 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: 
 macro_rules! compiled {
     ($($(#[$attribute:meta])* $name:ident)*) => {$(
         $(#[$attribute])*
-        pub(super) unsafe fn $name<L: Lanes, const R: usize, const V: usize, const PACKED: bool>(t: &Tile<L::Elem>) {
+        pub(super) unsafe fn $name<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
             // SAFETY: the contract is the same.
-            unsafe { tile::<L, R, V, PACKED>(t) }
+            unsafe { tile::<L, R, V>(t) }
         }
     )*};
 }
@@ -143,8 +140,7 @@ macro_rules! kernels {
             Kernels {
                 lanes: <$L>::COUNT,
                 rows: [$($rows),*].len(),
-                packed: [&[$(kernel::$compiled::<$L, $rows, 1, true>),*], &[$(kernel::$compiled::<$L, $rows, 2, true>),*]],
-                direct: [&[$(kernel::$compiled::<$L, $rows, 1, false>),*], &[$(kernel::$compiled::<$L, $rows, 2, false>),*]],
+                tiles: [&[$(kernel::$compiled::<$L, $rows, 1>),*], &[$(kernel::$compiled::<$L, $rows, 2>),*]],
             }
         }
     };

@@ -249,12 +249,11 @@ fn kernels<T: Number + Accumulator>() {
         [Isa::Baseline, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= crate::cpu::simd::isa())
     {
         let set = T::kernels(isa);
-        for (rows, vectors, packed) in (1..=set.rows)
-            .flat_map(|rows| [(rows, 1, true), (rows, 2, true), (rows, 1, false), (rows, 2, false)])
-        {
-            let kernel = if packed { set.packed } else { set.direct }[vectors - 1][rows - 1];
+        for (rows, vectors, layout) in (1..=set.rows).flat_map(|rows| {
+            [1, 2].into_iter().flat_map(move |v| [Cols, PaddedRows].map(|layout| (rows, v, layout)))
+        }) {
+            let kernel = set.tiles[vectors - 1][rows - 1];
             let (k, cols) = (random.below(9), (vectors - 1) * set.lanes + 1 + random.below(set.lanes));
-            let layout = if packed { Cols } else { PaddedRows };
             let a = Owned::new(rows, k, layout, || T::small(random.below(64) as i8));
             let b = Owned::new(k, cols, PaddedRows, || T::small(random.below(64) as i8));
             for (alpha, beta) in [(4, 0), (8, 4), (4, 12)] {
@@ -281,7 +280,7 @@ fn kernels<T: Number + Accumulator>() {
                     let pairs = (0..k).map(|l| (a.get(i, l), b.get(l, j)));
                     let (want, _) = T::reference(alpha, pairs, beta, old.get(i, j));
                     let case = format!(
-                        "{isa:?} {rows} rows, {vectors} vectors, packed {packed}, {cols} columns, k {k}"
+                        "{isa:?} {rows} rows, {vectors} vectors, A {layout:?}, {cols} columns, k {k}"
                     );
                     assert!(c.get(i, j) == want, "{case}: ({i}, {j}) is {:?}, not {want:?}", c.get(i, j));
                 }
