@@ -14,8 +14,8 @@ use super::threads::each_part;
 pub(crate) trait Fold<T>: Copy + Send + Sync {
     /// What has been put together so far, and the result.
     type Acc: Copy + Send + Sync;
-    /// Whether the loops are compiled for the CPU's widest vectors: those of integers, rarely hot, are not, for each copy
-    /// costs build time.
+    /// Whether the loops are written out in lanes and as trees, and compiled for the CPU's widest vectors. Those of integers are
+    /// not: they are rarely hot, each copy costs build time, and the compiler may put their elements together in any order.
     const WIDE: bool;
     /// The result of no elements.
     fn start(self) -> Self::Acc;
@@ -267,6 +267,9 @@ fn fold_block<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 /// At most [`TASK`] elements: blocks, joined as a tree.
 #[inline(always)]
 fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+    if !F::WIDE {
+        return x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x));
+    }
     if x.len() <= BLOCK {
         return fold_block(fold, x);
     }
@@ -329,6 +332,13 @@ simd! {
     if F::WIDE:
     /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
     fn fold_columns[T: Copy, F: Fold<T>](fold: F, x: &[T], inner: usize, from: usize, y: &mut [F::Acc]) {
+        if !F::WIDE {
+            y.fill(fold.start());
+            for row in x.chunks_exact(inner) {
+                y.iter_mut().zip(&row[from..]).for_each(|(acc, x)| *acc = fold.add(*acc, *x));
+            }
+            return;
+        }
         if x.len() <= ROWS * inner {
             y.fill(fold.start());
             return add_rows(fold, x, inner, from, y);
