@@ -38,6 +38,14 @@ struct Interner {
 static INTERNER: LazyLock<RwLock<Interner>> =
     LazyLock::new(|| RwLock::new(Interner { ids: HashMap::new(), texts: Vec::new() }));
 
+/// How many names a thread remembers.
+const RECENT: usize = 64;
+
+thread_local! {
+    /// Texts that were looked up, each where its first and last byte send it.
+    static LOOKED_UP: [Cell<Option<(&'static str, Name)>>; RECENT] = const { [const { Cell::new(None) }; RECENT] };
+}
+
 /// Reading never fails: a panic while the lock is held cannot happen between the two writes of `Name::new`.
 fn interner() -> std::sync::RwLockReadGuard<'static, Interner> {
     INTERNER.read().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -77,8 +85,22 @@ impl Name {
     }
 
     /// The name of that text if any tensor ever had it: a question never interns.
+    ///
+    /// Programs ask for the same few names again and again, so each thread remembers those that it asked for last: to take
+    /// the lock and to hash costs more than many an op on a small tensor.
+    #[inline]
     pub fn lookup(text: &str) -> Option<Name> {
-        interner().ids.get(text).copied()
+        let bytes = text.as_bytes();
+        let (first, last) = (*bytes.first()?, *bytes.last()?);
+        let slot = (bytes.len() + 3 * usize::from(first) + 5 * usize::from(last)) % RECENT;
+        LOOKED_UP.with(|recent| match recent[slot].get() {
+            Some((known, name)) if known == text => Some(name),
+            _ => {
+                let found = interner().ids.get_key_value(text).map(|(text, name)| (*text, *name));
+                recent[slot].set(found.or(recent[slot].get()));
+                found.map(|(_, name)| name)
+            }
+        })
     }
 
     /// The text.
@@ -114,7 +136,10 @@ impl<'de> Deserialize<'de> for Name {
 
 /// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays nothing.
 #[derive(PartialEq, Eq, Default, Hash)]
-pub struct Names(SmallVec<[Option<Name>; 4]>);
+pub struct Names(List);
+
+/// A name for each dim; most tensors have at most four, which need no allocation.
+type List = SmallVec<[Option<Name>; 4]>;
 
 impl Clone for Names {
     #[inline]
@@ -150,7 +175,12 @@ impl Names {
     /// As [`Names::new`] where the caller knows that no name stands twice.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
-        let names: SmallVec<[Option<Name>; 4]> = names.into_iter().collect();
+        Names::from_list(names.into_iter().collect())
+    }
+
+    /// As [`Names::unchecked`], for a list that is there already.
+    #[inline]
+    fn from_list(names: List) -> Names {
         if names.iter().all(Option::is_none) { Names::none() } else { Names(names) }
     }
 

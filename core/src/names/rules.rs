@@ -13,7 +13,7 @@
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.
 
-use super::{Name, NameArg, Names, Renaming, closest, is_strict};
+use super::{List, Name, NameArg, Names, Renaming, closest, is_strict};
 use crate::error::{Error, ErrorKind, Extents, Result};
 use std::panic::Location;
 
@@ -42,7 +42,13 @@ pub fn remove(x: Input<'_>, removed: &[usize]) -> Names {
     if !x.names.is_named() {
         return Names::none();
     }
-    Names::unchecked((0..x.sizes.len()).filter(|dim| !removed.contains(dim)).map(|dim| x.names.get(dim)))
+    let mut kept = List::new();
+    for dim in 0..x.sizes.len() {
+        if !removed.contains(&dim) {
+            kept.push(x.names.get(dim));
+        }
+    }
+    Names::from_list(kept)
 }
 
 /// The names in the order `dims`.
@@ -203,7 +209,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
         }
     }
     let batch = lb.max(rb);
-    let mut names = Vec::with_capacity(batch + 2);
+    let mut names = List::with_capacity(batch + 2);
     for k in (0..batch).rev() {
         let at = |x: &Input<'_>, batch: usize| (k < batch).then(|| x.names.get(batch - 1 - k)).flatten();
         let (a, b) = (at(&left, lb), at(&right, rb));
@@ -246,7 +252,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
                 )));
         }
     }
-    Ok(Names::unchecked(names))
+    Ok(Names::from_list(names))
 }
 
 /// The names that an out tensor with `existing` names gets when `computed` were inferred: an unnamed one takes them, a named one must have
