@@ -197,7 +197,11 @@ fn judge(case: &Case) -> Verdict {
         },
         (Outcome::Error { error, step, backward }, Some(expected)) => {
             let kind = compare::kind(error.kind());
-            if kind != expected.kind {
+            if (&expected.kind[..], kind) == ("unsupported", "out_names") {
+                Verdict::Known(
+                    "the op works on names, so those of `out` are checked as the document says".into(),
+                )
+            } else if kind != expected.kind {
                 Verdict::Failed(format!("{kind}, expected {}: {error}", expected.kind))
             } else if expected.step.is_some() && expected.step != step {
                 Verdict::Failed(format!("fails at step {step:?}, expected {:?}", expected.step))
@@ -242,12 +246,8 @@ fn run(case: &Case) -> Outcome {
         }
     }
     let mut call = Call::new(&case.args, inputs);
-    let outputs = match row(&mut call) {
+    let outputs = match row(&mut call).and_then(|outputs| call.write_out(outputs)) {
         Ok(outputs) => outputs,
-        // An `out=` that no row knows: the error may be another one than that form would give.
-        Err(Stop::Error(_)) if call.unread() == Some("out") => {
-            return Outcome::NotImplemented("`out`".into());
-        }
         Err(stop) => return stopped(stop, None),
     };
     match call.unread() {

@@ -522,6 +522,34 @@ fn bad_values() -> Result<()> {
 
 /// Every call that fails in place, on a tensor whose buffer is its own and one that is shared.
 #[test]
+fn outputs_that_do_not_fit() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    let mut named = Tensor::zeros([("C", 3), ("N", 2)])?;
+    let mut other = Tensor::zeros([("N", 2), ("D", 3)])?;
+    let mut integers = Tensor::zeros([2, 3])?.to(DType::I64)?;
+    assert_error!(x.exp()?.write_to(&mut named), Shape, "out", "[3, 2]", "[2, 3]", "[C=3, N=2]");
+    assert_error!(
+        x.exp()?.write_to(&mut other),
+        OutNames,
+        "out",
+        "specified out tensor with names ['N', 'D'] are not the same as the computed output names ['N', 'C']",
+        "out.rename([\"N\", \"C\"])?"
+    );
+    assert_error!(x.exp()?.write_to(&mut integers), DType, "out", "can't be cast");
+    let leaf = x.clone().requires_grad_(true)?;
+    let mut out = Tensor::zeros([2, 3])?;
+    assert_error!(leaf.exp()?.write_to(&mut out), Autograd, "out", "no_grad");
+    for untouched in [&named, &other, &integers, &out] {
+        assert_eq!(untouched.sum(..)?.item()?.to_f64(), 0.0);
+    }
+    no_grad(|| leaf.exp()?.write_to(&mut out).map(drop))?;
+    assert_eq!(*out.names(), ["N", "C"]);
+    let mut empty = Tensor::zeros([0])?;
+    assert_eq!(x.exp()?.write_to(&mut empty)?.sizes(), [2, 3]);
+    Ok(())
+}
+
+#[test]
 fn a_failed_call_leaves_its_tensor_as_it_was() -> Result<()> {
     type Change = fn(&mut Tensor) -> Result<()>;
     let changes: [(&str, Change); 18] = [

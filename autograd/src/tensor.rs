@@ -397,6 +397,38 @@ impl Tensor {
         Ok(())
     }
 
+    /// Writes this result to `out`: the one form that every op, function and layer has of PyTorch's argument `out=`.
+    ///
+    /// The names of the result propagate to an unnamed `out`, and must equal those of a named one. `out` keeps its dtype, to which the result is
+    /// cast. It must have the sizes of the result; without elements and names it takes them. Nothing is copied where the dtypes agree: `out` becomes
+    /// the result.
+    ///
+    /// ```
+    /// use namegrad_autograd::Tensor;
+    /// let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    /// let mut out = Tensor::zeros([2])?;
+    /// x.sum("C")?.write_to(&mut out)?;
+    /// assert_eq!(*out.names(), ["N"]);
+    /// assert!(x.sum("N")?.write_to(&mut out).is_err());
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::DType`] if the result cannot be cast, such as floats to integers,
+    /// [`ErrorKind::Autograd`] if either tensor requires a gradient while ops are recorded: a tape cannot follow a result into a tensor that was there
+    /// before. `out` is then as it was.
+    #[track_caller]
+    pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
+        if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
+            let message = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.";
+            return Err(Error::new(ErrorKind::Autograd, "out", message)
+                .with_operands([self.extents(), out.extents()])
+                .with_repair("no_grad(|| ..), or use the result itself"));
+        }
+        self.value.write_to(&mut out.value)?;
+        Ok(out)
+    }
+
     /// Changes the value without the tape noticing, as an optimizer does. A leaf of which `f` changes the sizes or the dtype is a new leaf afterwards.
     ///
     /// # Errors

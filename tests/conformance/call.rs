@@ -70,6 +70,8 @@ pub(crate) struct Call<'a> {
     read: RefCell<BTreeSet<&'a str>>,
     /// The widest dtype of the inputs: what numbers stand beside.
     pub(crate) beside: DType,
+    /// The tensors of `out=`, which results are written to.
+    outs: Vec<Tensor>,
     /// The tensors that the op wrote to, as they are after the call.
     pub(crate) after: Vec<Tensor>,
 }
@@ -88,13 +90,28 @@ fn named_inputs(value: &Json, into: &mut Vec<usize>) {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(args: &'a Map<String, Json>, inputs: Vec<Tensor>) -> Call<'a> {
+    pub(crate) fn new(args: &'a Map<String, Json>, mut inputs: Vec<Tensor>) -> Call<'a> {
+        let outs = args.get("out").and_then(Json::as_u64).unwrap_or(0) as usize;
+        let outs = inputs.split_off(inputs.len() - outs);
         let mut by_keyword = Vec::new();
         args.values().for_each(|value| named_inputs(value, &mut by_keyword));
         let positional = (0..inputs.len()).filter(|k| !by_keyword.contains(k)).collect();
         let beside = inputs.iter().map(Tensor::dtype).fold(DType::Bool, DType::promote);
         let inputs = inputs.into_iter().map(Some).collect();
-        Call { beside, args, inputs, positional, read: RefCell::default(), after: Vec::new() }
+        Call { beside, args, inputs, positional, read: RefCell::default(), outs, after: Vec::new() }
+    }
+
+    /// Writes the results to the tensors of `out=`, if there are any.
+    pub(crate) fn write_out(&mut self, outputs: Vec<Value>) -> Answer<Vec<Value>> {
+        if self.arg("out").is_none() {
+            return Ok(outputs);
+        }
+        for (value, out) in outputs.into_iter().zip(&mut self.outs) {
+            let Value::Tensor(result) = value else { return missing("`out` of a plain value") };
+            result.write_to(out)?;
+        }
+        self.after = self.outs.clone();
+        Ok(self.outs.iter().cloned().map(Value::Tensor).collect())
     }
 
     /// Arguments that no row has read.

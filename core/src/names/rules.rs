@@ -273,7 +273,7 @@ pub fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Na
     );
     Err(Error::new(ErrorKind::OutNames, op, message)
         .with_operands([existing.extents()])
-        .with_repair(format!("out.rename({})?", computed.list(existing.sizes.len()))))
+        .with_repair(format!("out.rename({})?", computed.list(existing.sizes.len()).replace('\'', "\""))))
 }
 
 /// Names by position, or `"..."` for the names that the tensor has there.

@@ -512,4 +512,25 @@ impl NamedTensor {
         *self = result.to(self.dtype())?;
         Ok(self)
     }
+
+    /// Writes this result to `out`, as the argument `out=` of PyTorch's functions does; see `namegrad::Tensor::write_to`.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn write_to(self, out: &mut NamedTensor) -> crate::Result<&mut NamedTensor> {
+        if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
+            let message = format!(
+                "the output has sizes {:?}, but the result has {:?}; only an unnamed output without elements is resized",
+                out.sizes(),
+                self.sizes()
+            );
+            let error = crate::Error::new(crate::ErrorKind::Shape, "out", message);
+            return Err(error
+                .with_operands([out.extents(), self.extents()])
+                .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
+        }
+        crate::names::rules::out("out", self.names(), out.input())?;
+        out.replace_with("out", self)
+    }
 }
