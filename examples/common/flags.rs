@@ -61,6 +61,10 @@ pub(crate) struct TrainFlags {
     #[arg(long, value_name = "N", default_value_t = 128, allow_hyphen_values = true, value_parser = within(1..=65_536usize))]
     pub(crate) hidden: usize,
 
+    /// Probability to drop a hidden feature while training
+    #[arg(long, value_name = "P", default_value_t = 0.1, allow_hyphen_values = true, value_parser = probability)]
+    pub(crate) dropout: f64,
+
     /// Folder for the results, made if it is missing
     #[arg(long, value_name = "FOLDER", default_value = "target/examples")]
     pub(crate) out: PathBuf,
@@ -88,6 +92,11 @@ where
 fn learning_rate(text: &str) -> std::result::Result<f64, String> {
     let value = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
     value.ok_or_else(|| "not a finite number above 0".to_owned())
+}
+
+fn probability(text: &str) -> std::result::Result<f64, String> {
+    let value = text.parse().ok().filter(|p| (0.0..1.0).contains(p));
+    value.ok_or_else(|| "not a number from 0 to below 1".to_owned())
 }
 
 /// Runs an example: prints its error as one line on stderr and ends with 2, or with 0 if there is none.
@@ -162,6 +171,11 @@ mod tests {
         for value in ["nan", "-nan", "inf", "-inf", "0", "-0.1", "1e-999", "1e999", "-x"] {
             let expected = format!("invalid value '{value}' for '--lr <RATE>': not a finite number above 0");
             assert_eq!(error(&["--lr", value]), expected);
+        }
+        for value in ["nan", "-0.1", "1", "half"] {
+            let expected =
+                format!("invalid value '{value}' for '--dropout <P>': not a number from 0 to below 1");
+            assert_eq!(error(&["--dropout", value]), expected);
         }
         for flag in ["--batch-size", "--hidden", "--seed", "--threads"] {
             let error = error(&[flag, "-1"]);

@@ -17,10 +17,10 @@ pub(crate) struct Mlp {
 }
 
 impl Mlp {
-    pub(crate) fn new(pixels: usize, hidden: usize, classes: usize) -> namegrad::Result<Mlp> {
+    pub(crate) fn new(pixels: usize, hidden: usize, dropout: f64, classes: usize) -> namegrad::Result<Mlp> {
         Ok(Mlp {
             hidden: Linear::new(("pixels", pixels), ("hidden", hidden))?,
-            dropout: Dropout::new(0.1)?,
+            dropout: Dropout::new(dropout)?,
             out: Linear::new(("hidden", hidden), ("class", classes))?,
         })
     }
@@ -77,7 +77,7 @@ pub(crate) fn train(
     classes: usize,
 ) -> Result<()> {
     let (train, test) = (Set::new(train)?, Set::new(test)?);
-    let model = Mlp::new(train.images.size("pixels")?, flags.hidden, classes)?;
+    let model = Mlp::new(train.images.size("pixels")?, flags.hidden, flags.dropout, classes)?;
     println!("{model}\n");
     let mut optimizer = AdamW::new(model.parameters()).lr(flags.lr).build()?;
     let mut history = Vec::new();
