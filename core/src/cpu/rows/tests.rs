@@ -1,0 +1,159 @@
+//! Against plain loops.
+
+use super::*;
+
+const SHAPES: [[usize; 3]; 9] = [
+    [1, 1, 1],
+    [3, 10, 1],
+    [2, 16, 1],
+    [5, 33, 1],
+    [600, 100, 1],
+    [2, 5, 7],
+    [3, 40, 300],
+    [1, 7, 9000],
+    [0, 3, 2],
+];
+
+fn numbers<T: Real>(n: usize, seed: f64) -> Vec<T> {
+    (0..n).map(|i| T::from_f64(5.0 * ((i as f64 + seed) * 1.37).sin())).collect()
+}
+
+fn f64s<T: Real>(x: &[T]) -> Vec<f64> {
+    x.iter().map(|x| x.to_f64()).collect()
+}
+
+/// `f(slice along the middle) -> slice`, for every slice.
+fn along(
+    x: &[f64],
+    g: &[f64],
+    [outer, n, inner]: [usize; 3],
+    f: impl Fn(&[f64], &[f64]) -> Vec<f64>,
+) -> Vec<f64> {
+    let mut y = vec![0.0; x.len()];
+    for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+        let at = |j: usize| (o * n + j) * inner + i;
+        let slice = |x: &[f64]| (0..n).map(|j| x[at(j)]).collect::<Vec<_>>();
+        for (j, value) in f(&slice(x), &slice(g)).into_iter().enumerate() {
+            y[at(j)] = value;
+        }
+    }
+    y
+}
+
+fn plain_softmax(x: &[f64]) -> Vec<f64> {
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
+    x.iter().map(|x| (x - max).exp() / sum).collect()
+}
+
+fn close<T: Real>(a: &[T], b: &[f64], what: &str) {
+    assert_eq!(a.len(), b.len());
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        let tolerance = 64.0 * T::EPSILON.to_f64() * (1.0 + b.abs());
+        assert!((a.to_f64() - b).abs() <= tolerance, "{what}: {a} is not {b} at {i}");
+    }
+}
+
+fn check<T: Real>(shape: [usize; 3]) {
+    let len = shape.iter().product();
+    let (x, g) = (numbers::<T>(len, 0.3), numbers::<T>(len, 7.1));
+    let (x64, g64) = (f64s(&x), f64s(&g));
+    let mut y = vec![T::NAN; len];
+    let mut dx = vec![T::NAN; len];
+
+    softmax(&x, shape, &mut y);
+    close(&y, &along(&x64, &g64, shape, |x, _| plain_softmax(x)), "softmax");
+    softmax_backward(&y, &g, shape, &mut dx);
+    let backward = along(&f64s(&y), &g64, shape, |y, g| {
+        let mean: f64 = y.iter().zip(g).map(|(y, g)| y * g).sum();
+        y.iter().zip(g).map(|(y, g)| y * (g - mean)).collect()
+    });
+    close(&dx, &backward, "softmax_backward");
+
+    log_softmax(&x, shape, &mut y);
+    let log = along(&x64, &g64, shape, |x, _| plain_softmax(x).iter().map(|p| p.ln()).collect());
+    close(&y, &log, "log_softmax");
+    log_softmax_backward(&y, &g, shape, &mut dx);
+    let backward = along(&f64s(&y), &g64, shape, |y, g| {
+        let sum: f64 = g.iter().sum();
+        y.iter().zip(g).map(|(y, g)| g - y.exp() * sum).collect()
+    });
+    let loose: Vec<T> = dx.iter().map(|dx| *dx * T::from_f64(0.125)).collect(); // sums of up to 100 numbers around 5
+    close(&loose, &backward.iter().map(|x| x * 0.125).collect::<Vec<_>>(), "log_softmax_backward");
+
+    let mut sums = vec![T::NAN; shape[0] * shape[2]];
+    logsumexp(&x, shape, &mut sums);
+    let all = along(&x64, &g64, shape, |x, _| vec![x.iter().map(|x| x.exp()).sum::<f64>().ln(); x.len()]);
+    let first: Vec<f64> =
+        all.chunks(shape[1] * shape[2]).flat_map(|group| group[..shape[2]].iter().copied()).collect();
+    close(&sums, &first, "logsumexp");
+}
+
+#[test]
+fn softmax_and_its_kin_match_plain_loops() {
+    for shape in SHAPES {
+        check::<f32>(shape);
+        check::<f64>(shape);
+    }
+}
+
+#[test]
+fn infinite_logits() {
+    let inf = f32::INFINITY;
+    let mut y = [0.0; 3];
+    for inner in [1, 3] {
+        let x: Vec<f32> = [-inf, 0.0, 0.0].iter().flat_map(|x| vec![*x; inner]).collect();
+        let mut y = vec![0.0; 3 * inner];
+        softmax(&x, [1, 3, inner], &mut y);
+        assert_eq!([y[0], y[inner], y[2 * inner]], [0.0, 0.5, 0.5]);
+        for x in [vec![-inf; 3 * inner], vec![inf; 3 * inner], vec![f32::NAN; 3 * inner]] {
+            softmax(&x, [1, 3, inner], &mut y);
+            assert!(y.iter().all(|y| y.is_nan()));
+            log_softmax(&x, [1, 3, inner], &mut y);
+            assert!(y.iter().all(|y| y.is_nan()));
+            logsumexp(&x, [1, 3, inner], &mut y[..inner]);
+            assert!(y[..inner].iter().all(|y| y.is_nan() == x[0].is_nan() && (y.is_nan() || *y == x[0])));
+        }
+    }
+    logsumexp::<f32>(&[], [3, 0, 1], &mut y);
+    assert_eq!(y, [-inf; 3]);
+    softmax(&[1.0, f32::NAN, 0.0], [1, 3, 1], &mut y);
+    assert!(y.iter().all(|y| y.is_nan()));
+}
+
+#[test]
+fn cross_entropy_matches_log_softmax() {
+    for (batch, classes) in [(1, 1), (4, 10), (500, 100)] {
+        let x = numbers::<f64>(batch * classes, 0.2);
+        let g = numbers::<f64>(batch, 3.0);
+        // every fifth row is ignored
+        let target: Vec<i64> =
+            (0..batch).map(|i| if i % 5 == 3 { -100 } else { (i * 7 % classes) as i64 }).collect();
+        let (mut lse, mut loss, mut dx) = (vec![0.0; batch], vec![0.0; batch], vec![0.0; batch * classes]);
+        cross_entropy(&x, classes, &target, &mut lse, &mut loss);
+        cross_entropy_backward(&x, classes, &target, &lse, &g, &mut dx);
+        for i in 0..batch {
+            let p = plain_softmax(&x[i * classes..][..classes]);
+            let hit = |j: usize| target[i] == j as i64;
+            let ignored = target[i] < 0;
+            let expected = if ignored { 0.0 } else { -p[target[i] as usize].ln() };
+            close(&loss[i..=i], &[expected], "cross_entropy");
+            let expected: Vec<f64> =
+                (0..classes).map(|j| if ignored { 0.0 } else { g[i] * (p[j] - f64::from(hit(j))) }).collect();
+            close(&dx[i * classes..][..classes], &expected, "cross_entropy_backward");
+        }
+    }
+}
+
+#[test]
+fn the_same_for_any_number_of_threads() {
+    let shape = [700, 100, 1];
+    let x = numbers::<f32>(70_000, 0.1);
+    let [one, two] = [1, 2].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut y = vec![0.0; x.len()];
+        pool.install(|| softmax(&x, shape, &mut y));
+        y
+    });
+    assert_eq!(one, two);
+}
