@@ -106,3 +106,15 @@ fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
     assert_eq!(x.remainder(&Tensor::new(512)?).unwrap_err().kind(), ErrorKind::Value);
     Ok(())
 }
+
+/// Elements that nobody had picked were read from memory that nobody had written.
+#[test]
+fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
+    let x = Tensor::full([0usize; 0], 3.0)?;
+    let index = |n: usize| Tensor::zeros([n])?.to(DType::I64);
+    assert_eq!(x.index_select(&index(1)?, 0)?.item()?.to_f64(), 3.0);
+    for n in [0, 2] {
+        assert_eq!(x.index_select(&index(n)?, 0).unwrap_err().kind(), ErrorKind::Index);
+    }
+    Ok(())
+}

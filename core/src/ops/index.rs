@@ -78,6 +78,11 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn index_select(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let picked = vector_index("index_select", x, index, dim)?;
+        if x.ndim() == 0 && picked.len() != 1 {
+            let message = format!("an index of a 0-d tensor has one element, got {}", picked.len());
+            return Err(Error::new(ErrorKind::Index, "index_select", message)
+                .with_operands([x.extents(), index.extents()]));
+        }
         let dense = x.contiguous()?;
         let [outer, n, inner] = around(x.sizes(), dim);
         let mut shape = x.shape();
