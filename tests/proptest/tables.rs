@@ -75,12 +75,15 @@ pub(crate) fn pointwise() -> impl Iterator<Item = &'static Pointwise> {
     UNARY.iter().chain(BINARY).chain(TERNARY)
 }
 
+type CallWithArguments = fn(&Tensor, &[Tensor], &mut Draw) -> Result<Tensor>;
+type InPlaceWithArguments = fn(&mut Tensor, &[Tensor], &mut Draw) -> Result<()>;
+
 /// An op of another table: tensors by the roles that the row calls them, and arguments.
 pub(crate) struct WithArguments {
     pub(crate) name: &'static str,
     pub(crate) roles: &'static [&'static str],
-    pub(crate) call: fn(&Tensor, &[Tensor], &mut Draw) -> Result<Tensor>,
-    pub(crate) in_place: Option<fn(&mut Tensor, &[Tensor], &mut Draw) -> Result<()>>,
+    pub(crate) call: CallWithArguments,
+    pub(crate) in_place: Option<InPlaceWithArguments>,
 }
 
 macro_rules! with_arguments {
