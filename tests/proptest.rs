@@ -66,9 +66,12 @@ type Reduction =
     (&'static str, fn(&Tensor, &[usize]) -> Result<Tensor>, fn(&Tensor, &[usize]) -> Result<Tensor>);
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident))*) => {
-        const REDUCTIONS: &[Reduction] =
-            &[$((stringify!($name), |x, dims| x.$name(dims), |x, dims| x.$name_keepdim(dims))),*];
+    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?))*) => {
+        const REDUCTIONS: &[Reduction] = &[$((
+            stringify!($name),
+            |x, dims| x.$name(dims $(, { let $arg: $ty = 1.5; $arg })?),
+            |x, dims| x.$name_keepdim(dims $(, { let $arg: $ty = 1.5; $arg })?),
+        )),*];
     };
 }
 namegrad::core::reduce_ops!(reductions);
