@@ -4,7 +4,8 @@
 use crate::operators::Operand;
 use crate::rules;
 use crate::tensor::Tensor;
-use namegrad_core::{Argument, Count, Dim, Dims, Int, Result, Scalar, SizeList};
+use namegrad_core::ops::pick::kernels as pick;
+use namegrad_core::{Argument, Count, Dim, DimOrAll, Dims, Int, Picked, Result, Scalar, SizeList};
 use std::panic::Location;
 
 /// Does a tape have to know of an in-place op? If not, it runs in the buffer of its tensor.
@@ -130,7 +131,7 @@ namegrad_core::ternary_ops!(tensor_ternary);
 macro_rules! tensor_reductions {
     ($(
         $(#[doc = $doc:literal])*
-        $name:ident $name_keepdim:ident ($x:ident)
+        $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?)
     )*) => {
         impl Tensor {$(
             $(#[doc = $doc])*
@@ -141,21 +142,75 @@ macro_rules! tensor_reductions {
             /// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound), [`ErrorKind::DimRange`](namegrad_core::ErrorKind::DimRange),
             /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType), [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) where nothing has no answer.
             #[track_caller]
-            pub fn $name(&self, dims: impl Into<Dims>) -> Result<Tensor> {
-                rules::reduce::$name(self, &dims.into().resolve(stringify!($name), self.value())?, &false)
+            pub fn $name(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<Tensor> {
+                rules::reduce::$name(self, &dims.into().resolve(stringify!($name), self.value())?, &false $(, &$arg)?)
             }
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") with the reduced dims kept at size one.")]
             ///
             /// # Errors
             /// Those of the other form.
             #[track_caller]
-            pub fn $name_keepdim(&self, dims: impl Into<Dims>) -> Result<Tensor> {
-                rules::reduce::$name(self, &dims.into().resolve(stringify!($name), self.value())?, &true)
+            pub fn $name_keepdim(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<Tensor> {
+                rules::reduce::$name(self, &dims.into().resolve(stringify!($name), self.value())?, &true $(, &$arg)?)
             }
         )*}
     };
 }
 namegrad_core::reduce_ops!(tensor_reductions);
+namegrad_core::paired_reductions!(Tensor);
+
+/// The methods of the ops that pick along a dim, with the `_keepdim` form where the dim is removed.
+macro_rules! tensor_picks {
+    ($(
+        #[doc = $doc:literal]
+        $(#[doc = $more:literal])*
+        $name:ident $($name_keepdim:ident)? [$rule:literal] $args:tt
+    )*) => {
+        impl Tensor {$(
+            tensor_picks! { @ $name [$($name_keepdim)?] concat!($doc $(, "\n", $more)*, "\n\nNames: ", $rule, "."), $args }
+        )*}
+    };
+    (@ $name:ident [] $doc:expr, $args:tt) => {
+        tensor_picks! { @ $name as $name, true, $doc, $args }
+    };
+    (@ $name:ident [$name_keepdim:ident] $doc:expr, $args:tt) => {
+        tensor_picks! { @ $name as $name, false, $doc, $args }
+        tensor_picks! { @ $name as $name_keepdim, true,
+            concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") with the dim kept at size one."), $args }
+    };
+    (@ $name:ident as $method:ident, $keepdim:literal, $doc:expr,
+        ($x:ident $(, $k:ident: $K:ty)?; $dim:ident: $Dim:ident $(, $flag:ident: $Flag:ty)?)
+    ) => {
+        #[doc = $doc]
+        ///
+        #[doc = tensor_picks!(@ doc $Dim)]
+        ///
+        /// # Errors
+        /// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound), [`ErrorKind::DimRange`](namegrad_core::ErrorKind::DimRange),
+        /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) if it is not for this dtype, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) or
+        /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there are too few elements.
+        #[track_caller]
+        pub fn $method(
+            &self
+            $(, $k: impl Into<$K>)?
+            , $dim: impl Into<$Dim>
+            $(, $flag: $Flag)?
+        ) -> Result<Picked<Tensor>> {
+            const OP: &str = stringify!($name);
+            let x = self.value();
+            $(let $k = <$K as Argument>::resolve($k.into(), OP, x)?;)?
+            let $dim = <$Dim as Argument>::resolve($dim.into(), OP, x)?;
+            rules::pick::pick(OP, self, pick::$name(x $(, $k)?, $dim $(, $flag)?)?, $dim.into(), $keepdim)
+        }
+    };
+    (@ doc DimOrAll) => {
+        "`dim` is an index, a name, or `..` for all elements as one dim; then equal ones share the gradient."
+    };
+    (@ doc Dim) => {
+        "`dim` is an index or a name."
+    };
+}
+namegrad_core::pick_ops!(tensor_picks);
 
 /// The methods of a table of other ops, whose derivative rows are in the file of that name.
 macro_rules! tensor_ops {

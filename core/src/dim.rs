@@ -27,6 +27,15 @@ pub enum Dims {
     List(SmallVec<[Dim; 2]>),
 }
 
+/// One dim of a tensor, not yet looked up, or `..`: all elements as one dim, in row-major order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimOrAll {
+    /// `..`: all elements.
+    All,
+    /// This dim.
+    One(Dim),
+}
+
 /// Dims of a tensor by position, in the order in which they were given, none of them twice.
 pub type Axes = SmallVec<[usize; 6]>;
 
@@ -61,6 +70,9 @@ macro_rules! lists {
         impl From<$ty> for Dims {
             fn from(dim: $ty) -> Dims { Dims::List(smallvec![dim.into()]) }
         }
+        impl From<$ty> for DimOrAll {
+            fn from(dim: $ty) -> DimOrAll { DimOrAll::One(dim.into()) }
+        }
         impl<const K: usize> From<[$ty; K]> for Dims {
             fn from(dims: [$ty; K]) -> Dims { Dims::List(dims.into_iter().map(Dim::from).collect()) }
         }
@@ -77,6 +89,17 @@ lists!(&str, String, Name, i32, i64, isize, usize, u32, Dim);
 impl From<RangeFull> for Dims {
     fn from(_: RangeFull) -> Dims {
         Dims::All
+    }
+}
+impl From<RangeFull> for DimOrAll {
+    fn from(_: RangeFull) -> DimOrAll {
+        DimOrAll::All
+    }
+}
+impl From<Option<usize>> for DimOrAll {
+    /// What was looked up before.
+    fn from(dim: Option<usize>) -> DimOrAll {
+        dim.map_or(DimOrAll::All, DimOrAll::from)
     }
 }
 impl From<Axes> for Dims {
@@ -203,6 +226,19 @@ impl Argument for Dim {
                 None => Err(rules::not_found(op, x.input(), name.as_str())),
             },
             Dim::Unknown(text) => Err(rules::not_found(op, x.input(), &text)),
+        }
+    }
+}
+
+impl Argument for DimOrAll {
+    /// `None` for all elements.
+    type Resolved = Option<usize>;
+    #[inline]
+    #[track_caller]
+    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Option<usize>> {
+        match self {
+            DimOrAll::All => Ok(None),
+            DimOrAll::One(dim) => Ok(Some(dim.resolve(op, x)?)),
         }
     }
 }

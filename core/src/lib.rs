@@ -18,13 +18,15 @@ mod shape;
 mod storage;
 mod tensor;
 
-pub use dim::{Argument, Axes, Count, Dim, Dims, Int, SizeList};
+pub use dim::{Argument, Axes, Count, Dim, DimOrAll, Dims, Int, SizeList};
 pub use dtype::{Category, DType, Element, Scalar, default_dtype, set_default_dtype};
 pub use error::{Error, ErrorKind, Extents, Result};
 pub use fmt::{PrintOptions, printoptions, set_printoptions};
 pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::create::Data;
+pub use ops::pick::Picked;
+pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{Axis, IntoAxis, IntoShape, Shape, Sizes, Strides};
 pub use tensor::NamedTensor;
 

@@ -7,7 +7,7 @@
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing};
 use namegrad::autograd::{Index, Operand};
 use namegrad::core::names::Renaming;
-use namegrad::core::{Argument, Dim, Name, NameArg, Scalar};
+use namegrad::core::{Argument, Dim, DimOrAll, MinMax, Name, NameArg, Picked, Scalar, StdMean, VarMean};
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -97,12 +97,14 @@ macro_rules! ternary_rows {
 namegrad::core::ternary_ops!(ternary_rows);
 
 macro_rules! reduction_rows {
-    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident))*) => {
+    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?))*) => {
         fn reductions(op: &str) -> Option<Row> {
             $(if op == stringify!($name) {
                 return Some(|c| {
                     let (x, dims) = (cast(c)?, c.dims("dim")?);
-                    let y = if c.flag("keepdim", false) { x.$name_keepdim(dims)? } else { x.$name(dims)? };
+                    $(let $arg = c.float_or(stringify!($arg), 2.0)?;)?
+                    let keepdim = c.flag("keepdim", false);
+                    let y = if keepdim { x.$name_keepdim(dims $(, $arg)?)? } else { x.$name(dims $(, $arg)?)? };
                     Ok(y.outputs())
                 });
             })*
@@ -468,30 +470,67 @@ table! {
     "softmax" => |c| cast(c)?.softmax(c.dim("dim")?)?;
     "log_softmax" => |c| cast(c)?.log_softmax(c.dim("dim")?)?;
     "cumsum" => |c| cast(c)?.cumsum(c.dim("dim")?)?;
-    "max" => |c| match (c.count(), c.has("dim")) {
-        (2, _) => c.x(0)?.maximum(c.x(1)?)?,
-        (_, false) => c.x(0)?.amax(..)?,
-        (_, true) => return missing("max with a dim"),
+    "cumprod" => |c| cast(c)?.cumprod(c.dim("dim")?)?;
+    "cumsum_" => |c| c.in_place(|x, c| Ok(x.cumsum_(c.dim("dim")?)?))?;
+    "cumprod_" => |c| c.in_place(|x, c| Ok(x.cumprod_(c.dim("dim")?)?))?;
+    "logcumsumexp" => |c| c.x(0)?.logcumsumexp(c.dim("dim")?)?;
+    "max" => |c| if c.count() == 2 { c.x(0)?.maximum(c.x(1)?)?.outputs() } else { picked(c, Tensor::max, Tensor::max_keepdim)? };
+    "min" => |c| if c.count() == 2 { c.x(0)?.minimum(c.x(1)?)?.outputs() } else { picked(c, Tensor::min, Tensor::min_keepdim)? };
+    "median" => |c| picked(c, Tensor::median, Tensor::median_keepdim)?;
+    "nanmedian" => |c| picked(c, Tensor::nanmedian, Tensor::nanmedian_keepdim)?;
+    "mode" => |c| {
+        let (x, dim) = (c.x(0)?, c.dim_or("dim", -1)?);
+        both(if c.flag("keepdim", false) { x.mode_keepdim(dim)? } else { x.mode(dim)? })
     };
-    "min" => |c| match (c.count(), c.has("dim")) {
-        (2, _) => c.x(0)?.minimum(c.x(1)?)?,
-        (_, false) => c.x(0)?.amin(..)?,
-        (_, true) => return missing("min with a dim"),
+    "kthvalue" => |c| {
+        let (x, k, dim) = (c.x(0)?, c.int("k")?, c.dim_or("dim", -1)?);
+        both(if c.flag("keepdim", false) { x.kthvalue_keepdim(k, dim)? } else { x.kthvalue(k, dim)? })
     };
-    "argmax" => |c| match c.arg("dim") {
-        Some(_) => c.x(0)?.argmax(c.dim("dim")?)?,
-        None => c.x(0)?.reshape([-1])?.argmax(0)?,
+    "argmax" => |c| {
+        let (x, dim) = (c.x(0)?, dim_or_all(c)?);
+        if c.flag("keepdim", false) { x.argmax_keepdim(dim)? } else { x.argmax(dim)? }
     };
-    "argmin" => |c| match c.arg("dim") {
-        Some(_) => c.x(0)?.argmin(c.dim("dim")?)?,
-        None => c.x(0)?.reshape([-1])?.argmin(0)?,
+    "argmin" => |c| {
+        let (x, dim) = (c.x(0)?, dim_or_all(c)?);
+        if c.flag("keepdim", false) { x.argmin_keepdim(dim)? } else { x.argmin(dim)? }
     };
     "argsort" => |c| { c.flag("stable", true); c.x(0)?.argsort(c.dim_or("dim", -1)?, c.flag("descending", false))? };
     "sort" => |c| {
         c.flag("stable", true);
-        let (x, dim) = (c.x(0)?, c.dim_or("dim", -1)?);
-        let order = x.argsort(dim.clone(), c.flag("descending", false))?;
-        vec![x.gather(&order, dim)?, order]
+        both(c.x(0)?.sort(c.dim_or("dim", -1)?, c.flag("descending", false))?)
+    };
+    "msort" => |c| c.x(0)?.msort()?;
+    "topk" => |c| both(c.x(0)?.topk(c.int("k")?, c.dim_or("dim", -1)?, c.flag("largest", true))?);
+    "cummax" => |c| both(c.x(0)?.cummax(c.dim("dim")?)?);
+    "cummin" => |c| both(c.x(0)?.cummin(c.dim("dim")?)?);
+    "aminmax" => |c| {
+        let (x, dims) = (c.x(0)?, c.dims("dim")?);
+        let MinMax { min, max } = if c.flag("keepdim", false) { x.aminmax_keepdim(dims)? } else { x.aminmax(dims)? };
+        vec![min, max]
+    };
+    "norm" => |c| {
+        let (x, dims, p) = (c.x(0)?, c.dims("dim")?, c.float_or("p", 2.0)?);
+        if c.flag("keepdim", false) { x.vector_norm_keepdim(dims, p)? } else { x.vector_norm(dims, p)? }
+    };
+    "std" => |c| {
+        let (x, dims, correction) = (c.x(0)?, c.dims("dim")?, correction(c)?);
+        if c.flag("keepdim", false) { x.std_corrected_keepdim(dims, correction)? } else { x.std_corrected(dims, correction)? }
+    };
+    "var" => |c| {
+        let (x, dims, correction) = (c.x(0)?, c.dims("dim")?, correction(c)?);
+        if c.flag("keepdim", false) { x.var_corrected_keepdim(dims, correction)? } else { x.var_corrected(dims, correction)? }
+    };
+    "std_mean" => |c| {
+        let (x, dims, correction) = (c.x(0)?, c.dims("dim")?, correction(c)?);
+        let keepdim = c.flag("keepdim", false);
+        let StdMean { std, mean } = if keepdim { x.std_mean_keepdim(dims, correction)? } else { x.std_mean(dims, correction)? };
+        vec![std, mean]
+    };
+    "var_mean" => |c| {
+        let (x, dims, correction) = (c.x(0)?, c.dims("dim")?, correction(c)?);
+        let keepdim = c.flag("keepdim", false);
+        let VarMean { var, mean } = if keepdim { x.var_mean_keepdim(dims, correction)? } else { x.var_mean(dims, correction)? };
+        vec![var, mean]
     };
     "cat" => |c| Tensor::cat(&c.xs()?, c.dim_or("dim", 0)?)?;
     "stack" => |c| Tensor::stack(&c.xs()?, c.int_or("dim", 0)?, None)?;
@@ -526,6 +565,33 @@ table! {
         (Some(from), Some(to)) => json!(from.can_cast(to)),
         _ => return missing("can_cast without two dtypes"),
     };
+}
+
+/// Values and indices, as two outputs.
+fn both(picked: Picked<Tensor>) -> Vec<Tensor> {
+    vec![picked.values, picked.indices]
+}
+
+/// One dim, or all elements.
+fn dim_or_all(c: &Call<'_>) -> Answer<DimOrAll> {
+    Ok(c.arg("dim").map(dim).transpose()?.map_or(DimOrAll::All, DimOrAll::One))
+}
+
+/// What an op picks along a dim, or the value alone of all elements.
+fn picked(
+    c: &Call<'_>,
+    op: fn(&Tensor, DimOrAll) -> Result<Picked<Tensor>>,
+    op_keepdim: fn(&Tensor, DimOrAll) -> Result<Picked<Tensor>>,
+) -> Answer<Vec<Value>> {
+    let (x, dim) = (c.x(0)?, dim_or_all(c)?);
+    let one = dim == DimOrAll::All;
+    let picked = if c.flag("keepdim", false) { op_keepdim(x, dim)? } else { op(x, dim)? };
+    Ok(if one { picked.values.outputs() } else { both(picked).outputs() })
+}
+
+/// What is taken off the number of elements: a number, or 1 where `unbiased`.
+fn correction(c: &Call<'_>) -> Answer<f64> {
+    c.float_or("correction", if c.flag("unbiased", true) { 1.0 } else { 0.0 })
 }
 
 fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {

@@ -1,7 +1,7 @@
 //! The ops of the library's tables, in a form in which a test can call them all: ops by element, reductions, and the others with arguments that are drawn
 //! at random.
 
-use namegrad::core::{Category, Count, Dim, Dims, Int, Scalar, SizeList};
+use namegrad::core::{Category, Count, Dim, DimOrAll, Dims, Int, Scalar, SizeList};
 use namegrad::prelude::*;
 
 pub(crate) type Call = fn(&[Tensor]) -> Result<Tensor>;
@@ -64,9 +64,12 @@ pub(crate) type Reduction =
     (&'static str, fn(&Tensor, &[usize]) -> Result<Tensor>, fn(&Tensor, &[usize]) -> Result<Tensor>);
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident))*) => {
-        pub(crate) const REDUCTIONS: &[Reduction] =
-            &[$((stringify!($name), |x, dims| x.$name(dims), |x, dims| x.$name_keepdim(dims))),*];
+    ($($(#[$doc:meta])* $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?))*) => {
+        pub(crate) const REDUCTIONS: &[Reduction] = &[$((
+            stringify!($name),
+            |x, dims| x.$name(dims $(, { let $arg: $ty = 1.5; $arg })?),
+            |x, dims| x.$name_keepdim(dims $(, { let $arg: $ty = 1.5; $arg })?),
+        )),*];
     };
 }
 namegrad::core::reduce_ops!(reductions);
@@ -122,8 +125,29 @@ namegrad::core::index_ops!(index);
 macro_rules! matmul { ($($rows:tt)*) => { with_arguments! { MATMUL $($rows)* } }; }
 namegrad::core::matmul_ops!(matmul);
 
+/// Ops that pick: their values.
+macro_rules! picks {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $($name_keepdim:ident)? [$rule:literal] ($x:ident $(, $k:ident: $K:ty)?; $dim:ident: $Dim:ty $(, $flag:ident: $Flag:ty)?)
+    )*) => {
+        const PICKS: &[WithArguments] = &[$(WithArguments {
+            name: stringify!($name),
+            roles: &[],
+            call: |x, _, draw| {
+                $(let $k = <$K as Drawn>::draw(draw, x);)?
+                let $dim = <$Dim as Drawn>::draw(draw, x);
+                $(let $flag = <$Flag as Drawn>::draw(draw, x);)?
+                Ok(x.$name($($k,)? $dim $(, $flag)?)?.values)
+            },
+            in_place: None,
+        }),*];
+    };
+}
+namegrad::core::pick_ops!(picks);
+
 pub(crate) fn with_arguments() -> impl Iterator<Item = &'static WithArguments> {
-    [ALONG, SHAPE, INDEX, MATMUL].into_iter().flatten()
+    [ALONG, PICKS, SHAPE, INDEX, MATMUL].into_iter().flatten()
 }
 
 /// Random numbers, the same for the same seed: an op is called several times with the same arguments.
@@ -182,6 +206,11 @@ impl Drawn for Dim {
             _ if draw.below(20) == 0 => Dim::from("no_such_dim"),
             _ => Dim::Index(dim),
         }
+    }
+}
+impl Drawn for DimOrAll {
+    fn draw(draw: &mut Draw, x: &Tensor) -> DimOrAll {
+        if draw.below(4) == 0 { (..).into() } else { Dim::draw(draw, x).into() }
     }
 }
 impl Drawn for Dims {

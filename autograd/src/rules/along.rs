@@ -2,8 +2,8 @@
 
 use crate::Tensor;
 use crate::rules::kernel;
-use namegrad_core::NamedTensor;
 use namegrad_core::ops::gradients;
+use namegrad_core::{NamedTensor, Result, Scalar};
 
 rules! { in NamedTensor; |g, cx|
     softmax(x; dim: usize) -> y {
@@ -13,12 +13,62 @@ rules! { in NamedTensor; |g, cx|
         x: [y; dim] g - y.exp()? * g.sum_keepdim(*dim)? => kernel(gradients::log_softmax(y.value(), g.value(), *dim)?)
     }
     cumsum(x; dim: usize) -> y { x: [; dim] reversed_cumsum(g, *dim)? }
-}
-
-fn reversed_cumsum(g: &Tensor, dim: usize) -> namegrad_core::Result<Tensor> {
-    if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim)?.cumsum(dim)?.flip(dim) }
+    cumprod(x; dim: usize) -> y { x: [x y; dim] cumprod_gradient(g, x, y, *dim)? }
+    logcumsumexp(x; dim: usize) -> y { x: [x y; dim] logcumsumexp_gradient(g, x, y, *dim)? }
 }
 
 constants! { in NamedTensor;
-    argmax(x; dim: usize) argmin(x; dim: usize) argsort(x; dim: usize, descending: bool)
+    argmax(x; dim: Option<usize>) argmax_keepdim(x; dim: Option<usize>)
+    argmin(x; dim: Option<usize>) argmin_keepdim(x; dim: Option<usize>)
+    argsort(x; dim: usize, descending: bool)
+}
+
+fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
+    if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim)?.cumsum(dim)?.flip(dim) }
+}
+
+/// The gradient of `x[i]`, which is a factor of `y[i]` and all after it: `Σ g[j] y[j] / x[i]` over `j ≥ i`. Where an element is zero, it is the product of those
+/// before it, times the sum of `g[j]` and the products of those between.
+fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return Ok(g.clone());
+    }
+    if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
+        return reversed_cumsum(&g.mul(y)?, dim)?.div(x);
+    }
+    let n = x.sizes()[dim];
+    let before = Tensor::cat(&[&x.narrow(dim, 0, 1)?.ones_like()?, &x.narrow(dim, 0, n - 1)?], dim)?;
+    before.cumprod(dim)?.mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
+}
+
+/// The gradient of `x[i]`: `Σ g[j] exp(x[i] - y[j])` over `j ≥ i`, as `exp(x[i] - y[i])` times a sum whose factors `exp(y[i] - y[i+1])` are at most 1. It is 0 where
+/// the result is infinite.
+fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
+    let infinite = y.isinf()?;
+    let exp = |difference: Tensor| difference.masked_fill(&infinite, f64::NEG_INFINITY)?.exp();
+    let share = exp(x - y)?;
+    if x.ndim() == 0 {
+        return share.mul(g);
+    }
+    share.mul(&reversed_recurrence(&exp(y - from(y, 1, dim)?)?, g, dim)?)
+}
+
+/// The elements `step` places further on along `dim`, zeros where there are none.
+fn from(x: &Tensor, step: usize, dim: usize) -> Result<Tensor> {
+    let n = x.sizes()[dim];
+    let step = step.min(n);
+    Tensor::cat(&[&x.narrow(dim, step as isize, n - step)?, &x.narrow(dim, 0, step)?.zeros_like()?], dim)
+}
+
+/// `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: with `a` the products and `r` the sums over the next `step` places,
+/// `r[i] + a[i] r[i+step]` are the sums over twice as many.
+fn reversed_recurrence(a: &Tensor, b: &Tensor, dim: usize) -> Result<Tensor> {
+    let (mut a, mut r) = (a.clone(), b.clone());
+    let mut step = 1;
+    while step < r.sizes()[dim] {
+        r = r.add(a.mul(from(&r, step, dim)?)?)?;
+        a = a.mul(from(&a, step, dim)?)?;
+        step *= 2;
+    }
+    Ok(r)
 }

@@ -95,20 +95,24 @@ pub(crate) mod getitem;
 pub(crate) mod index;
 pub mod loss;
 pub(crate) mod matmul;
+pub(crate) mod pick;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 pub(crate) mod unary;
 
 /// Every op that has a derivative, with the formulas of its rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [unary::ROWS, binary::ROWS, reduce::ROWS, along::ROWS, shape::ROWS, index::ROWS, matmul::ROWS]
+    [unary::ROWS, binary::ROWS, reduce::ROWS, along::ROWS, pick::ROWS, shape::ROWS, index::ROWS, matmul::ROWS]
         .into_iter()
         .flatten()
 }
 
 /// Every op whose result has no gradient by nature.
 pub fn constants() -> impl Iterator<Item = &'static str> {
-    [unary::CONSTANTS, binary::CONSTANTS, along::CONSTANTS, index::CONSTANTS].into_iter().flatten().copied()
+    [unary::CONSTANTS, binary::CONSTANTS, reduce::CONSTANTS, along::CONSTANTS, index::CONSTANTS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// The error of an op that is called on a tensor that requires a gradient and that has none: never a silent cut.

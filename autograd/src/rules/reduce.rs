@@ -15,14 +15,33 @@ rules! { in kernels; |g, cx|
         x: [x y; dims keepdim] spread(g, cx, dims, *keepdim)? * (x - finite(&spread(y, cx, dims, *keepdim)?)?).exp()?
     }
     var(x; dims: Axes, keepdim: bool) -> y {
-        x: [x; dims keepdim] spread(g, cx, dims, *keepdim)? * (x - x.mean_keepdim(dims)?) * (2.0 / (count(cx, dims) - 1.0).max(0.0))
+        x: [x; dims keepdim] var_gradient(g, x, cx, dims, *keepdim, 1.0)?
+    }
+    var_corrected(x; dims: Axes, keepdim: bool, correction: f64) -> y {
+        x: [x; dims keepdim correction] var_gradient(g, x, cx, dims, *keepdim, *correction)?
     }
     std(x; dims: Axes, keepdim: bool) -> y {
-        x: [x y; dims keepdim] std_gradient(g, x, y, cx, dims, *keepdim)?
+        x: [x y; dims keepdim] std_gradient(g, x, y, cx, dims, *keepdim, 1.0)?
+    }
+    std_corrected(x; dims: Axes, keepdim: bool, correction: f64) -> y {
+        x: [x y; dims keepdim correction] std_gradient(g, x, y, cx, dims, *keepdim, *correction)?
+    }
+    vector_norm(x; dims: Axes, keepdim: bool, ord: f64) -> y {
+        x: [x y; dims keepdim ord] vector_norm_gradient(g, x, y, cx, dims, *keepdim, *ord)?
+    }
+    nansum(x; dims: Axes, keepdim: bool) -> y {
+        x: [x; dims keepdim] spread(g, cx, dims, *keepdim)?.masked_fill(&x.isnan()?, 0.0)?
+    }
+    nanmean(x; dims: Axes, keepdim: bool) -> y {
+        x: [x; dims keepdim] nanmean_gradient(g, x, cx, dims, *keepdim)?
     }
     norm(x; dims: Axes, keepdim: bool) -> y {
         x: [x y; dims keepdim] norm_gradient(g, x, y, cx, dims, *keepdim)?
     }
+}
+
+constants! { in kernels;
+    count_nonzero(x; dims: Axes, keepdim: bool)
 }
 
 #[track_caller]
@@ -93,7 +112,25 @@ fn finite(y: &Tensor) -> Result<Tensor> {
     y.masked_fill(&y.isinf()?, 0.0)
 }
 
-/// `(x - mean) / ((n - 1) std)`; where the deviation is 0 the gradient is 0.
+/// The denominator of a variance.
+fn degrees_of_freedom(cx: &Cx<'_>, dims: &Axes, correction: f64) -> f64 {
+    (count(cx, dims) - correction).max(0.0)
+}
+
+/// `2 (x - mean) / (n - correction)`.
+fn var_gradient(
+    g: &Tensor,
+    x: &Tensor,
+    cx: &Cx<'_>,
+    dims: &Axes,
+    keepdim: bool,
+    correction: f64,
+) -> Result<Tensor> {
+    let slope = 2.0 / degrees_of_freedom(cx, dims, correction);
+    spread(g, cx, dims, keepdim)?.mul(&x.sub(&x.mean_keepdim(dims)?)?)?.mul(slope)
+}
+
+/// `(x - mean) / ((n - correction) std)`; where the deviation is 0 the gradient is 0.
 fn std_gradient(
     g: &Tensor,
     x: &Tensor,
@@ -101,9 +138,47 @@ fn std_gradient(
     cx: &Cx<'_>,
     dims: &Axes,
     keepdim: bool,
+    correction: f64,
 ) -> Result<Tensor> {
-    let slope = g.div(&y.mul((count(cx, dims) - 1.0).max(0.0))?)?.masked_fill(&y.eq(0)?, 0.0)?;
+    let slope = g.div(&y.mul(degrees_of_freedom(cx, dims, correction))?)?.masked_fill(&y.eq(0)?, 0.0)?;
     spread(&slope, cx, dims, keepdim)?.mul(&x.sub(&x.mean_keepdim(dims)?)?)
+}
+
+/// `1 / n` for the `n` elements that are not NaN.
+fn nanmean_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor> {
+    let nan = x.isnan()?;
+    let count = nan.logical_not()?.sum_keepdim(dims)?;
+    spread(g, cx, dims, keepdim)?.div(&count)?.masked_fill(&nan, 0.0)
+}
+
+/// `sign(x) (|x| / norm)^(ord - 1)`; 0 where `x` or the norm is 0. That of an infinite order is shared evenly by the elements that equal the norm.
+fn vector_norm_gradient(
+    g: &Tensor,
+    x: &Tensor,
+    y: &Tensor,
+    cx: &Cx<'_>,
+    dims: &Axes,
+    keepdim: bool,
+    ord: f64,
+) -> Result<Tensor> {
+    if ord == 2.0 {
+        return norm_gradient(g, x, y, cx, dims, keepdim);
+    }
+    if ord == 0.0 {
+        return x.zeros_like();
+    }
+    if ord.is_infinite() {
+        return evenly(g, &x.abs()?, y, cx, dims, keepdim)?.mul(&x.sign()?);
+    }
+    let g = spread(g, cx, dims, keepdim)?.mul(&x.sign()?)?;
+    if ord == 1.0 {
+        return Ok(g);
+    }
+    let norm = spread(y, cx, dims, keepdim)?;
+    let zero = x.eq(0)?.logical_or(norm.eq(0)?)?;
+    let norm = norm.masked_fill(&zero, 1.0)?;
+    let ratio = x.abs()?.div(&norm)?.masked_fill(&zero, 1.0)?;
+    g.mul(&ratio.pow(ord - 1.0)?)?.masked_fill(&zero, 0.0)
 }
 
 /// `x / norm`; 0 where the norm is 0.

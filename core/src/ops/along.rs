@@ -1,6 +1,6 @@
 //! Ops along one dim that keep it, or look for an element in it.
 
-use crate::dim::Dim;
+use crate::dim::{Dim, DimOrAll};
 
 /// The rows of the ops along one dim, handed to `$with`.
 #[macro_export]
@@ -13,11 +13,19 @@ macro_rules! along_ops {
             /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), exact where that is close to 0.
             log_softmax ["keeps input names"] (x; dim: Dim)
             /// The running sum along `dim`; of integers and bool in `i64`.
-            cumsum ["keeps input names"] (x; dim: Dim)
-            /// The index of the largest element along `dim`, the first of equal ones; NaN counts as the largest.
-            argmax ["removes dimensions"] (x; dim: Dim)
-            /// The index of the smallest element along `dim`, the first of equal ones; NaN counts as the smallest.
-            argmin ["removes dimensions"] (x; dim: Dim)
+            cumsum cumsum_ ["keeps input names"] (x; dim: Dim)
+            /// The running product along `dim`; of integers and bool in `i64`.
+            cumprod cumprod_ ["keeps input names"] (x; dim: Dim)
+            /// `ln Σ e^x` of the elements so far along `dim`, without overflow; of floats only.
+            logcumsumexp ["keeps input names"] (x; dim: Dim)
+            /// The index of the largest element along `dim`, or of all, the first of equal ones; NaN counts as the largest.
+            argmax ["removes dimensions"] (x; dim: DimOrAll)
+            /// [`argmax`](Self::argmax) with the dim kept at size one.
+            argmax_keepdim ["removes dimensions"] (x; dim: DimOrAll)
+            /// The index of the smallest element along `dim`, or of all, the first of equal ones; NaN counts as the smallest.
+            argmin ["removes dimensions"] (x; dim: DimOrAll)
+            /// [`argmin`](Self::argmin) with the dim kept at size one.
+            argmin_keepdim ["removes dimensions"] (x; dim: DimOrAll)
             /// The indices that sort `dim`, in ascending order unless `descending`; equal elements keep their order, NaN counts as the largest.
             argsort ["keeps input names"] (x; dim: Dim, descending: bool)
         }
@@ -26,14 +34,13 @@ macro_rules! along_ops {
 along_ops!(define_ops);
 
 pub(crate) mod kernels {
+    use crate::cpu::math::Real;
     use crate::cpu::rows;
     use crate::cpu::threads::parallel;
-    use crate::dtype::{DType, Element, default_dtype, dispatch};
+    use crate::dtype::{DType, Element, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::ops::reduce::{Arranged, arrange};
-    use crate::shape::Shape;
+    use crate::ops::pick::kernels as pick;
     use crate::tensor::NamedTensor;
-    use std::cmp::Ordering;
 
     /// The one dim of `x` in the middle of `[outer, n, inner]`; a 0-d tensor is one element.
     #[track_caller]
@@ -46,20 +53,15 @@ pub(crate) mod kernels {
     }
 
     /// Runs `f(lane of x, lane of out)` for each lane along the middle of `[outer, n, inner]`.
-    fn each_lane<T: Element, U: Element>(
-        x: &[T],
-        out: &mut [U],
-        [outer, n, inner]: [usize; 3],
-        f: impl Fn(&[T], &mut [U]) + Sync,
-    ) {
+    fn each_lane<T: Element>(x: &[T], out: &mut [T], [outer, n, inner]: [usize; 3], f: fn(&[T], &mut [T])) {
         let to = out.as_mut_ptr() as usize;
         parallel(outer * inner, (1 << 14) / n.max(1) + 1, |lanes| {
-            let (mut from, mut made) = (vec![T::default(); n], vec![U::default(); n]);
+            let (mut from, mut made) = (vec![T::default(); n], vec![T::default(); n]);
             for lane in lanes {
                 let start = lane / inner * n * inner + lane % inner;
                 if inner == 1 {
                     // SAFETY: lanes do not overlap, and each is run by one thread.
-                    let made = unsafe { std::slice::from_raw_parts_mut((to as *mut U).add(start), n) };
+                    let made = unsafe { std::slice::from_raw_parts_mut((to as *mut T).add(start), n) };
                     f(&x[start..start + n], made);
                     continue;
                 }
@@ -67,7 +69,7 @@ pub(crate) mod kernels {
                 f(&from, &mut made);
                 for (j, value) in made.iter().enumerate() {
                     // SAFETY: as above.
-                    unsafe { (to as *mut U).add(start + j * inner).write(*value) };
+                    unsafe { (to as *mut T).add(start + j * inner).write(*value) };
                 }
             }
         });
@@ -80,13 +82,19 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    fn normalize(op: &'static str, x: &NamedTensor, dim: usize, rows: Rows) -> Result<NamedTensor> {
-        if !x.dtype().is_floating_point() {
-            let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
-            return Err(Error::new(ErrorKind::DType, op, message)
-                .with_operands([x.extents()])
-                .with_repair(format!("x.to({:?})?", default_dtype())));
+    fn check_float(op: &'static str, x: &NamedTensor) -> Result<()> {
+        if x.dtype().is_floating_point() {
+            return Ok(());
         }
+        let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
+        Err(Error::new(ErrorKind::DType, op, message)
+            .with_operands([x.extents()])
+            .with_repair(format!("x.to({:?})?", default_dtype())))
+    }
+
+    #[track_caller]
+    fn normalize(op: &'static str, x: &NamedTensor, dim: usize, rows: Rows) -> Result<NamedTensor> {
+        check_float(op, x)?;
         let (wide, sizes) = split(&*x.widened()?, dim)?;
         let mut out = wide.unwritten_like(op, wide.dtype())?;
         match wide.dtype() {
@@ -108,87 +116,111 @@ pub(crate) mod kernels {
         normalize("log_softmax", x, dim, Rows { f32: rows::log_softmax, f64: rows::log_softmax })
     }
 
+    /// A loop over one lane for each dtype that is computed in.
+    struct Scan {
+        f32: fn(&[f32], &mut [f32]),
+        f64: fn(&[f64], &mut [f64]),
+        i64: fn(&[i64], &mut [i64]),
+    }
+
     #[track_caller]
-    pub(crate) fn cumsum(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+    fn scan(op: &'static str, x: &NamedTensor, dim: usize, scan: Scan) -> Result<NamedTensor> {
         let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 };
         let (wide, sizes) = split(&*x.cast(dtype.compute())?, dim)?;
-        let mut out = NamedTensor::filled("cumsum", wide.shape(), wide.dtype(), 0.into())?;
-        macro_rules! run {
-            ($T:ident, $zero:expr, $add:expr) => {
-                each_lane(wide.as_slice::<$T>()?, out.as_mut_slice::<$T>()?, sizes, |x, y| {
-                    let mut total = $zero;
-                    for (y, x) in y.iter_mut().zip(x) {
-                        total = $add(total, *x);
-                        *y = total;
-                    }
-                })
-            };
-        }
+        let mut out = NamedTensor::filled(op, wide.shape(), wide.dtype(), 0.into())?;
         match wide.dtype() {
-            DType::F64 => run!(f64, 0.0, |a, b| a + b),
-            DType::F32 => run!(f32, 0.0, |a, b| a + b),
-            _ => run!(i64, 0, i64::wrapping_add),
+            DType::F64 => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scan.f64),
+            DType::F32 => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scan.f32),
+            _ => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scan.i64),
         }
         out.into_dtype(dtype)
     }
 
-    /// NaN above everything, as PyTorch orders.
-    fn order<T: Element + PartialOrd>(a: &T, b: &T) -> Ordering {
-        #[allow(clippy::eq_op)] // only NaN differs from itself
-        a.partial_cmp(b).unwrap_or_else(|| (a != a).cmp(&(b != b)))
-    }
-
-    #[track_caller]
-    fn search(op: &'static str, x: &NamedTensor, dim: usize, largest: bool) -> Result<NamedTensor> {
-        let dims: &[usize] = if x.ndim() == 0 { &[] } else { &[dim] };
-        let Arranged { x: dense, sizes: [outer, n, inner], shape } = arrange(x, dims, false)?;
-        if n == 0 {
-            let message = format!("Expected reduction dim {dim} to have non-zero size.");
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));
+    /// `y = x[0], x[0] ∘ x[1]...`
+    fn running<T: Copy>(x: &[T], y: &mut [T], start: T, join: fn(T, T) -> T) {
+        let mut total = start;
+        for (y, x) in y.iter_mut().zip(x) {
+            total = join(total, *x);
+            *y = total;
         }
-        let mut found = Vec::with_capacity(outer * inner);
-        dispatch!(dense.dtype(), T => {
-            let data = dense.as_slice::<T>()?;
-            for lane in 0..outer * inner {
-                let at = |j: usize| data[lane / inner * n * inner + lane % inner + j * inner];
-                let mut best = 0;
-                for j in 1..n {
-                    #[allow(clippy::eq_op)] // only NaN differs from itself
-                    let nan = |v: T| v != v;
-                    let (a, b) = (at(j), at(best));
-                    #[allow(clippy::bool_comparison)] // T is bool in one of the copies only
-                    let better = !nan(b) && (nan(a) || if largest { a > b } else { a < b });
-                    if better {
-                        best = j;
-                    }
-                }
-                found.push(best as i64);
+    }
+
+    #[track_caller]
+    pub(crate) fn cumsum(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        let sums = Scan {
+            f32: |x, y| running(x, y, 0.0, |a, b| a + b),
+            f64: |x, y| running(x, y, 0.0, |a, b| a + b),
+            i64: |x, y| running(x, y, 0, i64::wrapping_add),
+        };
+        scan("cumsum", x, dim, sums)
+    }
+
+    #[track_caller]
+    pub(crate) fn cumprod(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        let products = Scan {
+            f32: |x, y| running(x, y, 1.0, |a, b| a * b),
+            f64: |x, y| running(x, y, 1.0, |a, b| a * b),
+            i64: |x, y| running(x, y, 1, i64::wrapping_mul),
+        };
+        scan("cumprod", x, dim, products)
+    }
+
+    #[track_caller]
+    pub(crate) fn logcumsumexp(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        const OP: &str = "logcumsumexp";
+        check_float(OP, x)?;
+        scan(OP, x, dim, Scan { f32: running_logsumexp, f64: running_logsumexp, i64: |_, _| {} })
+    }
+
+    /// `y = max x + ln Σ exp(x - max x)` of the elements so far; where the maximum grows, the sum is made smaller.
+    fn running_logsumexp<T: Real>(x: &[T], y: &mut [T]) {
+        let (mut max, mut sum) = (T::NEG_INFINITY, T::ZERO);
+        for (y, x) in y.iter_mut().zip(x) {
+            if *x > max {
+                sum = sum * (max - *x).exp() + T::ONE;
+                max = *x;
+            } else if *x == max {
+                sum += T::ONE; // the difference of two infinities is NaN
+            } else {
+                sum += (*x - max).exp();
             }
-        });
-        NamedTensor::from_slice(&found, Shape { sizes: shape.sizes, names: shape.names })
+            *y = max + sum.ln();
+        }
     }
 
     #[track_caller]
-    pub(crate) fn argmax(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        search("argmax", x, dim, true)
+    fn arg(
+        op: &'static str,
+        x: &NamedTensor,
+        dim: Option<usize>,
+        largest: bool,
+        keepdim: bool,
+    ) -> Result<NamedTensor> {
+        pick::placed(x, pick::extreme(op, x, dim, largest)?, dim, keepdim)
     }
 
     #[track_caller]
-    pub(crate) fn argmin(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        search("argmin", x, dim, false)
+    pub(crate) fn argmax(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+        arg("argmax", x, dim, true, false)
+    }
+
+    #[track_caller]
+    pub(crate) fn argmax_keepdim(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+        arg("argmax", x, dim, true, true)
+    }
+
+    #[track_caller]
+    pub(crate) fn argmin(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+        arg("argmin", x, dim, false, false)
+    }
+
+    #[track_caller]
+    pub(crate) fn argmin_keepdim(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+        arg("argmin", x, dim, false, true)
     }
 
     #[track_caller]
     pub(crate) fn argsort(x: &NamedTensor, dim: usize, descending: bool) -> Result<NamedTensor> {
-        let (dense, sizes) = split(x, dim)?;
-        let mut out = NamedTensor::filled("argsort", dense.shape(), DType::I64, 0.into())?;
-        dispatch!(dense.dtype(), T => {
-            each_lane(dense.as_slice::<T>()?, out.as_mut_slice::<i64>()?, sizes, |x, y| {
-                y.iter_mut().enumerate().for_each(|(j, index)| *index = j as i64);
-                let compare = |a: &i64, b: &i64| order(&x[*a as usize], &x[*b as usize]);
-                y.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });
-            });
-        });
-        Ok(out)
+        pick::sorted("argsort", x, dim, descending)
     }
 }

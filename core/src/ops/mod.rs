@@ -2,7 +2,8 @@
 //!
 //! A row says an op's name (and its in-place form), its doc, its arguments and its kernel. The tables are macros that hand their rows to another macro, so that one
 //! row makes the method of [`NamedTensor`](crate::NamedTensor), the method of `namegrad::Tensor` with the same doc, the in-place form, and the
-//! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`shape`] views,
+//! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`pick`] elements of it with
+//! their places, [`shape`] views,
 //! [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names, and [`create`] and [`random`], new tensors.
 
 #[macro_use]
@@ -17,6 +18,7 @@ pub mod index;
 pub mod loss;
 pub mod matmul;
 pub mod naming;
+pub mod pick;
 pub mod random;
 pub mod reduce;
 pub mod shape;
@@ -43,6 +45,7 @@ pub fn all() -> impl Iterator<Item = &'static OpInfo> {
         binary::TERNARY_ROWS,
         reduce::ROWS,
         along::ROWS,
+        pick::ROWS,
         shape::ROWS,
         index::ROWS,
         matmul::ROWS,

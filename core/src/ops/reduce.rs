@@ -37,8 +37,21 @@ macro_rules! reduce_ops {
             var var_keepdim (x)
             /// The standard deviation over `dims`: the root of [`var`](Self::var).
             std std_keepdim (x)
-            /// The Euclidean norm over `dims`: `√Σ x²`.
+            /// The Euclidean norm over `dims`: `√Σ x²`. Those of other orders are [`vector_norm`](Self::vector_norm).
             norm norm_keepdim (x)
+            /// The norm of order `ord` over `dims`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, the number of elements that are not zero for 0.
+            vector_norm vector_norm_keepdim (x; ord: f64)
+            /// The variance over `dims`: squared distances from the mean, summed and divided by `n - correction`, or 0 if that is less. A correction of 1 is
+            /// [`var`](Self::var), which estimates without bias; with 0 it is the mean of the squares.
+            var_corrected var_corrected_keepdim (x; correction: f64)
+            /// The standard deviation over `dims`: the root of [`var_corrected`](Self::var_corrected).
+            std_corrected std_corrected_keepdim (x; correction: f64)
+            /// The sum over `dims` of the elements that are not NaN; of integers and bool in `i64`. Over nothing it is 0.
+            nansum nansum_keepdim (x)
+            /// The mean over `dims` of the elements that are not NaN, of floats only. If there are no others it is NaN.
+            nanmean nanmean_keepdim (x)
+            /// The number of elements over `dims` that are not zero, in `i64`.
+            count_nonzero count_nonzero_keepdim (x)
         }
     };
 }
@@ -47,26 +60,27 @@ macro_rules! define_reductions {
     ($(
         #[doc = $doc:literal]
         $(#[doc = $more:literal])*
-        $name:ident $name_keepdim:ident ($x:ident)
+        $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?)
     )*) => {
         /// What is known of the ops of this table.
         pub const ROWS: &[$crate::ops::OpInfo] = &[$(info!($name [] "removes dimensions", $doc $($more)*)),*];
         impl $crate::NamedTensor {$(
             #[doc = $doc]
+            $(#[doc = $more])*
             ///
             /// # Errors
             #[doc = concat!("As `namegrad::Tensor::", stringify!($name), "`.")]
             #[track_caller]
-            pub fn $name(&self, dims: impl Into<Dims>) -> Result<NamedTensor> {
-                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, false)
+            pub fn $name(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<NamedTensor> {
+                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, false $(, $arg)?)
             }
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") with the reduced dims kept at size one.")]
             ///
             /// # Errors
             #[doc = concat!("As `namegrad::Tensor::", stringify!($name), "`.")]
             #[track_caller]
-            pub fn $name_keepdim(&self, dims: impl Into<Dims>) -> Result<NamedTensor> {
-                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, true)
+            pub fn $name_keepdim(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<NamedTensor> {
+                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, true $(, $arg)?)
             }
         )*}
     };
@@ -293,9 +307,32 @@ pub mod kernels {
     /// [`NamedTensor::std`] over dims by position.
     #[track_caller]
     pub fn std(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        let mut std = variance("std", &*x.widened()?, dims, keepdim, 1.0)?;
+        deviation("std", x, dims, keepdim, 1.0)
+    }
+
+    #[track_caller]
+    fn deviation(
+        op: &'static str,
+        x: &NamedTensor,
+        dims: Axes,
+        keepdim: bool,
+        correction: f64,
+    ) -> Result<NamedTensor> {
+        let mut std = variance(op, &*x.widened()?, dims, keepdim, correction)?;
         std.sqrt_()?;
         std.into_dtype(x.dtype())
+    }
+
+    /// [`NamedTensor::var_corrected`] over dims by position.
+    #[track_caller]
+    pub fn var_corrected(x: &NamedTensor, dims: Axes, keepdim: bool, correction: f64) -> Result<NamedTensor> {
+        variance("var", x, dims, keepdim, correction)
+    }
+
+    /// [`NamedTensor::std_corrected`] over dims by position.
+    #[track_caller]
+    pub fn std_corrected(x: &NamedTensor, dims: Axes, keepdim: bool, correction: f64) -> Result<NamedTensor> {
+        deviation("std", x, dims, keepdim, correction)
     }
 
     /// [`NamedTensor::norm`] over dims by position.
@@ -306,23 +343,190 @@ pub mod kernels {
         norm.sqrt_()?;
         norm.into_dtype(x.dtype())
     }
-}
 
-impl NamedTensor {
-    /// The variance over `dims` with `count - correction` in the denominator: 1 is [`var`](Self::var), 0 the mean of the squared distances.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::var`.
+    /// [`NamedTensor::vector_norm`] over dims by position.
     #[track_caller]
-    pub fn var_corrected(
-        &self,
-        dims: impl Into<Dims>,
-        correction: f64,
-        keepdim: bool,
-    ) -> Result<NamedTensor> {
-        kernels::variance("var", self, dims.into().resolve("var", self)?, keepdim, correction)
+    pub fn vector_norm(x: &NamedTensor, dims: Axes, keepdim: bool, ord: f64) -> Result<NamedTensor> {
+        const OP: &str = "vector_norm";
+        if ord == 2.0 {
+            return norm(x, dims, keepdim);
+        }
+        check_float(OP, x)?;
+        if ord < 0.0 || ord == f64::INFINITY {
+            check_not_empty(OP, x, &dims)?;
+        }
+        let wide = x.widened()?;
+        let norm = if ord == 0.0 {
+            total(OP, &wide.ne(0)?, dims, keepdim)?
+        } else if ord == f64::INFINITY {
+            largest(OP, &wide.abs()?, dims, keepdim)?
+        } else if ord == f64::NEG_INFINITY {
+            smallest(OP, &wide.abs()?, dims, keepdim)?
+        } else if ord == 1.0 {
+            total(OP, &wide.abs()?, dims, keepdim)?
+        } else {
+            total(OP, &wide.abs()?.pow(ord)?, dims, keepdim)?.pow(ord.recip())?
+        };
+        norm.into_dtype(x.dtype())
     }
 
+    /// `x` with 0 in the place of NaN.
+    #[track_caller]
+    fn without_nan(x: &NamedTensor) -> Result<Cow<'_, NamedTensor>> {
+        match x.dtype().is_floating_point() {
+            true => Ok(Cow::Owned(x.masked_fill(&x.isnan()?, 0.0)?)),
+            false => Ok(Cow::Borrowed(x)),
+        }
+    }
+
+    /// [`NamedTensor::nansum`] over dims by position.
+    #[track_caller]
+    pub fn nansum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+        total("nansum", &*without_nan(x)?, dims, keepdim)?.into_dtype(sum_dtype(x))
+    }
+
+    /// [`NamedTensor::nanmean`] over dims by position.
+    #[track_caller]
+    pub fn nanmean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+        check_float("nanmean", x)?;
+        let count = total("nanmean", &x.isnan()?.logical_not()?, dims.clone(), keepdim)?;
+        let mut mean = total("nanmean", &*without_nan(x)?, dims, keepdim)?;
+        mean.div_(&count)?;
+        mean.into_dtype(x.dtype())
+    }
+
+    /// [`NamedTensor::count_nonzero`] over dims by position.
+    #[track_caller]
+    pub fn count_nonzero(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+        total("count_nonzero", &x.ne(0)?, dims, keepdim)
+    }
+}
+
+/// The smallest and the largest element.
+#[derive(Clone, Debug)]
+pub struct MinMax<T = NamedTensor> {
+    /// The smallest.
+    pub min: T,
+    /// The largest.
+    pub max: T,
+}
+
+/// A standard deviation and a mean.
+#[derive(Clone, Debug)]
+pub struct StdMean<T = NamedTensor> {
+    /// The standard deviation.
+    pub std: T,
+    /// The mean.
+    pub mean: T,
+}
+
+/// A variance and a mean.
+#[derive(Clone, Debug)]
+pub struct VarMean<T = NamedTensor> {
+    /// The variance.
+    pub var: T,
+    /// The mean.
+    pub mean: T,
+}
+
+/// The reductions that are made of two others, as methods of a tensor type.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! paired_reductions {
+    ($Tensor:ty) => {
+        impl $Tensor {
+            /// The smallest and the largest element over `dims`: [`amin`](Self::amin) and [`amax`](Self::amax).
+            ///
+            /// # Errors
+            /// Those of `amin`.
+            #[track_caller]
+            pub fn aminmax(&self, dims: impl Into<$crate::Dims>) -> $crate::Result<$crate::MinMax<$Tensor>> {
+                let dims = dims.into();
+                Ok($crate::MinMax { min: self.amin(dims.clone())?, max: self.amax(dims)? })
+            }
+
+            /// [`aminmax`](Self::aminmax) with the reduced dims kept at size one.
+            ///
+            /// # Errors
+            /// Those of `amin`.
+            #[track_caller]
+            pub fn aminmax_keepdim(
+                &self,
+                dims: impl Into<$crate::Dims>,
+            ) -> $crate::Result<$crate::MinMax<$Tensor>> {
+                let dims = dims.into();
+                Ok($crate::MinMax { min: self.amin_keepdim(dims.clone())?, max: self.amax_keepdim(dims)? })
+            }
+
+            /// The standard deviation over `dims`, as [`std_corrected`](Self::std_corrected) has it, and the mean.
+            ///
+            /// # Errors
+            /// Those of `std`.
+            #[track_caller]
+            pub fn std_mean(
+                &self,
+                dims: impl Into<$crate::Dims>,
+                correction: f64,
+            ) -> $crate::Result<$crate::StdMean<$Tensor>> {
+                let dims = dims.into();
+                Ok($crate::StdMean {
+                    std: self.std_corrected(dims.clone(), correction)?,
+                    mean: self.mean(dims)?,
+                })
+            }
+
+            /// [`std_mean`](Self::std_mean) with the reduced dims kept at size one.
+            ///
+            /// # Errors
+            /// Those of `std`.
+            #[track_caller]
+            pub fn std_mean_keepdim(
+                &self,
+                dims: impl Into<$crate::Dims>,
+                correction: f64,
+            ) -> $crate::Result<$crate::StdMean<$Tensor>> {
+                let dims = dims.into();
+                let std = self.std_corrected_keepdim(dims.clone(), correction)?;
+                Ok($crate::StdMean { std, mean: self.mean_keepdim(dims)? })
+            }
+
+            /// The variance over `dims`, as [`var_corrected`](Self::var_corrected) has it, and the mean.
+            ///
+            /// # Errors
+            /// Those of `var`.
+            #[track_caller]
+            pub fn var_mean(
+                &self,
+                dims: impl Into<$crate::Dims>,
+                correction: f64,
+            ) -> $crate::Result<$crate::VarMean<$Tensor>> {
+                let dims = dims.into();
+                Ok($crate::VarMean {
+                    var: self.var_corrected(dims.clone(), correction)?,
+                    mean: self.mean(dims)?,
+                })
+            }
+
+            /// [`var_mean`](Self::var_mean) with the reduced dims kept at size one.
+            ///
+            /// # Errors
+            /// Those of `var`.
+            #[track_caller]
+            pub fn var_mean_keepdim(
+                &self,
+                dims: impl Into<$crate::Dims>,
+                correction: f64,
+            ) -> $crate::Result<$crate::VarMean<$Tensor>> {
+                let dims = dims.into();
+                let var = self.var_corrected_keepdim(dims.clone(), correction)?;
+                Ok($crate::VarMean { var, mean: self.mean_keepdim(dims)? })
+            }
+        }
+    };
+}
+paired_reductions!(NamedTensor);
+
+impl NamedTensor {
     /// Is one element zero?
     #[track_caller]
     pub(crate) fn has_zero(&self) -> Result<bool> {

@@ -1,0 +1,107 @@
+//! What compares elements: these become 64-bit integers that stand in the same order, their keys, so that a comparison is compiled once and not once per dtype.
+
+use super::threads::each_part;
+use crate::dtype::{Element, Scalar};
+
+/// The key of a NaN that counts as the largest. No other float has it.
+pub(crate) const NAN_LAST: i64 = i64::MAX;
+/// The key of a NaN that counts as the smallest. No other float has it.
+pub(crate) const NAN_FIRST: i64 = i64::MIN;
+
+/// Keys with the places of their elements. Places make all pairs different, so that a sort need not be stable to keep the order of equal elements.
+pub(crate) type Pairs = Vec<(i64, usize)>;
+
+/// Finds places in a lane: its keys, room for pairs, the places to be written.
+pub(crate) type Find<'a> = dyn Fn(&[i64], &mut Pairs, &mut [i64]) + Sync + 'a;
+
+/// Elements that a thread takes in one go.
+const TASK: usize = 1 << 15;
+
+/// The keys of the first elements of `x`, as many as there is room for.
+pub(crate) fn keys<T: Element>(x: &[T], nan: i64, keys: &mut [i64]) {
+    for (key, x) in keys.iter_mut().zip(x) {
+        *key = match x.to_scalar() {
+            Scalar::Bool(x) => x.into(),
+            Scalar::Int(x) => x,
+            Scalar::Float(x) if x.is_nan() => nan,
+            Scalar::Float(x) => float_key(x),
+        };
+    }
+}
+
+/// The bits of a float in order: those of negative ones are read backwards. -0 becomes 0 by the addition.
+#[inline(always)]
+fn float_key(x: f64) -> i64 {
+    let bits = (x + 0.0).to_bits() as i64;
+    bits ^ ((bits >> 63) & i64::MAX)
+}
+
+/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count` places go into `places`.
+pub(crate) fn each_lane(
+    n: usize,
+    count: usize,
+    load: &(dyn Fn(usize, &mut [i64]) + Sync),
+    places: &mut [i64],
+    f: &Find<'_>,
+) {
+    if places.is_empty() {
+        return;
+    }
+    let lanes = (TASK / n.max(1)).max(1);
+    each_part(places, lanes * count, &|task, places| {
+        let (mut keys, mut pairs) = (vec![0; n], Pairs::new());
+        for (lane, places) in places.chunks_exact_mut(count).enumerate() {
+            load((task * lanes + lane) * n, &mut keys);
+            f(&keys, &mut pairs, places);
+        }
+    });
+}
+
+/// The first place of a key.
+pub(crate) fn first(keys: &[i64], key: Option<&i64>) -> usize {
+    keys.iter().position(|other| Some(other) == key).unwrap_or(0)
+}
+
+/// The keys with their places; in descending order the larger key becomes the smaller one.
+pub(crate) fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
+    let turn = if descending { -1 } else { 0 };
+    pairs.clear();
+    pairs.extend(keys.iter().enumerate().map(|(place, key)| (key ^ turn, place)));
+}
+
+/// The pairs in order.
+pub(crate) fn sort(keys: &[i64], descending: bool, pairs: &mut Pairs) {
+    self::pairs(keys, descending, pairs);
+    pairs.sort_unstable();
+}
+
+/// The place of the key with `n` others before it.
+pub(crate) fn nth(keys: &[i64], pairs: &mut Pairs, n: usize) -> usize {
+    self::pairs(keys, false, pairs);
+    pairs.select_nth_unstable(n).1.1
+}
+
+/// The places of the first pairs, as many as there is room for.
+pub(crate) fn places(pairs: &[(i64, usize)], places: &mut [i64]) {
+    for (place, pair) in places.iter_mut().zip(pairs) {
+        *place = pair.1 as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stand_in_the_order_of_their_floats() {
+        let x = [f64::NEG_INFINITY, -2.0, -1e-310, -0.0, 0.0, 5e-324, 1.0, f64::MAX, f64::INFINITY, f64::NAN];
+        for nan in [NAN_LAST, NAN_FIRST] {
+            let mut found = [0; 10];
+            keys(&x, nan, &mut found);
+            assert_eq!(found[3], found[4]);
+            assert_eq!(found[9], nan);
+            assert!(found[..9].is_sorted());
+            assert!(!found[..9].contains(&nan));
+        }
+    }
+}
