@@ -25,7 +25,7 @@ pub use fmt::{PrintOptions, printoptions, set_printoptions};
 pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::create::Data;
-pub use shape::{Axis, IntoAxis, IntoShape, Shape, Sizes, Strides};
+pub use shape::{Axis, IntoAxis, IntoShape, Part, Parts, Shape, Sizes, Strides};
 pub use tensor::NamedTensor;
 
 /// The memory that tensors hold, and what is kept for reuse.
