@@ -140,11 +140,19 @@ pub(crate) mod kernels {
 
     #[track_caller]
     fn search(op: &'static str, x: &NamedTensor, dim: usize, largest: bool) -> Result<NamedTensor> {
+        if x.dtype() == DType::Bool {
+            let message = format!("{op}(): does not support bool input");
+            return Err(Error::new(ErrorKind::DType, op, message)
+                .with_operands([x.extents()])
+                .with_repair(format!("x.to({:?})?.{op}({dim})", DType::U8)));
+        }
         let dims: &[usize] = if x.ndim() == 0 { &[] } else { &[dim] };
         let Arranged { x: dense, sizes: [outer, n, inner], shape } = arrange(x, dims, false)?;
         if n == 0 {
+            // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of one dim its size.
+            let kind = if x.ndim() == 1 { ErrorKind::Value } else { ErrorKind::Shape };
             let message = format!("Expected reduction dim {dim} to have non-zero size.");
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));
+            return Err(Error::new(kind, op, message).with_operands([x.extents()]));
         }
         let mut found = Vec::with_capacity(outer * inner);
         dispatch!(dense.dtype(), T => {
