@@ -81,6 +81,49 @@ fn a_graph_is_walked_once_unless_retained() -> Result<()> {
 }
 
 #[test]
+fn what_kept_nothing_is_walked_again() -> Result<()> {
+    let x = leaf([3.0]);
+    let y = x.add(1.0)?.unsqueeze(0)?.sum(..)?;
+    y.backward()?;
+    y.backward()?;
+    assert_eq!(grad_of(&x), [2.0]);
+    let door = |keeps: bool| {
+        let kept = Kept::input(&x);
+        let op = Op::new("door", x.value().clone());
+        match keeps {
+            true => op.input(&x, move |g, cx| g.mul(&kept.get(cx))),
+            false => op.input(&x, |g, _| Ok(g.clone())),
+        }
+        .output()
+    };
+    for (keeps, again) in [(true, false), (false, true)] {
+        let y = door(keeps);
+        let g = leaf([1.0]).detach();
+        y.backward_with(Some(&g), ONCE)?;
+        assert_eq!(y.backward_with(Some(&g), ONCE).is_ok(), again);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_overwritten_has_a_gradient_of_zero() -> Result<()> {
+    let changes: [fn(&mut Tensor) -> Result<()>; 4] = [
+        |x| x.zero_().map(drop),
+        |x| x.fill_(2.0).map(drop),
+        |x| x.normal_(0.0, 1.0).map(drop),
+        |x| x.random_(0, 5).map(drop),
+    ];
+    for change in changes {
+        let x = leaf([3.0]);
+        let mut y = x.mul(2.0)?;
+        change(&mut y)?;
+        y.sum(..)?.backward()?;
+        assert_eq!(grad_of(&x), [0.0]);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_part_walked_before_stops_the_whole_walk() -> Result<()> {
     let (x, z) = (leaf([3.0]), leaf([2.0]));
     let shared = x.mul(&x)?;
@@ -579,6 +622,61 @@ fn a_graph_with_exponentially_many_paths() -> Result<()> {
     Ok(())
 }
 
+// Where there is no derivative
+
+/// The gradients of the inputs of `f`, each number with its own cotangent of 1.
+fn slopes<const K: usize, const N: usize>(
+    f: impl Fn(&[Tensor; N]) -> Result<Tensor>,
+    inputs: [[f64; K]; N],
+) -> Result<[Vec<f64>; N]> {
+    let inputs = inputs.map(leaf);
+    f(&inputs)?.sum(..)?.backward()?;
+    Ok(inputs.each_ref().map(grad_of))
+}
+
+#[test]
+fn at_a_bound_the_gradient_is_that_of_what_is_clamped() -> Result<()> {
+    let (low, high) = ([1.0; 6], [2.0; 6]);
+    let x = [0.0, 1.0, 1.5, 2.0, 3.0, f64::NAN];
+    let clamp = |[x, low, high]: &[Tensor; 3]| x.clamp(low, high);
+    let found = slopes(clamp, [x, low, high])?;
+    let want =
+        [[0.0, 1.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]];
+    assert_eq!(found, want);
+    // Equal bounds: below them the result is the lower one, above the upper one. Exchanged bounds: always the upper one.
+    let found = slopes(clamp, [[0.0, 1.0, 2.0], [1.0; 3], [1.0; 3]])?;
+    assert_eq!(found, [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+    let found = slopes(clamp, [[0.0, 1.5, 3.0], [2.0; 3], [1.0; 3]])?;
+    assert_eq!(found, [[0.0; 3], [0.0; 3], [1.0; 3]]);
+    Ok(())
+}
+
+#[test]
+fn of_two_equal_ones_both_have_half() -> Result<()> {
+    let (a, b) = ([1.0, 2.0, f64::NAN, 1.0], [1.0, 1.0, 1.0, f64::NAN]);
+    assert_eq!(slopes(|[a, b]| a.maximum(b), [a, b])?, [[0.5, 1.0, 1.0, 1.0], [0.5, 0.0, 1.0, 1.0]]);
+    assert_eq!(slopes(|[a, b]| a.minimum(b), [a, b])?, [[0.5, 0.0, 1.0, 1.0], [0.5, 1.0, 1.0, 1.0]]);
+    // As recorded from PyTorch 2.10, which gives all of it to the first.
+    assert_eq!(slopes(|[a, b]| a.fmax(b), [a, b])?, [[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]);
+    assert_eq!(slopes(|[a, b]| a.fmin(b), [a, b])?, [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]);
+    Ok(())
+}
+
+#[test]
+fn slopes_of_functions_of_one_number_at_their_ends() -> Result<()> {
+    let [logit] = slopes(|[x]| x.logit(), [[-0.5, 0.0, 0.5, 1.0, 1.5]])?;
+    assert!(logit[0].is_nan() && logit[4].is_nan(), "{logit:?}");
+    assert_eq!(logit[1..4], [f64::INFINITY, 4.0, f64::INFINITY]);
+    assert_eq!(slopes(|[x]| x.i0(), [[0.0]])?, [[0.0]]);
+    assert_eq!(slopes(|[x]| x.i0e(), [[0.0]])?, [[0.0]]);
+    let one_half = |slopes: [Vec<f64>; 1]| slopes[0].iter().all(|slope| (slope - 0.5).abs() < 1e-15);
+    assert!(one_half(slopes(|[x]| x.i1(), [[0.0, -0.0]])?));
+    assert!(one_half(slopes(|[x]| x.i1e(), [[0.0, -0.0]])?));
+    assert_eq!(slopes(|[x]| x.sinc(), [[0.0]])?, [[0.0]]);
+    assert_eq!(slopes(|[x]| x.entr(), [[0.0, 1.0]])?, [[f64::INFINITY, -1.0]]);
+    Ok(())
+}
+
 // The public door
 
 /// `x³`, which keeps its input.
@@ -641,14 +739,5 @@ fn an_error_in_a_derivative_says_which_op_and_where() -> Result<()> {
         error.to_string().contains(&format!("in the backward of broken, called at {}:{line}", file!())),
         "{error}"
     );
-    Ok(())
-}
-
-#[test]
-fn a_cut_is_never_silent() -> Result<()> {
-    let x = leaf([1.0]);
-    assert_refused!(x.digamma().map(drop), "is not implemented");
-    assert!(x.detach().digamma().is_ok());
-    assert!(no_grad(|| x.digamma()).is_ok());
     Ok(())
 }

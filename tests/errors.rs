@@ -355,8 +355,20 @@ fn sizes_that_do_not_reshape() -> Result<()> {
         "a Tensor with 6 elements cannot be converted to Scalar",
         "[N=2, C=3]"
     );
-    assert_error!(Tensor::zeros([("N", 0)])?.amax("N"), Shape, "amax", "[N=0]");
-    assert_error!(Tensor::zeros([("N", 0)])?.argmin("N"), Shape, "argmin", "[N=0]");
+    let nothing = Tensor::zeros([("N", 0), ("C", 2)])?;
+    assert_error!(nothing.amax("N"), Shape, "amax", "non-zero size", "[N=0, C=2]");
+    assert_error!(nothing.amax(..), Value, "amax", "input.numel() == 0", "[N=0, C=2]");
+    assert_error!(nothing.argmin("N"), Shape, "argmin", "[N=0, C=2]");
+    assert_error!(nothing.select("C", 0)?.argmin("N"), Value, "argmin", "[N=0]");
+    assert_error!(
+        x.unflatten("C", [2, -1]),
+        Shape,
+        "unflatten",
+        "[2, -1] don't multiply up to the size of dim 1 (3)"
+    );
+    assert_error!(x.unflatten("C", [-1, -1]), Shape, "unflatten", "[-1, -1]");
+    assert_error!(x.unflatten("C", [-2, 3]), Value, "shape", "must not be negative, got -2");
+    assert_error!(Tensor::cat(&[&x, &Tensor::zeros([0])?], 0), Shape, "cat", "number of dimensions");
     Ok(())
 }
 
@@ -399,6 +411,20 @@ fn wrong_dtypes() -> Result<()> {
         "not implemented for float32; it takes bool, uint8"
     );
     assert_error!(truth.sub(&truth), DType, "sub", "not implemented for bool");
+    assert_error!(floats.sub(&truth), DType, "sub", "not implemented for bool", "[N=2], [N=2]");
+    assert_error!(ints.hypot(&ints), DType, "hypot", "not implemented for int64; it takes float16, bfloat16");
+    assert_error!(ints.frac(), DType, "frac", "not implemented for int64; it takes float16, bfloat16");
+    assert_error!(ints.lerp(2, 0.5), DType, "lerp", "one floating-point dtype, got int64, int64, float32");
+    assert_error!(
+        floats.lerp(&floats.to(DType::F64)?, 0.5),
+        DType,
+        "lerp",
+        "got float32, float64, float32",
+        "[N=2], [N=2], []"
+    );
+    assert_error!(truth.argmax(0), DType, "argmax", "does not support bool", "x.to(U8)?.argmax(0)");
+    assert_error!(ints.pow(-1), DType, "pow", "negative integer powers", "x.to(F32)?");
+    assert_error!(truth.pow(&truth), DType, "pow", "not implemented for bool");
     assert_error!(truth.neg(), DType, "neg", "not implemented for bool");
     assert_error!(ints.mean(..), DType, "mean", "floating point dtypes, got int64", "x.to(F32)?");
     assert_error!(ints.softmax(0), DType, "softmax", "not implemented for int64", "x.to(F32)?");

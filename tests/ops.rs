@@ -32,23 +32,27 @@ mod unary;
 type Tested = (&'static str, Option<&'static str>);
 
 /// Ops that stand in neither list of derivatives, with the reason.
-const WITHOUT_ROW: [(&str, Derivative, &str); 5] = [
-    ("all", Derivative::Constant, "the result is bool"),
-    ("any", Derivative::Constant, "the result is bool"),
+const WITHOUT_ROW: [(&str, Derivative, &str); 3] = [
+    ("all", Derivative::Constant, "the result is truth"),
+    ("any", Derivative::Constant, "the result is truth"),
     ("contract", Derivative::Taped, "its derivative needs the names, so it is recorded by hand"),
-    ("digamma", Derivative::Refused, "trigamma has no kernel"),
-    ("i0", Derivative::Refused, "the Bessel function of order 1 has no kernel"),
 ];
 
-/// Ops whose derivative cannot be differentiated, with the reason.
-const ONCE: [(&str, &str); 1] = [("lgamma", "its derivative is digamma, which has none")];
-
 fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
-    [unary::OPS, binary::OPS, reduce::OPS, along::OPS, shape::OPS, index::OPS, matmul::OPS]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect()
+    [
+        unary::OPS,
+        unary::parametric::OPS,
+        binary::OPS,
+        reduce::OPS,
+        along::OPS,
+        shape::OPS,
+        index::OPS,
+        matmul::OPS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .collect()
 }
 
 #[test]

@@ -118,3 +118,18 @@ fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn the_gradient_of_a_mean_of_ignored_losses_was_not_a_number() -> Result<()> {
+    use namegrad::nn::functional::{CrossEntropy, cross_entropy_with};
+    let target = Tensor::new([-100, -100])?;
+    for label_smoothing in [0.0, 0.1] {
+        let logits = Tensor::new([[1.0, 2.0, 3.0], [0.0, 0.5, -1.0]])?.requires_grad_(true)?;
+        let options = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
+        let loss = cross_entropy_with(&logits, &target, 1, &options)?;
+        assert!(loss.item()?.to_f64().is_nan());
+        loss.backward()?;
+        assert_eq!(logits.grad().unwrap().to_vec::<f32>()?, [0.0; 6]);
+    }
+    Ok(())
+}

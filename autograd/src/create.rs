@@ -1,5 +1,6 @@
 //! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
 
+use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{
     DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
@@ -345,17 +346,24 @@ impl Tensor {
         NamedTensor::full_as("new_full", shape, value.into(), self.dtype()).map(Tensor::constant)
     }
 
-    /// `value` everywhere, in place.
+    /// `value` everywhere, in place. The gradient of what was there is 0.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
     #[track_caller]
     pub fn fill_(&mut self, value: impl Into<Scalar>) -> Result<&mut Tensor> {
-        let filled = self.full_like(value)?;
-        self.assign("fill_", filled)
+        let filled = self.full_like(value)?.into_value();
+        self.overwrite("fill_", filled)
     }
 
-    /// Zeros, in place.
+    /// `value` in the place of this tensor's, on which the result still depends for the tape, with a gradient of 0.
+    #[track_caller]
+    fn overwrite(&mut self, op: &'static str, value: NamedTensor) -> Result<&mut Tensor> {
+        let result = Op::new(op, value).input(self, |g, _| g.zeros_like()).output();
+        self.assign(op, result)
+    }
+
+    /// Zeros, in place. The gradient of what was there is 0.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
@@ -376,7 +384,7 @@ impl Tensor {
     }
 }
 
-/// Ops that replace every element by a random number: the result has no derivative by what was there.
+/// Ops that replace every element by a random number: the gradient of what was there is 0.
 macro_rules! tensor_random {
     ($(
         #[doc = $doc:literal]
@@ -406,7 +414,7 @@ impl Tensor {
         self.check_in_place(op)?;
         let (mut value, at) = (self.value().clone(), Location::caller());
         draw(&mut value).map_err(|error| error.at(at))?; // a closure does not know its caller
-        self.assign(op, Tensor::constant(value))
+        self.overwrite(op, value)
     }
 
     /// The number of trials up to the first success, each of probability `p`, in place.

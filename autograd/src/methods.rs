@@ -254,6 +254,8 @@ macro_rules! tensor_in_place {
     };
 }
 
+macro_rules! tensor_parametric { ($($rows:tt)*) => { tensor_ops! { unary $($rows)* } }; }
+namegrad_core::parametric_ops!(tensor_parametric);
 macro_rules! tensor_shape { ($($rows:tt)*) => { tensor_ops! { shape $($rows)* } }; }
 namegrad_core::shape_ops!(tensor_shape);
 macro_rules! tensor_along { ($($rows:tt)*) => { tensor_ops! { along $($rows)* } }; }

@@ -151,13 +151,14 @@ impl Tensor {
         Ok(Op::new("flatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size. A view.
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be inferred. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let flat = Tensor::rand([("N", 32), ("features", 192)])?;
     /// let images = flat.unflatten("features", [("C", 3), ("H", 8), ("W", 8)])?;
     /// assert_eq!(images.extents().to_string(), "[N=32, C=3, H=8, W=8]");
+    /// assert_eq!(flat.unflatten("features", [("C", 3), ("pixels", -1)])?.extents().to_string(), "[N=32, C=3, pixels=64]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

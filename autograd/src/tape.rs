@@ -37,7 +37,7 @@ pub(crate) struct Origin {
 /// What changes while a graph is used.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The way to the inputs; gone once a backward pass has used it.
+    /// The way to the inputs; gone once a backward pass has used it, unless nothing was kept for it.
     edges: Option<Edges>,
     pub(crate) grad: Option<Tensor>,
     pub(crate) retain_grad: bool,
@@ -51,15 +51,28 @@ pub(crate) type Edges = SmallVec<[Edge; 2]>;
 pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
     pub(crate) gradient: Gradient,
+    /// Does the gradient hold a tensor, which is freed once it has been used?
+    keeps: bool,
 }
 
 impl Edge {
+    /// A gradient of which only the caller knows whether it holds a tensor: one that owns nothing does not.
     #[inline]
-    pub(crate) fn new(
+    pub(crate) fn new<F>(into: &Arc<Meta>, gradient: F) -> Edge
+    where
+        F: Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
+    {
+        Edge::keeping(std::mem::needs_drop::<F>(), into, gradient)
+    }
+
+    /// A gradient that holds a tensor or not.
+    #[inline]
+    pub(crate) fn keeping(
+        keeps: bool,
         into: &Arc<Meta>,
         gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Edge {
-        Edge { into: into.clone(), gradient: Arc::new(gradient) }
+        Edge { into: into.clone(), gradient: Arc::new(gradient), keeps }
     }
 }
 
@@ -183,7 +196,7 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 /// How a backward pass treats the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackwardOptions {
-    /// Keep what the ops kept, so that the graph can be walked again. `create_graph` implies it.
+    /// Keep what the ops kept, so that the graph can be walked again; where they kept nothing, it can be anyway. `create_graph` implies it.
     pub retain_graph: bool,
     /// Record the pass itself, so that gradients can be differentiated.
     pub create_graph: bool,
@@ -290,7 +303,7 @@ pub(crate) fn walk(
             if useful.as_ref().is_some_and(|useful| !useful.contains(&meta.id)) {
                 continue;
             }
-            let edges = if retain { meta.state().edges.clone() } else { meta.state().edges.take() };
+            let edges = take_edges(&meta, retain);
             let Some(edges) = edges else {
                 let message = "Trying to backward through the graph a second time (or directly access saved tensors after they have \
                                already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
@@ -318,6 +331,13 @@ pub(crate) fn walk(
         }
         Ok(found)
     })
+}
+
+/// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be `retain`ed.
+fn take_edges(meta: &Meta, retain: bool) -> Option<Edges> {
+    let mut state = meta.state();
+    let keeps = state.edges.iter().flatten().any(|edge| edge.keeps);
+    if retain || !keeps { state.edges.clone() } else { state.edges.take() }
 }
 
 /// The gradient of an input that was broadcast is summed to its sizes, that of one that was promoted is cast back.

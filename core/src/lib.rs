@@ -27,7 +27,7 @@ pub use operand::Operand;
 pub use ops::create::Data;
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
-pub use shape::{Axis, IntoAxis, IntoShape, Shape, Sizes, Strides};
+pub use shape::{Axis, IntoAxis, IntoShape, Part, Parts, Shape, Sizes, Strides};
 pub use tensor::NamedTensor;
 
 /// The memory that tensors hold, and what is kept for reuse.

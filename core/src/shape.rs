@@ -29,14 +29,35 @@ pub struct Axis {
     pub size: usize,
 }
 
+/// A dim that another is split into; one without a size, written -1, takes what the others leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The name, if it has one.
+    pub name: Option<Name>,
+    /// The size, unless it is to be inferred.
+    pub size: Option<usize>,
+}
+
+/// The dims that another is split into.
+pub type Parts = SmallVec<[Part; 6]>;
+
 /// What can be written for one dim: `3`, `("C", 3)`, `(None, 3)`.
-pub trait IntoAxis {
+pub trait IntoAxis: Sized {
+    /// The dim, of which the size may be left open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[track_caller]
+    fn into_part(self) -> Result<Part>;
+
     /// The dim.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
-    fn into_axis(self) -> Result<Axis>;
+    fn into_axis(self) -> Result<Axis> {
+        self.into_part()?.axis()
+    }
 }
 
 /// What can be written for a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, a [`Shape`].
@@ -48,52 +69,76 @@ pub trait IntoAxis {
 /// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.extents()), "[N=2, ?=3]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
-pub trait IntoShape {
+pub trait IntoShape: Sized {
+    /// The dims, of which sizes may be left open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[track_caller]
+    fn into_dim_parts(self) -> Result<Parts>;
+
     /// The shape.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
-    fn into_shape(self) -> Result<Shape>;
+    fn into_shape(self) -> Result<Shape> {
+        shape_of(&self.into_dim_parts()?)
+    }
 }
 
 #[track_caller]
-fn size_of(size: impl TryInto<usize> + Copy + std::fmt::Display) -> Result<usize> {
-    match size.try_into() {
-        Ok(size) => Ok(size),
-        Err(_) => {
-            let message = format!("a size must not be negative, got {size}");
-            Err(Error::new(ErrorKind::Value, "shape", message))
-        }
+fn size_of<T: TryInto<usize> + TryInto<i64> + Copy + std::fmt::Display>(size: T) -> Result<Option<usize>> {
+    match (TryInto::<usize>::try_into(size), TryInto::<i64>::try_into(size)) {
+        (Ok(size), _) => Ok(Some(size)),
+        (_, Ok(-1)) => Ok(None),
+        _ => Err(negative(size)),
+    }
+}
+
+#[track_caller]
+fn negative(size: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
+}
+
+impl Part {
+    #[track_caller]
+    fn axis(self) -> Result<Axis> {
+        let Some(size) = self.size else { return Err(negative(-1)) };
+        Ok(Axis { name: self.name, size })
     }
 }
 
 /// A shape of these dims.
 #[track_caller]
-pub(crate) fn shape_of(axes: impl IntoIterator<Item = Result<Axis>>) -> Result<Shape> {
+fn shape_of(parts: &[Part]) -> Result<Shape> {
     let mut sizes = Sizes::new();
-    let mut names: SmallVec<[Option<Name>; 6]> = SmallVec::new();
-    for axis in axes {
-        let axis = axis?;
-        sizes.push(axis.size);
-        names.push(axis.name);
+    for part in parts {
+        sizes.push(part.axis()?.size);
     }
-    Ok(Shape { sizes, names: Names::new("shape", names)? })
+    Ok(Shape { sizes, names: Names::new("shape", parts.iter().map(|part| part.name))? })
 }
 
 impl IntoAxis for Axis {
-    fn into_axis(self) -> Result<Axis> {
-        Ok(self)
+    fn into_part(self) -> Result<Part> {
+        Ok(Part { name: self.name, size: Some(self.size) })
     }
 }
 
 impl IntoShape for Shape {
+    fn into_dim_parts(self) -> Result<Parts> {
+        (&self).into_dim_parts()
+    }
     fn into_shape(self) -> Result<Shape> {
         Ok(self)
     }
 }
 
 impl IntoShape for &Shape {
+    fn into_dim_parts(self) -> Result<Parts> {
+        let names = self.names.iter(self.sizes.len());
+        Ok(names.zip(&self.sizes).map(|(name, size)| Part { name, size: Some(*size) }).collect())
+    }
     fn into_shape(self) -> Result<Shape> {
         Ok(self.clone())
     }
@@ -101,8 +146,8 @@ impl IntoShape for &Shape {
 
 impl IntoShape for () {
     /// No dims: one element.
-    fn into_shape(self) -> Result<Shape> {
-        Ok(Shape { sizes: Sizes::new(), names: Names::none() })
+    fn into_dim_parts(self) -> Result<Parts> {
+        Ok(Parts::new())
     }
 }
 
@@ -111,28 +156,28 @@ macro_rules! lists {
     ($({$($generics:tt)*})? $ty:ty) => {
         impl<$($($generics)*,)? const K: usize> IntoShape for [$ty; K] {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
         }
         impl$(<$($generics)*>)? IntoShape for Vec<$ty> {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
         }
         impl$(<$($generics)*>)? IntoShape for &Vec<$ty> {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
         }
         impl<$($($generics)*,)? const K: usize> IntoShape for &[$ty; K] {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> { self.as_slice().into_shape() }
+            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
         }
         impl$(<$($generics)*>)? IntoShape for &[$ty] {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> {
-                let mut axes: SmallVec<[Result<Axis>; 6]> = SmallVec::new();
-                for axis in self {
-                    axes.push(axis.clone().into_axis());
+            fn into_dim_parts(self) -> Result<Parts> {
+                let mut parts = Parts::new();
+                for part in self {
+                    parts.push(part.clone().into_part()?);
                 }
-                shape_of(axes)
+                Ok(parts)
             }
         }
     };
@@ -143,22 +188,22 @@ macro_rules! sizes {
     ($($int:ty),*) => {$(
         impl IntoAxis for $int {
             #[track_caller]
-            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: None, size: size_of(self)? }) }
+            fn into_part(self) -> Result<Part> { Ok(Part { name: None, size: size_of(self)? }) }
         }
         impl IntoAxis for (&str, $int) {
             #[track_caller]
-            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: Some(Name::new(self.0)?), size: size_of(self.1)? }) }
+            fn into_part(self) -> Result<Part> { Ok(Part { name: Some(Name::new(self.0)?), size: size_of(self.1)? }) }
         }
         impl IntoAxis for (Option<&str>, $int) {
             #[track_caller]
-            fn into_axis(self) -> Result<Axis> {
+            fn into_part(self) -> Result<Part> {
                 let name = match self.0 { Some(text) => Some(Name::new(text)?), None => None };
-                Ok(Axis { name, size: size_of(self.1)? })
+                Ok(Part { name, size: size_of(self.1)? })
             }
         }
         impl IntoAxis for (Name, $int) {
             #[track_caller]
-            fn into_axis(self) -> Result<Axis> { Ok(Axis { name: Some(self.0), size: size_of(self.1)? }) }
+            fn into_part(self) -> Result<Part> { Ok(Part { name: Some(self.0), size: size_of(self.1)? }) }
         }
         lists!($int);
         lists!((&str, $int));
@@ -170,16 +215,16 @@ sizes!(usize, i32, i64, isize, u32);
 
 impl IntoAxis for (String, usize) {
     #[track_caller]
-    fn into_axis(self) -> Result<Axis> {
-        (self.0.as_str(), self.1).into_axis()
+    fn into_part(self) -> Result<Part> {
+        (self.0.as_str(), self.1).into_part()
     }
 }
 lists!((String, usize));
 lists!(Axis);
 
 impl IntoShape for &Sizes {
-    fn into_shape(self) -> Result<Shape> {
-        Ok(Shape { sizes: self.clone(), names: Names::none() })
+    fn into_dim_parts(self) -> Result<Parts> {
+        Ok(self.iter().map(|size| Part { name: None, size: Some(*size) }).collect())
     }
 }
 
@@ -188,10 +233,12 @@ macro_rules! tuples {
     ($($($axis:ident)+;)*) => {$(
         impl<$($axis: IntoAxis),+> IntoShape for ($($axis,)+) {
             #[track_caller]
-            fn into_shape(self) -> Result<Shape> {
+            fn into_dim_parts(self) -> Result<Parts> {
                 #[allow(non_snake_case)] // each type parameter names its field
                 let ($($axis,)+) = self;
-                shape_of([$($axis.into_axis()),+])
+                let mut parts = Parts::new();
+                $(parts.push($axis.into_part()?);)+
+                Ok(parts)
             }
         }
     )*};

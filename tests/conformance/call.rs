@@ -2,7 +2,7 @@
 
 use crate::conformance::case::scalar;
 use namegrad::autograd::{Op, Operand};
-use namegrad::core::{Dim, Dims, IntoShape, Scalar, Shape};
+use namegrad::core::{Dim, Dims, IntoShape, Parts, Scalar};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 use std::cell::RefCell;
@@ -329,10 +329,10 @@ impl<'a> Call<'a> {
 pub(crate) struct Pairs(Vec<(Option<String>, isize)>);
 
 impl IntoShape for Pairs {
-    fn into_shape(self) -> Result<Shape> {
+    fn into_dim_parts(self) -> Result<Parts> {
         let pairs: Vec<(Option<&str>, isize)> =
             self.0.iter().map(|(name, size)| (name.as_deref(), *size)).collect();
-        pairs.into_shape()
+        pairs.into_dim_parts()
     }
 }
 

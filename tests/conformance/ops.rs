@@ -14,8 +14,9 @@ use serde_json::{Value as Json, json};
 /// How one op is called.
 pub(crate) type Row = fn(&mut Call<'_>) -> Answer<Vec<Value>>;
 
-/// The row of an op.
+/// The row of an op. What PyTorch has in `torch.special` are methods as all others.
 pub(crate) fn row(op: &str) -> Option<Row> {
+    let op = op.strip_prefix("special.").unwrap_or(op);
     let tables = [
         naming,
         queries,
@@ -494,6 +495,7 @@ table! {
         let (x, dim) = (c.x(0)?, dim_or_all(c)?);
         if c.flag("keepdim", false) { x.argmin_keepdim(dim)? } else { x.argmin(dim)? }
     };
+    "polygamma" => |c| c.x(0)?.polygamma(c.int("n")?)?;
     "argsort" => |c| { c.flag("stable", true); c.x(0)?.argsort(c.dim_or("dim", -1)?, c.flag("descending", false))? };
     "sort" => |c| {
         c.flag("stable", true);

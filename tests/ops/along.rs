@@ -108,8 +108,8 @@ along! {
     softmax     |x, dim| x.softmax(dim),           floats  stays  rounded |x| plain::softmax(x);
     log_softmax |x, dim| x.log_softmax(dim),       floats  stays  rounded |x| plain::log_softmax(x);
     cumsum      |x, dim| x.cumsum(dim),            sums    stays  rounded |x| plain::running_sum(x);
-    argmax      |x, dim| x.argmax(dim),            indices removed exact  |x| vec![plain::best(x, Ordering::Greater)];
-    argmin      |x, dim| x.argmin(dim),            indices removed exact  |x| vec![plain::best(x, Ordering::Less)];
+    argmax      |x, dim| x.argmax(dim),            places  removed exact  |x| vec![plain::best(x, Ordering::Greater)];
+    argmin      |x, dim| x.argmin(dim),            places  removed exact  |x| vec![plain::best(x, Ordering::Less)];
     argsort     |x, dim| x.argsort(dim, false),    indices stays  exact   |x| plain::sorted(x, false);
 }
 

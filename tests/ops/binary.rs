@@ -6,7 +6,7 @@ use std::f64::consts::LN_2;
 pointwise! {
 //  op, arguments                                    [dtypes]         reference, where it has no derivative
     add add_ (x: -3.0..3.0, y: -3.0..3.0)            [float int bool] x + y;
-    sub sub_ (x: -3.0..3.0, y: -3.0..3.0)            [float int]      x - y;
+    sub sub_ (x: -3.0..3.0, y: -3.0..3.0)            [float int signed] x - y;
     mul mul_ (x: -3.0..3.0, y: -3.0..3.0)            [float int bool] x * y;
     div div_ (x: -3.0..3.0, y: 0.5..3.0)             [float]          x / y;
     floor_divide floor_divide_ (x: -6.0..6.0, y: -3.0..3.0) [float int] plain::floor_divide(x, y), kinks y * (x / y - (x / y).round());
@@ -15,7 +15,7 @@ pointwise! {
     remainder remainder_ (x: -6.0..6.0, y: -3.0..3.0) [float int]     plain::remainder(x, y), kinks y * (x / y - (x / y).round());
     pow pow_ (x: 0.3..3.0, y: -2.0..3.0)             [float int]      x.powf(y);
     atan2 atan2_ (x: -3.0..3.0, y: -3.0..3.0)        [float]          x.atan2(y), kinks x * y;
-    hypot hypot_ (x: -3.0..3.0, y: -3.0..3.0)        [float]          x.hypot(y), kinks x * y;
+    hypot hypot_ (x: -3.0..3.0, y: -3.0..3.0)        [float only]     x.hypot(y), kinks x * y;
     logaddexp (x: -3.0..3.0, y: -3.0..3.0)           [float]          plain::logaddexp(x, y), scale 1.0;
     logaddexp2 (x: -3.0..3.0, y: -3.0..3.0)          [float]          plain::logaddexp(x * LN_2, y * LN_2) / LN_2, scale 1.0;
     xlogy xlogy_ (x: -3.0..3.0, y: 0.1..3.0)         [float]          if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }, kinks x;
@@ -36,6 +36,6 @@ pointwise! {
     bitwise_and bitwise_and_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]  (x as i64 & y as i64) as f64;
     bitwise_or bitwise_or_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]    (x as i64 | y as i64) as f64;
     bitwise_xor bitwise_xor_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]  (x as i64 ^ y as i64) as f64;
-    lerp lerp_ (x: -3.0..3.0, end: -3.0..3.0, weight: 0.0..1.0) [float] plain::lerp(x, end, weight), kinks weight - 0.5, scale 6.0;
+    lerp lerp_ (x: -3.0..3.0, end: -3.0..3.0, weight: 0.0..1.0) [float alike] plain::lerp(x, end, weight), kinks weight - 0.5, scale 6.0;
     clamp clamp_ (x: -3.0..3.0, min: -2.0..0.0, max: -1.0..2.0) [float int] plain::smaller(plain::larger(x, min), max), kinks (x - min) * (x - max) * (min - max);
 }

@@ -12,8 +12,8 @@
 //! Ops by element make their cases from the row ([`pointwise`]): broadcasting, 0-d and empty inputs, and values at 0, kinks, large numbers,
 //! infinities and NaN.
 
+use crate::WITHOUT_ROW;
 use crate::plain::Plain;
-use crate::{ONCE, WITHOUT_ROW};
 use half::{bf16, f16};
 use namegrad::autograd::{BackwardOptions, GradCheck, grad, gradcheck, gradgradcheck, rules};
 use namegrad::core::{Category, NamedTensor};
@@ -25,18 +25,11 @@ use std::ops::Range;
 pub(crate) enum Derivative {
     /// By a row, or recorded by hand.
     Taped,
-    /// To first order only: its derivative is an op without one.
-    Once,
     /// Not at all: its result has no gradient.
     Constant,
-    /// Not yet: it is an error on an input that requires a gradient.
-    Refused,
 }
 
 fn derivative(op: &str) -> Derivative {
-    if ONCE.iter().any(|(name, _)| *name == op) {
-        return Derivative::Once;
-    }
     match WITHOUT_ROW.iter().find(|(name, ..)| *name == op) {
         Some((_, derivative, _)) => *derivative,
         None if rules::constants().any(|name| name == op) => Derivative::Constant,
@@ -236,9 +229,19 @@ pub(crate) fn indices(_: DType) -> Option<DType> {
     Some(DType::I64)
 }
 
+/// `i64`, of what has an order.
+pub(crate) fn places(dtype: DType) -> Option<DType> {
+    (dtype != DType::Bool).then_some(DType::I64)
+}
+
 /// `bool`.
 pub(crate) fn truth(_: DType) -> Option<DType> {
     Some(DType::Bool)
+}
+
+/// `bool`, but of `u8` itself.
+pub(crate) fn truth_or_byte(dtype: DType) -> Option<DType> {
+    Some(if dtype == DType::U8 { DType::U8 } else { DType::Bool })
 }
 
 /// The relative error allowed: the arithmetic is right to a few units in the last place, and half types are rounded once.
@@ -493,11 +496,9 @@ impl Case {
         }
         let inputs = self.tensors(DType::F64);
         let leaves: Vec<usize> = (0..inputs.len()).filter(|i| self.inputs[*i].role == Role::Value).collect();
-        let once = match derivative(self.op) {
-            Derivative::Taped => false,
-            Derivative::Once => true,
-            other => return self.no_gradient(other, &inputs, &leaves),
-        };
+        if derivative(self.op) == Derivative::Constant {
+            return self.no_gradient(&inputs, &leaves);
+        }
         if self.reference_of(&inputs).data.iter().any(|y| !y.is_finite()) {
             return; // there is no difference to compare with
         }
@@ -511,10 +512,8 @@ impl Case {
         let what = |how: &str| format!("{how}{}", self.describe(DType::F64));
         let plainly = |given: &[Tensor]| (self.call)(&all(given));
         gradcheck(plainly, &given, GRADCHECK).unwrap_or_else(|error| panic!("{}: {error}", what("")));
-        if !once {
-            gradgradcheck(plainly, &given, GRADCHECK)
-                .unwrap_or_else(|error| panic!("{}: {error}", what("second order of ")));
-        }
+        gradgradcheck(plainly, &given, GRADCHECK)
+            .unwrap_or_else(|error| panic!("{}: {error}", what("second order of ")));
 
         let reordered: Vec<Tensor> = given.iter().map(|x| x.permute(reversed(x)).unwrap()).collect();
         let permuted = |given: &[Tensor]| {
@@ -545,9 +544,7 @@ impl Case {
         }
         for dtype in [DType::F64, DType::F32, DType::F16] {
             self.gradients_fit(dtype, &leaves);
-            if !once {
-                self.fused_agrees(dtype, &leaves);
-            }
+            self.fused_agrees(dtype, &leaves);
         }
     }
 
@@ -587,15 +584,11 @@ impl Case {
         }
     }
 
-    /// An op without derivative says so.
-    fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
+    /// The result of an op without derivative requires no gradient.
+    fn no_gradient(&self, inputs: &[Tensor], leaves: &[usize]) {
         let mut inputs = inputs.to_vec();
         leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
-        match ((self.call)(&inputs), derivative) {
-            (Ok(y), Derivative::Constant) => assert!(!y.requires_grad(), "{}", self.op),
-            (Err(error), Derivative::Refused) => assert_eq!(error.kind(), ErrorKind::Autograd, "{error}"),
-            (result, _) => panic!("{} is {derivative:?} and gives {result:?}", self.op),
-        }
+        assert!(!(self.call)(&inputs).unwrap().requires_grad(), "{}", self.op);
     }
 }
 
@@ -604,7 +597,8 @@ pub(crate) struct Pointwise {
     pub(crate) op: &'static str,
     pub(crate) call: fn(&[Tensor]) -> Result<Tensor>,
     pub(crate) in_place: Option<InPlace>,
-    /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own. `bits`: bool as one bit. `test`: the result is bool.
+    /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own; `only`: others do not become floats, `alike`: nor does one dtype another.
+    /// `signed`: bool is refused beside other dtypes, too. `counts`: bool becomes `i64`. `bits`: bool as one bit. `test`: the result is bool.
     pub(crate) classes: &'static [&'static str],
     /// Where the numbers are taken from.
     pub(crate) ranges: &'static [Range<f64>],
@@ -722,6 +716,9 @@ impl Pointwise {
     fn result_dtype(&self) -> fn(DType) -> Option<DType> {
         match self.classes {
             ["float"] => to_float,
+            ["float", "only" | "alike"] => floats,
+            ["float", "int", "counts"] => |dtype| Some(if dtype == DType::Bool { DType::I64 } else { dtype }),
+            ["float", "int", "signed"] => numeric,
             ["float", "int"] => numeric,
             ["float", "int", "bool"] => any,
             ["float", "int", "bool", "test"] => truth,
@@ -864,7 +861,9 @@ impl Pointwise {
                 let cast: Vec<Tensor> = inputs.iter().map(|x| x.to(promoted).unwrap()).collect();
                 // Bools among the inputs can be zero, by which integers are not divided.
                 let divides_by_zero = promoted.category() == Category::Integer && !self.is_finite_on(&cast);
-                match ((case.dtype)(promoted), (case.call)(&inputs)) {
+                let refused = self.has("signed") && [first, second].contains(&DType::Bool)
+                    || self.has("alike") && first != second;
+                match ((case.dtype)(promoted).filter(|_| !refused), (case.call)(&inputs)) {
                     _ if divides_by_zero => {}
                     (Some(dtype), Ok(result)) => {
                         assert_eq!(result.dtype(), dtype, "{}", what());

@@ -111,9 +111,9 @@ pub(crate) fn floor_divide(x: f64, y: f64) -> f64 {
     if left != 0.0 && (left < 0.0) != (y < 0.0) { towards_zero - 1.0 } else { towards_zero }
 }
 
-/// `sin(πx) / (πx)`, and the limits at 0 and infinity.
+/// `sin(πx) / (πx)`, and the limit at 0.
 pub(crate) fn sinc(x: f64) -> f64 {
-    if x == 0.0 || x.is_infinite() { f64::from(x == 0.0) } else { (PI * x).sin() / (PI * x) }
+    if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
 }
 
 /// `ln(e^x + e^y)`, the larger taken out.
@@ -164,19 +164,98 @@ pub(crate) fn digamma(x: f64) -> f64 {
     shift + x.ln() - 0.5 / x - if x.is_finite() { series } else { 0.0 }
 }
 
-/// `Σ (x²/4)^k / (k!)²`.
-///
-/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 9.6.12.
+/// `I₀(x)`.
 pub(crate) fn i0(x: f64) -> f64 {
-    if !x.is_finite() || x.abs() > 800.0 {
-        return if x.is_nan() { x } else { f64::INFINITY };
+    bessel(0.0, x, x.abs())
+}
+
+/// `e^-|x| I₀(x)`.
+pub(crate) fn i0e(x: f64) -> f64 {
+    bessel(0.0, x, 0.0)
+}
+
+/// `I₁(x)`.
+pub(crate) fn i1(x: f64) -> f64 {
+    bessel(1.0, x, x.abs())
+}
+
+/// `e^-|x| I₁(x)`.
+pub(crate) fn i1e(x: f64) -> f64 {
+    bessel(1.0, x, 0.0)
+}
+
+/// `e^(exponent - |x|) I(x)` of order 0 or 1: the series in `x²/4`, or for large `x` that in `1/x`.
+///
+/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 9.6.10 and 9.7.1.
+fn bessel(order: f64, x: f64, exponent: f64) -> f64 {
+    let a = x.abs();
+    let sign = if order == 0.0 { 1.0 } else { x.signum() };
+    if a > 40.0 {
+        let terms = (1..20).scan(1.0, |term, k| {
+            *term *= ((2.0 * f64::from(k) - 1.0).powi(2) - 4.0 * order * order) / (8.0 * f64::from(k) * a);
+            Some(*term)
+        });
+        let root = (exponent / 2.0).exp(); // `e^a` alone may overflow
+        return sign * (1.0 + terms.sum::<f64>()) / (2.0 * PI * a).sqrt() * root * root;
     }
-    let (mut term, mut total) = (1.0, 1.0);
-    for k in 1..2000 {
-        term *= (x / 2.0 / k as f64).powi(2);
-        total += term;
+    let first = (x / 2.0).powi(order as i32);
+    let terms = (1..200).scan(1.0, |term, k| {
+        *term *= (x / 2.0).powi(2) / (f64::from(k) * (f64::from(k) + order));
+        Some(*term)
+    });
+    first * (1.0 + terms.sum::<f64>()) * (exponent - a).exp()
+}
+
+/// `e^(x²) erfc(x)`, for large `x` by the series in `1/x²`.
+///
+/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 7.1.23.
+pub(crate) fn erfcx(x: f64) -> f64 {
+    if x < 20.0 {
+        return (x * x).exp() * libm::erfc(x);
     }
-    total
+    let terms = (0..8).scan(1.0, |term, k| {
+        *term *= -(2.0 * f64::from(k) + 1.0) / (2.0 * x * x);
+        Some(*term)
+    });
+    (1.0 + terms.sum::<f64>()) / (PI.sqrt() * x)
+}
+
+/// The logarithm of the share of the normal distribution below `x`.
+pub(crate) fn log_ndtr(x: f64) -> f64 {
+    let y = x / 2f64.sqrt();
+    if x > 0.0 { (-0.5 * libm::erfc(y)).ln_1p() } else { (0.5 * erfcx(-y)).ln() - x * x / 2.0 }
+}
+
+/// The number below which the share `p` of the normal distribution lies, by bisection in the tail, where `p` has all its digits.
+pub(crate) fn ndtri(p: f64) -> f64 {
+    if p > 0.5 || p.is_nan() {
+        return if p <= 1.0 { -ndtri(1.0 - p) } else { f64::NAN };
+    }
+    if p <= 0.0 {
+        return if p == 0.0 { f64::NEG_INFINITY } else { f64::NAN };
+    }
+    let (mut low, mut high) = (-40.0, 0.0);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if 0.5 * libm::erfc(-middle / 2f64.sqrt()) < p { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// The derivative of order `n` of [`digamma`]: the first terms of the series, and the rest by the formula of Euler and Maclaurin.
+///
+/// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 6.4.10 and 23.1.30.
+pub(crate) fn polygamma(n: i32, x: f64) -> f64 {
+    if n == 0 {
+        return digamma(x);
+    }
+    let s = f64::from(n) + 1.0;
+    let factorial: f64 = (1..=n).map(f64::from).product();
+    let head: f64 = (0..400).rev().map(|k| (x + f64::from(k)).powi(-n - 1)).sum();
+    let far = x + 400.0;
+    let tail = far.powf(1.0 - s) / (s - 1.0) + 0.5 * far.powf(-s) + s / 12.0 * far.powf(-s - 1.0)
+        - s * (s + 1.0) * (s + 2.0) / 720.0 * far.powf(-s - 3.0);
+    if n % 2 == 1 { factorial * (head + tail) } else { -factorial * (head + tail) }
 }
 
 /// `x + weight (end - x)`, exact at both ends: what PyTorch's document leaves open for infinite ends follows from these two forms.

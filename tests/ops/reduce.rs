@@ -166,8 +166,8 @@ reductions! {
     mean mean_keepdim           floats   or_nan   |x| plain::sum(x.len(), |i| x[i]) / x.len() as f64;
     amax amax_keepdim           any      error    |x| x.iter().copied().reduce(plain::larger).unwrap_or(f64::NAN), exact;
     amin amin_keepdim           any      error    |x| x.iter().copied().reduce(plain::smaller).unwrap_or(f64::NAN), exact;
-    all all_keepdim             truth    or_true  |x| x.iter().all(|x| *x != 0.0).into(), exact;
-    any any_keepdim             truth    or_false |x| x.iter().any(|x| *x != 0.0).into(), exact;
+    all all_keepdim             truth_or_byte or_true  |x| x.iter().all(|x| *x != 0.0).into(), exact;
+    any any_keepdim             truth_or_byte or_false |x| x.iter().any(|x| *x != 0.0).into(), exact;
     logsumexp logsumexp_keepdim to_float or_log_0 |x| plain::logsumexp(x);
     var var_keepdim             floats   or_nan   |x| plain::variance(x);
     std std_keepdim             floats   or_nan   |x| plain::variance(x).sqrt();

@@ -14,8 +14,8 @@ pointwise! {
     ceil ceil_ (x: -3.0..3.0)   [float int]      x.ceil(), kinks x - x.round();
     round round_ (x: -3.0..3.0) [float int]      x.round_ties_even(), kinks (x - 0.5) - (x - 0.5).round();
     trunc trunc_ (x: -3.0..3.0) [float int]      x.trunc(), kinks x - x.round();
-    frac frac_ (x: -3.0..3.0)   [float int]      x - x.trunc(), kinks x - x.round();
-    square square_ (x: -3.0..3.0) [float int]    x * x;
+    frac frac_ (x: -3.0..3.0)   [float only]     x - x.trunc(), kinks x - x.round();
+    square square_ (x: -3.0..3.0) [float int counts] x * x;
     sqrt sqrt_ (x: 0.1..5.0)    [float]          x.sqrt();
     rsqrt rsqrt_ (x: 0.1..5.0)  [float]          1.0 / x.sqrt();
     reciprocal reciprocal_ (x: -3.0..3.0) [float] 1.0 / x, kinks x;
@@ -52,9 +52,32 @@ pointwise! {
     lgamma lgamma_ (x: 0.5..4.0) [float]         libm::lgamma(x), scale 1.0; // it crosses 0 at 1 and 2
     digamma digamma_ (x: 0.5..4.0) [float]       plain::digamma(x), scale 1.0; // it crosses 0 near 1.46
     i0 i0_ (x: -3.0..3.0)       [float]          plain::i0(x);
+    i0e (x: -3.0..3.0)          [float]          plain::i0e(x), kinks x;
+    i1 (x: -3.0..3.0)           [float]          plain::i1(x);
+    i1e (x: -3.0..3.0)          [float]          plain::i1e(x), kinks x;
+    erfcx (x: -2.0..3.0)        [float]          plain::erfcx(x);
+    ndtr (x: -3.0..3.0)         [float]          0.5 * libm::erfc(-x / 2f64.sqrt());
+    ndtri (x: 0.1..0.9)         [float]          plain::ndtri(x), scale 1.0; // it crosses 0 at one half
+    log_ndtr (x: -3.0..3.0)     [float]          plain::log_ndtr(x);
+    entr (x: 0.1..3.0)          [float]          if x < 0.0 { f64::NEG_INFINITY } else if x == 0.0 { 0.0 } else { -x * x.ln() };
     bitwise_not bitwise_not_ (x: -3.0..3.0) [int bits] !(x as i64) as f64;
     logical_not (x: -3.0..3.0)  [float int bool test] (x == 0.0).into();
     isnan (x: -3.0..3.0)        [float int bool test] x.is_nan().into();
     isinf (x: -3.0..3.0)        [float int bool test] x.is_infinite().into();
     isfinite (x: -3.0..3.0)     [float int bool test] x.is_finite().into();
+}
+
+/// Those that take another argument.
+pub(crate) mod parametric {
+    use crate::check::near_one;
+    use crate::plain;
+
+    cases! {
+        polygamma polygamma_ {
+            (x: near_one("A=2 B=3"); 0) => "A=2 B=3" to_float, |i| plain::polygamma(0, x.at(i)), scale 1.0;
+            (x: near_one("A=2 ?=3"); 1) => "A=2 ?=3" to_float, |i| plain::polygamma(1, x.at(i));
+            (x: near_one("A=4"); 2) => "A=4" to_float, |i| plain::polygamma(2, x.at(i));
+            (x: near_one(""); 3) => "" to_float, |i| plain::polygamma(3, x.at(i));
+        }
+    }
 }

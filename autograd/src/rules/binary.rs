@@ -31,8 +31,8 @@ rules! { in NamedTensor; |g, cx|
     }
     clamp(a, min, max) -> y {
         a: [a min max] chosen(g, a.ge(min)?.logical_and(a.le(max)?)?)?,
-        min: [a min max] chosen(g, a.lt(min)?.logical_and(min.lt(max)?)?)?,
-        max: [a min max] chosen(g, a.gt(max)?.logical_or(max.le(min)?)?)?
+        min: [a min max] chosen(g, a.lt(min)?.logical_and(min.le(max)?)?)?,
+        max: [a min max] chosen(g, a.gt(max)?.logical_or(max.lt(min)?)?)?
     }
 }
 

@@ -105,20 +105,26 @@ impl Tensor {
             .output())
     }
 
-    /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Names unify.
+    /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Names unify. Without names, empty vectors are skipped,
+    /// whatever they are joined to.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for an empty list, [`ErrorKind::Shape`], those of the name rule.
     #[track_caller]
     pub fn cat(tensors: &[&Tensor], dim: impl Into<Dim>) -> Result<Tensor> {
         let values: Vec<&NamedTensor> = tensors.iter().map(|x| x.value()).collect();
-        let Some(first) = values.first() else {
+        let skipped = NamedTensor::skipped_by_cat(&values);
+        let Some(first) = values.iter().find(|x| !skipped(x)).or(values.first()) else {
             return Err(Error::new(ErrorKind::Value, "cat", "expected a non-empty list of Tensors"));
         };
         let dim = dim.into().resolve("cat", first)?;
         let mut op = Op::new("cat", NamedTensor::cat(&values, dim)?);
         let mut start = 0;
         for x in tensors {
+            if skipped(x.value()) {
+                op = op.input(x, |g, cx| g.new_zeros(cx.sizes()));
+                continue;
+            }
             let (from, length) = (start as isize, x.sizes()[dim]);
             op = op.input(x, move |g, _| g.narrow(dim, from, length));
             start += length;

@@ -40,7 +40,8 @@ macro_rules! rules {
                     if let Some(into) = $input.tracked() {
                         $(let $kept = $crate::op::Keep::keep($kept);)*
                         $($(let $arg = Clone::clone($arg);)*)?
-                        edges.push($crate::tape::Edge::new(into, move |$g: &$crate::Tensor, $cx: &$crate::Cx<'_>| {
+                        const KEEPS: bool = !<[&str]>::is_empty(&[$(stringify!($kept)),*]);
+                        edges.push($crate::tape::Edge::keeping(KEEPS, into, move |$g: &$crate::Tensor, $cx: &$crate::Cx<'_>| {
                             let _ = ($g, $cx);
                             $(let $kept = &$kept.get($cx);)*
                             $($(let $arg = &$arg;)*)?
@@ -113,13 +114,4 @@ pub fn constants() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .flatten()
         .copied()
-}
-
-/// The error of an op that is called on a tensor that requires a gradient and that has none: never a silent cut.
-#[track_caller]
-pub(crate) fn no_derivative(op: &'static str, x: &crate::Tensor) -> namegrad_core::Error {
-    let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
-    namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
-        .with_operands([x.extents()])
-        .with_repair(format!("x.detach().{op}(), if no gradient is to flow"))
 }

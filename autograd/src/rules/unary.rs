@@ -43,7 +43,7 @@ rules! { in NamedTensor; |g, cx|
     deg2rad(x) -> y    { x: [] g * (PI / 180.0) }
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
-    logit(x) -> y      { x: [x] g / (x * (1.0 - x)) }
+    logit(x) -> y      { x: [x] g / logit_slope(x)? }
     relu(x) -> y       { x: [y] g.masked_fill(&y.le(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
     gelu(x) -> y       { x: [x] g * (normal_below(x)? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
     silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
@@ -51,6 +51,17 @@ rules! { in NamedTensor; |g, cx|
     erfc(x) -> y       { x: [x] g * (-2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square()?.exp()? }
     lgamma(x) -> y     { x: [x] g * x.digamma()? }
+    digamma(x) -> y    { x: [x] g * x.polygamma(1)? }
+    polygamma(x; n: usize) -> y { x: [x; n] g * x.polygamma(n + 1)? }
+    i0(x) -> y         { x: [x] g * x.i1()? }
+    i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
+    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
+    i1e(x) -> y        { x: [x y] g * (x.i0e()? - over_x(y, x)? - x.sign()? * y) }
+    erfcx(x) -> y      { x: [x y] g * (2.0 * x * y - 2.0 / PI.sqrt()) }
+    ndtr(x) -> y       { x: [x] g * normal_density(x)? }
+    ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }
+    log_ndtr(x) -> y   { x: [x] g * (2.0 / PI).sqrt() / (x * -FRAC_1_SQRT_2).erfcx()? }
+    entr(x) -> y       { x: [x] -g * (x.log()? + 1.0) }
 }
 
 /// `Φ(x)`: the share of the normal distribution that lies below `x`.
@@ -72,19 +83,17 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
     g.mul(&slope.masked_fill(&zero, 0.0)?)
 }
 
-/// Ops whose derivative is a function that has no kernel yet: an error when the input requires a gradient.
-macro_rules! missing {
-    ($($name:ident)*) => {$(
-        #[track_caller]
-        pub(crate) fn $name(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-            if x.tracked().is_some() {
-                return Err(crate::rules::no_derivative(stringify!($name), x));
-            }
-            Ok(crate::Tensor::constant(x.value().$name()?))
-        }
-    )*};
+/// `x (1 - x)`, and NaN outside [0, 1], where there is no logarithm.
+fn logit_slope(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let product = x * (1.0 - x);
+    product.masked_fill(&product.lt(0)?, f64::NAN)
 }
-missing! { digamma i0 }
+
+/// `y / x` for `y` one of the functions of order 1, which are `x/2` near 0.
+fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let zero = x.eq(0)?;
+    y.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)
+}
 
 constants! { in NamedTensor;
     bitwise_not(x) logical_not(x) isnan(x) isinf(x) isfinite(x)

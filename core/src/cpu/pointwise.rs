@@ -43,6 +43,21 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) divides: bool,
     /// Is this `pow`, which for some exponents is a product or a root?
     pub(crate) powers: bool,
+    /// Which dtypes it takes, where the loops alone do not say it.
+    pub(crate) dtypes: Option<Dtypes>,
+}
+
+/// A rule of dtypes that a row follows besides having loops for some.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dtypes {
+    /// Floats alone: the others do not become the default float.
+    Floats,
+    /// Floats alone, and all inputs of the dtype of the first; only a plain number, and a last input without dims, may have another.
+    OneFloat,
+    /// No input may be `bool`, also where it would promote to what has a loop.
+    NoBool,
+    /// `bool` is computed in `i64`.
+    BoolAsInt,
 }
 
 /// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test.
@@ -198,11 +213,30 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     }
 }
 
+/// Integers have no power of a negative number, which would be 0 but for 1 and -1.
+#[track_caller]
+fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
+    let whole = |x: &NamedTensor| !x.dtype().is_floating_point();
+    if !exponent.is_number() || !whole(exponent) || !whole(x) || exponent.item()?.to_f64() >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::DType, "pow", "Integers to negative integer powers are not allowed.")
+        .with_operands([x.extents()])
+        .with_repair(format!("x.to({:?})?", default_dtype())))
+}
+
 /// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0 and -inf are those of the cheaper op.
 fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
-    use crate::ops::binary::cube;
+    use crate::ops::binary::{cube, first_power, zeroth_power};
     use crate::ops::unary::kernels::{positive, reciprocal, rsqrt, sqrt, square};
-    if !exponent.is_number() || x.is_number() || !x.dtype().is_floating_point() {
+    if !exponent.is_number() || x.is_number() {
+        return None;
+    }
+    if exponent.dtype() == DType::Bool && x.dtype() == DType::Bool {
+        // The powers that bools have, as in PyTorch.
+        return Some(if exponent.item().ok()?.to_f64() == 0.0 { &zeroth_power } else { &first_power });
+    }
+    if !x.dtype().is_floating_point() {
         return None;
     }
     let powers =
@@ -212,24 +246,49 @@ fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1
 }
 
 impl<const N: usize> Kernel<N> {
-    /// The dtype that inputs of `dtype` are computed in, before half types widen, and that the result has unless it is `bool`.
+    /// The dtype that the inputs are computed in, before half types widen, and that the result has unless it is `bool`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the op makes no sense on it.
     #[inline]
     #[track_caller]
-    fn compute_dtype(&self, dtype: DType) -> Result<DType> {
+    fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+        let dtype = promoted(inputs);
+        let dtype = match self.dtypes {
+            Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
+            Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => DType::Bool,
+            Some(Dtypes::OneFloat) => {
+                self.check_one_float(inputs)?;
+                dtype
+            }
+            _ => dtype,
+        };
         if self.has(dtype) {
             return Ok(dtype);
         }
-        // An op that only floats have takes the others as the default float.
-        if self.float.is_some() && self.int.is_none() && self.boolean.is_none() {
+        // An op that only floats have takes the others as the default float, unless its row says otherwise.
+        if self.float.is_some() && self.int.is_none() && self.boolean.is_none() && self.dtypes.is_none() {
             return Ok(default_dtype());
         }
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
         let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
         let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
-        Err(Error::new(ErrorKind::DType, self.name, message))
+        Err(Error::new(ErrorKind::DType, self.name, message).with_operands(inputs.map(|x| x.extents())))
+    }
+
+    /// The rule of [`Dtypes::OneFloat`].
+    #[track_caller]
+    fn check_one_float(&self, inputs: &[&NamedTensor; N]) -> Result<()> {
+        let dtype = inputs[0].dtype();
+        let fits = |(k, x): (usize, &&NamedTensor)| {
+            x.dtype() == dtype || x.is_number() || k == N - 1 && x.ndim() == 0
+        };
+        if dtype.is_floating_point() && inputs.iter().enumerate().all(fits) {
+            return Ok(());
+        }
+        let found = inputs.map(|x| x.dtype().torch_name()).join(", ");
+        let message = format!("expected inputs of one floating-point dtype, got {found}");
+        Err(Error::new(ErrorKind::DType, self.name, message).with_operands(inputs.map(|x| x.extents())))
     }
 
     #[inline]
@@ -256,15 +315,17 @@ impl<const N: usize> Kernel<N> {
     pub(crate) fn apply(&self, inputs: [&NamedTensor; N]) -> Result<NamedTensor> {
         let first = inputs[0];
         let alike = inputs[1..].iter().all(|x| x.is_like(first)) && inputs.iter().all(|x| x.is_contiguous());
-        if alike && !self.divides && first.dtype().compute() == first.dtype() && self.has(first.dtype()) {
+        let special = self.divides || self.powers && inputs[N - 1].is_number();
+        if alike && !special && first.dtype().compute() == first.dtype() && self.has(first.dtype()) {
             return self.apply_alike(inputs);
         }
-        if self.powers
-            && let Some(kernel) = power_of(inputs[0], inputs[N - 1])
-        {
-            return kernel.apply([inputs[0]]);
+        if self.powers {
+            check_power(inputs[0], inputs[N - 1])?;
+            if let Some(kernel) = power_of(inputs[0], inputs[N - 1]) {
+                return kernel.apply([inputs[0]]);
+            }
         }
-        let dtype = self.compute_dtype(promoted(&inputs))?;
+        let dtype = self.compute_dtype(&inputs)?;
         self.apply_as(dtype, inputs)
     }
 
@@ -313,14 +374,15 @@ impl<const N: usize> Kernel<N> {
     /// As [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`, [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
     pub(crate) fn apply_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor]) -> Result<()> {
-        if self.powers
-            && let Some(kernel) = power_of(x, others[0])
-        {
-            return kernel.apply_in_place(x, &[]);
+        if self.powers {
+            check_power(x, others[0])?;
+            if let Some(kernel) = power_of(x, others[0]) {
+                return kernel.apply_in_place(x, &[]);
+            }
         }
         let mut inputs: [&NamedTensor; N] = [x; N];
         inputs[1..].copy_from_slice(others);
-        let dtype = self.compute_dtype(promoted(&inputs))?;
+        let dtype = self.compute_dtype(&inputs)?;
         let names = self.names(&inputs)?;
         let sizes = self.sizes(&inputs)?;
         self.check_divisor(dtype, &inputs)?;

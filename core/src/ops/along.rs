@@ -196,6 +196,12 @@ pub(crate) mod kernels {
         largest: bool,
         keepdim: bool,
     ) -> Result<NamedTensor> {
+        if x.dtype() == DType::Bool {
+            let message = format!("{op}(): does not support bool input");
+            return Err(Error::new(ErrorKind::DType, op, message)
+                .with_operands([x.extents()])
+                .with_repair(format!("x.to({:?})?.{op}(..)", DType::U8)));
+        }
         pick::placed(x, pick::extreme(op, x, dim, largest)?, dim, keepdim)
     }
 

@@ -10,8 +10,8 @@ use crate::cpu::pointwise::Kernel;
 macro_rules! binary_ops { ($with:ident) => { $with! {
     /// `x + y`; "or" of two bools.
     add add_ (x y) { float: x + y, int: x.wrapping_add(y), boolean: x | y };
-    /// `x - y`.
-    sub sub_ (x y) { float: x - y, int: x.wrapping_sub(y) };
+    /// `x - y`; no bools, as neither "or" nor "exclusive or" is meant for sure.
+    sub sub_ (x y) { float: x - y, int: x.wrapping_sub(y), dtypes: Dtypes::NoBool };
     /// `x y`; "and" of two bools.
     mul mul_ (x y) { float: x * y, int: x.wrapping_mul(y), boolean: x & y };
     /// `x / y`; integers divide as floats.
@@ -24,12 +24,12 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     fmod fmod_ (x y) { float: x % y, int: x.rem_trunc(y) } divides;
     /// The remainder of `x / y` with the sign of `y`.
     remainder remainder_ (x y) { float: x.remainder(y), int: x.rem_floor(y) } divides;
-    /// `x^y`.
+    /// `x^y`. Integers to the power of a negative number are an error; where a tensor has negative exponents, what is not 1 or -1 becomes 0.
     pow pow_ (x y) { float: x.powf(y), int: x.power(y) } powers;
     /// The angle of the point `(y, x)`, `x` being the ordinate: `atan(x / y)` in the right quadrant, in radians.
     atan2 atan2_ (x y) { float: x.atan2(y) };
     /// `√(x² + y²)` without overflow.
-    hypot hypot_ (x y) { float: x.hypot(y) };
+    hypot hypot_ (x y) { float: x.hypot(y), dtypes: Dtypes::Floats };
     /// `ln(e^x + e^y)` without overflow.
     logaddexp (x y) { float: x.logaddexp(y) };
     /// `log2(2^x + 2^y)` without overflow.
@@ -76,14 +76,23 @@ binary_ops!(define_binary);
 /// `x³`: what `pow` is for the number 3.
 #[allow(non_upper_case_globals)] // as the kernels of the tables
 pub(crate) static cube: Kernel<1> = kernel!(1 pow (x) [] [] { float: x * x * x });
+/// What `pow` is of bools for the number `true`.
+#[allow(non_upper_case_globals)]
+pub(crate) static first_power: Kernel<1> = kernel!(1 pow (x) [] [] { boolean: x });
+/// What `pow` is of bools for the number `false`.
+#[allow(non_upper_case_globals)]
+pub(crate) static zeroth_power: Kernel<1> = kernel!(1 pow (x) [] [] { boolean: x | !x });
 
 /// The rows of the ops on three tensors by element, handed to `$with`.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! ternary_ops { ($with:ident) => { $with! {
-    /// `x + weight (end - x)`: from `x` towards `end`.
-    lerp lerp_ (x end weight) { float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) } };
-    /// Each element between `min` and `max`: `min(max(x, min), max)`.
+    /// `x + weight (end - x)`: from `x` towards `end`, all of one floating-point dtype.
+    lerp lerp_ (x end weight) {
+        float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) },
+        dtypes: Dtypes::OneFloat
+    };
+    /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
     clamp clamp_ (x min max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) };
 } } }
 ternary_ops!(define_ternary);

@@ -367,6 +367,13 @@ impl NamedTensor {
         Ok(self)
     }
 
+    /// Which of `tensors` [`cat`](Self::cat) skips: as in PyTorch empty vectors, whatever they are joined to, unless names say what fits.
+    #[doc(hidden)]
+    pub fn skipped_by_cat(tensors: &[&NamedTensor]) -> impl Fn(&NamedTensor) -> bool + use<> {
+        let named = tensors.iter().any(|x| x.has_names());
+        move |x| !named && x.sizes() == [0]
+    }
+
     /// The tensors one after the other along `dim`. Names unify.
     ///
     /// # Errors
@@ -374,7 +381,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn cat(tensors: &[&NamedTensor], dim: impl Into<Dim>) -> Result<NamedTensor> {
         const OP: &str = "cat";
-        let Some(first) = tensors.first() else {
+        let skipped = NamedTensor::skipped_by_cat(tensors);
+        let Some(first) = tensors.iter().find(|x| !skipped(x)).or(tensors.first()) else {
             return Err(Error::new(ErrorKind::Value, OP, "expected a non-empty list of Tensors"));
         };
         let dim = dim.into().resolve(OP, first)?;
@@ -387,6 +395,9 @@ impl NamedTensor {
         let mut sizes = Sizes::from_slice(first.sizes());
         sizes[dim] = 0;
         for (number, x) in tensors.iter().enumerate() {
+            if skipped(x) {
+                continue;
+            }
             if x.ndim() != first.ndim() {
                 let message = format!(
                     "Tensors must have same number of dimensions: got {} and {}",
@@ -415,7 +426,7 @@ impl NamedTensor {
             // SAFETY: fresh, of dtype T, and written as a whole: the parts of a row add up to it.
             let slots = unsafe { out.uninit_mut::<T>() };
             let mut from = 0;
-            for x in tensors {
+            for x in tensors.iter().filter(|x| !skipped(x)) {
                 let dense = x.to(dtype)?.contiguous()?;
                 let part: usize = x.sizes()[dim..].iter().product();
                 let data = dense.as_slice::<T>()?;

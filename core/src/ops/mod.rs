@@ -41,6 +41,7 @@ pub struct OpInfo {
 pub fn all() -> impl Iterator<Item = &'static OpInfo> {
     [
         unary::ROWS,
+        unary::PARAMETRIC_ROWS,
         binary::ROWS,
         binary::TERNARY_ROWS,
         reduce::ROWS,

@@ -116,29 +116,37 @@ impl NamedTensor {
         reshaped("flatten", self, sizes, names)
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size.
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be inferred.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;
-        let shape = shape.into_shape()?;
+        let parts = shape.into_dim_parts()?;
         let size = self.sizes().get(dim).copied().unwrap_or(1);
-        if shape.sizes.is_empty() {
+        if parts.is_empty() {
             return Err(Error::new(ErrorKind::Shape, "unflatten", "unflatten: sizes must be non-empty")
                 .with_operands([self.extents()]));
         }
-        if shape.sizes.iter().try_fold(1usize, |product, size| product.checked_mul(*size)) != Some(size) {
+        let mut known = parts.iter().filter_map(|part| part.size);
+        let known = known.try_fold(1usize, |product, size| product.checked_mul(size));
+        let fits = match (known, parts.iter().filter(|part| part.size.is_none()).count()) {
+            (Some(known), 0) => known == size,
+            (Some(known), 1) => known > 0 && size.is_multiple_of(known),
+            _ => false,
+        };
+        let (Some(known), true) = (known, fits) else {
+            let wanted: Vec<isize> =
+                parts.iter().map(|part| part.size.map_or(-1, |size| size as isize)).collect();
             let message = format!(
-                "unflatten: Provided sizes {:?} don't multiply up to the size of dim {dim} ({}) in Tensor{}",
-                shape.sizes,
+                "unflatten: Provided sizes {wanted:?} don't multiply up to the size of dim {dim} ({}) in Tensor{}",
                 size,
                 self.names().list(self.ndim())
             );
             return Err(Error::new(ErrorKind::Shape, "unflatten", message).with_operands([self.extents()]));
-        }
-        let list: Vec<Option<Name>> = shape.names.iter(shape.sizes.len()).collect();
+        };
+        let list: Vec<Option<Name>> = parts.iter().map(|part| part.name).collect();
         let names = rules::unflatten(self.input(), dim, &list)?;
         let stride = self.strides().get(dim).copied().unwrap_or(1);
         let (mut sizes, mut strides) = (Sizes::from_slice(self.sizes()), Strides::from_slice(self.strides()));
@@ -147,10 +155,11 @@ impl NamedTensor {
             strides.remove(dim);
         }
         let mut step = stride;
-        for part in shape.sizes.iter().rev() {
-            sizes.insert(dim, *part);
+        for part in parts.iter().rev() {
+            let size = part.size.unwrap_or_else(|| size / known);
+            sizes.insert(dim, size);
             strides.insert(dim, step);
-            step *= (*part).max(1) as isize;
+            step *= size.max(1) as isize;
         }
         Ok(self.view_as(sizes, strides, self.offset(), names))
     }

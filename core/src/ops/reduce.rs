@@ -27,9 +27,9 @@ macro_rules! reduce_ops {
             amax amax_keepdim (x)
             /// The smallest element over `dims`; NaN if there is one.
             amin amin_keepdim (x)
-            /// Are all elements over `dims` not zero? Over nothing it is true.
+            /// Are all elements over `dims` not zero? Over nothing it is true. As in PyTorch, the answer for `u8` is 1 or 0 in `u8`.
             all all_keepdim (x)
-            /// Is one element over `dims` not zero? Over nothing it is false.
+            /// Is one element over `dims` not zero? Over nothing it is false. As in PyTorch, the answer for `u8` is 1 or 0 in `u8`.
             any any_keepdim (x)
             /// `ln Σ e^x` over `dims`, without overflow.
             logsumexp logsumexp_keepdim (x)
@@ -221,20 +221,29 @@ pub mod kernels {
     /// [`NamedTensor::all`] over dims by position.
     #[track_caller]
     pub fn all(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        smallest("all", &x.ne(0)?, dims, keepdim)
+        smallest("all", &x.ne(0)?, dims, keepdim)?.into_dtype(truth_dtype(x))
     }
 
     /// [`NamedTensor::any`] over dims by position.
     #[track_caller]
     pub fn any(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        largest("any", &x.ne(0)?, dims, keepdim)
+        largest("any", &x.ne(0)?, dims, keepdim)?.into_dtype(truth_dtype(x))
+    }
+
+    /// The dtype of truth about a tensor.
+    fn truth_dtype(x: &NamedTensor) -> DType {
+        if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool }
     }
 
     #[track_caller]
     fn check_not_empty(op: &'static str, x: &NamedTensor, dims: &[usize]) -> Result<()> {
         if x.numel() == 0 && dims.iter().any(|dim| x.sizes()[*dim] == 0) {
-            let message = "Expected reduction dims to have non-zero size".to_string();
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.extents()]));
+            // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of some dims their sizes.
+            let (kind, message) = match dims.len() == x.ndim() {
+                true => (ErrorKind::Value, "Expected reduction dim to be specified for input.numel() == 0."),
+                false => (ErrorKind::Shape, "Expected reduction dims to have non-zero size"),
+            };
+            return Err(Error::new(kind, op, message).with_operands([x.extents()]));
         }
         Ok(())
     }

@@ -43,6 +43,9 @@ macro_rules! pointwise_class {
         }
         $crate::cpu::pointwise::bool_loop::<$n, Row>()
     }};
+    (dtypes $n:literal $x:tt $out:tt $e:expr) => {
+        $e
+    };
 }
 
 /// The element type that a formula gives: that of its inputs, or `bool`.
@@ -82,6 +85,7 @@ macro_rules! kernel {
             to_bool: marked!(bool $out),
             divides: marked!(divides $marker),
             powers: marked!(powers $marker),
+            dtypes: None,
         };
         $(kernel.$class = Some(pointwise_class!($class $n $args $out $e));)*
         kernel
@@ -103,8 +107,8 @@ macro_rules! pointwise_kernels {
         #[allow(non_upper_case_globals)] // a kernel has the name of its op
         pub(crate) mod kernels {
             use crate::cpu::pointwise::Kernel;
-            #[allow(unused_imports)] // not every table has floats and integers
-            use crate::cpu::{integer::Integer, math::Real};
+            #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes
+            use crate::cpu::{integer::Integer, math::Real, pointwise::Dtypes};
             $(pub(crate) static $name: Kernel<$n> = kernel!($n $name $args $out $marker $body);)*
         }
     };

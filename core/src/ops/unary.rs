@@ -1,7 +1,7 @@
 //! Ops on one tensor by element. The result has the names of the input.
 //!
 //! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers, `boolean` on `bool`. A row with `float`
-//! alone takes integers and bool as the default float; else a missing class is an error.
+//! alone takes integers and bool as the default float; else a missing class is an error. `dtypes` says what else a row takes or refuses.
 
 /// The rows of the ops on one tensor by element, handed to `$with`.
 #[macro_export]
@@ -26,9 +26,9 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// Each element without its fraction.
     trunc trunc_ (x) { float: x.trunc(), int: x }
     /// The fraction of each element: `x - trunc(x)`.
-    frac frac_ (x) { float: x.frac(), int: x.wrapping_sub(x) }
-    /// `x²` of each element.
-    square square_ (x) { float: x * x, int: x.wrapping_mul(x) }
+    frac frac_ (x) { float: x.frac(), dtypes: Dtypes::Floats }
+    /// `x²` of each element; of bool in `i64`.
+    square square_ (x) { float: x * x, int: x.wrapping_mul(x), dtypes: Dtypes::BoolAsInt }
     /// `√x` of each element; NaN below 0.
     sqrt sqrt_ (x) { float: x.sqrt() }
     /// `1 / √x` of each element.
@@ -73,7 +73,7 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     acosh acosh_ (x) { float: x.acosh() }
     /// The inverse hyperbolic tangent of each element; NaN outside [-1, 1].
     atanh atanh_ (x) { float: x.atanh() }
-    /// `sin(πx) / (πx)` of each element, 1 at 0.
+    /// `sin(πx) / (πx)` of each element, 1 at 0; NaN at infinity.
     sinc sinc_ (x) { float: x.sinc() }
     /// Degrees to radians: `x π / 180`.
     deg2rad deg2rad_ (x) { float: x.deg2rad() }
@@ -81,7 +81,7 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     rad2deg rad2deg_ (x) { float: x.rad2deg() }
     /// `1 / (1 + e^-x)` of each element.
     sigmoid sigmoid_ (x) { float: x.sigmoid() }
-    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid).
+    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid); NaN outside [0, 1], and so is the derivative.
     logit logit_ (x) { float: x.logit() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
@@ -99,8 +99,24 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     lgamma lgamma_ (x) { float: x.lgamma() }
     /// The derivative of [`lgamma`](Self::lgamma).
     digamma digamma_ (x) { float: x.digamma() }
-    /// The modified Bessel function of the first kind of order 0.
+    /// The modified Bessel function of the first kind of order 0; NaN at infinity.
     i0 i0_ (x) { float: x.i0() }
+    /// `e^-|x|` times [`i0`](Self::i0), without overflow.
+    i0e (x) { float: x.i0e() }
+    /// The modified Bessel function of the first kind of order 1; NaN at infinity.
+    i1 (x) { float: x.i1() }
+    /// `e^-|x|` times [`i1`](Self::i1), without overflow.
+    i1e (x) { float: x.i1e() }
+    /// `e^(x²) erfc(x)`, without overflow for large `x`.
+    erfcx (x) { float: x.erfcx() }
+    /// The share of the standard normal distribution that lies below `x`: `erfc(-x/√2) / 2`.
+    ndtr (x) { float: x.ndtr() }
+    /// The inverse of [`ndtr`](Self::ndtr); infinite at 0 and 1, NaN outside.
+    ndtri (x) { float: x.ndtri() }
+    /// The logarithm of [`ndtr`](Self::ndtr), exact for large negative `x`.
+    log_ndtr (x) { float: x.log_ndtr() }
+    /// `-x ln x`, 0 at 0 and -inf below: what one outcome adds to the entropy.
+    entr (x) { float: x.entr() }
     /// Not x: bits of integers, the truth of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
     /// Is each element zero, or false?
@@ -113,3 +129,38 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     isfinite (x) -> bool { float: x.is_finite(), int: x == x, boolean: x | !x }
 } } }
 unary_ops!(define_unary);
+
+pub use parametric::ROWS as PARAMETRIC_ROWS;
+
+/// Ops on one tensor by element that take another argument: their rows are written as those of the ops that are not by element.
+mod parametric {
+    use crate::dim::Count;
+    use crate::error::Result;
+    use crate::tensor::NamedTensor;
+
+    /// The rows of the ops on one tensor by element with other arguments, handed to `$with`.
+    #[macro_export]
+    #[doc(hidden)]
+    macro_rules! parametric_ops {
+        ($with:ident) => {
+            $with! {
+                /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over `k ≥ 0`; `digamma` itself for 0.
+                polygamma polygamma_ ["keeps input names"] (x; n: Count)
+            }
+        };
+    }
+    parametric_ops!(define_ops);
+
+    mod kernels {
+        use super::*;
+        use crate::cpu::pointwise::Kernel;
+
+        #[track_caller]
+        pub(super) fn polygamma(x: &NamedTensor, n: usize) -> Result<NamedTensor> {
+            // The order is exact as a float: beyond 170 its factorial overflows.
+            static KERNEL: Kernel<2> =
+                kernel!(2 polygamma (x n) [] [] { float: x.polygamma(n.to_f64() as u32) });
+            KERNEL.apply([x, &NamedTensor::number(n as f64)?])
+        }
+    }
+}

@@ -73,9 +73,9 @@ pub fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
 ///
 /// # Shapes
 /// - `x`: `[.., in]`
-/// - `weight`: `[out, in]`
-/// - `bias`: `[out]`
-/// - result: `[.., out]`, with the names of `x` and the first name of the weight
+/// - `weight`: `[out, in]`, or `[in]` for one output without a dim
+/// - `bias`: `[out]`, or one number
+/// - result: `[.., out]`, with the names of `x` and the first name of the weight; or `[..]`
 ///
 /// # Examples
 /// ```
@@ -91,8 +91,15 @@ pub fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
 /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::DuplicateName`] if `x` has the name of the output; in strict mode [`ErrorKind::NameMismatch`].
 #[track_caller]
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    if weight.ndim() == 1 {
+        let y = x.matmul(weight)?;
+        return match bias {
+            Some(bias) => y.add(bias),
+            None => Ok(y),
+        };
+    }
     if weight.ndim() != 2 {
-        let message = format!("linear expects a weight [out, in], got {} dims", weight.ndim());
+        let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
         return Err(
             Error::new(ErrorKind::Shape, "linear", message).with_operands([x.extents(), weight.extents()])
         );

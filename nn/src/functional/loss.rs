@@ -204,8 +204,8 @@ struct Likelihood {
     picked: Tensor,
     /// The weight of each target, 0 where it is ignored; nothing where all count the same.
     counted: Option<Tensor>,
-    /// Where the target is not ignored.
-    valid: Option<Tensor>,
+    /// Where the target is ignored. Losses are filled there, not multiplied by 0: the gradient is 0 also where the mean is that of no loss at all.
+    ignored: Option<Tensor>,
 }
 
 impl Likelihood {
@@ -251,24 +251,31 @@ impl Likelihood {
             0 => log_p.rename(None)?,
             _ => log_p.rename(None)?.gather(&index.unsqueeze(dim as isize)?, dim)?.select(dim, 0)?,
         };
-        let valid = if any_ignored { Some(ignored.logical_not()?.to(log_p.dtype())?) } else { None };
+        let ignored = any_ignored.then_some(ignored);
         let counted = match &options.weight {
             Some(weight) => {
                 along(op, weight, log_p, dim)?; // for its checks
                 let flat =
                     weight.rename(None)?.index_select(&index.reshape([-1])?, 0)?.reshape(index.sizes())?;
-                Some(if let Some(valid) = &valid { flat.mul(valid)? } else { flat })
+                Some(if let Some(ignored) = &ignored { flat.masked_fill(ignored, 0)? } else { flat })
             }
-            None => valid.clone(),
+            None => match &ignored {
+                Some(ignored) => Some(ignored.logical_not()?.to(log_p.dtype())?),
+                None => None,
+            },
         };
-        Ok(Likelihood { picked: picked.rename(Some(names))?, counted, valid })
+        Ok(Likelihood { picked: picked.rename(Some(names))?, counted, ignored })
     }
 
     #[track_caller]
     fn losses(&self) -> Result<Tensor> {
-        match &self.counted {
-            Some(counted) => self.picked.mul(counted)?.neg(),
-            None => self.picked.neg(),
+        let losses = match &self.counted {
+            Some(counted) => self.picked.mul(counted)?.neg()?,
+            None => self.picked.neg()?,
+        };
+        match &self.ignored {
+            Some(ignored) => losses.masked_fill(ignored, 0),
+            None => Ok(losses),
         }
     }
 
@@ -290,8 +297,8 @@ impl Likelihood {
             all = all.mul(&along("cross_entropy", weight, log_p, dim)?)?;
         }
         let mut smooth = all.sum(if log_p.ndim() > 0 { vec![dim] } else { vec![] })?.neg()?;
-        if let Some(valid) = &self.valid {
-            smooth = smooth.mul(valid)?;
+        if let Some(ignored) = &self.ignored {
+            smooth = smooth.masked_fill(ignored, 0)?;
         }
         let share = options.label_smoothing / classes as f64;
         let losses = self.losses()?.mul(1.0 - options.label_smoothing)?.add(&smooth.mul(share)?)?;

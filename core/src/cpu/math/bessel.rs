@@ -41,11 +41,8 @@ pub(super) fn i1(x: f64) -> f64 {
     unscaled(i1e(x), x)
 }
 
-/// `exp(|x|) y`, also where the exponential alone overflows.
+/// `exp(|x|) y`, also where the exponential alone overflows; NaN at infinity, as in PyTorch.
 fn unscaled(y: f64, x: f64) -> f64 {
-    if x.is_infinite() {
-        return x.abs().copysign(y);
-    }
     let root = exp(x.abs() / 2.0);
     (y * root) * root
 }

@@ -4,13 +4,10 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
 use super::erf;
 
-/// `sin(πx) / (πx)`, 1 at 0, with `x` reduced before it is multiplied by `π`.
+/// `sin(πx) / (πx)`, 1 at 0 and NaN at infinity, with `x` reduced before it is multiplied by `π`.
 pub(super) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
-    }
-    if x.is_infinite() {
-        return 0.0;
     }
     let nearest = x.round_ties_even();
     let s = libm::sin(PI * (x - nearest));
