@@ -9,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 const RETAIN: BackwardOptions =
-    BackwardOptions { retain_graph: true, create_graph: false, allow_unused: false };
+    BackwardOptions { retain_graph: true, create_graph: false, allow_unused: false, named: false };
 const CREATE: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: true, allow_unused: false };
+    BackwardOptions { retain_graph: false, create_graph: true, allow_unused: false, named: false };
 const ONCE: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: false };
+    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: false, named: false };
 const UNUSED: BackwardOptions =
-    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: true };
+    BackwardOptions { retain_graph: false, create_graph: false, allow_unused: true, named: false };
 
 /// A leaf that requires a gradient.
 fn leaf<const K: usize>(data: [f64; K]) -> Tensor {

@@ -3,8 +3,11 @@
 //! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the derivatives in `rules/`, then the walk in
 //! `tape.rs`.
 
+mod checkpoint;
 mod create;
+pub mod functional;
 mod gradcheck;
+mod graph;
 mod hooks;
 mod methods;
 mod naming;
@@ -15,12 +18,17 @@ pub mod rules;
 mod tape;
 mod tensor;
 
+pub use checkpoint::checkpoint;
 pub use create::TensorOptions;
 pub use gradcheck::{GradCheck, gradcheck, gradgradcheck};
+pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
-pub use op::{Kept, Op};
+pub use op::{Kept, Op, Outputs};
 pub use operators::Operand;
 pub use parameter::Parameter;
 pub use rules::getitem::Index;
-pub use tape::{BackwardOptions, Cx, enable_grad, is_grad_enabled, no_grad, set_grad_enabled};
+pub use tape::{
+    BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
+    no_grad, set_grad_enabled,
+};
 pub use tensor::{Tensor, grad};

@@ -2,6 +2,7 @@
 
 use crate::hooks::{Hook, HookHandle};
 use crate::tape::{BackwardOptions, Goal, Meta, is_grad_enabled, walk};
+use namegrad_core::names::rules;
 use namegrad_core::{
     DType, Element, Error, ErrorKind, Extents, Name, NamedTensor, Names, Result, Scalar, Shape,
 };
@@ -60,6 +61,11 @@ impl Tensor {
     #[inline]
     pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {
         if is_grad_enabled() { self.meta.as_ref() } else { None }
+    }
+
+    /// A gradient of `other`, with its names.
+    pub(crate) fn with_names_of(self, other: &Tensor) -> Tensor {
+        Tensor { value: self.value.with_names(other.names().clone()), meta: self.meta }
     }
 
     /// The same place on the tape, with the value unnamed: what derivatives compute with.
@@ -215,9 +221,12 @@ impl Tensor {
         }
     }
 
-    /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was called.
+    /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was called. It has no names, unless the backward pass was
+    /// asked for them by [`BackwardOptions::named`].
     pub fn grad(&self) -> Option<Tensor> {
-        self.meta.as_ref()?.state().grad.clone()
+        let state = self.meta.as_ref()?.state();
+        let grad = state.grad.clone()?;
+        Some(if state.named { grad.with_names_of(self) } else { grad })
     }
 
     /// Puts a gradient in place, or removes it.
@@ -344,7 +353,7 @@ impl Tensor {
     /// Those of `backward`; [`ErrorKind::Autograd`] if the gradient has other sizes.
     #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
-        let root = root("backward", self, gradient)?;
+        let root = root("backward", self, gradient, options.named)?;
         walk("backward", vec![root], Goal::Leaves, options).map(drop)
     }
 
@@ -464,7 +473,12 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
 
 /// Where a walk starts: an output and its gradient, one if none is given for a single element.
 #[track_caller]
-fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<(Arc<Meta>, Tensor)> {
+fn root(
+    op: &'static str,
+    output: &Tensor,
+    gradient: Option<&Tensor>,
+    named: bool,
+) -> Result<(Arc<Meta>, Tensor)> {
     let Some(meta) = output.meta.clone() else {
         let message = "element 0 of tensors does not require grad and does not have a grad_fn";
         return Err(Error::new(ErrorKind::Autograd, op, message)
@@ -472,7 +486,13 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>) -> Result<
             .with_repair("call requires_grad_(true) on an input, outside no_grad"));
     };
     let gradient = match gradient {
-        Some(gradient) => checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?,
+        Some(gradient) => {
+            let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
+            if named {
+                rules::unify(op, "match", output.value().input(), gradient.value().input())?;
+            }
+            checked
+        }
         None if output.numel() == 1 => {
             Tensor::constant(NamedTensor::full_as(op, &output.shape().sizes, Scalar::Int(1), output.dtype())?)
         }
@@ -519,7 +539,7 @@ pub fn grad(
     }
     let mut roots = Vec::with_capacity(outputs.len());
     for (number, output) in outputs.iter().enumerate() {
-        roots.push(root(OP, output, grad_outputs.get(number).copied().flatten())?);
+        roots.push(root(OP, output, grad_outputs.get(number).copied().flatten(), options.named)?);
     }
     let mut metas = Vec::with_capacity(inputs.len());
     for (number, input) in inputs.iter().enumerate() {
@@ -541,7 +561,11 @@ pub fn grad(
         );
         return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([inputs[number].extents()]));
     }
-    Ok(found)
+    let named = found.into_iter().zip(inputs).map(|(gradient, input)| match options.named {
+        true => gradient.map(|gradient| gradient.with_names_of(input)),
+        false => gradient,
+    });
+    Ok(named.collect())
 }
 
 impl fmt::Display for Tensor {

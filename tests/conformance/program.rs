@@ -75,6 +75,7 @@ fn run_step(step: &Step, registers: &mut Registers) -> Answer<()> {
         retain_graph: flag("retain_graph") || flag("create_graph"),
         create_graph: flag("create_graph"),
         allow_unused: flag("allow_unused"),
+        ..BackwardOptions::default()
     };
     let maybe = |x: Option<Tensor>| x.map_or(Value::Plain(Json::Null), Value::Tensor);
     match step.op.as_str() {

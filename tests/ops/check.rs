@@ -573,8 +573,12 @@ impl Case {
         let weights =
             Plain::from_fn(y.sizes(), |i| 1.0 + 0.5 * (1.0 + crate::plain::ravel(i, y.sizes()) as f64).sin());
         let weights = Tensor::from_slice(&weights.data, y.sizes()).unwrap();
-        let options =
-            |create_graph| BackwardOptions { retain_graph: true, create_graph, allow_unused: false };
+        let options = |create_graph| BackwardOptions {
+            retain_graph: true,
+            create_graph,
+            allow_unused: false,
+            named: false,
+        };
         let walk = |create_graph| grad(&[&y], &given, &[Some(&weights)], options(create_graph)).unwrap();
         for (fused, row) in walk(false).into_iter().zip(walk(true)) {
             let what = || format!("fused gradient of {}", self.describe(dtype));

@@ -198,9 +198,12 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         if x.dtype() == DType::Bool {
             let message = format!("{op}(): does not support bool input");
-            return Err(Error::new(ErrorKind::DType, op, message)
-                .with_operands([x.extents()])
-                .with_repair(format!("x.to({:?})?.{op}(..)", DType::U8)));
+            return Err(Error::new(ErrorKind::DType, op, message).with_operands([x.extents()]).with_repair(
+                match dim {
+                    Some(dim) => format!("x.to({:?})?.{op}({dim})", DType::U8),
+                    None => format!("x.to({:?})?.{op}(..)", DType::U8),
+                },
+            ));
         }
         pick::placed(x, pick::extreme(op, x, dim, largest)?, dim, keepdim)
     }

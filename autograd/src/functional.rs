@@ -1,0 +1,298 @@
+//! Functions of functions: products with the Jacobian, the Jacobian itself, and second derivatives.
+//!
+//! `f` takes tensors and gives one. What it is called with are copies of the inputs that require gradients, so that the inputs themselves need not, and no
+//! `grad` is touched. The results are recorded if recording is on and the inputs require gradients: they can be differentiated again.
+
+use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
+use crate::tensor::{Tensor, grad};
+use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
+
+/// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are to be recorded.
+#[track_caller]
+fn tracked(inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let mut tracked = Vec::with_capacity(inputs.len());
+    for x in inputs {
+        tracked.push(match is_grad_enabled() && x.requires_grad() {
+            true => x.mul(1)?, // a place of its own that leads to the input
+            false => x.detach().requires_grad_(true)?,
+        });
+    }
+    Ok(tracked)
+}
+
+/// The gradient of each input, 0 where nothing depends on it. It is recorded if `create`.
+#[track_caller]
+fn gradients(
+    y: &Tensor,
+    xs: &[Tensor],
+    of_y: Option<&Tensor>,
+    create: bool,
+    retain: bool,
+) -> Result<Vec<Tensor>> {
+    if !y.requires_grad() {
+        return xs.iter().map(|x| zeros(x)).collect();
+    }
+    let inputs: Vec<&Tensor> = xs.iter().collect();
+    let options = BackwardOptions {
+        create_graph: create,
+        retain_graph: retain,
+        allow_unused: true,
+        ..BackwardOptions::default()
+    };
+    let found = grad(&[y], &inputs, &[of_y], options)?;
+    found.into_iter().zip(xs).map(|(gradient, x)| gradient.map_or_else(|| zeros(x), Ok)).collect()
+}
+
+#[track_caller]
+fn zeros(x: &Tensor) -> Result<Tensor> {
+    Ok(Tensor::constant(NamedTensor::zeros(x.sizes())?.to(x.dtype())?))
+}
+
+/// A result that is recorded or not, as the caller has it.
+fn finished(x: Tensor, recorded: bool) -> Tensor {
+    if recorded { x } else { x.detach() }
+}
+
+/// Are results to be recorded?
+fn recorded(inputs: &[&Tensor]) -> bool {
+    is_grad_enabled() && inputs.iter().any(|x| x.requires_grad())
+}
+
+/// `f(inputs)`, and the gradient `v · ∂f/∂x` of each input: the product of a vector with the Jacobian. Without `v`, `f` must give one element.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::functional::vjp;
+/// let x = Tensor::new([1.0, 2.0])?;
+/// let (y, gradients) = vjp(|x| x[0].square(), &[&x], Some(&Tensor::new([1.0, 10.0])?))?;
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 4.0]);
+/// assert_eq!(gradients[0].to_vec::<f32>()?, [2.0, 40.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// What `f` gives; [`ErrorKind::Autograd`] if `v` has not the sizes of the result.
+#[track_caller]
+pub fn vjp(
+    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+    inputs: &[&Tensor],
+    v: Option<&Tensor>,
+) -> Result<(Tensor, Vec<Tensor>)> {
+    let create = recorded(inputs);
+    let xs = tracked(inputs)?;
+    let y = enable_grad(|| f(&xs))?;
+    let gradients = gradients(&y, &xs, v, create, create)?;
+    Ok((finished(y, create), gradients))
+}
+
+/// `f(inputs)`, and its derivative `∂f/∂x · v` along the direction `v`, a tensor for each input: the product of the Jacobian with a vector.
+///
+/// Computed by two backward passes: the first gives the gradient as a function of that of the output, which is linear, the second differentiates it (Townsend, *A
+/// new trick for calculating Jacobian vector products*, 2017).
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::functional::jvp;
+/// let x = Tensor::new([1.0, 2.0])?;
+/// let (_, along) = jvp(|x| x[0].square()?.sum(..), &[&x], &[&Tensor::new([1.0, 10.0])?])?;
+/// assert_eq!(along.item()?.to_f64(), 42.0);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// What `f` gives; [`ErrorKind::Autograd`] if there are not as many directions as inputs, or one has other sizes than its input.
+#[track_caller]
+pub fn jvp(
+    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+    inputs: &[&Tensor],
+    v: &[&Tensor],
+) -> Result<(Tensor, Tensor)> {
+    check_directions("jvp", inputs, v)?;
+    let create = recorded(inputs);
+    let xs = tracked(inputs)?;
+    let y = enable_grad(|| f(&xs))?;
+    if !y.requires_grad() {
+        let along = zeros(&y)?.with_names_of(&y);
+        return Ok((y, along));
+    }
+    let u = zeros(&y)?.requires_grad_(true)?;
+    let along = enable_grad(|| -> Result<Tensor> {
+        let of_x = gradients(&y, &xs, Some(&u), true, true)?;
+        let mut products = Vec::new();
+        for (of_x, v) in of_x.iter().zip(v).filter(|(of_x, _)| of_x.requires_grad()) {
+            products.push((of_x, v.unnamed()));
+        }
+        let outputs: Vec<&Tensor> = products.iter().map(|(of_x, _)| *of_x).collect();
+        let directions: Vec<Option<&Tensor>> = products.iter().map(|(_, v)| Some(v)).collect();
+        let options =
+            BackwardOptions { create_graph: create, allow_unused: true, ..BackwardOptions::default() };
+        match outputs.is_empty() {
+            true => zeros(&y),
+            false => grad(&outputs, &[&u], &directions, options)?.remove(0).map_or_else(|| zeros(&y), Ok),
+        }
+    })?;
+    let along = along.with_names_of(&y);
+    Ok((finished(y, create), along))
+}
+
+#[track_caller]
+fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Result<()> {
+    if inputs.len() != v.len() {
+        let message = format!("got {} inputs and {} directions", inputs.len(), v.len());
+        return Err(Error::new(ErrorKind::Autograd, op, message));
+    }
+    match inputs.iter().zip(v).find(|(x, v)| x.sizes() != v.sizes()) {
+        None => Ok(()),
+        Some((x, v)) => {
+            Err(Error::new(ErrorKind::Autograd, op, "a direction has other sizes than its input")
+                .with_operands([x.extents(), v.extents()]))
+        }
+    }
+}
+
+/// The derivative of each element of `f(inputs)` by each element of an input, a tensor for each input. Its dims are those of the output, then those of the input, whose
+/// names get a `_`, as the prime in Chiang, Rush, Barak, *Named Tensor Notation* (2021), section 5: `∂y/∂x` of `y[n]` by `x[n]` has the dims `n` and `n_`.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::functional::jacobian;
+/// let x = Tensor::new([1.0, 2.0])?.refine_names(["n"])?;
+/// let j = &jacobian(|x| x[0].square(), &[&x])?[0];
+/// assert_eq!(*j.names(), ["n", "n_"]);
+/// assert_eq!(j.to_vec::<f32>()?, [2.0, 0.0, 0.0, 4.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// What `f` gives; [`ErrorKind::DuplicateName`] if a name of the output is that of an input with a `_`.
+#[track_caller]
+pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let create = recorded(inputs);
+    let xs = tracked(inputs)?;
+    let y = enable_grad(|| f(&xs))?;
+    let mut rows: Vec<Vec<Tensor>> = vec![Vec::with_capacity(y.numel()); xs.len()];
+    for o in 0..y.numel() {
+        let one = one_hot(&y, o)?;
+        for (rows, row) in rows.iter_mut().zip(gradients(&y, &xs, Some(&one), create, true)?) {
+            rows.push(row);
+        }
+    }
+    let mut jacobians = Vec::with_capacity(xs.len());
+    for (rows, x) in rows.into_iter().zip(inputs) {
+        let sizes: Vec<usize> = y.sizes().iter().chain(x.sizes()).copied().collect();
+        let rows: Vec<&Tensor> = rows.iter().collect();
+        let jacobian = match rows.is_empty() {
+            true => Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?),
+            false => Tensor::stack(&rows, 0, None::<&str>)?.reshape(sizes)?,
+        };
+        jacobians.push(jacobian.rename(Some(primed(&y, x)?))?);
+    }
+    Ok(jacobians)
+}
+
+/// 1 at element `o`, 0 elsewhere.
+#[track_caller]
+fn one_hot(y: &Tensor, o: usize) -> Result<Tensor> {
+    let mut one = vec![0.0; y.numel()];
+    one[o] = 1.0;
+    Ok(Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?.to(y.dtype())?))
+}
+
+/// The names of `y`, then those of `x` with a `_`.
+#[track_caller]
+fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
+    let mut names: Vec<Option<Name>> = (0..y.ndim()).map(|dim| y.name(dim)).collect();
+    for dim in 0..x.ndim() {
+        names.push(x.name(dim).map(|name| Name::new(&format!("{name}_"))).transpose()?);
+    }
+    Names::new("jacobian", names)
+}
+
+/// The second derivatives of `f`, which gives one element, by each two elements of `x`: dims of `x` twice, the second time with names with a `_`.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::functional::hessian;
+/// let x = Tensor::new([1.0, 2.0])?.refine_names(["n"])?;
+/// let h = hessian(|x| x.square()?.mul(x)?.sum(..), &x)?; // Σ x³
+/// assert_eq!(*h.names(), ["n", "n_"]);
+/// assert_eq!(h.to_vec::<f32>()?, [6.0, 0.0, 0.0, 12.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// What `f` gives; [`ErrorKind::Autograd`] if that is not one element.
+#[track_caller]
+pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
+    let gradient = |xs: &[Tensor]| {
+        let x = &xs[0];
+        let y = one_element("hessian", f(x)?)?;
+        let mut found = gradients(&y, std::slice::from_ref(x), None, true, true)?;
+        Ok(found.remove(0).with_names_of(x))
+    };
+    Ok(jacobian(gradient, &[x])?.remove(0))
+}
+
+#[track_caller]
+fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
+    if y.numel() != 1 {
+        return Err(Error::new(ErrorKind::Autograd, op, "the function must give one element")
+            .with_operands([y.extents()])
+            .with_repair("sum or average its result"));
+    }
+    Ok(y)
+}
+
+/// `f(x)`, which is one element, and the product of its [`hessian`] with `v`, at the cost of a few gradients.
+///
+/// # Errors
+/// Those of [`hessian`]; [`ErrorKind::Autograd`] if `v` has other sizes than `x`.
+#[track_caller]
+pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
+    check_directions("hvp", &[x], &[v])?;
+    let create = recorded(&[x]);
+    let xs = tracked(&[x])?;
+    let y = one_element("hvp", enable_grad(|| f(&xs[0]))?)?;
+    let gradient = enable_grad(|| gradients(&y, &xs, None, true, true))?.remove(0);
+    let v = v.unnamed();
+    let product = gradients(&gradient, &xs, Some(&v), create, create)?.remove(0).with_names_of(x);
+    Ok((finished(y, create), product))
+}
+
+/// `f` of each slice of `inputs` along `dim`, which `f` does not see; the results are stacked along a dim of that name, which comes first.
+///
+/// This calls `f` once per slice. Where `f` is made of ops by element, reductions over named dims and products, it needs no `vmap`: such ops leave dims that they do
+/// not name as they are.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::functional::vmap;
+/// let x = Tensor::ones([("batch", 3), ("n", 4)])?;
+/// let y = vmap(|x| x[0].dot(&x[0]), &[&x], "batch")?;
+/// assert_eq!(*y.names(), ["batch"]);
+/// assert_eq!(y.to_vec::<f32>()?, [4.0; 3]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// What `f` gives; [`ErrorKind::NameNotFound`] if an input has no such dim, [`ErrorKind::Shape`] if it has different sizes there, or size 0.
+#[track_caller]
+pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &str) -> Result<Tensor> {
+    let count = inputs.first().map_or(Ok(0), |x| x.size(dim))?;
+    for x in inputs {
+        if x.size(dim)? != count || count == 0 {
+            let message = format!("the inputs must have the same size along '{dim}', and not 0");
+            return Err(Error::new(ErrorKind::Shape, "vmap", message)
+                .with_operands(inputs.iter().map(|x| x.extents())));
+        }
+    }
+    let mut results = Vec::with_capacity(count);
+    for at in 0..count {
+        let mut slices = Vec::with_capacity(inputs.len());
+        for x in inputs {
+            slices.push(x.select(dim, at)?);
+        }
+        results.push(f(&slices)?);
+    }
+    Tensor::stack(&results.iter().collect::<Vec<_>>(), 0, Some(dim))
+}

@@ -1,0 +1,239 @@
+//! What the tape knows of a value; the walk from outputs to leaves is in [`walk`], what is recorded when in [`modes`].
+//!
+//! Each tensor that requires a gradient has a [`Meta`]; one made by an op also holds the [`Way`] to the inputs. Metas are numbered in order of birth, so
+//! the walk takes them from a heap, youngest first: when one is taken, every op that used it has been passed, and its gradient is complete.
+//! Nothing is walked or dropped by recursion, so a graph may be as deep as memory allows.
+
+mod modes;
+mod walk;
+
+pub use modes::{
+    detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, no_grad,
+    set_grad_enabled,
+};
+pub(crate) use modes::{forgetting, is_forgetting};
+pub use walk::BackwardOptions;
+pub(crate) use walk::{Goal, walk};
+
+use crate::hooks::Hooks;
+use crate::tensor::Tensor;
+use namegrad_core::{DType, NamedTensor, Result, Sizes};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+/// What the tape knows of one value that requires a gradient; never the value itself.
+pub(crate) struct Meta {
+    pub(crate) id: u64,
+    pub(crate) sizes: Sizes,
+    pub(crate) dtype: DType,
+    /// Is the value a matrix whose columns stand in memory one after the other, as the transposed weight of a linear map?
+    column_major: bool,
+    /// The op that made the value, and where it was called; nothing for a leaf.
+    pub(crate) origin: Option<Origin>,
+    state: Mutex<State>,
+}
+
+/// The op that made a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) op: &'static str,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// What changes while a graph is used.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The way to the inputs; gone once a backward pass has used it, unless nothing was kept for it.
+    way: Option<Way>,
+    pub(crate) grad: Option<Tensor>,
+    /// Does the gradient carry the names of its tensor?
+    pub(crate) named: bool,
+    pub(crate) retain_grad: bool,
+    pub(crate) hooks: Option<Box<Hooks>>,
+}
+
+/// The way from a value to what it was made of.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// An op with one output: a gradient for each input.
+    Edges(Edges),
+    /// One of several outputs of an op; their gradients meet at a meta of their own.
+    Part { of: Arc<Meta>, number: usize },
+    /// The op of several outputs.
+    Joint(Arc<Joint>),
+    /// A value that is computed again when its gradient is asked for.
+    Again(Arc<Again>),
+}
+
+impl Way {
+    /// The metas that it leads to.
+    pub(crate) fn leads_to(&self) -> SmallVec<[&Arc<Meta>; 2]> {
+        match self {
+            Way::Edges(edges) => edges.iter().map(|edge| &edge.into).collect(),
+            Way::Part { of, .. } => [of].into_iter().collect(),
+            Way::Joint(joint) => joint.inputs.iter().flatten().collect(),
+            Way::Again(again) => again.uses.iter().collect(),
+        }
+    }
+
+    /// Does it hold tensors, which are freed once they have been used?
+    fn keeps(&self) -> bool {
+        match self {
+            Way::Edges(edges) => edges.iter().any(|edge| edge.keeps),
+            _ => true,
+        }
+    }
+}
+
+/// An op of several outputs: the gradients of its inputs, given those of the outputs, `None` for an output that nothing was made of.
+pub(crate) struct Joint {
+    pub(crate) outputs: usize,
+    /// What requires a gradient among the inputs.
+    pub(crate) inputs: Vec<Option<Arc<Meta>>>,
+    pub(crate) gradients: JointGradients,
+}
+
+pub(crate) type JointGradients = Box<dyn Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
+
+/// How a value is computed again, recorded.
+pub(crate) struct Again {
+    pub(crate) compute: Box<dyn Fn() -> Result<Tensor> + Send + Sync>,
+    /// What the value was computed from.
+    pub(crate) uses: Vec<Arc<Meta>>,
+}
+
+pub(crate) type Edges = SmallVec<[Edge; 2]>;
+
+/// The way from a value to one of the inputs it was made of.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(crate) into: Arc<Meta>,
+    pub(crate) gradient: Gradient,
+    /// Does the gradient hold a tensor, which is freed once it has been used?
+    keeps: bool,
+}
+
+impl Edge {
+    /// A gradient of which only the caller knows whether it holds a tensor: one that owns nothing does not.
+    #[inline]
+    pub(crate) fn new<F>(into: &Arc<Meta>, gradient: F) -> Edge
+    where
+        F: Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
+    {
+        Edge::keeping(std::mem::needs_drop::<F>(), into, gradient)
+    }
+
+    /// A gradient that holds a tensor or not.
+    #[inline]
+    pub(crate) fn keeping(
+        keeps: bool,
+        into: &Arc<Meta>,
+        gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Edge {
+        Edge { into: into.clone(), gradient: Arc::new(gradient), keeps }
+    }
+
+    /// Drops the gradient with what it kept: only that there is a way counts.
+    pub(crate) fn forget(&mut self) {
+        static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|g, _| Ok(g.clone())));
+        self.gradient = FORGOTTEN.clone();
+    }
+}
+
+/// The gradient of an input, given that of the output.
+pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
+
+/// What a derivative may ask for besides what it kept.
+pub struct Cx<'a> {
+    input: &'a Meta,
+    pub(crate) output: &'a Arc<Meta>,
+}
+
+impl Cx<'_> {
+    /// The sizes of the input that the gradient is for.
+    pub fn sizes(&self) -> &[usize] {
+        &self.input.sizes
+    }
+
+    /// The dtype of the input that the gradient is for.
+    pub fn dtype(&self) -> DType {
+        self.input.dtype
+    }
+
+    /// Is the input a matrix whose columns stand in memory one after the other? A gradient that stands so too needs no copy on its way back.
+    pub(crate) fn is_column_major(&self) -> bool {
+        self.input.column_major
+    }
+}
+
+static BIRTHS: AtomicU64 = AtomicU64::new(0);
+
+impl Meta {
+    pub(crate) fn leaf(value: &NamedTensor) -> Arc<Meta> {
+        Meta::new(value, None, None)
+    }
+
+    #[inline]
+    pub(crate) fn new(value: &NamedTensor, origin: Option<Origin>, way: Option<Way>) -> Arc<Meta> {
+        let (sizes, dtype) = (Sizes::from_slice(value.sizes()), value.dtype());
+        let column_major =
+            matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
+        let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(State { way, ..State::default() });
+        Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
+    }
+
+    /// The meta at which the gradients of several outputs meet; there is no value of its own.
+    pub(crate) fn joint(origin: Origin, joint: Joint) -> Arc<Meta> {
+        let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(State { way: Some(Way::Joint(Arc::new(joint))), ..State::default() });
+        let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
+        Arc::new(Meta { id, sizes, dtype, column_major, origin: Some(origin), state })
+    }
+
+    /// The number that the next meta is born with.
+    pub(crate) fn next_id() -> u64 {
+        BIRTHS.load(Ordering::Relaxed)
+    }
+
+    /// The way to the inputs, unless it is used up.
+    pub(crate) fn way(&self) -> Option<Way> {
+        self.state().way.clone()
+    }
+
+    /// A panic of a user's hook cannot poison the state: hooks run without the lock.
+    #[inline]
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.origin.is_none()
+    }
+}
+
+thread_local! {
+    /// Ways whose owner is gone, until the loop that drops them comes to them.
+    static DROPPED: RefCell<Vec<Way>> = const { RefCell::new(Vec::new()) };
+    static DROPPING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for Meta {
+    /// A way may own the last reference to other metas, and those to others: they are dropped by a loop, not by recursion.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(way) = state.way.take() else { return };
+        // While a thread ends its locals may be gone; then what is left of the graph is dropped as it comes.
+        let queued = DROPPED.try_with(|queue| queue.borrow_mut().push(way)).is_ok();
+        if !queued || DROPPING.replace(true) {
+            return;
+        }
+        while let Some(way) = DROPPED.with(|queue| queue.borrow_mut().pop()) {
+            drop(way);
+        }
+        DROPPING.set(false);
+    }
+}

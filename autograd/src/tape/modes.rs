@@ -1,0 +1,101 @@
+//! What is recorded, and what is looked at, on the calling thread.
+
+use std::cell::Cell;
+use std::thread::LocalKey;
+
+/// What an op leaves on the tape.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recording {
+    /// Nothing.
+    Off,
+    /// The ways to its inputs, with what their gradients need.
+    On,
+    /// The ways alone, to see what a value depends on.
+    Forgetting,
+}
+
+thread_local! {
+    static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
+    static ANOMALY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets a switch of the calling thread while `f` runs, and restores what was before, also after a panic.
+fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
+    struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+    impl<T: Copy + 'static> Drop for Restore<T> {
+        fn drop(&mut self) {
+            self.0.set(self.1);
+        }
+    }
+    let _restore = Restore(switch, switch.replace(value));
+    f()
+}
+
+/// Are ops recorded on the calling thread?
+#[inline]
+pub fn is_grad_enabled() -> bool {
+    RECORDING.get() != Recording::Off
+}
+
+/// Do ops forget what their gradients need?
+#[inline]
+pub(crate) fn is_forgetting() -> bool {
+    RECORDING.get() == Recording::Forgetting
+}
+
+/// Runs `f` with ops that record what they depend on and keep nothing for a backward pass.
+pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
+    switched(&RECORDING, Recording::Forgetting, f)
+}
+
+/// Runs `f` with recording switched on or off on the calling thread, and restores what was before, also after a panic.
+pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
+    // What is to be forgotten stays so: `f` runs a second time, in a backward pass, to be remembered.
+    let on = if is_forgetting() { Recording::Forgetting } else { Recording::On };
+    switched(&RECORDING, if enabled { on } else { Recording::Off }, f)
+}
+
+/// Runs `f` without recording: what it computes requires no gradient.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let x = Tensor::ones([2])?.requires_grad_(true)?;
+/// let y = no_grad(|| x.mul(2.0))?;
+/// assert!(!y.requires_grad());
+/// # Ok::<(), Error>(())
+/// ```
+pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
+    set_grad_enabled(false, f)
+}
+
+/// Runs `f` with recording, also inside [`no_grad`].
+pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
+    set_grad_enabled(true, f)
+}
+
+/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping by which it notices in-place changes of what was kept; there is none here, for a
+/// kept value cannot be changed.
+pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
+    no_grad(f)
+}
+
+/// Runs `f` with backward passes that look for NaN: the first gradient with one is an error that names the op whose derivative made it, and the line where that
+/// op was called.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::detect_anomaly;
+/// let x = Tensor::new([-1.0, 4.0])?.requires_grad_(true)?;
+/// let loss = x.sqrt()?.sum(..)?;
+/// let error = detect_anomaly(|| loss.backward()).unwrap_err();
+/// assert!(error.to_string().contains("sqrt"));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
+    switched(&ANOMALY, true, f)
+}
+
+/// Does the calling thread look for NaN in backward passes?
+pub fn is_anomaly_enabled() -> bool {
+    ANOMALY.get()
+}

@@ -1,0 +1,368 @@
+//! The walk from outputs to leaves.
+
+use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
+use super::{Cx, Joint, Meta, Origin, Way};
+use crate::tensor::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::panic::Location;
+use std::sync::Arc;
+
+/// How a backward pass treats the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackwardOptions {
+    /// Keep what the ops kept, so that the graph can be walked again; where they kept nothing, it can be anyway. `create_graph` implies it.
+    pub retain_graph: bool,
+    /// Record the pass itself, so that gradients can be differentiated.
+    pub create_graph: bool,
+    /// In [`grad`](crate::grad): an input that no output depends on has no gradient, rather than being an error.
+    pub allow_unused: bool,
+    /// Gradients carry the names of their tensors, and a gradient that is given must have those of its output. Without it names are ignored, as the
+    /// specification says.
+    pub named: bool,
+}
+
+/// Ids are distinct already: no need to mix them.
+#[derive(Default)]
+struct IdHasher(u64);
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
+    }
+    fn write_u64(&mut self, id: u64) {
+        // hashbrown takes the high bits to tell entries apart.
+        self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+type Ids = HashSet<u64, BuildHasherDefault<IdHasher>>;
+
+/// What has reached a meta that is not taken from the heap yet.
+enum Arrived {
+    /// The gradient of a value, as far as it is summed.
+    Gradient(Tensor),
+    /// The gradients of the outputs of an op of several.
+    Parts(Vec<Option<Tensor>>),
+}
+
+#[derive(Default)]
+struct Pending {
+    heap: BinaryHeap<u64>,
+    at: ById<(Arc<Meta>, Arrived)>,
+}
+
+impl Pending {
+    fn add(&mut self, meta: Arc<Meta>, grad: Tensor) -> Result<()> {
+        match self.at.entry(meta.id) {
+            Entry::Vacant(place) => {
+                self.heap.push(meta.id);
+                place.insert((meta, Arrived::Gradient(grad)));
+            }
+            Entry::Occupied(mut place) => {
+                if let Arrived::Gradient(sum) = &mut place.get_mut().1 {
+                    if is_grad_enabled() { *sum = sum.add(&grad)? } else { sum.add_in_place(grad)? }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The gradient of output `number` of the op of several outputs that `of` stands for. It is complete: it comes from the one meta of that output.
+    fn add_part(&mut self, of: Arc<Meta>, number: usize, grad: Tensor) {
+        let outputs = match of.way() {
+            Some(Way::Joint(joint)) => joint.outputs,
+            _ => number + 1, // used up, which is noticed where it is taken
+        };
+        let heap = &mut self.heap;
+        let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
+            heap.push(of.id);
+            (of, Arrived::Parts(vec![None; outputs]))
+        });
+        if let Arrived::Parts(parts) = arrived {
+            parts.resize(parts.len().max(number + 1), None);
+            parts[number] = Some(grad);
+        }
+    }
+
+    fn take(&mut self) -> Option<(Arc<Meta>, Arrived)> {
+        let id = self.heap.pop()?;
+        self.at.remove(&id)
+    }
+}
+
+/// What a walk is for: the leaves' `grad`, or the gradients of chosen tensors.
+pub(crate) enum Goal<'a> {
+    Leaves,
+    Inputs(&'a [Arc<Meta>]),
+}
+
+/// Walks from `roots` with the gradients given for them. Gives the gradients of the inputs of the goal; those of leaves are added to their `grad` once the whole
+/// walk has succeeded.
+#[track_caller]
+pub(crate) fn walk(
+    op: &'static str,
+    roots: Vec<(Arc<Meta>, Tensor)>,
+    goal: Goal<'_>,
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    let useful = match goal {
+        Goal::Leaves => None,
+        Goal::Inputs(inputs) => Some(leading_to(roots.iter().map(|(meta, _)| meta.clone()), inputs)),
+    };
+    let found = match goal {
+        Goal::Leaves => Vec::new(),
+        Goal::Inputs(inputs) => vec![None; inputs.len()],
+    };
+    let mut walk = Walk {
+        op,
+        at: Location::caller(),
+        retain: options.retain_graph || options.create_graph,
+        anomaly: is_anomaly_enabled(),
+        pending: Pending::default(),
+        useful,
+        goal,
+        found,
+        leaves: Vec::new(),
+    };
+    set_grad_enabled(options.create_graph, || {
+        for (meta, grad) in roots {
+            walk.pending.add(meta, grad)?;
+        }
+        while let Some((meta, arrived)) = walk.pending.take() {
+            walk.pass(meta, arrived)?;
+        }
+        for (meta, grad) in walk.leaves {
+            accumulate(&meta, grad, options.named)?;
+        }
+        Ok(walk.found)
+    })
+}
+
+/// A walk on its way.
+struct Walk<'a> {
+    /// The function that was called, and from where.
+    op: &'static str,
+    at: &'static Location<'static>,
+    /// Whether what ops kept stays for another walk.
+    retain: bool,
+    /// Whether NaN is looked for.
+    anomaly: bool,
+    pending: Pending,
+    /// The metas that lead to the inputs of the goal, if these are all that counts.
+    useful: Option<Ids>,
+    goal: Goal<'a>,
+    found: Vec<Option<Tensor>>,
+    leaves: Vec<(Arc<Meta>, Tensor)>,
+}
+
+impl Walk<'_> {
+    /// Goes on from one meta, of which all gradients have arrived, to what it was made of.
+    fn pass(&mut self, meta: Arc<Meta>, arrived: Arrived) -> Result<()> {
+        let arrived = match arrived {
+            Arrived::Gradient(grad) => Arrived::Gradient(run_hooks(&meta, grad, self.at)?),
+            parts => parts,
+        };
+        if let Arrived::Gradient(grad) = &arrived {
+            self.collect(&meta, grad);
+        }
+        let Some(origin) = meta.origin else { return Ok(()) };
+        if !self.is_useful(&meta) {
+            return Ok(());
+        }
+        match (self.take_way(&meta)?, arrived) {
+            (Way::Edges(edges), Arrived::Gradient(grad)) => {
+                for edge in edges {
+                    if !self.is_useful(&edge.into) {
+                        continue;
+                    }
+                    let cx = Cx { input: &edge.into, output: &meta };
+                    let of_input = (edge.gradient)(&grad, &cx)
+                        .and_then(|gradient| fit(gradient, &edge.into))
+                        .and_then(|gradient| self.look_at(gradient, origin))
+                        .map_err(|error| in_backward(error, origin))?;
+                    self.pending.add(edge.into, of_input)?;
+                }
+            }
+            (Way::Part { of, number }, Arrived::Gradient(grad)) => self.pending.add_part(of, number, grad),
+            (Way::Joint(joint), Arrived::Parts(parts)) => {
+                for (into, gradient) in
+                    joint_gradients(&joint, &parts).map_err(|error| in_backward(error, origin))?
+                {
+                    let of_input = fit(gradient, &into)
+                        .and_then(|gradient| self.look_at(gradient, origin))
+                        .map_err(|error| in_backward(error, origin))?;
+                    self.pending.add(into, of_input)?;
+                }
+            }
+            (Way::Again(again), Arrived::Gradient(grad)) => {
+                let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
+                self.enter(&meta, y, grad)?;
+            }
+            _ => unreachable!("parts arrive at joint ways alone"),
+        }
+        Ok(())
+    }
+
+    /// Keeps the gradient of a value that was asked for.
+    fn collect(&mut self, meta: &Arc<Meta>, grad: &Tensor) {
+        match self.goal {
+            Goal::Inputs(inputs) => {
+                for (slot, input) in self.found.iter_mut().zip(inputs) {
+                    if input.id == meta.id {
+                        *slot = Some(grad.clone());
+                    }
+                }
+            }
+            Goal::Leaves => {
+                if meta.is_leaf() || meta.state().retain_grad {
+                    self.leaves.push((meta.clone(), grad.clone()));
+                }
+            }
+        }
+    }
+
+    fn is_useful(&self, meta: &Meta) -> bool {
+        self.useful.as_ref().is_none_or(|useful| useful.contains(&meta.id))
+    }
+
+    /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be retained.
+    fn take_way(&self, meta: &Meta) -> Result<Way> {
+        let mut state = meta.state();
+        let keeps = state.way.as_ref().is_some_and(Way::keeps);
+        let way = if self.retain || !keeps { state.way.clone() } else { state.way.take() };
+        way.ok_or_else(|| {
+            let message = "Trying to backward through the graph a second time (or directly access saved tensors after they have \
+                           already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+                           autograd.grad(). Specify retain_graph if you need to backward through the graph a second time.";
+            Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
+        })
+    }
+
+    /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what waits, so it is passed first.
+    fn enter(&mut self, meta: &Meta, y: Tensor, grad: Tensor) -> Result<()> {
+        if y.sizes() != &meta.sizes[..] {
+            let message = format!("computed again it has sizes {:?}, and had {:?}", y.sizes(), meta.sizes);
+            return Err(Error::new(ErrorKind::Autograd, "checkpoint", message).at(self.at));
+        }
+        let Some(root) = y.meta().cloned() else { return Ok(()) };
+        if let (Some(useful), Goal::Inputs(inputs)) = (&mut self.useful, &self.goal) {
+            useful.extend(leading_to([root.clone()].into_iter(), inputs));
+        }
+        self.pending.add(root, grad)
+    }
+
+    /// In anomaly mode a gradient with NaN is an error.
+    fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
+        if self.anomaly && gradient.value().isnan()?.any(..)?.item()?.to_f64() != 0.0 {
+            let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
+            return Err(Error::new(ErrorKind::Autograd, self.op, message)
+                .at(self.at)
+                .with_operands([gradient.extents()]));
+        }
+        Ok(gradient)
+    }
+}
+
+fn in_backward(error: Error, origin: Origin) -> Error {
+    error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
+}
+
+/// The gradients of the inputs of an op of several outputs, as far as they require one.
+fn joint_gradients(joint: &Joint, parts: &[Option<Tensor>]) -> Result<Vec<(Arc<Meta>, Tensor)>> {
+    let gradients = (joint.gradients)(parts)?;
+    if gradients.len() != joint.inputs.len() {
+        let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());
+        return Err(Error::new(ErrorKind::Autograd, "backward", message));
+    }
+    let pairs = joint.inputs.iter().zip(gradients);
+    Ok(pairs.filter_map(|(into, gradient)| Some((into.clone()?, gradient?))).collect())
+}
+
+/// The gradient of an input that was broadcast is summed to its sizes, that of one that was promoted is cast back.
+fn fit(gradient: Tensor, input: &Meta) -> Result<Tensor> {
+    let gradient =
+        if gradient.sizes() == &input.sizes[..] { gradient } else { gradient.sum_to(&input.sizes)? };
+    if gradient.dtype() == input.dtype { Ok(gradient) } else { gradient.to(input.dtype) }
+}
+
+/// The values from which a path leads to one of `inputs`, these included.
+fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Ids {
+    let mut seen: ById<Vec<u64>> = ById::default();
+    let mut todo: Vec<Arc<Meta>> = roots.collect();
+    while let Some(meta) = todo.pop() {
+        if seen.contains_key(&meta.id) {
+            continue;
+        }
+        let state = meta.state();
+        let into = state.way.as_ref().map(Way::leads_to).unwrap_or_default();
+        todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
+        seen.insert(meta.id, into.iter().map(|into| into.id).collect());
+    }
+    // In order of birth every input of an op comes before the op.
+    let mut ids: Vec<u64> = seen.keys().copied().collect();
+    ids.sort_unstable();
+    let mut useful: Ids = inputs.iter().map(|input| input.id).collect();
+    for id in ids {
+        if seen[&id].iter().any(|into| useful.contains(into)) {
+            useful.insert(id);
+        }
+    }
+    useful
+}
+
+/// The gradient after the hooks of a tensor, in the order of their registration.
+fn run_hooks(meta: &Meta, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
+    let hooks = match &meta.state().hooks {
+        Some(hooks) => hooks.on_gradient(),
+        None => return Ok(grad),
+    };
+    for hook in hooks {
+        let Some(changed) = hook(&grad)? else { continue };
+        if changed.sizes() != grad.sizes() {
+            let message = format!(
+                "a hook changed the sizes of a gradient from {:?} to {:?}",
+                grad.sizes(),
+                changed.sizes()
+            );
+            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
+        }
+        if changed.dtype() != grad.dtype() {
+            let message = format!(
+                "a hook changed the dtype of a gradient from {} to {}",
+                grad.dtype(),
+                changed.dtype()
+            );
+            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
+        }
+        grad = changed.unnamed();
+    }
+    Ok(grad)
+}
+
+/// Adds to the `grad` of a value, and tells the hooks that wait for it.
+fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
+    let hooks = {
+        let mut state = meta.state();
+        state.named = named;
+        match state.grad.as_mut() {
+            None => state.grad = Some(grad),
+            Some(old) if is_grad_enabled() => *old = old.add(&grad)?,
+            Some(old) => old.add_in_place(grad)?,
+        }
+        state.hooks.as_ref().map(|hooks| hooks.after_accumulation()).unwrap_or_default()
+    };
+    for hook in hooks {
+        let old = meta.state().grad.clone();
+        if let Some(old) = old
+            && let Some(new) = hook(&old)?
+        {
+            meta.state().grad = Some(new);
+        }
+    }
+    Ok(())
+}

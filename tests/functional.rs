@@ -1,0 +1,152 @@
+//! Functions of functions, against derivatives worked out by hand and against each other.
+
+use namegrad::autograd::functional::{hessian, hvp, jacobian, jvp, vjp, vmap};
+use namegrad::autograd::{GradCheck, gradcheck};
+use namegrad::prelude::*;
+
+fn vector(numbers: &[f64], name: &str) -> Result<Tensor> {
+    Tensor::from_slice(numbers, [(name, numbers.len())])
+}
+
+fn close(a: &Tensor, b: &[f64]) {
+    let a = a.to_vec::<f64>().unwrap();
+    assert!(a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9), "{a:?} is not {b:?}");
+}
+
+/// `y = W x` by elementwise sine: `y[m] = sin(Σ W[m, n] x[n])`.
+fn layer(inputs: &[Tensor]) -> Result<Tensor> {
+    inputs[0].mv(&inputs[1])?.sin()
+}
+
+fn weight_and_input() -> Result<[Tensor; 2]> {
+    let w = Tensor::from_slice(&[0.1, -0.2, 0.3, 0.4, 0.5, -0.6], [("m", 2), ("n", 3)])?;
+    Ok([w, vector(&[1.0, 2.0, -1.0], "n")?])
+}
+
+#[test]
+fn the_jacobian_has_the_dims_of_the_output_then_those_of_the_input() -> Result<()> {
+    let [w, x] = weight_and_input()?;
+    let jacobians = jacobian(layer, &[&w, &x])?;
+    assert_eq!(*jacobians[0].names(), ["m", "m_", "n_"]);
+    assert_eq!(*jacobians[1].names(), ["m", "n_"]);
+    let slope = w.mv(&x)?.cos()?.to_vec::<f64>()?;
+    let w = w.to_vec::<f64>()?;
+    let by_x: Vec<f64> = (0..6).map(|i| slope[i / 3] * w[i]).collect();
+    close(&jacobians[1], &by_x);
+    let x = x.to_vec::<f64>()?;
+    let by_w: Vec<f64> =
+        (0..12).map(|i| if i / 6 == i % 6 / 3 { slope[i / 6] * x[i % 3] } else { 0.0 }).collect();
+    close(&jacobians[0], &by_w);
+    Ok(())
+}
+
+#[test]
+fn products_with_the_jacobian_are_products_with_the_jacobian() -> Result<()> {
+    let [w, x] = weight_and_input()?;
+    let j = jacobian(layer, &[&w, &x])?.remove(1).rename(None)?;
+    let (v, u) = (vector(&[0.7, -1.3], "m")?, vector(&[1.0, -2.0, 0.5], "n")?);
+    let (y, gradients) = vjp(layer, &[&w, &x], Some(&v))?;
+    close(&gradients[1], &v.rename(None)?.matmul(&j)?.to_vec::<f64>()?);
+    assert_eq!(*y.names(), ["m"]);
+    let (_, along) = jvp(layer, &[&w, &x], &[&w.zeros_like()?, &u])?;
+    assert_eq!(*along.names(), ["m"]);
+    close(&along, &j.matmul(&u.rename(None)?)?.to_vec::<f64>()?);
+    Ok(())
+}
+
+#[test]
+fn a_jvp_is_a_difference() -> Result<()> {
+    let f = |x: &[Tensor]| x[0].mul(&x[1])?.exp()?.sum("n");
+    let (x, y) = (vector(&[0.1, 0.2], "n")?, vector(&[-0.5, 1.5], "n")?);
+    let (v, w) = (vector(&[1.0, -1.0], "n")?, vector(&[0.3, 2.0], "n")?);
+    let (_, along) = jvp(f, &[&x, &y], &[&v, &w])?;
+    let at = |t: f64| f(&[x.add(&v.mul(t)?)?, y.add(&w.mul(t)?)?])?.item().map(|y| y.to_f64());
+    let difference = (at(1e-6)? - at(-1e-6)?) / 2e-6;
+    assert!((along.item()?.to_f64() - difference).abs() < 1e-8);
+    Ok(())
+}
+
+#[test]
+fn second_derivatives() -> Result<()> {
+    let x = vector(&[0.5, -1.0, 2.0], "n")?;
+    // Σ x³ + x₀ x₂
+    let f = |x: &Tensor| {
+        let product = x.select("n", 0)?.mul(&x.select("n", 2)?)?;
+        x.pow(3)?.sum(..)?.add(&product)
+    };
+    let h = hessian(f, &x)?;
+    assert_eq!(*h.names(), ["n", "n_"]);
+    close(&h, &[3.0, 0.0, 1.0, 0.0, -6.0, 0.0, 1.0, 0.0, 12.0]);
+    let v = vector(&[1.0, 2.0, 3.0], "n")?;
+    let (y, product) = hvp(f, &x, &v)?;
+    assert!((y.item()?.to_f64() - (0.125 - 1.0 + 8.0 + 1.0)).abs() < 1e-12);
+    close(&product, &h.rename(None)?.mv(&v.rename(None)?)?.to_vec::<f64>()?);
+    Ok(())
+}
+
+#[test]
+fn results_are_recorded_if_the_inputs_are() -> Result<()> {
+    let x = vector(&[0.5, -1.0], "n")?;
+    type Function = fn(&[Tensor]) -> Result<Tensor>;
+    let parts: [Function; 4] = [
+        |x| vjp(|x| x[0].exp(), &[&x[0]], Some(&x[0].detach())).map(|(_, mut of_x)| of_x.remove(0)),
+        |x| jvp(|x| x[0].sin(), &[&x[0]], &[&x[0].detach()]).map(|(_, along)| along),
+        |x| Ok(jacobian(|x| x[0].exp()?.sum(..), &[&x[0]])?.remove(0)),
+        |x| hvp(|x| x.pow(3)?.sum(..), &x[0], &x[0].detach()).map(|(_, product)| product),
+    ];
+    for (number, part) in parts.into_iter().enumerate() {
+        // The direction must not move with the input, so it is left out of the difference by being a constant.
+        let direction = x.clone();
+        let fixed = move |inputs: &[Tensor]| match number {
+            0 => vjp(|x| x[0].exp(), &[&inputs[0]], Some(&direction)).map(|(_, mut of_x)| of_x.remove(0)),
+            1 => jvp(|x| x[0].sin(), &[&inputs[0]], &[&direction]).map(|(_, along)| along),
+            3 => hvp(|x| x.pow(3)?.sum(..), &inputs[0], &direction).map(|(_, product)| product),
+            _ => part(inputs),
+        };
+        gradcheck(fixed, std::slice::from_ref(&x), GradCheck::default())?;
+        assert!(
+            !part(std::slice::from_ref(&x))?.requires_grad(),
+            "number {number} without a gradient to follow"
+        );
+    }
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_function_of_nothing_has_derivatives_of_zero() -> Result<()> {
+    let x = vector(&[1.0, 2.0], "n")?;
+    let constant = |_: &[Tensor]| Tensor::from_slice(&[3.0_f64], [("k", 1)]);
+    close(&jacobian(constant, &[&x])?[0], &[0.0, 0.0]);
+    close(&jvp(constant, &[&x], &[&x])?.1, &[0.0]);
+    close(&vjp(constant, &[&x], None)?.1[0], &[0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_map_over_a_named_dim() -> Result<()> {
+    let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [("n", 2), ("batch", 3)])?
+        .requires_grad_(true)?;
+    let y = vmap(|x| x[0].square()?.sum("n"), &[&x], "batch")?;
+    assert_eq!(*y.names(), ["batch"]);
+    close(&y, &[17.0, 29.0, 45.0]);
+    y.sum(..)?.backward()?;
+    close(&x.grad().unwrap(), &[2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    Ok(())
+}
+
+#[test]
+fn wrong_uses() -> Result<()> {
+    let (x, y) = (vector(&[1.0, 2.0], "n")?, vector(&[1.0, 2.0, 3.0], "n")?);
+    let kind = |error: Error| error.kind();
+    assert_eq!(jvp(|x| x[0].exp(), &[&x], &[]).map_err(kind).unwrap_err(), ErrorKind::Autograd);
+    assert_eq!(jvp(|x| x[0].exp(), &[&x], &[&y]).map_err(kind).unwrap_err(), ErrorKind::Autograd);
+    assert_eq!(vjp(|x| x[0].exp(), &[&x], Some(&y)).map_err(kind).unwrap_err(), ErrorKind::Autograd);
+    assert_eq!(hessian(|x| x.exp(), &x).map_err(kind).unwrap_err(), ErrorKind::Autograd);
+    assert_eq!(vmap(|x| x[0].exp(), &[&x, &y], "n").map_err(kind).unwrap_err(), ErrorKind::Shape);
+    assert_eq!(vmap(|x| x[0].exp(), &[&x], "batch").map_err(kind).unwrap_err(), ErrorKind::NameNotFound);
+    let collides = Tensor::ones([("n_", 2)])?;
+    let outer = |_: &[Tensor]| collides.mul(1);
+    assert_eq!(jacobian(outer, &[&x]).map_err(kind).unwrap_err(), ErrorKind::DuplicateName);
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated again, values computed again, NaN, names, pictures.
+
+use namegrad::autograd::{BackwardOptions, Graph, Kept, Op, checkpoint, detect_anomaly, grad};
+use namegrad::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn vector(numbers: &[f64]) -> Result<Tensor> {
+    Tensor::from_slice(numbers, [("n", numbers.len())])?.requires_grad_(true)
+}
+
+/// Real and imaginary part of `(a + ib)²`, with one backward for both.
+fn complex_square(a: &Tensor, b: &Tensor, calls: &Arc<AtomicUsize>) -> Result<[Tensor; 2]> {
+    let values = vec![a.value().square()?.sub(b.value().square()?)?, a.value().mul(b.value())?.mul(2)?];
+    let (kept_a, kept_b, calls) = (a.clone(), b.clone(), calls.clone());
+    let outputs = Op::with_outputs("complex_square", values).inputs(&[a, b], move |g| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        let zero = kept_a.zeros_like()?;
+        let [re, im] = [0, 1].map(|k| g[k].clone().unwrap_or_else(|| zero.clone()));
+        let of_a = re.mul(&kept_a)?.add(&im.mul(&kept_b)?)?.mul(2)?;
+        let of_b = im.mul(&kept_a)?.sub(&re.mul(&kept_b)?)?.mul(2)?;
+        Ok(vec![Some(of_a), Some(of_b)])
+    });
+    Ok(outputs.try_into().expect("as many as values"))
+}
+
+#[test]
+fn an_op_of_several_outputs() -> Result<()> {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (a, b) = (vector(&[1.0, 2.0])?, vector(&[3.0, -1.0])?);
+    let plain = |a: &Tensor, b: &Tensor| Ok([a.square()?.sub(&b.square()?)?, a.mul(b)?.mul(2)?]);
+    let gradients = |outputs: [Tensor; 2], create_graph: bool| -> Result<Vec<Tensor>> {
+        let loss = outputs[0].exp()?.mul(&outputs[1])?.sum(..)?;
+        let options = BackwardOptions { create_graph, ..Default::default() };
+        Ok(grad(&[&loss], &[&a, &b], &[], options)?.into_iter().flatten().collect())
+    };
+    let of = gradients(complex_square(&a, &b, &calls)?, false)?;
+    let want: [Tensor; 2] = plain(&a, &b)?;
+    for (got, want) in of.iter().zip(gradients(want, false)?) {
+        assert!(got.sub(&want)?.abs()?.amax(..)?.item()?.to_f64() < 1e-9);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 1, "one backward for both outputs");
+
+    // Again through the gradient of the gradient.
+    let second = |outputs: [Tensor; 2]| -> Result<Vec<f64>> {
+        let first = gradients(outputs, true)?;
+        grad(&[&first[0].sum(..)?], &[&b], &[], BackwardOptions::default())?
+            .remove(0)
+            .unwrap()
+            .to_vec::<f64>()
+    };
+    let (got, want) = (second(complex_square(&a, &b, &calls)?)?, second(plain(&a, &b)?)?);
+    assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-6 * b.abs()), "{got:?} {want:?}");
+    Ok(())
+}
+
+#[test]
+fn one_of_several_outputs_is_enough() -> Result<()> {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (a, b) = (vector(&[1.0, 2.0])?, vector(&[3.0, -1.0])?);
+    let [_, im] = complex_square(&a, &b, &calls)?;
+    im.sum(..)?.backward()?;
+    assert_eq!(a.grad().unwrap().to_vec::<f64>()?, [6.0, -2.0]);
+    assert_eq!(b.grad().unwrap().to_vec::<f64>()?, [2.0, 4.0]);
+    let error = im.sum(..)?.backward().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Autograd, "what it kept is freed: {error}");
+    let constant = complex_square(&a.detach(), &b.detach(), &calls)?;
+    assert!(constant.iter().all(|x| !x.requires_grad()));
+    Ok(())
+}
+
+#[test]
+fn a_wrong_number_of_gradients() -> Result<()> {
+    let x = vector(&[1.0])?;
+    let outputs =
+        Op::with_outputs("halves", vec![x.value().clone(), x.value().clone()]).inputs(&[&x], |_| Ok(vec![]));
+    let error = outputs[0].sum(..)?.backward().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Autograd);
+    assert!(
+        error.to_string().contains("halves") && error.to_string().contains("0 gradients for 1 inputs"),
+        "{error}"
+    );
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_gradient_outside_of_the_tape_is_not_differentiated() -> Result<()> {
+    let cube = |x: &Tensor| -> Result<Tensor> {
+        let kept = Kept::input(x);
+        let value = x.value().pow(3)?;
+        Ok(Op::new("cube", value)
+            .input_once(x, move |g, cx| g.mul(&kept.get(cx).value().square()?.mul(3)?))
+            .output())
+    };
+    let x = vector(&[2.0])?;
+    cube(&x)?.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [12.0]);
+    let create = BackwardOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&cube(&x)?.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    assert!(first.requires_grad(), "not cut in silence");
+    let error = first.sum(..)?.backward().unwrap_err();
+    assert!(
+        error.to_string().contains("cube") && error.to_string().contains("cannot be differentiated again"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
+    let weight = Parameter::new(vector(&[0.3, -0.7])?)?;
+    let block = {
+        let weight = weight.clone();
+        move |inputs: &[Tensor]| inputs[0].mul(&weight.tensor())?.tanh()?.exp()
+    };
+    let x = vector(&[1.0, 2.0])?;
+    let run = |checkpointed: bool| -> Result<[Vec<f64>; 2]> {
+        weight.zero_grad();
+        x.zero_grad();
+        let y = if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(&[x.clone()])? };
+        // The input is used beside the block as well.
+        y.mul(&x)?.sum(..)?.backward()?;
+        Ok([x.grad().unwrap().to_vec()?, weight.grad().unwrap().to_vec()?])
+    };
+    assert_eq!(run(true)?, run(false)?);
+
+    let y = checkpoint(block.clone(), &[&x])?;
+    let only = grad(&[&y.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
+    let plain =
+        grad(&[&block(&[x.clone()])?.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
+    assert_eq!(only[0].as_ref().unwrap().to_vec::<f64>()?, plain[0].as_ref().unwrap().to_vec::<f64>()?);
+    assert!(!no_grad(|| checkpoint(block.clone(), &[&x]))?.requires_grad());
+    assert!(!checkpoint(|x| x[0].exp(), &[&x.detach()])?.requires_grad());
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_draws_the_same_numbers_again() -> Result<()> {
+    let x = Tensor::ones([1000])?.requires_grad_(true)?;
+    manual_seed(3);
+    let y = checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&x])?;
+    let after = Tensor::rand([1])?.item()?;
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?, "what was dropped has no gradient");
+    manual_seed(3);
+    F::dropout(&x, 0.5, true)?;
+    assert_eq!(Tensor::rand([1])?.item()?, after, "nothing is drawn twice from the generator");
+    Ok(())
+}
+
+#[test]
+fn checkpoints_within_checkpoints() -> Result<()> {
+    let x = vector(&[0.2, 0.4])?;
+    let y = checkpoint(|x| checkpoint(|x| x[0].sin()?.sin(), &[&x[0].exp()?])?.exp(), &[&x])?;
+    let create = BackwardOptions { create_graph: true, ..Default::default() };
+    let first = grad(&[&y.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    let second = grad(&[&first.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
+    let plain = x.exp()?.sin()?.sin()?.exp()?;
+    let want = grad(&[&plain.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    let want_second = grad(&[&want.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
+    assert_eq!(first.to_vec::<f64>()?, want.to_vec::<f64>()?);
+    assert_eq!(second.to_vec::<f64>()?, want_second.to_vec::<f64>()?);
+    Ok(())
+}
+
+#[test]
+fn nan_is_found_where_it_was_made() -> Result<()> {
+    let x = vector(&[-1.0, 4.0])?;
+    let line = line!() + 1;
+    let y = x.sqrt()?;
+    let loss = y.mul(2)?.sum(..)?;
+    let error = detect_anomaly(|| {
+        loss.backward_with(None, BackwardOptions { retain_graph: true, ..Default::default() })
+    });
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("sqrt") && text.contains(&format!("{}:{line}", file!())), "{text}");
+    assert!(x.grad().is_none());
+    loss.backward()?;
+    assert!(x.grad().unwrap().to_vec::<f64>()?[0].is_nan(), "without the mode NaN passes");
+    Ok(())
+}
+
+#[test]
+fn gradients_with_names() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?.requires_grad_(true)?;
+    let named = BackwardOptions { named: true, ..Default::default() };
+    x.exp()?.sum(..)?.backward_with(None, named)?;
+    assert_eq!(*x.grad().unwrap().names(), ["N", "C"]);
+    let y = x.mul(2)?;
+    let right = Tensor::ones([("N", 2), ("C", 3)])?;
+    assert_eq!(*grad(&[&y], &[&x], &[Some(&right)], named)?[0].as_ref().unwrap().names(), ["N", "C"]);
+    let wrong = Tensor::ones([("C", 2), ("N", 3)])?;
+    let error = grad(&[&x.mul(2)?], &[&x], &[Some(&wrong)], named).unwrap_err();
+    assert!([ErrorKind::NameMismatch, ErrorKind::Misaligned].contains(&error.kind()), "{error}");
+    x.zero_grad();
+    x.mul(2)?.backward_with(Some(&wrong), BackwardOptions::default())?;
+    assert!(!x.grad().unwrap().has_names(), "names are ignored unless they are asked for");
+    Ok(())
+}
+
+#[test]
+fn a_picture_of_the_tape() -> Result<()> {
+    let x = Tensor::ones([("N", 2)])?.requires_grad_(true)?;
+    let h = x.exp()?;
+    let loss = h.mul(&h)?.sum(..)?;
+    let graph = Graph::of(&[("x", &x), ("loss", &loss)]);
+    assert_eq!(
+        graph.nodes.iter().map(|node| node.op).collect::<Vec<_>>(),
+        [None, Some("exp"), Some("mul"), Some("sum")]
+    );
+    assert_eq!(graph.edges, [(0, 1), (1, 2), (1, 2), (2, 3)]);
+    let text = graph.to_string();
+    assert!(text.starts_with("digraph tape {") && text.ends_with('}'));
+    assert!(text.contains("leaf\\nx [N=2]") && text.contains("n2 -> n3;"), "{text}");
+    assert!(Graph::of(&[("x", &x.detach())]).nodes.is_empty());
+    Ok(())
+}
