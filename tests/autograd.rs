@@ -91,7 +91,7 @@ fn what_kept_nothing_is_walked_again() -> Result<()> {
         let kept = Kept::input(&x);
         let op = Op::new("door", x.value().clone());
         match keeps {
-            true => op.input(&x, move |g, cx| g.mul(&kept.get(cx))),
+            true => op.input(&x, move |g, cx| g.mul(kept.get(cx))),
             false => op.input(&x, |g, _| Ok(g.clone())),
         }
         .output()
