@@ -667,6 +667,7 @@ fn slopes_of_functions_of_one_number_at_their_ends() -> Result<()> {
     let [logit] = slopes(|[x]| x.logit(), [[-0.5, 0.0, 0.5, 1.0, 1.5]])?;
     assert!(logit[0].is_nan() && logit[4].is_nan(), "{logit:?}");
     assert_eq!(logit[1..4], [f64::INFINITY, 4.0, f64::INFINITY]);
+    assert_eq!(slopes(|[x]| x.digamma(), [[0.0, f64::INFINITY]])?, [[f64::INFINITY, 0.0]]);
     assert_eq!(slopes(|[x]| x.i0(), [[0.0]])?, [[0.0]]);
     assert_eq!(slopes(|[x]| x.i0e(), [[0.0]])?, [[0.0]]);
     let one_half = |slopes: [Vec<f64>; 1]| slopes[0].iter().all(|slope| (slope - 0.5).abs() < 1e-15);
