@@ -91,7 +91,7 @@ fn what_kept_nothing_is_walked_again() -> Result<()> {
         let kept = Kept::input(&x);
         let op = Op::new("door", x.value().clone());
         match keeps {
-            true => op.input(&x, move |g, cx| g.mul(&kept.get(cx))),
+            true => op.input(&x, move |g, cx| g.mul(kept.get(cx))),
             false => op.input(&x, |g, _| Ok(g.clone())),
         }
         .output()
@@ -667,6 +667,7 @@ fn slopes_of_functions_of_one_number_at_their_ends() -> Result<()> {
     let [logit] = slopes(|[x]| x.logit(), [[-0.5, 0.0, 0.5, 1.0, 1.5]])?;
     assert!(logit[0].is_nan() && logit[4].is_nan(), "{logit:?}");
     assert_eq!(logit[1..4], [f64::INFINITY, 4.0, f64::INFINITY]);
+    assert_eq!(slopes(|[x]| x.digamma(), [[0.0, f64::INFINITY]])?, [[f64::INFINITY, 0.0]]);
     assert_eq!(slopes(|[x]| x.i0(), [[0.0]])?, [[0.0]]);
     assert_eq!(slopes(|[x]| x.i0e(), [[0.0]])?, [[0.0]]);
     let one_half = |slopes: [Vec<f64>; 1]| slopes[0].iter().all(|slope| (slope - 0.5).abs() < 1e-15);

@@ -7,7 +7,7 @@
 //! ```text
 //! cargo test --release --test conformance -- --nocapture
 //! ```
-//! On the shipped cases the test fails when a case fails that is not one of [`KNOWN`], and when an op gets worse than `tests/fixtures/implemented.txt` says;
+//! On the shipped cases the test fails when a case fails that is not one of [`KNOWN`] or one of these no longer does, and when an op gets worse than `tests/fixtures/implemented.txt` says;
 //! `NAMEGRAD_CONFORMANCE_BLESS=1` writes that list anew.
 
 mod conformance {
@@ -72,6 +72,26 @@ fn conformance() {
     assert_eq!(report.failed(), 0, "cases failed; they are listed above");
     if other.is_none() {
         check_implemented(&report, &shipped.join("implemented.txt"));
+        check_known(&report);
+    }
+}
+
+/// Every entry of [`KNOWN`] is there for a case.
+fn check_known(report: &Report) {
+    let differs = |pattern: &str, reason: &str| {
+        let mut cases = report.known.iter().filter_map(|line| line.strip_suffix(reason)?.strip_suffix(": "));
+        cases.any(|id| covers(pattern, id))
+    };
+    let stale: Vec<&str> =
+        KNOWN.iter().filter(|(pattern, _, reason)| !differs(pattern, reason)).map(|known| known.0).collect();
+    assert!(stale.is_empty(), "no longer different from PyTorch, so no entries of KNOWN: {stale:?}");
+}
+
+/// Is `id` what a pattern of [`KNOWN`] says?
+fn covers(pattern: &str, id: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => id.starts_with(start),
+        None => id == pattern,
     }
 }
 
@@ -123,13 +143,8 @@ fn verdict(case: &Case) -> Verdict {
         Verdict::Failed(format!("panicked: {text}"))
     });
     let Verdict::Failed(difference) = verdict else { return verdict };
-    let listed = KNOWN.iter().find(|(pattern, begins, _)| {
-        let named = match pattern.strip_suffix('*') {
-            Some(start) => case.id.starts_with(start),
-            None => case.id == *pattern,
-        };
-        named && difference.starts_with(begins)
-    });
+    let listed =
+        KNOWN.iter().find(|(pattern, begins, _)| covers(pattern, &case.id) && difference.starts_with(begins));
     match listed {
         Some((_, _, reason)) => Verdict::Known(reason.to_string()),
         None => Verdict::Failed(difference),

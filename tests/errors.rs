@@ -411,7 +411,14 @@ fn wrong_dtypes() -> Result<()> {
         "not implemented for float32; it takes bool, uint8"
     );
     assert_error!(truth.sub(&truth), DType, "sub", "not implemented for bool");
-    assert_error!(floats.sub(&truth), DType, "sub", "not implemented for bool", "[N=2], [N=2]");
+    assert_error!(
+        floats.sub(&truth),
+        DType,
+        "sub",
+        "not implemented for bool",
+        "[N=2], [N=2]",
+        "logical_not"
+    );
     assert_error!(ints.hypot(&ints), DType, "hypot", "not implemented for int64; it takes float16, bfloat16");
     assert_error!(ints.frac(), DType, "frac", "not implemented for int64; it takes float16, bfloat16");
     assert_error!(ints.lerp(2, 0.5), DType, "lerp", "one floating-point dtype, got int64, int64, float32");

@@ -53,7 +53,8 @@ pub(crate) struct Report {
     files: BTreeMap<String, Tally>,
     all: Tally,
     failures: Vec<String>,
-    known: Vec<String>,
+    /// `id: reason` of each known deviation.
+    pub(crate) known: Vec<String>,
     missing: BTreeMap<String, usize>,
 }
 

@@ -45,7 +45,7 @@ rules! { in NamedTensor; |g, cx|
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
     logit(x) -> y      { x: [x] g / logit_slope(x)? }
     relu(x) -> y       { x: [y] g.masked_fill(&y.le(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
-    gelu(x) -> y       { x: [x] g * (normal_below(x)? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
+    gelu(x) -> y       { x: [x] g * (x.ndtr()? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
     silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
     erf(x) -> y        { x: [x] g * (2.0 / PI.sqrt()) * (-x.square()?).exp()? }
     erfc(x) -> y       { x: [x] g * (-2.0 / PI.sqrt()) * (-x.square()?).exp()? }
@@ -62,11 +62,6 @@ rules! { in NamedTensor; |g, cx|
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }
     log_ndtr(x) -> y   { x: [x] g * (2.0 / PI).sqrt() / (x * -FRAC_1_SQRT_2).erfcx()? }
     entr(x) -> y       { x: [x] -g * (x.log()? + 1.0) }
-}
-
-/// `Φ(x)`: the share of the normal distribution that lies below `x`.
-fn normal_below(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    (x * FRAC_1_SQRT_2).erf()?.add(1.0)?.mul(0.5)
 }
 
 /// `e^(-x²/2) / √(2π)`: the density of the normal distribution.

@@ -256,7 +256,11 @@ impl<const N: usize> Kernel<N> {
         let dtype = promoted(inputs);
         let dtype = match self.dtypes {
             Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
-            Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => DType::Bool,
+            Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => {
+                return Err(self.refused(DType::Bool, inputs).with_repair(
+                    "logical_not to invert a mask, logical_xor for where two differ, or a cast",
+                ));
+            }
             Some(Dtypes::OneFloat) => {
                 self.check_one_float(inputs)?;
                 dtype
@@ -270,10 +274,16 @@ impl<const N: usize> Kernel<N> {
         if self.float.is_some() && self.int.is_none() && self.boolean.is_none() && self.dtypes.is_none() {
             return Ok(default_dtype());
         }
+        Err(self.refused(dtype, inputs))
+    }
+
+    /// The error of a dtype that the op does not take.
+    #[track_caller]
+    fn refused(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Error {
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
         let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
         let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
-        Err(Error::new(ErrorKind::DType, self.name, message).with_operands(inputs.map(|x| x.extents())))
+        Error::new(ErrorKind::DType, self.name, message).with_operands(inputs.map(|x| x.extents()))
     }
 
     /// The rule of [`Dtypes::OneFloat`].

@@ -1,5 +1,5 @@
 //! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes promote; a plain number does not
-//! widen the dtype of a tensor within its category.
+//! widen the dtype of a tensor within its category. `dtypes` says what else a row takes or refuses.
 
 use crate::cpu::pointwise::Kernel;
 

@@ -81,6 +81,9 @@ pub(super) fn zeta(s: f64, q: f64) -> f64 {
         let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
         return zeta(s, fraction) + sign * (zeta(s, 1.0 - fraction) - zeta(s, 1.0 - q));
     }
+    if q.is_infinite() {
+        return 0.0;
+    }
     if s.is_infinite() {
         return if q < 1.0 { f64::INFINITY } else { f64::from(q == 1.0) };
     }

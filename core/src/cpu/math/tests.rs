@@ -172,6 +172,7 @@ fn gamma_functions() {
     assert_eq!([0.0, -0.0].map(|x: f64| Real::digamma(x)), [f64::NEG_INFINITY, f64::INFINITY]);
     assert!(Real::digamma(-1.0_f64).is_nan());
     assert_eq!((-2.0_f64).polygamma(1), f64::INFINITY);
+    assert_eq!(f64::INFINITY.polygamma(1), 0.0);
     assert!((-1e300_f64).polygamma(3).is_infinite()); // an integer, found without a loop
 }
 
