@@ -112,13 +112,13 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
     let weight = Parameter::new(vector(&[0.3, -0.7])?)?;
     let block = {
         let weight = weight.clone();
-        move |inputs: &[Tensor]| inputs[0].mul(&weight.tensor())?.tanh()?.exp()
+        move |inputs: &[Tensor]| inputs[0].mul(weight.tensor())?.tanh()?.exp()
     };
     let x = vector(&[1.0, 2.0])?;
     let run = |checkpointed: bool| -> Result<[Vec<f64>; 2]> {
         weight.zero_grad();
         x.zero_grad();
-        let y = if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(&[x.clone()])? };
+        let y = if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(std::slice::from_ref(&x))? };
         // The input is used beside the block as well.
         y.mul(&x)?.sum(..)?.backward()?;
         Ok([x.grad().unwrap().to_vec()?, weight.grad().unwrap().to_vec()?])
@@ -128,7 +128,7 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
     let y = checkpoint(block.clone(), &[&x])?;
     let only = grad(&[&y.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
     let plain =
-        grad(&[&block(&[x.clone()])?.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
+        grad(&[&block(std::slice::from_ref(&x))?.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
     assert_eq!(only[0].as_ref().unwrap().to_vec::<f64>()?, plain[0].as_ref().unwrap().to_vec::<f64>()?);
     assert!(!no_grad(|| checkpoint(block.clone(), &[&x]))?.requires_grad());
     assert!(!checkpoint(|x| x[0].exp(), &[&x.detach()])?.requires_grad());
