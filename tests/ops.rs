@@ -17,10 +17,14 @@ mod check;
 mod along;
 #[path = "ops/binary.rs"]
 mod binary;
+#[path = "ops/count.rs"]
+mod count;
 #[path = "ops/index.rs"]
 mod index;
 #[path = "ops/matmul.rs"]
 mod matmul;
+#[path = "ops/pick.rs"]
+mod pick;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -32,11 +36,12 @@ mod unary;
 type Tested = (&'static str, Option<&'static str>);
 
 /// Ops that stand in neither list of derivatives, with the reason.
-const WITHOUT_ROW: [(&str, Derivative, &str); 5] = [
+const WITHOUT_ROW: [(&str, Derivative, &str); 6] = [
     ("all", Derivative::Constant, "the result is bool"),
     ("any", Derivative::Constant, "the result is bool"),
     ("contract", Derivative::Taped, "its derivative needs the names, so it is recorded by hand"),
     ("digamma", Derivative::Refused, "trigamma has no kernel"),
+    ("histc", Derivative::Refused, "a count has no slope"),
     ("i0", Derivative::Refused, "the Bessel function of order 1 has no kernel"),
 ];
 
@@ -44,11 +49,21 @@ const WITHOUT_ROW: [(&str, Derivative, &str); 5] = [
 const ONCE: [(&str, &str); 1] = [("lgamma", "its derivative is digamma, which has none")];
 
 fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
-    [unary::OPS, binary::OPS, reduce::OPS, along::OPS, shape::OPS, index::OPS, matmul::OPS]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect()
+    [
+        unary::OPS,
+        binary::OPS,
+        reduce::OPS,
+        along::OPS,
+        pick::OPS,
+        count::OPS,
+        shape::OPS,
+        index::OPS,
+        matmul::OPS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .collect()
 }
 
 #[test]

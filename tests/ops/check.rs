@@ -231,6 +231,11 @@ pub(crate) fn sums(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::I64 })
 }
 
+/// Floats, or `f64` for all others.
+pub(crate) fn weighted(dtype: DType) -> Option<DType> {
+    Some(if dtype.is_floating_point() { dtype } else { DType::F64 })
+}
+
 /// `i64`.
 pub(crate) fn indices(_: DType) -> Option<DType> {
     Some(DType::I64)
@@ -487,7 +492,7 @@ impl Case {
     }
 
     /// The derivative to second order against differences, or what there is in its place.
-    fn gradient(&self) {
+    pub(crate) fn gradient(&self) {
         if (self.dtype)(DType::F64).is_none() {
             return;
         }
