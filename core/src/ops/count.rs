@@ -194,7 +194,7 @@ pub(crate) mod kernels {
         if low == high {
             (low, high) = (low - 1.0, high + 1.0);
         }
-        if bins == 0 || !(low < high) || !(high - low).is_finite() {
+        if bins == 0 || low >= high || !(high - low).is_finite() {
             let message =
                 format!("bins must be > 0 and min < max, both finite; got {bins} bins from {low} to {high}");
             return Err(fail(ErrorKind::Value, message));
