@@ -232,6 +232,7 @@ fn dims_out_of_range_or_given_twice() -> Result<()> {
     assert_error!(x.sum([0, -4]), DimRange, "sum", "but got -4", "[N=32, C=3, ?=7]");
     assert_error!(x.softmax(isize::MIN), DimRange, "softmax", "[N=32, C=3, ?=7]");
     assert_error!(x.argmax(usize::MAX), DimRange, "argmax", "[N=32, C=3, ?=7]");
+    assert_error!(x.cummax(3), DimRange, "cummax", "but got 3", "[N=32, C=3, ?=7]");
     assert_error!(x.transpose(0, 5), DimRange, "transpose", "but got 5");
     assert_error!(x.unsqueeze(4), DimRange, "unsqueeze", "range of [-4, 3], but got 4");
     assert_error!(x.sum([0, 1, 0]), DimRange, "sum", "dim 0 appears multiple times", "[N=32, C=3, ?=7]");
@@ -369,6 +370,8 @@ fn sizes_that_do_not_reshape() -> Result<()> {
     assert_error!(x.unflatten("C", [-1, -1]), Shape, "unflatten", "[-1, -1]");
     assert_error!(x.unflatten("C", [-2, 3]), Value, "shape", "must not be negative, got -2");
     assert_error!(Tensor::cat(&[&x, &Tensor::zeros([0])?], 0), Shape, "cat", "number of dimensions");
+    assert_error!(Tensor::zeros([("N", 0)])?.median("N"), Shape, "median", "non-zero size", "[N=0]");
+    assert_error!(Tensor::zeros([("N", 0)])?.max(..), Value, "max", "[N=0]");
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The table from PyTorch's named tensors in the README, row by row: what stands on its right side runs and gives those names.
 
 use namegrad::autograd::{self, Index};
+use namegrad::core::Picked;
 use namegrad::names;
 use namegrad::prelude::*;
 
@@ -47,6 +48,10 @@ fn ops_by_name() -> Result<()> {
     assert_eq!(*x.sum_keepdim(["N", "C"])?.names(), ["N", "C", "H", "W"]);
     assert_eq!(x.sum(..)?.ndim(), 0);
     assert_eq!(x.amax("C")?.names(), x.argmax("C")?.names());
+    let Picked { values, indices } = x.max("C")?;
+    assert_eq!((values.names(), indices.names()), (x.amax("C")?.names(), x.amax("C")?.names()));
+    assert_eq!(x.topk(2, "C", true)?.values.extents().to_string(), "[N=4, C=2, H=5, W=7]");
+    assert_eq!(x.std_corrected("C", 0.0)?.names(), x.vector_norm("C", 1.0)?.names());
     for y in [x.softmax("C")?, x.log_softmax("C")?, x.cumsum("W")?] {
         assert_eq!(y.names(), x.names());
     }

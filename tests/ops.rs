@@ -17,10 +17,14 @@ mod check;
 mod along;
 #[path = "ops/binary.rs"]
 mod binary;
+#[path = "ops/count.rs"]
+mod count;
 #[path = "ops/index.rs"]
 mod index;
 #[path = "ops/matmul.rs"]
 mod matmul;
+#[path = "ops/pick.rs"]
+mod pick;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -32,10 +36,11 @@ mod unary;
 type Tested = (&'static str, Option<&'static str>);
 
 /// Ops that stand in neither list of derivatives, with the reason.
-const WITHOUT_ROW: [(&str, Derivative, &str); 3] = [
+const WITHOUT_ROW: [(&str, Derivative, &str); 4] = [
     ("all", Derivative::Constant, "the result is truth"),
     ("any", Derivative::Constant, "the result is truth"),
     ("contract", Derivative::Taped, "its derivative needs the names, so it is recorded by hand"),
+    ("histc", Derivative::Refused, "a count has no slope"),
 ];
 
 fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
@@ -45,6 +50,8 @@ fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
         binary::OPS,
         reduce::OPS,
         along::OPS,
+        pick::OPS,
+        count::OPS,
         shape::OPS,
         index::OPS,
         matmul::OPS,

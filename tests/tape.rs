@@ -118,7 +118,8 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
     let run = |checkpointed: bool| -> Result<[Vec<f64>; 2]> {
         weight.zero_grad();
         x.zero_grad();
-        let y = if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(std::slice::from_ref(&x))? };
+        let y =
+            if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(std::slice::from_ref(&x))? };
         // The input is used beside the block as well.
         y.mul(&x)?.sum(..)?.backward()?;
         Ok([x.grad().unwrap().to_vec()?, weight.grad().unwrap().to_vec()?])
@@ -127,8 +128,12 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
 
     let y = checkpoint(block.clone(), &[&x])?;
     let only = grad(&[&y.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
-    let plain =
-        grad(&[&block(std::slice::from_ref(&x))?.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
+    let plain = grad(
+        &[&block(std::slice::from_ref(&x))?.sum(..)?],
+        &[&weight.tensor()],
+        &[],
+        BackwardOptions::default(),
+    )?;
     assert_eq!(only[0].as_ref().unwrap().to_vec::<f64>()?, plain[0].as_ref().unwrap().to_vec::<f64>()?);
     assert!(!no_grad(|| checkpoint(block.clone(), &[&x]))?.requires_grad());
     assert!(!checkpoint(|x| x[0].exp(), &[&x.detach()])?.requires_grad());

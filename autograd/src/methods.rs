@@ -211,6 +211,7 @@ macro_rules! tensor_picks {
     };
 }
 namegrad_core::pick_ops!(tensor_picks);
+namegrad_core::composed_along!(Tensor, |x| x.value());
 
 /// The methods of a table of other ops, whose derivative rows are in the file of that name.
 macro_rules! tensor_ops {
@@ -260,6 +261,8 @@ macro_rules! tensor_shape { ($($rows:tt)*) => { tensor_ops! { shape $($rows)* } 
 namegrad_core::shape_ops!(tensor_shape);
 macro_rules! tensor_along { ($($rows:tt)*) => { tensor_ops! { along $($rows)* } }; }
 namegrad_core::along_ops!(tensor_along);
+macro_rules! tensor_count { ($($rows:tt)*) => { tensor_ops! { count $($rows)* } }; }
+namegrad_core::count_ops!(tensor_count);
 macro_rules! tensor_index { ($($rows:tt)*) => { tensor_ops! { index $($rows)* } }; }
 namegrad_core::index_ops!(tensor_index);
 macro_rules! tensor_matmul { ($($rows:tt)*) => { tensor_ops! { matmul $($rows)* } }; }

@@ -7,7 +7,9 @@
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing};
 use namegrad::autograd::{Index, Operand};
 use namegrad::core::names::Renaming;
-use namegrad::core::{Argument, Dim, DimOrAll, MinMax, Name, NameArg, Picked, Scalar, StdMean, VarMean};
+use namegrad::core::{
+    Argument, Dim, DimOrAll, MinMax, Name, NameArg, Picked, Scalar, StdMean, Unique, VarMean,
+};
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -103,7 +105,7 @@ macro_rules! reduction_rows {
             $(if op == stringify!($name) {
                 return Some(|c| {
                     let (x, dims) = (cast(c)?, c.dims("dim")?);
-                    $(let $arg = c.float_or(stringify!($arg), 2.0)?;)?
+                    $(let $arg = c.scalar(stringify!($arg))?.to_f64();)?
                     let keepdim = c.flag("keepdim", false);
                     let y = if keepdim { x.$name_keepdim(dims $(, $arg)?)? } else { x.$name(dims $(, $arg)?)? };
                     Ok(y.outputs())
@@ -484,7 +486,7 @@ table! {
         both(if c.flag("keepdim", false) { x.mode_keepdim(dim)? } else { x.mode(dim)? })
     };
     "kthvalue" => |c| {
-        let (x, k, dim) = (c.x(0)?, c.int("k")?, c.dim_or("dim", -1)?);
+        let (x, k, dim) = (c.x(0)?, c.int("k")?, DimOrAll::One(c.dim_or("dim", -1)?));
         both(if c.flag("keepdim", false) { x.kthvalue_keepdim(k, dim)? } else { x.kthvalue(k, dim)? })
     };
     "argmax" => |c| {
@@ -509,6 +511,27 @@ table! {
         let (x, dims) = (c.x(0)?, c.dims("dim")?);
         let MinMax { min, max } = if c.flag("keepdim", false) { x.aminmax_keepdim(dims)? } else { x.aminmax(dims)? };
         vec![min, max]
+    };
+    "quantile" => |c| {
+        let (x, q, dim) = (c.x(0)?, c.scalar("q")?.to_f64(), dim_or_all(c)?);
+        if c.flag("keepdim", false) { x.quantile_keepdim(q, dim)? } else { x.quantile(q, dim)? }
+    };
+    "diff" => |c| c.x(0)?.diff(c.int_or("n", 1)?, c.dim_or("dim", -1)?)?;
+    "searchsorted" => |c| c.x(0)?.searchsorted(c.x(1)?, c.flag("right", false))?;
+    "bucketize" => |c| c.x(0)?.bucketize(c.x(1)?, c.flag("right", false))?;
+    "bincount" => |c| {
+        let minlength = c.int_or("minlength", 0)?;
+        if c.count() == 2 { c.x(0)?.bincount_weighted(c.x(1)?, minlength)? } else { c.x(0)?.bincount(minlength)? }
+    };
+    "histc" => |c| c.x(0)?.histc(c.int_or("bins", 100)?, c.float_or("min", 0.0)?, c.float_or("max", 0.0)?)?;
+    "unique" => |c| {
+        let Unique { values, inverse, counts } = c.x(0)?.unique()?;
+        let wanted = [(true, values), (c.flag("return_inverse", false), inverse), (c.flag("return_counts", false), counts)];
+        wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, tensor)| tensor).collect::<Vec<Tensor>>()
+    };
+    "linalg.vector_norm" => |c| {
+        let (x, dims, ord) = (c.x(0)?, c.dims("dim")?, c.float_or("ord", 2.0)?);
+        if c.flag("keepdim", false) { x.vector_norm_keepdim(dims, ord)? } else { x.vector_norm(dims, ord)? }
     };
     "norm" => |c| {
         let (x, dims, p) = (c.x(0)?, c.dims("dim")?, c.float_or("p", 2.0)?);

@@ -27,6 +27,8 @@ pub(crate) enum Derivative {
     Taped,
     /// Not at all: its result has no gradient.
     Constant,
+    /// There is none: it is an error on an input that requires a gradient.
+    Refused,
 }
 
 fn derivative(op: &str) -> Derivative {
@@ -222,6 +224,11 @@ pub(crate) fn to_float(dtype: DType) -> Option<DType> {
 /// Floats, or `i64` for all others.
 pub(crate) fn sums(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::I64 })
+}
+
+/// Floats, or `f64` for all others.
+pub(crate) fn weighted(dtype: DType) -> Option<DType> {
+    Some(if dtype.is_floating_point() { dtype } else { DType::F64 })
 }
 
 /// `i64`.
@@ -490,14 +497,15 @@ impl Case {
     }
 
     /// The derivative to second order against differences, or what there is in its place.
-    fn gradient(&self) {
+    pub(crate) fn gradient(&self) {
         if (self.dtype)(DType::F64).is_none() {
             return;
         }
         let inputs = self.tensors(DType::F64);
         let leaves: Vec<usize> = (0..inputs.len()).filter(|i| self.inputs[*i].role == Role::Value).collect();
-        if derivative(self.op) == Derivative::Constant {
-            return self.no_gradient(&inputs, &leaves);
+        let derivative = derivative(self.op);
+        if derivative != Derivative::Taped {
+            return self.no_gradient(derivative, &inputs, &leaves);
         }
         if self.reference_of(&inputs).data.iter().any(|y| !y.is_finite()) {
             return; // there is no difference to compare with
@@ -588,11 +596,15 @@ impl Case {
         }
     }
 
-    /// The result of an op without derivative requires no gradient.
-    fn no_gradient(&self, inputs: &[Tensor], leaves: &[usize]) {
+    /// The result of an op without derivative requires no gradient, or there is an error.
+    fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
         let mut inputs = inputs.to_vec();
         leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
-        assert!(!(self.call)(&inputs).unwrap().requires_grad(), "{}", self.op);
+        match ((self.call)(&inputs), derivative) {
+            (Ok(y), Derivative::Constant) => assert!(!y.requires_grad(), "{}", self.op),
+            (Err(error), Derivative::Refused) => assert_eq!(error.kind(), ErrorKind::Autograd, "{error}"),
+            (result, _) => panic!("{} is {derivative:?} and gives {result:?}", self.op),
+        }
     }
 }
 

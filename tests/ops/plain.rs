@@ -269,10 +269,37 @@ pub(crate) fn logsumexp(x: &[f64]) -> f64 {
     if max.is_infinite() { max } else { max + sum(x.len(), |i| (x[i] - max).exp()).ln() }
 }
 
-/// The squared distances from the mean, with one less than their number in the denominator.
-pub(crate) fn variance(x: &[f64]) -> f64 {
+/// The squared distances from the mean, with their number less the correction in the denominator.
+pub(crate) fn variance(x: &[f64], correction: f64) -> f64 {
     let mean = sum(x.len(), |i| x[i]) / x.len() as f64;
-    sum(x.len(), |i| (x[i] - mean).powi(2)) / (x.len() as f64 - 1.0).max(0.0)
+    sum(x.len(), |i| (x[i] - mean).powi(2)) / (x.len() as f64 - correction).max(0.0)
+}
+
+/// The mean of what is not NaN.
+pub(crate) fn nanmean(x: &[f64]) -> f64 {
+    let numbers: Vec<f64> = x.iter().copied().filter(|x| !x.is_nan()).collect();
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
+/// `(Σ |x|^ord)^(1/ord)`, and its limits.
+pub(crate) fn norm(x: &[f64], ord: f64) -> f64 {
+    let sizes = || x.iter().map(|x| x.abs());
+    match ord {
+        0.0 => sizes().filter(|x| *x != 0.0).count() as f64,
+        f64::INFINITY => sizes().reduce(larger).unwrap_or(f64::NAN),
+        f64::NEG_INFINITY => sizes().reduce(smaller).unwrap_or(f64::NAN),
+        _ => sizes().map(|x| x.powf(ord)).sum::<f64>().powf(1.0 / ord),
+    }
+}
+
+/// The products of the first, the first two...
+pub(crate) fn running_product(x: &[f64]) -> Vec<f64> {
+    (1..=x.len()).map(|n| x[..n].iter().product()).collect()
+}
+
+/// `ln Σ e^x` of the first, the first two...
+pub(crate) fn running_logsumexp(x: &[f64]) -> Vec<f64> {
+    (1..=x.len()).map(|n| logsumexp(&x[..n])).collect()
 }
 
 /// `e^x / Σ e^x`, the largest taken out.
@@ -304,4 +331,51 @@ pub(crate) fn sorted(x: &[f64], descending: bool) -> Vec<f64> {
     let mut places: Vec<usize> = (0..x.len()).collect();
     places.sort_by(|a, b| if descending { compare(x[*b], x[*a]) } else { compare(x[*a], x[*b]) });
     places.into_iter().map(|place| place as f64).collect()
+}
+
+/// The last place of the most frequent number, the smallest of several such; no NaN is another.
+pub(crate) fn mode(x: &[f64]) -> f64 {
+    let count = |x: &[f64], of: f64| x.iter().filter(|x| **x == of).count().max(1);
+    let mut best = f64::NAN;
+    for place in sorted(x, false) {
+        let number = x[place as usize];
+        if best.is_nan() || count(x, number) > count(x, best) {
+            best = number;
+        }
+    }
+    x.iter().rposition(|x| *x == best).unwrap_or(0) as f64
+}
+
+/// The place of the lower of the middle numbers of those in order; that of a NaN if there is one.
+pub(crate) fn median(x: &[f64]) -> f64 {
+    let nan = x.iter().position(|x| x.is_nan());
+    nan.map_or_else(|| nanmedian(x), |nan| nan as f64)
+}
+
+/// The place of the lower of the middle numbers, NaN left out.
+pub(crate) fn nanmedian(x: &[f64]) -> f64 {
+    let numbers = x.iter().filter(|x| !x.is_nan()).count();
+    sorted(x, false)[numbers.saturating_sub(1) / 2]
+}
+
+/// The places of the best number so far, the last of equal ones; NaN is better than any number.
+pub(crate) fn running_best(x: &[f64], better: Ordering) -> Vec<f64> {
+    let mut best = 0;
+    let mut places = Vec::new();
+    for (place, number) in x.iter().enumerate() {
+        let beats = number.partial_cmp(&x[best]).is_some_and(|order| order == better || order.is_eq());
+        if number.is_nan() || beats {
+            best = place;
+        }
+        places.push(best as f64);
+    }
+    places
+}
+
+/// The number at place `q (n - 1)` of those in order, between two of them if need be.
+pub(crate) fn quantile(x: &[f64], q: f64) -> f64 {
+    let sorted: Vec<f64> = sorted(x, false).into_iter().map(|place| x[place as usize]).collect();
+    let place = q * (x.len() as f64 - 1.0);
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (place - place.floor()) * (above - below)
 }

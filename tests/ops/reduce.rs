@@ -135,12 +135,12 @@ impl Reduction {
 }
 
 macro_rules! reductions {
-    ($($name:ident $name_keepdim:ident $dtype:ident $empty:ident |$x:ident| $reference:expr $(, $exact:ident)?;)*) => {
+    ($($name:ident $name_keepdim:ident $(($arg:expr))? $dtype:ident $empty:ident |$x:ident| $reference:expr $(, $exact:ident)?;)*) => {
         /// The ops of this table.
         pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
         static ROWS: &[Reduction] = &[$(Reduction {
             op: stringify!($name),
-            call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims) } else { x.$name(dims) },
+            call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims $(, $arg)?) } else { x.$name(dims $(, $arg)?) },
             dtype: $crate::check::$dtype,
             reference: |$x| $reference,
             empty: stringify!($empty).as_bytes()[0] == b'o', // const: texts cannot be compared here
@@ -169,9 +169,15 @@ reductions! {
     all all_keepdim             truth_or_byte or_true  |x| x.iter().all(|x| *x != 0.0).into(), exact;
     any any_keepdim             truth_or_byte or_false |x| x.iter().any(|x| *x != 0.0).into(), exact;
     logsumexp logsumexp_keepdim to_float or_log_0 |x| plain::logsumexp(x);
-    var var_keepdim             floats   or_nan   |x| plain::variance(x);
-    std std_keepdim             floats   or_nan   |x| plain::variance(x).sqrt();
+    var var_keepdim             floats   or_nan   |x| plain::variance(x, 1.0);
+    std std_keepdim             floats   or_nan   |x| plain::variance(x, 1.0).sqrt();
     norm norm_keepdim           floats   or_zero  |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
+    vector_norm vector_norm_keepdim (3.0) floats or_zero |x| plain::norm(x, 3.0);
+    var_corrected var_corrected_keepdim (0.5) floats or_nan |x| plain::variance(x, 0.5);
+    std_corrected std_corrected_keepdim (0.5) floats or_nan |x| plain::variance(x, 0.5).sqrt();
+    nansum nansum_keepdim       sums     or_zero  |x| x.iter().filter(|x| !x.is_nan()).sum();
+    nanmean nanmean_keepdim     floats   or_nan   |x| plain::nanmean(x);
+    count_nonzero count_nonzero_keepdim indices or_zero |x| x.iter().filter(|x| **x != 0.0).count() as f64, exact;
 }
 
 /// Where an element is zero the product cannot be divided by it, to no order.
@@ -182,4 +188,75 @@ fn prod_of_zeros() {
             check(&row("prod").case(numbers(from, zeros), from, &dims, false));
         }
     }
+}
+
+/// The orders that have a formula of their own, and some between them. A ratio of 0 to a negative order has no derivative.
+#[test]
+fn vector_norm_of_each_order() {
+    macro_rules! order {
+        ($($ord:expr, $empty:literal;)*) => { $({
+            static ROW: Reduction = Reduction {
+                op: "vector_norm",
+                call: |x, dims, keepdim| if keepdim { x.vector_norm_keepdim(dims, $ord) } else { x.vector_norm(dims, $ord) },
+                dtype: crate::check::floats,
+                reference: |x| plain::norm(x, $ord),
+                empty: $empty,
+                exact: false,
+            };
+            ROW.check();
+        })* };
+    }
+    order! {
+        0.0, true;
+        0.5, true;
+        1.0, true;
+        1.5, true;
+        2.0, true;
+        f64::INFINITY, false;
+        f64::NEG_INFINITY, false;
+        -1.0, false;
+    }
+}
+
+/// At zeros the gradient of a norm is zero, for every order.
+#[test]
+fn vector_norm_of_zeros() {
+    for ord in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY] {
+        for data in [[0.0, 0.0], [0.0, 1.0]] {
+            let x = Tensor::new(data).unwrap().requires_grad_(true).unwrap();
+            x.vector_norm(.., ord).unwrap().backward().unwrap();
+            let grad = x.grad().unwrap().to_vec::<f64>().unwrap();
+            let one = f64::from(data[1] == 1.0 && ord > 0.0);
+            assert_eq!(grad, [0.0, one], "order {ord} at {data:?}");
+        }
+    }
+}
+
+/// A NaN among the elements has no part in the result, nor in the gradient.
+#[test]
+fn reductions_without_nan() {
+    for op in ["nansum", "nanmean"] {
+        for data in [[1.0, f64::NAN, 2.0], [f64::NAN, f64::NAN, 2.0]] {
+            let case = row(op).case(numbers("A=3", data), "A=3", &[0], false);
+            [DType::F64, DType::F32, DType::F16].into_iter().for_each(|dtype| case.value(dtype));
+            case.gradient();
+        }
+    }
+}
+
+/// As the single ops give.
+#[test]
+fn pairs_of_reductions() {
+    use namegrad::core::{MinMax, StdMean, VarMean};
+    let x = Tensor::new([[1.0, 4.0, 2.0], [3.0, 3.0, 0.0]]).unwrap().refine_names(["N", "C"]).unwrap();
+    let same = |a: &Tensor, b: Result<Tensor>| assert!(crate::check::identical(a, &b.unwrap()));
+    let MinMax { min, max } = x.aminmax("C").unwrap();
+    same(&min, x.amin("C"));
+    same(&max, x.amax("C"));
+    let StdMean { std, mean } = x.std_mean("C", 1.0).unwrap();
+    same(&std, x.std("C"));
+    same(&mean, x.mean("C"));
+    let VarMean { var, mean } = x.var_mean_keepdim(.., 0.0).unwrap();
+    same(&var, x.var_corrected_keepdim(.., 0.0));
+    same(&mean, x.mean_keepdim(..));
 }

@@ -92,6 +92,7 @@ pub struct Row {
 
 pub(crate) mod along;
 pub(crate) mod binary;
+pub(crate) mod count;
 pub(crate) mod getitem;
 pub(crate) mod index;
 pub mod loss;
@@ -103,15 +104,41 @@ pub(crate) mod unary;
 
 /// Every op that has a derivative, with the formulas of its rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [unary::ROWS, binary::ROWS, reduce::ROWS, along::ROWS, pick::ROWS, shape::ROWS, index::ROWS, matmul::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        unary::ROWS,
+        binary::ROWS,
+        reduce::ROWS,
+        along::ROWS,
+        pick::ROWS,
+        count::ROWS,
+        shape::ROWS,
+        index::ROWS,
+        matmul::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Every op whose result has no gradient by nature.
 pub fn constants() -> impl Iterator<Item = &'static str> {
-    [unary::CONSTANTS, binary::CONSTANTS, reduce::CONSTANTS, along::CONSTANTS, index::CONSTANTS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        unary::CONSTANTS,
+        binary::CONSTANTS,
+        reduce::CONSTANTS,
+        along::CONSTANTS,
+        count::CONSTANTS,
+        index::CONSTANTS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+/// The error of an op that is called on a tensor that requires a gradient and that has none: never a silent cut.
+#[track_caller]
+pub(crate) fn no_derivative(op: &'static str, x: &crate::Tensor) -> namegrad_core::Error {
+    let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
+    namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
+        .with_operands([x.extents()])
+        .with_repair(format!("x.detach().{op}(), if no gradient is to flow"))
 }

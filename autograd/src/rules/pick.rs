@@ -44,14 +44,3 @@ fn only(op: &'static str, x: &Tensor, found: NamedTensor, keepdim: bool) -> Resu
     };
     Ok(Op::new(op, value).input(x, evenly).output())
 }
-
-impl Tensor {
-    /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
-    ///
-    /// # Errors
-    /// Those of `sort`.
-    #[track_caller]
-    pub fn msort(&self) -> Result<Tensor> {
-        Ok(self.sort(0, false)?.values)
-    }
-}

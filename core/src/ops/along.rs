@@ -33,6 +33,110 @@ macro_rules! along_ops {
 }
 along_ops!(define_ops);
 
+/// The ops along a dim that are made of others, as methods of a tensor type whose value is `$value`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! composed_along {
+    ($Tensor:ty, |$x:ident| $value:expr) => {
+        impl $Tensor {
+            /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
+            ///
+            /// # Errors
+            /// Those of `sort`.
+            #[track_caller]
+            pub fn msort(&self) -> $crate::Result<$Tensor> {
+                Ok(self.sort(0, false)?.values)
+            }
+
+            /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times, each of which makes it shorter by one; of bool whether neighbours differ.
+            ///
+            /// # Errors
+            /// [`ErrorKind::NameNotFound`]($crate::ErrorKind::NameNotFound), [`ErrorKind::DimRange`]($crate::ErrorKind::DimRange),
+            /// [`ErrorKind::Shape`]($crate::ErrorKind::Shape) on a 0-d tensor, [`ErrorKind::Value`]($crate::ErrorKind::Value) for a negative `n`.
+            #[track_caller]
+            pub fn diff(
+                &self,
+                n: impl Into<$crate::Count>,
+                dim: impl Into<$crate::Dim>,
+            ) -> $crate::Result<$Tensor> {
+                use $crate::{Argument, DType, Error, ErrorKind};
+                let ($x, dim) = (self, dim.into());
+                let n = n.into().resolve("diff", $value)?;
+                let dim = dim.resolve("diff", $value)?;
+                if self.ndim() == 0 {
+                    let message = "diff expects input to be at least one-dimensional";
+                    return Err(Error::new(ErrorKind::Shape, "diff", message).with_operands([self.extents()]));
+                }
+                let mut differences = self.clone();
+                for _ in 0..n.min(self.sizes()[dim]) {
+                    let left = differences.sizes()[dim] - 1;
+                    let (next, this) = (differences.narrow(dim, 1, left)?, differences.narrow(dim, 0, left)?);
+                    differences = match self.dtype() {
+                        DType::Bool => next.logical_xor(&this)?,
+                        _ => next.sub(&this)?,
+                    };
+                }
+                Ok(differences)
+            }
+
+            /// The `q`-th quantile along `dim`, or of all elements with `..`, of floats only: the number below which a share `q` of them lies, interpolated between the
+            /// two neighbours of place `q (n - 1)` in the sorted dim. NaN if there is one.
+            ///
+            /// # Errors
+            /// [`ErrorKind::NameNotFound`]($crate::ErrorKind::NameNotFound), [`ErrorKind::DimRange`]($crate::ErrorKind::DimRange),
+            /// [`ErrorKind::DType`]($crate::ErrorKind::DType), [`ErrorKind::Value`]($crate::ErrorKind::Value) for a `q` outside of `0..=1`, or if there are no elements.
+            #[track_caller]
+            pub fn quantile(&self, q: f64, dim: impl Into<$crate::DimOrAll>) -> $crate::Result<$Tensor> {
+                let ($x, dim) = (self, dim.into());
+                let dim = $crate::Argument::resolve(dim, "quantile", $value)?;
+                let quantile = self.quantile_keepdim(q, dim)?;
+                match dim {
+                    Some(dim) => quantile.squeeze(dim),
+                    None => quantile.squeeze(..),
+                }
+            }
+
+            /// [`quantile`](Self::quantile) with the dim kept at size one.
+            ///
+            /// # Errors
+            /// Those of the other form.
+            #[track_caller]
+            pub fn quantile_keepdim(
+                &self,
+                q: f64,
+                dim: impl Into<$crate::DimOrAll>,
+            ) -> $crate::Result<$Tensor> {
+                use $crate::{Argument, Dims, Error, ErrorKind};
+                let ($x, dim) = (self, dim.into());
+                let dim = dim.resolve("quantile", $value)?;
+                let fail =
+                    |kind, message| Error::new(kind, "quantile", message).with_operands([self.extents()]);
+                if !self.dtype().is_floating_point() {
+                    return Err(fail(
+                        ErrorKind::DType,
+                        format!("takes floating point dtypes, got {}", self.dtype()),
+                    ));
+                }
+                if !(0.0..=1.0).contains(&q) || self.numel() == 0 {
+                    let message = format!("q must be in the range [0, 1] and the input not empty; q is {q}");
+                    return Err(fail(ErrorKind::Value, message));
+                }
+                let n = dim.map_or(self.numel(), |dim| self.sizes().get(dim).copied().unwrap_or(1));
+                let place = q * (n - 1) as f64;
+                let (below, above) = (place.floor(), place.ceil());
+                let mut quantile = self.kthvalue_keepdim(below as usize + 1, dim)?.values;
+                if above > below {
+                    let above = self.kthvalue_keepdim(above as usize + 1, dim)?.values;
+                    quantile = quantile.lerp(&above, place - below)?;
+                }
+                let dims = dim.map_or(Dims::All, Dims::from);
+                quantile.masked_fill(&self.isnan()?.any_keepdim(dims)?, f64::NAN)
+            }
+        }
+    };
+}
+composed_along!(crate::NamedTensor, |x| x);
+
 pub(crate) mod kernels {
     use crate::cpu::math::Real;
     use crate::cpu::rows;

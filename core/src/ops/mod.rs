@@ -3,13 +3,14 @@
 //! A row says an op's name (and its in-place form), its doc, its arguments and its kernel. The tables are macros that hand their rows to another macro, so that one
 //! row makes the method of [`NamedTensor`](crate::NamedTensor), the method of `namegrad::Tensor` with the same doc, the in-place form, and the
 //! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`pick`] elements of it with
-//! their places, [`shape`] views,
-//! [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names, and [`create`] and [`random`], new tensors.
+//! their places, [`count`] counts and searches, [`shape`] views, [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names, and
+//! [`create`] and [`random`], new tensors.
 
 #[macro_use]
 mod rows;
 pub mod along;
 pub mod binary;
+pub mod count;
 pub mod create;
 #[doc(hidden)]
 pub mod gradients;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static OpInfo> {
         reduce::ROWS,
         along::ROWS,
         pick::ROWS,
+        count::ROWS,
         shape::ROWS,
         index::ROWS,
         matmul::ROWS,

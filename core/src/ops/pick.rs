@@ -42,7 +42,7 @@ macro_rules! pick_ops {
             /// The most frequent element along `dim`, the smallest of several such, and its last place; no NaN equals another.
             mode mode_keepdim ["removes dimensions"] (x; dim: Dim)
             /// The `k`-th smallest element along `dim`, counted from 1; NaN counts as the largest. Not of bool.
-            kthvalue kthvalue_keepdim ["removes dimensions"] (x, k: Count; dim: Dim)
+            kthvalue kthvalue_keepdim ["removes dimensions"] (x, k: Count; dim: DimOrAll)
             /// The elements of `dim` in ascending order unless `descending`; equal elements keep their order, NaN counts as the largest.
             sort ["keeps input names"] (x; dim: Dim, descending: bool)
             /// The `k` largest elements along `dim` in descending order, or the smallest in ascending order unless `largest`; the first of equal ones, NaN counts
@@ -278,15 +278,15 @@ pub mod kernels {
     }
 
     #[track_caller]
-    pub fn kthvalue(x: &NamedTensor, k: usize, dim: usize) -> Result<NamedTensor> {
+    pub fn kthvalue(x: &NamedTensor, k: usize, dim: Option<usize>) -> Result<NamedTensor> {
         const OP: &str = "kthvalue";
         check_not_bool(OP, x)?;
-        let n = length(x, Some(dim));
+        let n = length(x, dim);
         if n > 0 && !(1..=n).contains(&k) {
-            let message = format!("selected number k out of range for dimension {dim}: {k} of {n}");
+            let message = format!("selected number k out of range: {k} of {n} elements");
             return Err(fail(OP, x, ErrorKind::Value, message));
         }
-        find_one(OP, x, Some(dim), NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))
+        find_one(OP, x, dim, NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))
     }
 
     /// The places that sort `dim`.
@@ -355,16 +355,5 @@ pub mod kernels {
     #[track_caller]
     pub fn cummin(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         running("cummin", x, dim, NAN_FIRST, |a, b| a <= b)
-    }
-}
-
-impl NamedTensor {
-    /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::msort`.
-    #[track_caller]
-    pub fn msort(&self) -> Result<NamedTensor> {
-        Ok(self.sort(0, false)?.values)
     }
 }

@@ -1,0 +1,195 @@
+//! Ops that pick along a dim: a row gives the call and the places that a plain search finds; the values are the numbers there.
+
+use crate::along::{Place, lanes};
+use crate::check::{Case, Input, check, indices, numbers, values};
+use crate::plain;
+use namegrad::core::Picked;
+use namegrad::prelude::*;
+use std::cmp::Ordering;
+
+/// A row of the table.
+struct Pick {
+    op: &'static str,
+    call: fn(&Tensor, usize) -> Result<Picked<Tensor>>,
+    dtype: fn(DType) -> Option<DType>,
+    reference: fn(&[f64]) -> Vec<f64>,
+    place: Place,
+}
+
+impl Pick {
+    /// The values as a case.
+    fn values(&'static self, input: Input, from: &str, dim: usize) -> Case {
+        let numbers = |x: &[f64]| (self.reference)(x).into_iter().map(|place| x[place as usize]).collect();
+        let (result, reference) = lanes(from, dim, self.place, numbers);
+        Case {
+            op: self.op,
+            call: Box::new(move |x| Ok((self.call)(&x[0], dim)?.values)),
+            in_place: None,
+            inputs: vec![input],
+            result,
+            dtype: self.dtype,
+            reference,
+            scale: None,
+            reshapes: false,
+        }
+    }
+
+    /// The indices are those of the reference, in any memory order.
+    fn check_indices(&'static self, input: Input, from: &str, dim: usize) {
+        let (result, reference) = lanes(from, dim, self.place, self.reference);
+        let call = move |x: &[Tensor]| {
+            let indices = (self.call)(&x[0], dim)?.indices;
+            assert!(!indices.requires_grad());
+            Ok(indices)
+        };
+        let case = Case {
+            op: self.op,
+            call: Box::new(call),
+            in_place: None,
+            inputs: vec![input],
+            result,
+            dtype: indices,
+            reference,
+            scale: None,
+            reshapes: false,
+        };
+        for dtype in DType::ALL.into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
+            case.value(dtype);
+            case.orders(dtype);
+        }
+    }
+
+    fn check(&'static self) {
+        for (shape, dim) in
+            [("A=2 B=3 C=2", 0), ("A=2 B=3 C=2", 1), ("A=2 ?=3", 1), ("A=4", 0), ("", 0), ("A=0 B=3", 1)]
+        {
+            check(&self.values(values(shape), shape, dim));
+            self.check_indices(values(shape), shape, dim);
+        }
+        for (shape, dim) in [("A=40 B=70", 1), ("A=300 B=3", 0), ("A=3 B=70 C=5", 1)] {
+            self.check_indices(values(shape), shape, dim);
+        }
+        let special = [0.0, -0.0, 1.0, -2.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        for first in special {
+            for last in special {
+                let data = [1.0, first, -2.0, last, 1.0];
+                for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+                    self.values(numbers("A=5", data), "A=5", 0).value(dtype);
+                }
+                self.check_indices(numbers("A=5", data), "A=5", 0);
+            }
+        }
+    }
+}
+
+macro_rules! picks {
+    ($($name:ident $([$form:ident])? |$x:ident, $dim:ident| $call:expr, $dtype:ident $place:ident |$lane:ident| $reference:expr;)*) => {
+        /// The ops of this table.
+        pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
+        $(picks! { @ $name [$($form)? $name] |$x, $dim| $call, $dtype $place |$lane| $reference })*
+    };
+    (@ $name:ident [$test:ident $($rest:ident)?] |$x:ident, $dim:ident| $call:expr, $dtype:ident $place:ident |$lane:ident| $reference:expr) => {
+        #[test]
+        fn $test() {
+            static ROW: Pick = Pick {
+                op: stringify!($name),
+                call: |$x, $dim| $call,
+                dtype: $crate::check::$dtype,
+                reference: |$lane| $reference,
+                place: Place::of(stringify!($place)),
+            };
+            ROW.check();
+        }
+    };
+}
+
+/// A number of elements that fits each dim: half of it, rounded up.
+fn half(x: &Tensor, dim: usize) -> usize {
+    x.sizes().get(dim).map_or(1, |n| n.div_ceil(2))
+}
+
+/// The first half of places.
+fn first_half(places: Vec<f64>) -> Vec<f64> {
+    places[..places.len().div_ceil(2)].to_vec()
+}
+
+picks! {
+//  op, another form of it          call                                      dtype   the dim  places
+    max                             |x, dim| x.max(dim),                      any     removed |x| vec![plain::best(x, Ordering::Greater)];
+    max [max_keepdim]               |x, dim| x.max_keepdim(dim),              any     one     |x| vec![plain::best(x, Ordering::Greater)];
+    min                             |x, dim| x.min(dim),                      any     removed |x| vec![plain::best(x, Ordering::Less)];
+    min [min_keepdim]               |x, dim| x.min_keepdim(dim),              any     one     |x| vec![plain::best(x, Ordering::Less)];
+    median                          |x, dim| x.median(dim),                   numeric removed |x| vec![plain::median(x)];
+    median [median_keepdim]         |x, dim| x.median_keepdim(dim),           numeric one     |x| vec![plain::median(x)];
+    nanmedian                       |x, dim| x.nanmedian(dim),                numeric removed |x| vec![plain::nanmedian(x)];
+    nanmedian [nanmedian_keepdim]   |x, dim| x.nanmedian_keepdim(dim),        numeric one     |x| vec![plain::nanmedian(x)];
+    mode                            |x, dim| x.mode(dim),                     any     removed |x| vec![plain::mode(x)];
+    mode [mode_keepdim]             |x, dim| x.mode_keepdim(dim),             any     one     |x| vec![plain::mode(x)];
+    kthvalue                        |x, dim| x.kthvalue(half(x, dim), dim),   numeric removed |x| vec![plain::sorted(x, false)[x.len().div_ceil(2) - 1]];
+    kthvalue [kthvalue_keepdim]     |x, dim| x.kthvalue_keepdim(1, dim),      numeric one     |x| vec![plain::sorted(x, false)[0]];
+    sort                            |x, dim| x.sort(dim, false),              any     stays   |x| plain::sorted(x, false);
+    sort [sort_descending]          |x, dim| x.sort(dim, true),               any     stays   |x| plain::sorted(x, true);
+    topk                            |x, dim| x.topk(half(x, dim), dim, true), numeric stays   |x| first_half(plain::sorted(x, true));
+    topk [topk_smallest]            |x, dim| x.topk(half(x, dim), dim, false), numeric stays  |x| first_half(plain::sorted(x, false));
+    cummax                          |x, dim| x.cummax(dim),                   any     stays   |x| plain::running_best(x, Ordering::Greater);
+    cummin                          |x, dim| x.cummin(dim),                   any     stays   |x| plain::running_best(x, Ordering::Less);
+}
+
+/// Of all elements the values have no dims and the indices count in row-major order; equal elements share the gradient.
+#[test]
+fn of_all_elements() {
+    type Op = fn(&Tensor) -> Result<Picked<Tensor>>;
+    let nan = f64::NAN;
+    type Row = (Op, [f64; 4], f64, i64, [f64; 4]);
+    let table: [Row; 8] = [
+        (|x| x.max(..), [1.0, 5.0, 5.0, 2.0], 5.0, 1, [0.0, 0.5, 0.5, 0.0]),
+        (|x| x.max(..), [1.0, nan, nan, 2.0], nan, 1, [0.0, 0.5, 0.5, 0.0]),
+        (|x| x.min(..), [3.0, 5.0, 5.0, 2.0], 2.0, 3, [0.0, 0.0, 0.0, 1.0]),
+        (|x| x.kthvalue(2, ..), [7.0, 1.0, 7.0, 7.0], 7.0, 0, [1.0 / 3.0, 0.0, 1.0 / 3.0, 1.0 / 3.0]),
+        (|x| x.median(..), [4.0, 1.0, 7.0, 5.0], 4.0, 0, [1.0, 0.0, 0.0, 0.0]),
+        (|x| x.median(..), [4.0, nan, 7.0, 5.0], nan, 1, [0.0, 1.0, 0.0, 0.0]),
+        (|x| x.nanmedian(..), [4.0, nan, 7.0, 5.0], 5.0, 3, [0.0, 0.0, 0.0, 1.0]),
+        (|x| x.nanmedian(..), [nan; 4], nan, 0, [0.25; 4]),
+    ];
+    for (op, data, value, index, gradient) in table {
+        let x = TensorOptions::new().dtype(DType::F64).requires_grad(true).tensor(data).unwrap();
+        let Picked { values, indices } =
+            op(&x.reshape([2, 2]).unwrap().refine_names(["N", "C"]).unwrap()).unwrap();
+        assert_eq!((values.ndim(), indices.ndim()), (0, 0));
+        assert_eq!(values.item().unwrap().to_f64().to_bits(), value.to_bits());
+        assert_eq!(indices.to_vec::<i64>().unwrap(), [index]);
+        values.backward().unwrap();
+        assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), gradient);
+    }
+    let x = Tensor::new([[1.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
+    let kept = x.max_keepdim(..).unwrap();
+    assert_eq!(kept.values.extents().to_string(), "[N=1, C=1]");
+    assert_eq!(kept.indices.extents().to_string(), "[N=1, C=1]");
+    assert_eq!(x.argmax(..).unwrap().to_vec::<i64>().unwrap(), [1]);
+    assert_eq!(x.argmin_keepdim(..).unwrap().extents().to_string(), "[N=1, C=1]");
+}
+
+/// Nothing to pick from, more than there is, and a dim that is not there.
+#[test]
+fn what_cannot_be_picked() {
+    let x = Tensor::zeros([("N", 2), ("C", 0)]).unwrap();
+    let kinds = [
+        (x.max("C"), ErrorKind::Shape),
+        (x.max(..), ErrorKind::Value),
+        (x.mode("C"), ErrorKind::Shape),
+        (x.kthvalue(1, "C"), ErrorKind::Shape),
+        (x.kthvalue(0, "N"), ErrorKind::Value),
+        (x.kthvalue(3, "N"), ErrorKind::Value),
+        (x.topk(3, "N", true), ErrorKind::Value),
+        (x.topk(-1, "N", true), ErrorKind::Value),
+        (x.sort("H", false), ErrorKind::NameNotFound),
+        (x.cummax(2), ErrorKind::DimRange),
+        (x.to(DType::Bool).unwrap().median("N"), ErrorKind::DType),
+    ];
+    for (number, (result, kind)) in kinds.into_iter().enumerate() {
+        assert_eq!(result.unwrap_err().kind(), kind, "call {number}");
+    }
+    assert_eq!(x.sort("C", false).unwrap().values.extents().to_string(), "[N=2, C=0]");
+    assert_eq!(x.max("N").unwrap().indices.extents().to_string(), "[C=0]");
+    assert_eq!(x.topk(0, "N", true).unwrap().values.extents().to_string(), "[N=0, C=0]");
+}
