@@ -14,6 +14,7 @@ mod conformance {
     pub(crate) mod call;
     pub(crate) mod case;
     pub(crate) mod compare;
+    pub(crate) mod composed;
     pub(crate) mod nn;
     pub(crate) mod ops;
     pub(crate) mod optim;

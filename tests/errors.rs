@@ -548,7 +548,7 @@ fn a_failed_call_leaves_its_tensor_as_it_was() -> Result<()> {
         ("matrices that do not fit", |x| {
             x.addmm_(&Tensor::ones([2, 2])?, &Tensor::ones([3, 3])?, 1, 1).map(drop)
         }),
-        ("no random integers", |x| x.random_(3, 3).map(drop)),
+        ("no random integers", |x| x.random_(3..3).map(drop)),
     ];
     for (what, change) in changes {
         for shared in [false, true] {

@@ -3,6 +3,7 @@
 //! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the derivatives in `rules/`, then the walk in
 //! `tape.rs`.
 
+mod composed;
 mod create;
 mod gradcheck;
 mod hooks;
@@ -15,6 +16,7 @@ pub mod rules;
 mod tape;
 mod tensor;
 
+pub use composed::{Indexing, Sections, Tolerance};
 pub use create::TensorOptions;
 pub use gradcheck::{GradCheck, gradcheck, gradgradcheck};
 pub use hooks::HookHandle;

@@ -87,5 +87,5 @@ macro_rules! missing {
 missing! { digamma i0 }
 
 constants! { in NamedTensor;
-    bitwise_not(x) logical_not(x) isnan(x) isinf(x) isfinite(x)
+    bitwise_not(x) logical_not(x) signbit(x) isnan(x) isinf(x) isfinite(x)
 }

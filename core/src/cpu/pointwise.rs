@@ -218,7 +218,7 @@ impl<const N: usize> Kernel<N> {
     /// [`ErrorKind::DType`] if the op makes no sense on it.
     #[inline]
     #[track_caller]
-    fn compute_dtype(&self, dtype: DType) -> Result<DType> {
+    pub(crate) fn compute_dtype(&self, dtype: DType) -> Result<DType> {
         if self.has(dtype) {
             return Ok(dtype);
         }
