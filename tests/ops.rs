@@ -17,6 +17,8 @@ mod check;
 mod along;
 #[path = "ops/binary.rs"]
 mod binary;
+#[path = "ops/composed.rs"]
+mod composed;
 #[path = "ops/index.rs"]
 mod index;
 #[path = "ops/matmul.rs"]
@@ -44,7 +46,7 @@ const WITHOUT_ROW: [(&str, Derivative, &str); 5] = [
 const ONCE: [(&str, &str); 1] = [("lgamma", "its derivative is digamma, which has none")];
 
 fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
-    [unary::OPS, binary::OPS, reduce::OPS, along::OPS, shape::OPS, index::OPS, matmul::OPS]
+    [unary::OPS, binary::OPS, reduce::OPS, along::OPS, shape::OPS, index::OPS, matmul::OPS, composed::OPS]
         .into_iter()
         .flatten()
         .copied()

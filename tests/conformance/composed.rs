@@ -2,7 +2,7 @@
 
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, int, missing};
 use crate::conformance::ops::{indices, scales, table};
-use namegrad::autograd::{Indexing, Sections, Tolerance};
+use namegrad::autograd::{Index, Indexing, Sections, Tolerance};
 use namegrad::core::{Reduce, Scalar};
 use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
@@ -79,6 +79,10 @@ table! {
         let (x, accumulate) = (c.x(0)?, c.flag("accumulate", false));
         let flat = x.reshape([-1])?.index_put(&[c.x(1)?.into()], c.x(2)?, accumulate)?;
         flat.reshape(x.sizes())?
+    };
+    "index_put" => |c| {
+        let places: Vec<Index> = c.tensors("indices").into_iter().map(Index::from).collect();
+        c.x(0)?.index_put(&places, c.operand(1, "values")?, c.flag("accumulate", false))?
     };
     "take_along_dim" => |c| c.x(0)?.take_along_dim(c.x(1)?, c.dim("dim")?)?;
     "setitem_" => |c| c.in_place(|x, c| Ok(x.index_put_(&indices(c)?, c.operand(1, "value")?, false)?))?;

@@ -53,7 +53,8 @@ pointwise! {
     digamma digamma_ (x: 0.5..4.0) [float]       plain::digamma(x), scale 1.0; // it crosses 0 near 1.46
     i0 i0_ (x: -3.0..3.0)       [float]          plain::i0(x);
     bitwise_not bitwise_not_ (x: -3.0..3.0) [int bits] !(x as i64) as f64;
-    logical_not (x: -3.0..3.0)  [float int bool test] (x == 0.0).into();
+    logical_not logical_not_ (x: -3.0..3.0) [float int bool test] (x == 0.0).into();
+    signbit (x: -3.0..3.0)      [float int bool test] x.is_sign_negative().into();
     isnan (x: -3.0..3.0)        [float int bool test] x.is_nan().into();
     isinf (x: -3.0..3.0)        [float int bool test] x.is_infinite().into();
     isfinite (x: -3.0..3.0)     [float int bool test] x.is_finite().into();

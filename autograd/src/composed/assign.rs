@@ -25,7 +25,10 @@ impl Tensor {
         self.check_in_place(OP)?;
         let mut value = self.value().clone();
         value.copy_(source.value())?;
-        let y = Op::new(OP, value).input(source, |g, _| Ok(g.clone())).output();
+        let y = Op::new(OP, value)
+            .input(self, |g, _| g.zeros_like())
+            .input(source, |g, _| Ok(g.clone()))
+            .output();
         self.assign(OP, y)
     }
 
@@ -57,7 +60,12 @@ impl Tensor {
 
     #[track_caller]
     fn resized(&mut self, op: &'static str, sizes: &[isize]) -> Result<&mut Tensor> {
-        Tensor::ensure(!self.requires_grad(), ErrorKind::Autograd, op, "cannot resize variables that require grad")?;
+        Tensor::ensure(
+            !self.requires_grad(),
+            ErrorKind::Autograd,
+            op,
+            "cannot resize variables that require grad",
+        )?;
         if sizes.iter().copied().eq(self.sizes().iter().map(|size| *size as isize)) {
             return Ok(self);
         }

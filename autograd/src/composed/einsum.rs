@@ -4,7 +4,7 @@
 //! alone before the product, in both by the product itself, which is one batched product of matrices.
 
 use crate::Tensor;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{DType, Error, ErrorKind, Result};
 
 /// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +28,19 @@ fn fail<T>(kind: ErrorKind, message: String) -> Result<T> {
 #[track_caller]
 fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
     let mut list = Vec::new();
-    let mut rest = text;
-    while let Some(letter) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix("...") {
-            if list.contains(&None) {
-                return fail(ErrorKind::Ellipsis, format!("einsum(): more than one ellipsis in '{text}'"));
-            }
-            (list.push(None), rest = after).0;
-            continue;
+    for (number, part) in text.split("...").enumerate() {
+        if number > 0 {
+            list.push(None);
         }
-        if !letter.is_ascii_alphabetic() {
-            let message = format!("einsum(): invalid subscript given at '{rest}', subscripts must be in [a-zA-Z]");
-            return fail(ErrorKind::Value, message);
-        }
-        list.push(Some(letter));
-        rest = &rest[1..];
+        list.extend(part.chars().map(Some));
+    }
+    if list.iter().filter(|entry| entry.is_none()).count() > 1 {
+        return fail(ErrorKind::Ellipsis, format!("einsum(): more than one ellipsis in '{text}'"));
+    }
+    if let Some(other) = list.iter().flatten().find(|letter| !letter.is_ascii_alphabetic()) {
+        let message =
+            format!("einsum(): invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
+        return fail(ErrorKind::Value, message);
     }
     Ok(list)
 }
@@ -71,7 +69,8 @@ impl Tensor {
         };
         let parts: Vec<&str> = left.split(',').collect();
         if operands.is_empty() || parts.len() != operands.len() {
-            let message = format!("einsum(): {} operands for the {} of the equation", operands.len(), parts.len());
+            let message =
+                format!("einsum(): {} operands for the {} of the equation", operands.len(), parts.len());
             return fail(ErrorKind::Value, message);
         }
         let mut factors = Vec::with_capacity(operands.len());
@@ -87,7 +86,8 @@ impl Tensor {
             rest.push(factor.on_own_diagonals()?);
         }
         for number in 0..rest.len() {
-            let later: Vec<Label> = rest[number + 1..].iter().flat_map(|factor| &factor.labels).copied().collect();
+            let later: Vec<Label> =
+                rest[number + 1..].iter().flat_map(|factor| &factor.labels).copied().collect();
             let needed = |label: &Label| output.contains(label) || later.contains(label);
             product = product.times(&rest[number], &needed)?;
         }
@@ -140,12 +140,16 @@ fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>
         };
         let label = Label::Letter(letter);
         if !all().any(|other| other == label) {
-            let message =
-                format!("einsum(): output subscript {letter} does not appear in the equation for any input operand");
+            let message = format!(
+                "einsum(): output subscript {letter} does not appear in the equation for any input operand"
+            );
             return fail(ErrorKind::Shape, message);
         }
         if labels.contains(&label) {
-            return fail(ErrorKind::Shape, format!("einsum(): output subscript {letter} appears more than once"));
+            return fail(
+                ErrorKind::Shape,
+                format!("einsum(): output subscript {letter} appears more than once"),
+            );
         }
         labels.push(label);
     }
@@ -216,7 +220,8 @@ impl Labelled {
         let wide = |x: &Labelled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
         let left = self.summed(&|label| needed(label) || wide(other, label) && wide(self, label))?;
         let right = other.summed(&|label| needed(label) || wide(self, label) && wide(other, label))?;
-        let both: Vec<Label> = left.labels.iter().copied().filter(|label| right.place(*label).is_some()).collect();
+        let both: Vec<Label> =
+            left.labels.iter().copied().filter(|label| right.place(*label).is_some()).collect();
         let (batch, inner): (Vec<Label>, Vec<Label>) = both.iter().partition(|label| needed(label));
         let only = |x: &Labelled| -> Vec<Label> {
             x.labels.iter().copied().filter(|label| !both.contains(label)).collect()
@@ -227,12 +232,15 @@ impl Labelled {
             own(&left).max(own(&right)).min(if own(&left) == 0 || own(&right) == 0 { 0 } else { usize::MAX })
         };
         let count = |labels: &[Label]| labels.iter().map(size).product::<usize>();
-        let lying = |x: &Labelled, parts: [&[Label]; 3]| -> Result<Tensor> {
+        let lying = |x: &Labelled, dtype: DType, parts: [&[Label]; 3]| -> Result<Tensor> {
             let order: Vec<usize> = parts.concat().into_iter().filter_map(|label| x.place(label)).collect();
             let sizes: Vec<usize> = parts.concat().iter().map(size).collect();
-            x.x.permute(order)?.expand(&sizes[..])?.reshape(parts.map(count))
+            x.x.permute(order)?.expand(&sizes[..])?.reshape(parts.map(count))?.to(dtype)
         };
-        let product = lying(&left, [&batch, &rows, &inner])?.bmm(&lying(&right, [&batch, &inner, &cols])?)?;
+        // A sum of integers is wider than they are.
+        let (a, b) = (self.x.dtype(), other.x.dtype());
+        let product =
+            lying(&left, a, [&batch, &rows, &inner])?.bmm(&lying(&right, b, [&batch, &inner, &cols])?)?;
         let labels = [&batch[..], &rows, &cols].concat();
         let sizes: Vec<usize> = labels.iter().map(size).collect();
         Ok(Labelled { x: product.reshape(&sizes[..])?, labels })

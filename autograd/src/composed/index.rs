@@ -47,7 +47,12 @@ impl Tensor {
     /// # Errors
     /// Those of `scatter`.
     #[track_caller]
-    pub fn scatter_value(&self, index: &Tensor, value: impl Into<Scalar>, dim: impl Into<Dim>) -> Result<Tensor> {
+    pub fn scatter_value(
+        &self,
+        index: &Tensor,
+        value: impl Into<Scalar>,
+        dim: impl Into<Dim>,
+    ) -> Result<Tensor> {
         let source = NamedTensor::full_as("scatter_value", index.sizes(), value.into(), self.dtype())?;
         self.scatter(index, &Tensor::constant(source), dim)
     }
@@ -136,8 +141,9 @@ impl Tensor {
         let dim = dim.into().resolve(OP, self.value())?;
         if index.ndim() != self.ndim() {
             let message = "input and indices should have the same number of dimensions";
-            return Err(Error::new(ErrorKind::Shape, OP, message)
-                .with_operands([self.extents(), index.extents()]));
+            return Err(
+                Error::new(ErrorKind::Shape, OP, message).with_operands([self.extents(), index.extents()])
+            );
         }
         let spread = |x: &Tensor, like: &Tensor| -> Vec<usize> {
             let size = |d| if d != dim && x.sizes()[d] == 1 { like.sizes()[d] } else { x.sizes()[d] };

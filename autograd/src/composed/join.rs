@@ -143,7 +143,8 @@ impl Tensor {
         let mut before = 0;
         for block in &blocks {
             let [rows, own] = [block.sizes()[0], block.sizes()[1]];
-            let (left, right) = (block.new_zeros([rows, before])?, block.new_zeros([rows, cols - before - own])?);
+            let (left, right) =
+                (block.new_zeros([rows, before])?, block.new_zeros([rows, cols - before - own])?);
             bands.push(Tensor::cat(&[&left, &block.unnamed(), &right], 1)?);
             before += own;
         }
@@ -199,7 +200,8 @@ impl Tensor {
     #[track_caller]
     pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
         let ndim = self.ndim().max(other.ndim());
-        let size = |x: &Tensor, dim: usize| (dim + x.ndim()).checked_sub(ndim).map_or(1, |own| x.sizes()[own]);
+        let size =
+            |x: &Tensor, dim: usize| (dim + x.ndim()).checked_sub(ndim).map_or(1, |own| x.sizes()[own]);
         let (mut left, mut right, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         for dim in 0..ndim {
             let (own, others) = (size(self, dim), size(other, dim));

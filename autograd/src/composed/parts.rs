@@ -91,7 +91,9 @@ impl Tensor {
                 self.parted(dim, (0..parts).map(|part| each.min(size - part * each)))
             }
             Sections::List(list) => {
-                let message = format!("split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}");
+                let message = format!(
+                    "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
+                );
                 Tensor::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, message)?;
                 let message = format!(
                     "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got \

@@ -52,12 +52,13 @@ impl Tensor {
         let message = format!("rtol and atol must not be negative, but got {rtol} and {atol}");
         Tensor::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", message)?;
         let other = other.operand_beside(self.dtype())?;
-        let mut close = self.detach().eq(&other.detach())?;
+        let mut close = self.detach().eq(other.detach())?;
         if equal_nan {
             close = close.logical_or(self.detach().isnan()?.logical_and(other.detach().isnan()?)?)?;
         }
         // Integers are compared as they are or, within a tolerance, as floats that hold nearly all of them.
-        let float = |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.detach()) } else { x.to(DType::F64) };
+        let float =
+            |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.detach()) } else { x.to(DType::F64) };
         let (x, y) = (float(self)?, float(&other)?);
         let distance = x.sub(&y)?.abs()?;
         let near = distance.le(y.abs()?.mul(rtol)?.add(atol)?)?.logical_and(distance.isfinite()?)?;
@@ -99,7 +100,7 @@ impl Tensor {
         if self.sizes() != other.sizes() || self.names() != other.names() {
             return Ok(false);
         }
-        self.detach().eq(&other.detach())?.all(..)?.is_nonzero()
+        self.detach().eq(other.detach())?.all(..)?.is_nonzero()
     }
 
     /// Is each element infinite and positive?
@@ -202,7 +203,11 @@ impl Tensor {
     pub fn float_power(&self, exponent: impl Operand) -> Result<Tensor> {
         let exponent = exponent.operand_beside(DType::F64)?;
         // A number stays one: some have ops of their own.
-        let exponent = if exponent.value().is_number() { exponent } else { std::borrow::Cow::Owned(exponent.to(DType::F64)?) };
+        let exponent = if exponent.value().is_number() {
+            exponent
+        } else {
+            std::borrow::Cow::Owned(exponent.to(DType::F64)?)
+        };
         self.to(DType::F64)?.pow(&*exponent)
     }
 

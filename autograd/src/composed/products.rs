@@ -84,11 +84,13 @@ impl Tensor {
         const OP: &str = "cross";
         let dim = dim.into().resolve(OP, self.value())?;
         let from_right = dim as isize - self.ndim() as isize;
-        let at = (other.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| other.sizes().get(at));
+        let at =
+            (other.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| other.sizes().get(at));
         if self.sizes().get(dim) != Some(&3) || at != Some(&3) {
             let message = format!("inputs dimension {dim} must have length 3");
-            return Err(Error::new(ErrorKind::Shape, OP, message)
-                .with_operands([self.extents(), other.extents()]));
+            return Err(
+                Error::new(ErrorKind::Shape, OP, message).with_operands([self.extents(), other.extents()])
+            );
         }
         let ahead = self.roll(-1, from_right)?.mul(other.roll(-2, from_right)?)?;
         ahead.sub(self.roll(-2, from_right)?.mul(other.roll(-1, from_right)?)?)

@@ -120,7 +120,10 @@ impl Tensor {
             return spread.flatten([dim, dim + 1], self.name(dim).map(|name| name.as_str()));
         }
         let size = self.sizes()[dim];
-        let message = format!("repeats must have the same size as input along dim, but got {} and {size}", counts.len());
+        let message = format!(
+            "repeats must have the same size as input along dim, but got {} and {size}",
+            counts.len()
+        );
         Tensor::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, message)?;
         let places: Vec<i64> =
             (0i64..).zip(counts).flat_map(|(at, times)| std::iter::repeat_n(at, times as usize)).collect();

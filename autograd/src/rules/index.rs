@@ -76,7 +76,10 @@ impl Scattered<'_> {
                 let single = zero.logical_and(padded(&zeros, source.sizes())?.eq(1)?)?;
                 let others = self.product(x, &source.masked_fill(&single, 1.0)?)?;
                 let divided = g.mul(y)?.gather(index, dim)?.div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
-                padded(&g.mul(&others)?.gather(index, dim)?.where_self(&part(&single)?, &divided)?, source.sizes())
+                padded(
+                    &g.mul(&others)?.gather(index, dim)?.where_self(&part(&single)?, &divided)?,
+                    source.sizes(),
+                )
             }
             Reduce::Amax | Reduce::Amin => from(&self.share(g)?)?.where_self(&source.eq(&from(y)?)?, 0.0),
         }

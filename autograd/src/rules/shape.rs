@@ -61,6 +61,9 @@ fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> 
 
 /// Zeros of `sizes`, to which each window is added where it was taken.
 fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor> {
+    if sizes.is_empty() {
+        return g.sum(..); // the one window of a 0-d tensor is a vector of at most its element
+    }
     let (windows, size) = (g.sizes()[dim], g.sizes()[sizes.len()]);
     let places: Vec<i64> = (0..windows).flat_map(|w| (0..size).map(move |i| (w * step + i) as i64)).collect();
     let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
@@ -69,7 +72,13 @@ fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor
 }
 
 /// Zeros of `sizes` with `g` on a diagonal.
-pub(crate) fn onto_diagonal(g: &Tensor, sizes: &[usize], offset: isize, dim0: usize, dim1: usize) -> Result<Tensor> {
+pub(crate) fn onto_diagonal(
+    g: &Tensor,
+    sizes: &[usize],
+    offset: isize,
+    dim0: usize,
+    dim1: usize,
+) -> Result<Tensor> {
     // The diagonal of a tensor of positions says where each element of `g` goes.
     let numel: usize = sizes.iter().product();
     let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;

@@ -125,7 +125,8 @@ impl crate::NamedTensor {
         let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
         let sizes = crate::shape::broadcast(OP, self.sizes(), other.sizes())
             .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
-        let (x, y) = (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
+        let (x, y) =
+            (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
         macro_rules! next {
             ($T:ty) => {{
                 let towards = |(x, y): (&$T, &$T)| match x.partial_cmp(y) {
@@ -135,7 +136,8 @@ impl crate::NamedTensor {
                     None => <$T>::NAN,
                 };
                 let (x, y) = (x.contiguous()?, y.contiguous()?);
-                let next: Vec<$T> = x.as_slice::<$T>()?.iter().zip(y.as_slice::<$T>()?).map(towards).collect();
+                let next: Vec<$T> =
+                    x.as_slice::<$T>()?.iter().zip(y.as_slice::<$T>()?).map(towards).collect();
                 crate::NamedTensor::from_slice(&next, crate::shape::Shape { sizes, names })
             }};
         }

@@ -495,7 +495,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
-        let names = rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
+        let names =
+            rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
         *self = spread.with_names(names);
         Ok(self)

@@ -48,8 +48,8 @@ static ADDCMUL: Kernel<3> =
 static ADDCDIV: Kernel<3> = kernel!(3 addcdiv (x a b) [] [] { float: x + a / b });
 
 pub(crate) mod kernels {
-    use crate::cpu::pointwise::{Kernel, promoted};
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
+    use crate::cpu::pointwise::{Kernel, promoted};
     use crate::dim::{Argument, Axes, Dim};
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
     use crate::error::{Error, ErrorKind, Result};

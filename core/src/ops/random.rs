@@ -253,7 +253,8 @@ impl NamedTensor {
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
         if low < least || high - 1 > last {
-            let message = format!("integers from {low} to below {high} are out of bounds for {}", self.dtype());
+            let message =
+                format!("integers from {low} to below {high} are out of bounds for {}", self.dtype());
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
         *self = NamedTensor::randint(low, high, self.shape())?.to(self.dtype())?;

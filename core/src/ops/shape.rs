@@ -458,13 +458,21 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn unfold(x: &NamedTensor, dim: usize, size: usize, step: usize) -> Result<NamedTensor> {
-        let length = x.sizes().get(dim).copied().unwrap_or(0);
+        let length = x.sizes().get(dim).copied().unwrap_or(1);
         if step == 0 || size > length {
             let message =
                 format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
             return Err(fail(x, ErrorKind::Value, "unfold", message));
         }
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
+        if x.ndim() == 0 {
+            return Ok(x.view_as(
+                Sizes::from_slice(&[size]),
+                Strides::from_slice(&[1]),
+                x.offset(),
+                Names::none(),
+            ));
+        }
         let apart = strides[dim];
         sizes[dim] = (length - size) / step + 1;
         strides[dim] = apart * step as isize;

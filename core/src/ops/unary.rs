@@ -106,7 +106,7 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// Is each element zero, or false?
     logical_not logical_not_ (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
     /// Is the sign of each element negative? That of -0 is.
-    signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x.sign().wrapping_neg() > T::ZERO, boolean: x & !x }
+    signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x < T::ZERO, boolean: x & !x }
     /// Is each element NaN?
     isnan (x) -> bool { float: x.is_nan(), int: x != x, boolean: x & !x }
     /// Is each element infinite?
