@@ -246,6 +246,73 @@ fn index_put() {
 }
 
 #[test]
+fn index_put_in_place() {
+    let places: [&[Index]; 6] = [
+        &[Index::At(1)],
+        &[(..).into(), (1..).into()],
+        &[Index::Slice { start: Some(0), end: None, step: 2 }, Index::New, Index::At(-1)],
+        &[Index::Ellipsis],
+        &[(3..3).into()],
+        &[(&Tensor::new([2, 0]).unwrap()).into(), Index::At(0)],
+    ];
+    for dtype in [DType::Bool, DType::F16, DType::F32, DType::F64] {
+        let x = Tensor::arange(1, 13, 1).unwrap().to(dtype).unwrap().reshape([3, 4]).unwrap();
+        for (number, at) in places.into_iter().enumerate() {
+            let want = x.index_put(at, 0, false).unwrap();
+            // Each element of the part is 0, all others are what they were.
+            let inside = Tensor::zeros([3, 4]).unwrap().index_put(at, 1, false).unwrap().ne(0).unwrap();
+            assert!(want.equal(&x.masked_fill(&inside, 0).unwrap()).unwrap(), "{dtype}, {number}");
+            let mut own = Tensor::constant(x.value().deep_clone().unwrap());
+            let before = own.data_ptr();
+            own.index_put_(at, 0, false).unwrap();
+            assert!(own.equal(&want).unwrap(), "{dtype}, {number}");
+            assert!(own.data_ptr() == before || number == 5, "{dtype}, {number}: the buffer was copied");
+            for (order, mut x) in crate::check::orders(&x) {
+                let held = x.clone();
+                x.index_put_(at, 0, false).unwrap();
+                assert!(x.equal(&want).unwrap(), "{dtype}, {number}, {order}");
+                assert!(
+                    held.index_put(at, 0, false).unwrap().equal(&want).unwrap(),
+                    "{dtype}, {number}, {order}"
+                );
+            }
+        }
+    }
+    // Under no_grad a leaf is updated and stays one; out of place the result is no leaf's.
+    let mut leaf = Tensor::zeros([2]).unwrap().requires_grad_(true).unwrap();
+    assert_eq!(leaf.index_put_(&[Index::At(0)], 1, false).unwrap_err().kind(), ErrorKind::Autograd);
+    no_grad(|| leaf.index_put_(&[Index::At(0)], 1, false).map(drop)).unwrap();
+    assert!(leaf.requires_grad() && leaf.is_leaf());
+    assert!(!no_grad(|| leaf.index_put(&[Index::At(0)], 1, false)).unwrap().requires_grad());
+    assert_eq!(plain(&leaf).data, [1.0, 0.0]);
+}
+
+/// A part that is no view of the tensor is refused: the buffer may end before it.
+#[test]
+fn write_part() {
+    let base = Tensor::zeros([4]).unwrap().into_value();
+    let (mut low, high) = (base.narrow(0, 0, 2).unwrap(), base.narrow(0, 1, 2).unwrap());
+    let one = Tensor::ones([2]).unwrap().into_value();
+    assert_eq!(low.write_part(high.clone(), &one).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(
+        base.clone().flip(0).unwrap().write_part(base.clone(), &one).unwrap_err().kind(),
+        ErrorKind::Shape
+    );
+    let mut whole = base.clone();
+    whole.write_part(high, &one).unwrap();
+    assert_eq!(whole.to_vec::<f32>().unwrap(), [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(base.to_vec::<f32>().unwrap(), [0.0; 4]);
+    let mut turned = whole.clone();
+    turned
+        .write_part(
+            turned.flip(0).unwrap(),
+            &whole.mul(&Tensor::arange(0, 4, 1).unwrap().into_value()).unwrap(),
+        )
+        .unwrap();
+    assert_eq!(turned.to_vec::<f32>().unwrap(), [0.0, 2.0, 1.0, 0.0]);
+}
+
+#[test]
 fn copied() {
     let copied = |x: &[Tensor]| {
         let mut y = x[0].mul(1.0)?.to(x[0].dtype())?;

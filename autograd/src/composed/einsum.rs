@@ -13,6 +13,15 @@ enum Label {
     Ellipsis(usize),
 }
 
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Label::Letter(letter) => write!(f, "{letter}"),
+            Label::Ellipsis(_) => f.write_str("..."),
+        }
+    }
+}
+
 /// A tensor of which each dim has another label.
 struct Labelled {
     x: Tensor,
@@ -167,7 +176,7 @@ fn check_sizes(factors: &[Labelled]) -> Result<()> {
                 Some((_, known)) if *known == 1 => *known = *size,
                 Some((_, known)) => {
                     let message = format!(
-                        "einsum(): subscript {label:?} has size {size} for operand {number} which does not broadcast with previously \
+                        "einsum(): subscript {label} has size {size} for operand {number} which does not broadcast with previously \
                          seen size {known}"
                     );
                     return fail(ErrorKind::Shape, message);
@@ -192,6 +201,13 @@ impl Labelled {
             let label = self.labels[second];
             match self.labels[..second].iter().position(|other| *other == label) {
                 Some(first) => {
+                    let (one, other) = (self.x.sizes()[first], self.x.sizes()[second]);
+                    if one != other {
+                        let message = format!(
+                            "einsum(): subscript {label} stands twice for an operand, for the sizes {one} and {other}"
+                        );
+                        return fail(ErrorKind::Shape, message);
+                    }
                     self.x = self.x.diagonal(0, first, second)?;
                     self.labels.remove(second);
                     self.labels.remove(first);

@@ -1,5 +1,6 @@
 //! Parts by position or mask.
 
+use crate::op::Op;
 use crate::rules::getitem::Index;
 use crate::{Operand, Tensor};
 use namegrad_core::names::rules;
@@ -169,25 +170,12 @@ impl Tensor {
     /// Those of [`index`](Self::index); [`ErrorKind::Shape`] if the value does not broadcast to the part, those of the name rule.
     #[track_caller]
     pub fn index_put(&self, indices: &[Index], value: impl Operand, accumulate: bool) -> Result<Tensor> {
-        const OP: &str = "index_put";
-        // The same part of a tensor of positions says where the value goes.
-        let all = NamedTensor::arange(0, self.numel() as i64, 1, DType::I64)?.reshape(self.sizes())?;
-        let places = Tensor::constant(all.with_names(self.names().clone())).index(indices)?;
-        let mut value = value.operand_beside(self.dtype())?.into_owned();
-        while value.ndim() > places.ndim() && value.sizes()[0] == 1 {
-            value = value.select(0, 0)?;
-        }
-        rules::unify(OP, "broadcast", places.value().input(), value.value().input())?;
-        let value = value.unnamed().to(self.dtype())?.expand(places.sizes())?.reshape([-1])?;
-        let (flat, places) = (self.unnamed().reshape([-1])?, places.unnamed().reshape([-1])?);
-        let flat = match accumulate {
-            true => flat.index_add(&places, &value, 0)?,
-            false => flat.index_copy(&places, &value, 0)?,
-        };
-        Ok(flat.reshape(self.sizes())?.named(self.names().clone()))
+        let mut y = if crate::is_grad_enabled() { self.clone() } else { self.detach() };
+        y.put("index_put", indices, &*value.operand_beside(self.dtype())?, accumulate)?;
+        Ok(y)
     }
 
-    /// In place: [`index_put`](Self::index_put).
+    /// In place: [`index_put`](Self::index_put). A part that is a view is written to the buffer of this tensor, if nobody else holds it; the rest is not touched.
     ///
     /// # Errors
     /// Those of the other form, [`ErrorKind::Autograd`] on a leaf that requires a gradient.
@@ -198,7 +186,78 @@ impl Tensor {
         value: impl Operand,
         accumulate: bool,
     ) -> Result<&mut Tensor> {
-        let y = self.index_put(indices, value, accumulate)?;
-        self.assign("index_put_", y)
+        const OP: &str = "index_put_";
+        self.check_in_place(OP)?;
+        let value = value.operand_beside(self.dtype())?;
+        self.put(OP, indices, &value, accumulate)?;
+        Ok(self)
+    }
+
+    #[track_caller]
+    fn put(&mut self, op: &'static str, indices: &[Index], value: &Tensor, accumulate: bool) -> Result<()> {
+        let views = !accumulate && !indices.iter().any(|index| matches!(index, Index::Tensor(_)));
+        if views && !self.is_contiguous() {
+            // A view of what is dense can be written to.
+            let dense = self.value().contiguous()?;
+            *self = Tensor::from_parts(dense, self.meta().cloned());
+        }
+        // The same part of a tensor of positions says where the value goes, if it is no view.
+        let part = match views {
+            true => self.detach().index(indices)?,
+            false => {
+                let all =
+                    NamedTensor::arange(0, self.numel() as i64, 1, DType::I64)?.reshape(self.sizes())?;
+                Tensor::constant(all.with_names(self.names().clone())).index(indices)?
+            }
+        };
+        let mut value = value.clone();
+        while value.ndim() > part.ndim() && value.sizes()[0] == 1 {
+            value = value.select(0, 0)?;
+        }
+        rules::unify(op, "broadcast", part.value().input(), value.value().input())?;
+        if views {
+            return self.put_into_view(op, indices, part, &value);
+        }
+        let value = value.unnamed().to(self.dtype())?.expand(part.sizes())?.reshape([-1])?;
+        let (flat, places) = (self.unnamed().reshape([-1])?, part.unnamed().reshape([-1])?);
+        let flat = match accumulate {
+            true => flat.index_add(&places, &value, 0)?,
+            false => flat.index_copy(&places, &value, 0)?,
+        };
+        self.set_result(flat.reshape(self.sizes())?.named(self.names().clone()));
+        Ok(())
+    }
+
+    /// Writes to a part that shares the buffer of this tensor, which is dense.
+    #[track_caller]
+    fn put_into_view(
+        &mut self,
+        op: &'static str,
+        indices: &[Index],
+        part: Tensor,
+        value: &Tensor,
+    ) -> Result<()> {
+        let at = std::panic::Location::caller(); // a closure does not know its caller
+        let part = part.into_value();
+        if self.tracked().is_none() && value.tracked().is_none() {
+            return self.update(|x| x.write_part(part, value.value())).map_err(|error| error.at(at));
+        }
+        let mut written = self.value().clone();
+        written.write_part(part, value.value())?;
+        let (own, theirs): (Vec<Index>, Vec<Index>) = (indices.to_vec(), indices.to_vec());
+        let y = Op::new(op, written)
+            .input(self, move |g, _| g.index_put(&own, 0.0, false))
+            .input(value, move |g, _| g.index(&theirs))
+            .output();
+        self.set_result(y);
+        Ok(())
+    }
+
+    /// The result of an op takes the place of this tensor; where nothing is recorded its place on the tape stays.
+    fn set_result(&mut self, y: Tensor) {
+        *self = match crate::is_grad_enabled() {
+            true => y,
+            false => Tensor::from_parts(y.into_value(), self.meta().cloned()),
+        };
     }
 }

@@ -47,9 +47,9 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     /// The smaller of `x` and `y`; the other one if one is NaN.
     fmin (x y) { float: x.fmin(y), int: x.min(y), boolean: x & y };
     /// The larger of `x` and `y`, a lower bound: as [`maximum`](Self::maximum), but where both are equal the gradient is that of `x`.
-    clamp_min clamp_min_ (x y) { float: x.maximum(y), int: x.max(y), boolean: x | y };
+    clamp_min clamp_min_ (x y) { like: maximum };
     /// The smaller of `x` and `y`, an upper bound: as [`minimum`](Self::minimum), but where both are equal the gradient is that of `x`.
-    clamp_max clamp_max_ (x y) { float: x.minimum(y), int: x.min(y), boolean: x & y };
+    clamp_max clamp_max_ (x y) { like: minimum };
     /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `y` where `x` is 0; 0 for NaN.
     heaviside heaviside_ (x y) {
         float: if x == T::ZERO { y } else if x > T::ZERO { T::ONE } else { T::ZERO },

@@ -1,12 +1,13 @@
 //! Parts of tensors by index or mask, and tensors put together.
 
+use crate::cpu::copy::unpack;
 use crate::dim::{Argument, Dim, Int};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, rules};
 use crate::operand::Operand;
 use crate::ops::shape::kernels::{reorder, unsqueeze};
-use crate::shape::{Shape, Sizes};
+use crate::shape::{Shape, Sizes, Strides};
 use crate::tensor::NamedTensor;
 
 /// The rows of the ops that pick elements, handed to `$with`.
@@ -500,6 +501,40 @@ impl NamedTensor {
         let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
         *self = spread.with_names(names);
         Ok(self)
+    }
+
+    /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The buffer is copied only if somebody else holds it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this is not dense or the part lies outside of it.
+    #[track_caller]
+    pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
+        const OP: &str = "write_part";
+        let value = value.unnamed().expand(part.sizes())?.to(self.dtype())?.contiguous()?;
+        let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
+        let start = part.offset() as isize - self.offset() as isize;
+        drop(part); // so that it does not count as somebody else
+        if sizes.contains(&0) {
+            return Ok(());
+        }
+        let reach = |forwards: bool| -> isize {
+            let steps = sizes.iter().zip(&strides).filter(|(_, stride)| (**stride > 0) == forwards);
+            start + steps.map(|(size, stride)| (*size as isize - 1) * stride).sum::<isize>()
+        };
+        if !self.is_contiguous() || reach(false) < 0 || reach(true) >= self.numel() as isize {
+            let message = "the part is no view of a dense tensor";
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([self.extents()]));
+        }
+        if !self.is_writable() {
+            *self = self.deep_clone()?;
+        }
+        let itemsize = self.dtype().itemsize();
+        // SAFETY: the buffer is held by this tensor alone, so it is not that of `value`, which is dense and has the sizes of the part; the part lies inside.
+        unsafe {
+            let to = self.ptr_mut().offset(start * itemsize as isize);
+            unpack(&sizes, &strides, itemsize, value.ptr(), to);
+        }
+        Ok(())
     }
 
     /// Which of the positions along `dim` stand in `index`, a vector: a mask that broadcasts to this tensor. Negative positions count from the end.

@@ -16,7 +16,7 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// -1, 0 or 1: the sign of each element; NaN gives 0.
     sign sign_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
     /// The sign of each element, as [`sign`](Self::sign): the two differ for complex numbers only.
-    sgn sgn_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
+    sgn sgn_ (x) { like: sign }
     /// The largest integer that is not above each element.
     floor floor_ (x) { float: x.floor(), int: x }
     /// The smallest integer that is not below each element.
