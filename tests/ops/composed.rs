@@ -306,7 +306,7 @@ fn write_part() {
     turned
         .write_part(
             turned.flip(0).unwrap(),
-            &whole.mul(&Tensor::arange(0, 4, 1).unwrap().into_value()).unwrap(),
+            &whole.mul(Tensor::arange(0, 4, 1).unwrap().into_value()).unwrap(),
         )
         .unwrap();
     assert_eq!(turned.to_vec::<f32>().unwrap(), [0.0, 2.0, 1.0, 0.0]);
