@@ -27,7 +27,8 @@ macro_rules! index_ops {
             /// several elements of `source` for one place the last one stays; the gradient goes to all of them.
             scatter scatter_ ["keeps input names"] (x, index, source; dim: Dim)
             /// `x` with the elements of `source` reduced to the positions along `dim` that `index` says, together with what `x` has there if `include_self`.
-            /// Places that `index` does not name stay as they are.
+            /// Places that `index` does not name stay as they are. Equal extremes share the gradient; the second derivative of a product is right where at most one
+            /// factor of a place is 0.
             scatter_reduce scatter_reduce_ ["keeps input names"] (x, index, source; dim: Dim, reduce: Reduce, include_self: bool)
             /// `x` with the slices of `source` along `dim` in the place of those at the positions in `index`, a vector of integers. Of several slices for
             /// one place the last one stays; the gradient goes to all of them.
