@@ -111,7 +111,7 @@ fn what_is_overwritten_has_a_gradient_of_zero() -> Result<()> {
         |x| x.zero_().map(drop),
         |x| x.fill_(2.0).map(drop),
         |x| x.normal_(0.0, 1.0).map(drop),
-        |x| x.random_(0, 5).map(drop),
+        |x| x.random_(0..5).map(drop),
     ];
     for change in changes {
         let x = leaf([3.0]);

@@ -542,6 +542,73 @@ fn indices_out_of_bounds() -> Result<()> {
 }
 
 #[test]
+fn bad_parts_and_places() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    assert_error!(x.split(2, "W"), NameNotFound, "split", "Name 'W' not found in Tensor['N', 'C']");
+    assert_error!(x.split([1, 1], 1), Shape, "split", "sum exactly to 3");
+    assert_error!(x.chunk(0, 0), Value, "chunk", "greater than 0");
+    assert_error!(x.tensor_split(0, 0), Value, "tensor_split", "larger than 0");
+    assert_error!(x.unbind(2), DimRange, "unbind", "Dimension out of range");
+    assert_error!(x.unfold("C", 4, 1), Value, "unfold", "do not fit into dim 1, of 3", "[N=2, C=3]");
+    assert_error!(x.movedim([0, 1], 0), DimRange, "movedim", "2 dims are to be moved to 1 places");
+    assert_error!(x.rot90(1, 0), DimRange, "rot90", "rotation dims == 2");
+    assert_error!(images().diag(0), Shape, "diag", "1D or 2D", "[N=32, C=3, ?=7]");
+    assert_error!(images().trace(), Shape, "trace");
+    assert_error!(Tensor::new(1.0)?.diag_embed(0, 0, 1), Shape, "diag_embed");
+    assert_error!(Tensor::block_diag(&[&images()]), Shape, "block_diag", "2 or fewer");
+    assert_error!(
+        Tensor::broadcast_tensors(&[&x, &images()]),
+        Shape,
+        "broadcast_tensors",
+        "[N=32, C=3, ?=7]"
+    );
+    assert_error!(x.repeat_interleave(-1, 0), Value, "repeat_interleave", "can not be negative");
+    assert_error!(x.repeat_interleave(1.5, 0), DType, "repeat_interleave", "Long or Int");
+    assert_error!(x.index_fill(&Tensor::new([3])?, 0, "C"), Index, "index_fill", "index 3 is out of bounds");
+    assert_error!(x.index_fill(&Tensor::new([0.5])?, 0, "C"), DType, "index_fill", "int32/int64");
+    assert_error!(
+        x.index_copy(&Tensor::new([0])?, &x, 0),
+        Shape,
+        "index_copy",
+        "must have sizes [1, 3], got [2, 3]"
+    );
+    assert_error!(x.scatter(&Tensor::new([[0, 5]])?, &x, 1), Index, "scatter", "index 5 is out of bounds");
+    assert_error!(x.scatter(&Tensor::new([[0]])?, &Tensor::new([[1]])?, 1), DType, "scatter", "same dtype");
+    assert_error!(x.take(&Tensor::new([1.0])?), DType, "take");
+    assert_error!(x.take_along_dim(&Tensor::new([1])?, 0), Shape, "take_along_dim", "[N=2, C=3], [1]");
+    assert_error!(x.masked_scatter(&x, &x), DType, "masked_scatter", "BoolTensor");
+    assert_error!(
+        x.masked_scatter(&x.gt(0)?, &Tensor::ones([5])?),
+        Shape,
+        "masked_scatter",
+        "5 elements for 6 places"
+    );
+    Ok(())
+}
+
+#[test]
+fn bad_products_and_queries() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    assert_error!(x.cross(&x, "N"), Shape, "cross", "must have length 3", "[N=2, C=3], [N=2, C=3]");
+    assert_error!(x.addr(&x, &x, 1, 1), Shape, "addr", "expected two vectors");
+    assert_error!(x.addbmm(&x, &x, 1, 1), Shape, "addbmm", "expected batches of matrices");
+    assert_error!(x.dist(&x, -1.0), Value, "dist", "p >= 0");
+    assert_error!(x.addcmul(&x, &images(), 1), Misaligned, "addcmul");
+    assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?, 1), DType, "addcmul", "not implemented for bool");
+    assert_error!(Tensor::einsum("ij->ik", &[&x]), Shape, "einsum", "subscript k does not appear");
+    assert_error!(Tensor::einsum("i,j", &[&x]), Value, "einsum", "1 operands for the 2");
+    assert_error!(x.round_decimals(1)?.to(DType::I32)?.round_decimals(-1), DType, "round_decimals");
+    assert_error!(x.is_nonzero(), Value, "is_nonzero", "ambiguous", "try: ");
+    assert_error!(x.cuda(), Unsupported, "cuda", "no CUDA", "[N=2, C=3]");
+    assert_error!(x.clone().resize_([2]), Shape, "resize_", "Cannot resize named tensor", "try: ");
+    assert_error!(x.clone().copy_(&Tensor::ones([("C", 3), ("N", 1)])?), NameMismatch, "copy_");
+    assert_error!(x.clone().bernoulli_(2.0), Value, "bernoulli", "p_in <= 1");
+    assert_error!(Tensor::normal(&x, -1.0), Value, "normal", "std >= 0");
+    assert_error!(x.clone().requires_grad_(true)?.resize_([3, 2]), Autograd, "resize_", "require grad");
+    Ok(())
+}
+
+#[test]
 fn bad_values() -> Result<()> {
     let ints = Tensor::new([1, 0])?;
     assert_error!(ints.floor_divide(&ints), Value, "floor_divide", "ZeroDivisionError");
@@ -612,7 +679,7 @@ fn a_failed_call_leaves_its_tensor_as_it_was() -> Result<()> {
         ("matrices that do not fit", |x| {
             x.addmm_(&Tensor::ones([2, 2])?, &Tensor::ones([3, 3])?, 1, 1).map(drop)
         }),
-        ("no random integers", |x| x.random_(3, 3).map(drop)),
+        ("no random integers", |x| x.random_(3..3).map(drop)),
     ];
     for (what, change) in changes {
         for shared in [false, true] {

@@ -20,6 +20,20 @@ fn factories() -> Result<()> {
 }
 
 #[test]
+fn parts_and_places() -> Result<()> {
+    let mut x = Tensor::zeros([("N", 2), ("C", 3)])?;
+    x.index_put_(&[Index::At(0)], &Tensor::ones([("C", 3)])?, false)?;
+    x.index_put_(&[(&Tensor::new([0, 0])?).into()], 1.0, true)?;
+    assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]);
+    assert_eq!([x.split(2, "N")?.len(), x.unbind("C")?.len(), x.chunk(2, 0)?.len()], [1, 3, 2]);
+    assert_eq!(*x.ge(1)?.to(DType::F32)?.bernoulli()?.names(), ["N", "C"]);
+    let mut g = namegrad::core::random::Generator::from_seed(1);
+    g.scope(|| x.normal_(0.0, 1.0).map(drop))?;
+    assert_eq!(g.state().offset, 6);
+    Ok(())
+}
+
+#[test]
 fn the_naming_api() -> Result<()> {
     let mut x = images()?;
     assert!(x.has_names() && x.sizes() == [4, 3, 5, 7] && x.size("C")? == 3);

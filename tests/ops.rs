@@ -17,6 +17,8 @@ mod check;
 mod along;
 #[path = "ops/binary.rs"]
 mod binary;
+#[path = "ops/composed.rs"]
+mod composed;
 #[path = "ops/count.rs"]
 mod count;
 #[path = "ops/index.rs"]
@@ -55,6 +57,7 @@ fn tested() -> BTreeMap<&'static str, Option<&'static str>> {
         shape::OPS,
         index::OPS,
         matmul::OPS,
+        composed::OPS,
     ]
     .into_iter()
     .flatten()

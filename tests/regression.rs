@@ -49,7 +49,7 @@ fn the_error_of_a_hook_pointed_into_the_library() -> Result<()> {
 
 #[test]
 fn the_error_of_random_numbers_in_place_pointed_into_the_library() -> Result<()> {
-    let error = Tensor::ones([2])?.random_(3, 3).map(drop).unwrap_err();
+    let error = Tensor::ones([2])?.random_(3..3).map(drop).unwrap_err();
     assert_eq!(error.location().file(), file!());
     Ok(())
 }

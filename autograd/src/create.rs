@@ -1,10 +1,12 @@
 //! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
 
 use crate::op::Op;
+use crate::operators::Operand;
 use crate::tensor::Tensor;
 use namegrad_core::{
     DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
 };
+use std::ops::RangeBounds;
 use std::panic::Location;
 
 /// Dtype and gradient of a tensor to be made.
@@ -426,13 +428,52 @@ impl Tensor {
         self.draw_in_place("geometric_", |value| value.geometric_(p).map(drop))
     }
 
-    /// Integers in [`low`, `high`), each as likely, in place and cast to the dtype of the tensor.
+    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest integer up to which the dtype has all of them.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut x = Tensor::zeros([("N", 9)])?;
+    /// x.random_(2..5)?;
+    /// assert!(x.to_vec::<i64>()?.iter().all(|x| (2..5).contains(x)));
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `low < high`; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    /// [`ErrorKind::Value`] if the range is empty or beyond the dtype; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
     #[track_caller]
-    pub fn random_(&mut self, low: i64, high: i64) -> Result<&mut Tensor> {
-        self.draw_in_place("random_", |value| value.random_(low, high).map(drop))
+    pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut Tensor> {
+        self.draw_in_place("random_", |value| value.random_(range).map(drop))
+    }
+
+    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers, [`ErrorKind::Shape`] for one that does not fit,
+    /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    #[track_caller]
+    pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut Tensor> {
+        let p = p.operand_beside(DType::F64)?.into_owned();
+        self.draw_in_place("bernoulli_", |value| value.bernoulli_(p.value()).map(drop))
+    }
+
+    /// Normal numbers, each with its own mean and standard deviation; one of the two may be a number. They broadcast to each other, names unify. No gradient flows
+    /// through: for one write `mean + std * Tensor::randn(..)`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mean = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
+    /// let x = Tensor::normal(&mean, 0.0)?;
+    /// assert_eq!((x.to_vec::<f32>()?, x.extents()), (vec![1.0, 2.0], mean.extents()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule.
+    #[track_caller]
+    pub fn normal(mean: impl Operand, std: impl Operand) -> Result<Tensor> {
+        let beside = std.operand()?.dtype();
+        let mean = mean.operand_beside(beside)?;
+        mean.value().normal_around(std.operand_beside(mean.dtype())?.value()).map(Tensor::constant)
     }
 
     /// For each element `p` of this tensor 1 with probability `p`, else 0. No gradient flows through.

@@ -4,6 +4,7 @@
 //! `tape.rs`.
 
 mod checkpoint;
+mod composed;
 mod create;
 pub mod functional;
 mod gradcheck;
@@ -19,6 +20,7 @@ mod tape;
 mod tensor;
 
 pub use checkpoint::checkpoint;
+pub use composed::{Indexing, Sections, Tolerance};
 pub use create::TensorOptions;
 pub use gradcheck::{GradCheck, gradcheck, gradgradcheck};
 pub use graph::{Graph, GraphNode};

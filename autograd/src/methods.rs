@@ -5,7 +5,7 @@ use crate::operators::Operand;
 use crate::rules;
 use crate::tensor::Tensor;
 use namegrad_core::ops::pick::kernels as pick;
-use namegrad_core::{Argument, Count, Dim, DimOrAll, Dims, Int, Picked, Result, Scalar, SizeList};
+use namegrad_core::{Argument, Count, Dim, DimOrAll, Dims, Int, Picked, Reduce, Result, Scalar, SizeList};
 use std::panic::Location;
 
 /// Does a tape have to know of an in-place op? If not, it runs in the buffer of its tensor.

@@ -57,6 +57,12 @@ impl Tensor {
         Tensor::from_parts(value, self.meta().cloned())
     }
 
+    /// The same tensor with these names: as many as dims, or none.
+    pub(crate) fn named(self, names: namegrad_core::Names) -> Tensor {
+        let meta = self.meta().cloned();
+        Tensor::from_parts(self.into_value().with_names(names), meta)
+    }
+
     /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands for the dims not mentioned. A view.
     ///
     /// ```

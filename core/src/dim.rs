@@ -284,11 +284,12 @@ impl Argument for Dims {
 /// Arguments that need no look-up.
 macro_rules! plain {
     ($($ty:ty),*) => {$(
-        impl Argument for $ty {
+        impl $crate::Argument for $ty {
             type Resolved = $ty;
             #[inline]
-            fn resolve(self, _: &'static str, _: &NamedTensor) -> Result<$ty> { Ok(self) }
+            fn resolve(self, _: &'static str, _: &$crate::NamedTensor) -> $crate::Result<$ty> { Ok(self) }
         }
     )*};
 }
+pub(crate) use plain;
 plain!(bool, f64, crate::dtype::Scalar, crate::dtype::DType);

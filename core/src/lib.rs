@@ -4,6 +4,7 @@
 //! `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
 
 pub mod cpu;
+mod device;
 mod dim;
 mod dtype;
 mod error;
@@ -18,6 +19,7 @@ mod shape;
 mod storage;
 mod tensor;
 
+pub use device::Device;
 pub use dim::{Argument, Axes, Count, Dim, DimOrAll, Dims, Int, SizeList};
 pub use dtype::{Category, DType, Element, Scalar, default_dtype, set_default_dtype};
 pub use error::{Error, ErrorKind, Extents, Result};
@@ -26,6 +28,7 @@ pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::count::Unique;
 pub use ops::create::Data;
+pub use ops::index::Reduce;
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{Axis, IntoAxis, IntoShape, Part, Parts, Shape, Sizes, Strides};

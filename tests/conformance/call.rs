@@ -271,6 +271,12 @@ impl<'a> Call<'a> {
         self.inputs.get(k as usize)?.as_ref()
     }
 
+    /// The tensors of a list that a keyword names.
+    pub(crate) fn tensors(&self, key: &str) -> Vec<&Tensor> {
+        let list = self.arg(key).and_then(|value| value.get("inputs")?.as_array()).into_iter().flatten();
+        list.filter_map(|k| self.inputs.get(k.as_u64()? as usize)?.as_ref()).collect()
+    }
+
     /// The tensor that `{"input": k}` stands for.
     pub(crate) fn input(&self, value: &Json) -> Option<&Tensor> {
         self.inputs.get(value.get("input")?.as_u64()? as usize)?.as_ref()

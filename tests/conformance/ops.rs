@@ -5,7 +5,7 @@
 //! included. The first table that has an op decides, so that a row can take the place of one that is made.
 
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing};
-use namegrad::autograd::{Index, Operand};
+use namegrad::autograd::Index;
 use namegrad::core::names::Renaming;
 use namegrad::core::{
     Argument, Dim, DimOrAll, MinMax, Name, NameArg, Picked, Scalar, StdMean, Unique, VarMean,
@@ -18,8 +18,15 @@ pub(crate) type Row = fn(&mut Call<'_>) -> Answer<Vec<Value>>;
 
 /// The row of an op. What PyTorch has in `torch.special` are methods as all others.
 pub(crate) fn row(op: &str) -> Option<Row> {
+    use crate::conformance::composed;
+
     let op = op.strip_prefix("special.").unwrap_or(op);
     let tables = [
+        composed::parts,
+        composed::positions,
+        composed::arithmetic,
+        composed::random,
+        composed::properties,
         naming,
         queries,
         create,
@@ -216,7 +223,6 @@ table! {
     "item" => |c| number(c.x(0)?.item()?);
     "tolist" => |c| nested(c.x(0)?)?;
     "is_tensor" => |c| match c.arg("obj") { Some(_) => json!(false), None => json!(c.count() == 1) };
-    "data_ptr" => |c| json!(same_storage(c)?);
     "manual_seed" => |c| {
         let [first, second] = [seeded(c)?, seeded(c)?];
         json!(first.to_vec::<f64>()? == second.to_vec::<f64>()?)
@@ -262,27 +268,6 @@ fn seeded(c: &Call<'_>) -> Answer<Tensor> {
         Some("randn") => Ok(Tensor::randn(sizes)?),
         other => missing(format!("manual_seed with {other:?}")),
     }
-}
-
-/// Does what `via` makes of a tensor share its memory?
-fn same_storage(c: &Call<'_>) -> Answer<bool> {
-    let x = c.x(0)?;
-    let reversed = || -> Vec<Option<&str>> {
-        x.names().iter(x.ndim()).rev().map(|name| name.map(|name| name.as_str())).collect()
-    };
-    let via = match c.text("via").unwrap_or_default() {
-        "self" => x.clone(),
-        "detach" => x.detach(),
-        "unname" => x.rename(None)?,
-        "transpose" => x.transpose(0, -1)?,
-        "flatten" => x.flatten(.., "all_")?,
-        "align_to" => x.align_to(reversed())?,
-        "clone" => copied(x)?,
-        "neg" => x.neg()?,
-        "contiguous" => x.contiguous()?,
-        other => return missing(format!("data_ptr via {other}")),
-    };
-    Ok(via.value().data_ptr() == x.value().data_ptr())
 }
 
 /// `x.grad` of a fresh leaf, or after backward passes through an op.
@@ -381,10 +366,6 @@ table! {
     "T" => |c| { let x = c.x(0)?; x.permute((0..x.ndim()).rev().collect::<Vec<usize>>())? };
     "mT" => |c| c.x(0)?.mt()?;
     "permute" => |c| c.x(0)?.permute(c.dim_list("dims")?)?;
-    "movedim" => |c| match c.arg("source") {
-        Some(Json::Array(_)) => return missing("movedim of several dims"),
-        _ => c.x(0)?.movedim(c.dim("source")?, c.dim("destination")?)?,
-    };
     "squeeze" => |c| c.x(0)?.squeeze(c.dims("dim")?)?;
     "unsqueeze" => |c| c.x(0)?.unsqueeze(c.int("dim")?)?;
     "expand" => |c| c.x(0)?.expand(c.ints("size")?)?;
@@ -412,11 +393,6 @@ table! {
     "to" => |c| match c.dtype("dtype")? {
         Some(dtype) => { c.flag("copy", false); c.x(0)?.to(dtype)? }
         None => c.x(0)?.to(c.x(1)?.dtype())?,
-    };
-    "type_as" => |c| c.x(0)?.to(c.x(1)?.dtype())?;
-    "type" => |c| match c.dtype("dtype")? {
-        Some(dtype) => c.x(0)?.to(dtype)?,
-        None => return missing("type as a string"),
     };
     "bool" => |c| c.x(0)?.to(DType::Bool)?;
     "byte" => |c| c.x(0)?.to(DType::U8)?;
@@ -464,12 +440,11 @@ table! {
         }
     };
     "where" => |c| match (c.has("self"), c.has("other")) {
+        (false, false) if c.count() == 1 => return Ok(vec![crate::conformance::composed::positions_of(c.x(0)?)?]),
         (true, _) => c.number(&["self"])?.where_self(c.x(0)?, c.x(1)?)?,
         (_, true) => c.x(1)?.where_self(c.x(0)?, c.number(&["other"])?)?,
         _ => c.x(1)?.where_self(c.x(0)?, c.x(2)?)?,
     };
-    "clamp" => |c| { let [min, max] = bounds(c)?; c.x(0)?.clamp(min, max)? };
-    "clamp_" => |c| c.in_place(|x, c| { let [min, max] = bounds(c)?; Ok(x.clamp_(min, max)?) })?;
     "softmax" => |c| cast(c)?.softmax(c.dim("dim")?)?;
     "log_softmax" => |c| cast(c)?.log_softmax(c.dim("dim")?)?;
     "cumsum" => |c| cast(c)?.cumsum(c.dim("dim")?)?;
@@ -586,10 +561,6 @@ table! {
         (Some(a), Some(b)) => json!(a.promote(b).torch_name()),
         _ => return missing("promote_types without two dtypes"),
     };
-    "can_cast" => |c| match (c.dtype("from_")?, c.dtype("to")?) {
-        (Some(from), Some(to)) => json!(from.can_cast(to)),
-        _ => return missing("can_cast without two dtypes"),
-    };
 }
 
 /// Values and indices, as two outputs.
@@ -619,7 +590,7 @@ fn correction(c: &Call<'_>) -> Answer<f64> {
     c.float_or("correction", if c.flag("unbiased", true) { 1.0 } else { 0.0 })
 }
 
-fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {
+pub(crate) fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {
     let Some(list) = c.arg("index").and_then(Json::as_array) else {
         return missing("getitem without a list");
     };
@@ -654,21 +625,6 @@ fn tensordot(c: &Call<'_>) -> Answer<Tensor> {
 }
 
 /// The factors of a sum and a product, one each by default.
-fn scales(c: &Call<'_>) -> Answer<[Scalar; 2]> {
+pub(crate) fn scales(c: &Call<'_>) -> Answer<[Scalar; 2]> {
     Ok([c.scalar_or("beta", Scalar::Int(1))?, c.scalar_or("alpha", Scalar::Int(1))?])
-}
-
-/// The bounds of a clamp; one that is missing is infinite.
-fn bounds(c: &Call<'_>) -> Answer<[Tensor; 2]> {
-    if !c.has("min") && !c.has("max") {
-        return missing("a form without bounds");
-    }
-    let float = c.beside.is_floating_point();
-    let bound = |key: &str, infinite: f64| match (c.tensor(key), c.has(key)) {
-        (Some(tensor), _) => Ok(tensor.clone()),
-        (None, true) => c.number(&[key]),
-        (None, false) if float => Ok(infinite.operand()?.into_owned()),
-        (None, false) => missing("one bound for integers"),
-    };
-    Ok([bound("min", f64::NEG_INFINITY)?, bound("max", f64::INFINITY)?])
 }

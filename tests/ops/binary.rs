@@ -24,6 +24,9 @@ pointwise! {
     minimum (x: -3.0..3.0, y: -3.0..3.0)             [float int bool] plain::smaller(x, y), kinks x - y;
     fmax (x: -3.0..3.0, y: -3.0..3.0)                [float int bool] x.max(y), kinks x - y;
     fmin (x: -3.0..3.0, y: -3.0..3.0)                [float int bool] x.min(y), kinks x - y;
+    clamp_min clamp_min_ (x: -3.0..3.0, y: -3.0..3.0) [float int bool] plain::larger(x, y), kinks x - y;
+    clamp_max clamp_max_ (x: -3.0..3.0, y: -3.0..3.0) [float int bool] plain::smaller(x, y), kinks x - y;
+    heaviside heaviside_ (x: -3.0..3.0, y: -3.0..3.0) [float int bool] if x == 0.0 { y } else { (x > 0.0).into() }, kinks x;
     eq eq_ (x: -3.0..3.0, y: -3.0..3.0)              [float int bool test] (x == y).into();
     ne ne_ (x: -3.0..3.0, y: -3.0..3.0)              [float int bool test] (x != y).into();
     lt lt_ (x: -3.0..3.0, y: -3.0..3.0)              [float int bool test] (x < y).into();
@@ -36,6 +39,33 @@ pointwise! {
     bitwise_and bitwise_and_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]  (x as i64 & y as i64) as f64;
     bitwise_or bitwise_or_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]    (x as i64 | y as i64) as f64;
     bitwise_xor bitwise_xor_ (x: -9.0..9.0, y: -9.0..9.0) [int bool]  (x as i64 ^ y as i64) as f64;
+    bitwise_left_shift bitwise_left_shift_ (x: -9.0..9.0, y: -1.0..9.0) [int] plain::shift_left(x, y);
+    bitwise_right_shift bitwise_right_shift_ (x: -9.0..9.0, y: -1.0..9.0) [int] plain::shift_right(x, y);
+    gcd gcd_ (x: -12.0..12.0, y: -12.0..12.0)        [int]            plain::gcd(x, y);
+    lcm lcm_ (x: -9.0..9.0, y: -9.0..9.0)            [int]            if x * y == 0.0 { 0.0 } else { (x * y).abs() / plain::gcd(x, y) };
     lerp lerp_ (x: -3.0..3.0, end: -3.0..3.0, weight: 0.0..1.0) [float alike] plain::lerp(x, end, weight), kinks weight - 0.5, scale 6.0;
     clamp clamp_ (x: -3.0..3.0, min: -2.0..0.0, max: -1.0..2.0) [float int] plain::smaller(plain::larger(x, min), max), kinks (x - min) * (x - max) * (min - max);
+}
+
+/// The next numbers have no gap between them and the one before; the row of a table would check half types as well, which are refused.
+#[test]
+fn nextafter() {
+    use namegrad::prelude::*;
+    let x = Tensor::new([0.0, -0.0, 1.0, -1.0, f64::MAX, f64::INFINITY, f64::NAN, 2.0])
+        .unwrap()
+        .to(DType::F64)
+        .unwrap();
+    let y = x.nextafter(f64::INFINITY).unwrap().to_vec::<f64>().unwrap();
+    for (x, y) in x.to_vec::<f64>().unwrap().into_iter().zip(y) {
+        assert!(y == x.next_up() || x.is_nan() && y.is_nan(), "after {x} comes {y}");
+    }
+    let single = Tensor::new([1.0]).unwrap().refine_names(["N"]).unwrap();
+    let next = single.nextafter(Tensor::zeros([2, 1]).unwrap()).unwrap();
+    assert_eq!(next.to_vec::<f32>().unwrap(), [1f32.next_down(); 2]);
+    assert_eq!(next.extents().to_string(), "[?=2, N=1]");
+    for dtype in [DType::F16, DType::BF16, DType::I32, DType::Bool] {
+        let error = single.to(dtype).unwrap().nextafter(single.to(dtype).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DType, "{dtype}");
+    }
+    assert_eq!(single.requires_grad_(true).unwrap().nextafter(0.0).unwrap_err().kind(), ErrorKind::Autograd);
 }

@@ -221,6 +221,11 @@ pub(crate) fn to_float(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::F32 })
 }
 
+/// `f64`.
+pub(crate) fn doubles(_: DType) -> Option<DType> {
+    Some(DType::F64)
+}
+
 /// Floats, or `i64` for all others.
 pub(crate) fn sums(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::I64 })
@@ -738,6 +743,7 @@ impl Pointwise {
             ["float", "int"] => numeric,
             ["float", "int", "bool"] => any,
             ["float", "int", "bool", "test"] => truth,
+            ["int"] => |dtype| (dtype.category() == Category::Integer).then_some(dtype),
             ["int", "bool" | "bits"] => |dtype| (!dtype.is_floating_point()).then_some(dtype),
             other => panic!("{}: a combination of classes that no op had before: {other:?}", self.op),
         }

@@ -1,6 +1,6 @@
 //! Products. Terms are at most 9, so errors are relative to the number of terms times that.
 
-use crate::check::{numbers, values};
+use crate::check::{near_one, numbers, values};
 use crate::plain::sum;
 
 cases! {
@@ -57,6 +57,17 @@ cases! {
             |i| 2.0 * sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])) - x.at(i), scale 57.0;
         (x: values("M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); 1, 1) => "B=2 N=2 M=2" numeric,
             |i| x.broadcast(i) + sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])), scale 57.0;
+    }
+    addcmul addcmul_ {
+        (x: values("N=2 C=3"), a: values("N=2 ?=1"), b: values("C=3"); 2) => "N=2 C=3" numeric,
+            |i| x.at(i) + 2.0 * a.broadcast(i) * b.broadcast(i), scale 21.0;
+        (x: values("C=3"), a: values("N=2 C=3"), b: values("")  ; 1) => "N=2 C=3" numeric, |i| x.broadcast(i) + a.at(i) * b.at(&[]), scale 12.0;
+        (x: values("0"), a: values("0"), b: values("0"); 1) => "0" numeric, |i| 0.0;
+    }
+    addcdiv addcdiv_ {
+        (x: values("N=2 C=3"), a: values("N=2 ?=1"), b: near_one("C=3"); -0.5) => "N=2 C=3" to_float,
+            |i| x.at(i) - 0.5 * a.broadcast(i) / b.broadcast(i), scale 5.0;
+        (x: values(""), a: values("N=2"), b: near_one("N=2"); 1) => "N=2" to_float, |i| x.at(&[]) + a.at(i) / b.at(i), scale 6.0;
     }
     outer {
         (a: values("N=3"), b: values("M=2")) => "N=3 M=2" any, |i| a.at(&i[..1]) * b.at(&i[1..]);

@@ -379,3 +379,20 @@ pub(crate) fn quantile(x: &[f64], q: f64) -> f64 {
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + (place - place.floor()) * (above - below)
 }
+
+/// The bits of a whole number moved up; nothing is left outside of 64 places.
+pub(crate) fn shift_left(x: f64, by: f64) -> f64 {
+    if (0.0..64.0).contains(&by) { ((x as i64) << by as u32) as f64 } else { 0.0 }
+}
+
+/// `x / 2^by` rounded down; the sign is what is left in the end.
+pub(crate) fn shift_right(x: f64, by: f64) -> f64 {
+    let by = if (0.0..64.0).contains(&by) { by as u32 } else { 63 };
+    (x as i64 >> by) as f64
+}
+
+/// The largest whole number that divides both; the other one beside 0.
+pub(crate) fn gcd(x: f64, y: f64) -> f64 {
+    let (x, y) = (x.abs() as u64, y.abs() as u64);
+    (1..=x.max(y)).rev().find(|d| x % d == 0 && y % d == 0).unwrap_or(0) as f64
+}

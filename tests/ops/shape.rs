@@ -26,6 +26,7 @@ cases! {
         (x: values("N=2 C=3 H=4"); 0, -1) => "C=3 H=4 N=2" any, |i| x.at(&[i[2], i[0], i[1]]);
         (x: values("N=2 C=3 H=4"); "H", "N") => "H=4 N=2 C=3" any, |i| x.at(&[i[1], i[2], i[0]]);
         (x: values(""); 0, 0) => "" any, |i| x.at(i);
+        (x: values("N=2 C=3 H=4"); ["N", "C"], [2, 0]) => "C=3 H=4 N=2" any, |i| x.at(&[i[2], i[0], i[1]]);
     }
     squeeze squeeze_ {
         (x: values("A=1 B=2 C=1"); [0, 2]) => "B=2" any, |i| x.at(&[0, i[0], 0]);
@@ -93,6 +94,12 @@ cases! {
         (x: values("B=3"); [2, 2]) => "?=2 B=6" any, |i| x.at(&[i[1] % 3]);
         (x: values(""); [3]) => "3" any, |i| x.at(&[]);
         (x: values("A=2"); [0]) => "A=0" any, |i| x.at(i);
+    }
+    unfold {
+        (x: values("A=2 B=5"); "B", 3, 2) => "A=2 B=2 ?=3" any, |i| x.at(&[i[0], 2 * i[1] + i[2]]);
+        (x: values("A=4 B=2"); 0, 2, 1) => "A=3 B=2 ?=2" any, |i| x.at(&[i[0] + i[2], i[1]]);
+        (x: values(""); 0, 1, 1) => "1" any, |i| x.at(&[]);
+        (x: values("A=2"); 0, 0, 3) => "A=1 ?=0" any, |i| x.at(i);
     }
     contiguous {
         (x: values("A=2 B=3")) => "A=2 B=3" any, |i| x.at(i);

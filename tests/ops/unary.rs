@@ -61,7 +61,8 @@ pointwise! {
     log_ndtr (x: -3.0..3.0)     [float]          plain::log_ndtr(x);
     entr (x: 0.1..3.0)          [float]          if x < 0.0 { f64::NEG_INFINITY } else if x == 0.0 { 0.0 } else { -x * x.ln() };
     bitwise_not bitwise_not_ (x: -3.0..3.0) [int bits] !(x as i64) as f64;
-    logical_not (x: -3.0..3.0)  [float int bool test] (x == 0.0).into();
+    logical_not logical_not_ (x: -3.0..3.0) [float int bool test] (x == 0.0).into();
+    signbit (x: -3.0..3.0)      [float int bool test] x.is_sign_negative().into();
     isnan (x: -3.0..3.0)        [float int bool test] x.is_nan().into();
     isinf (x: -3.0..3.0)        [float int bool test] x.is_infinite().into();
     isfinite (x: -3.0..3.0)     [float int bool test] x.is_finite().into();

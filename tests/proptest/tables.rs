@@ -1,7 +1,7 @@
 //! The ops of the library's tables, in a form in which a test can call them all: ops by element, reductions, and the others with arguments that are drawn
 //! at random.
 
-use namegrad::core::{Category, Count, Dim, DimOrAll, Dims, Int, Scalar, SizeList};
+use namegrad::core::{Category, Count, Dim, DimOrAll, Dims, Int, Reduce, Scalar, SizeList};
 use namegrad::prelude::*;
 
 pub(crate) type Call = fn(&[Tensor]) -> Result<Tensor>;
@@ -262,6 +262,11 @@ impl Drawn for Scalar {
 impl Drawn for f64 {
     fn draw(draw: &mut Draw, _: &Tensor) -> f64 {
         draw.below(9) as f64 / 2.0 - 2.0
+    }
+}
+impl Drawn for Reduce {
+    fn draw(draw: &mut Draw, _: &Tensor) -> Reduce {
+        [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin][draw.below(5)]
     }
 }
 impl Drawn for bool {

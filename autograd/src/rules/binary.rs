@@ -22,6 +22,9 @@ rules! { in NamedTensor; |g, cx|
     minimum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
     fmax(a, b) -> y      { a: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.ge(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
     fmin(a, b) -> y      { a: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?)?, b: [a b] chosen(g, a.le(b)?.logical_or(b.isnan()?)?.logical_not()?)? }
+    clamp_min(a, b) -> y { a: [a b] chosen(g, a.ge(b)?)?, b: [a b] chosen(g, a.lt(b)?)? }
+    clamp_max(a, b) -> y { a: [a b] chosen(g, a.le(b)?)?, b: [a b] chosen(g, a.gt(b)?)? }
+    heaviside(a, b) -> y { a: [] g.zeros_like()?, b: [a] chosen(g, a.eq(0)?)? }
     floor_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
     trunc_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
     lerp(a, end, weight) -> y {
@@ -76,4 +79,5 @@ fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Resu
 constants! { in NamedTensor;
     eq(a, b) ne(a, b) lt(a, b) le(a, b) gt(a, b) ge(a, b)
     logical_and(a, b) logical_or(a, b) logical_xor(a, b) bitwise_and(a, b) bitwise_or(a, b) bitwise_xor(a, b)
+    bitwise_left_shift(a, b) bitwise_right_shift(a, b) gcd(a, b) lcm(a, b)
 }

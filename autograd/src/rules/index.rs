@@ -2,13 +2,28 @@
 
 use crate::op::{Kept, Op};
 use crate::{Operand, Tensor};
-use namegrad_core::{Argument, Dim, Error, ErrorKind, Name, NamedTensor, Result};
+use namegrad_core::{Argument, Dim, Error, ErrorKind, Name, NamedTensor, Reduce, Result};
 
 rules! { in NamedTensor; |g, cx|
     index_select(x, index; dim: usize) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.index_add(index, g, *dim)? }
     gather(x, index; dim: usize) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.scatter_add(index, g, *dim)? }
     scatter_add(x, index, source; dim: usize) -> y { x: [] g.clone(), source: [index; dim] picked(g, index, cx.sizes(), *dim)? }
     index_add(x, index, source; dim: usize) -> y { x: [] g.clone(), source: [index; dim] g.index_select(index, *dim)? }
+    scatter(x, index, source; dim: usize) -> y {
+        x: [index; dim] g.scatter_value(index, 0, *dim)?,
+        source: [index; dim] picked(g, index, cx.sizes(), *dim)?
+    }
+    scatter_reduce(x, index, source; dim: usize, reduce: Reduce, include_self: bool) -> y {
+        x: [x index source y; dim reduce include_self] {
+            let call = Scattered { x, index, source, y, dim: *dim, reduce: *reduce, include_self: *include_self };
+            call.gradient_of_self(g)?
+        },
+        source: [x index source y; dim reduce include_self] {
+            let call = Scattered { x, index, source, y, dim: *dim, reduce: *reduce, include_self: *include_self };
+            call.gradient_of_source(g)?
+        }
+    }
+    index_copy(x, index, source; dim: usize) -> y { x: [index; dim] g.index_fill(index, 0, *dim)?, source: [index; dim] g.index_select(index, *dim)? }
     tril(x; diagonal: isize) -> y { x: [; diagonal] g.tril(*diagonal)? }
     triu(x; diagonal: isize) -> y { x: [; diagonal] g.triu(*diagonal)? }
 }
@@ -17,15 +32,100 @@ constants! { in NamedTensor;
     nonzero(x)
 }
 
+/// A call of `scatter_reduce`, as its derivatives see it.
+struct Scattered<'a> {
+    x: &'a Tensor,
+    index: &'a Tensor,
+    source: &'a Tensor,
+    y: &'a Tensor,
+    dim: usize,
+    reduce: Reduce,
+    include_self: bool,
+}
+
+impl Scattered<'_> {
+    fn gradient_of_self(&self, g: &Tensor) -> Result<Tensor> {
+        let Scattered { x, index, dim, .. } = *self;
+        let gradient = match self.reduce {
+            Reduce::Sum => g.clone(),
+            Reduce::Mean => g.div(&self.terms()?)?,
+            // What the other factors come to: the product again, with 1 in the place of this one.
+            Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
+            Reduce::Amax | Reduce::Amin => self.share(g)?.where_self(&x.eq(self.y)?, 0.0)?,
+        };
+        if self.include_self { Ok(gradient) } else { gradient.scatter_value(index, 0, dim) }
+    }
+
+    fn gradient_of_source(&self, g: &Tensor) -> Result<Tensor> {
+        let Scattered { x, index, source, y, dim, .. } = *self;
+        let from = |y: &Tensor| picked(y, index, source.sizes(), dim);
+        match self.reduce {
+            Reduce::Sum => from(g),
+            Reduce::Mean => from(&g.div(&self.terms()?)?),
+            Reduce::Prod => {
+                // Beside one zero the gradient of that zero is the product of the others, and theirs is 0; else what is missing is divided out.
+                let zero = source.eq(0)?;
+                let zeros = self.count(&zero)?.gather(index, dim)?;
+                let part = |source: &Tensor| -> Result<Tensor> {
+                    let mut part = source.clone();
+                    for d in 0..source.ndim() {
+                        part = part.narrow(d, 0, index.sizes()[d])?;
+                    }
+                    Ok(part)
+                };
+                let single = zero.logical_and(padded(&zeros, source.sizes())?.eq(1)?)?;
+                let others = self.product(x, &source.masked_fill(&single, 1.0)?)?;
+                let divided = g.mul(y)?.gather(index, dim)?.div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
+                padded(
+                    &g.mul(&others)?.gather(index, dim)?.where_self(&part(&single)?, &divided)?,
+                    source.sizes(),
+                )
+            }
+            Reduce::Amax | Reduce::Amin => from(&self.share(g)?)?.where_self(&source.eq(&from(y)?)?, 0.0),
+        }
+    }
+
+    /// The number of elements that each place of the result is made of.
+    fn terms(&self) -> Result<Tensor> {
+        let ones = self.count(&self.source.ones_like()?)?;
+        if self.include_self { ones.add(1) } else { ones.clamp(1, f64::INFINITY) }
+    }
+
+    /// How many of the elements for a place are marked by `marks`, of the sizes of the source.
+    fn count(&self, marks: &Tensor) -> Result<Tensor> {
+        self.x.zeros_like()?.scatter_add(self.index, &marks.to(self.x.dtype())?, self.dim)
+    }
+
+    /// The product, of other factors.
+    fn product(&self, x: &Tensor, source: &Tensor) -> Result<Tensor> {
+        x.scatter_reduce(self.index, source, self.dim, Reduce::Prod, self.include_self)
+    }
+
+    /// An even share of the gradient for each element that is the extreme of its place.
+    fn share(&self, g: &Tensor) -> Result<Tensor> {
+        let Scattered { x, index, source, y, dim, .. } = *self;
+        let chosen = source.eq(&picked(y, index, source.sizes(), dim)?)?;
+        let own = x.eq(y)?.to(x.dtype())?;
+        let own = if self.include_self { own } else { own.scatter_value(index, 0, dim)? };
+        let ties = own.add(&self.count(&chosen)?)?;
+        g.div(&ties.clamp(1, f64::INFINITY)?)
+    }
+}
+
 /// What was scattered from a source of `sizes`, of which only as much as the index covers was used.
 fn picked(g: &Tensor, index: &Tensor, sizes: &[usize], dim: usize) -> Result<Tensor> {
-    let mut gradient = g.gather(index, dim)?;
+    padded(&g.gather(index, dim)?, sizes)
+}
+
+/// `x` with zeros behind its end along each dim, up to `sizes`.
+fn padded(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+    let mut gradient = x.clone();
     for (d, size) in sizes.iter().enumerate() {
         let missing = size - gradient.sizes()[d];
         if missing > 0 {
             let mut rest = gradient.sizes().to_vec();
             rest[d] = missing;
-            gradient = Tensor::cat(&[&gradient, &g.new_zeros(&rest)?], d)?;
+            gradient = Tensor::cat(&[&gradient, &x.new_zeros(&rest)?], d)?;
         }
     }
     Ok(gradient)

@@ -9,6 +9,16 @@ rules! { in NamedTensor; |g, cx|
     mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t()?.mv(g)? }
     dot(a, b) -> y { a: [b] g * b, b: [a] g * a }
     bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt()?.bmm(g)? }
+    addcmul(x, a, b; value: Scalar) -> y {
+        x: [] g.clone(),
+        a: [b; value] scaled(g * b, *value)?,
+        b: [a; value] scaled(g * a, *value)?
+    }
+    addcdiv(x, a, b; value: Scalar) -> y {
+        x: [] g.clone(),
+        a: [b; value] scaled(g / b, *value)?,
+        b: [a b; value] scaled(-g * (a / b.square()?), *value)?
+    }
     outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
     matmul(a, b) -> y { a: [a b] left_gradient(g, a, b)?, b: [a b] right_gradient(g, a, b, cx)? }
     addmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {

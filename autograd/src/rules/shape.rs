@@ -11,7 +11,7 @@ rules! { in NamedTensor; |g, cx|
     t(x) -> y { x: [] g.t()? }
     mt(x) -> y { x: [] g.mt()? }
     permute(x; dims: Axes) -> y { x: [; dims] g.permute(inverse(dims))? }
-    movedim(x; source: usize, destination: usize) -> y { x: [; source destination] g.movedim(*destination, *source)? }
+    movedim(x; source: Axes, destination: Axes) -> y { x: [; source destination] g.movedim(destination, source)? }
     squeeze(x; dims: Axes) -> y { x: [] g.reshape(cx.sizes())? }
     unsqueeze(x; at: isize) -> y { x: [] g.reshape(cx.sizes())? }
     expand(x; sizes: List) -> y { x: [] g.clone() }
@@ -25,6 +25,7 @@ rules! { in NamedTensor; |g, cx|
     flip(x; dims: Axes) -> y { x: [; dims] g.flip(dims)? }
     diagonal(x; offset: isize, dim0: usize, dim1: usize) -> y { x: [; offset dim0 dim1] onto_diagonal(g, cx.sizes(), *offset, *dim0, *dim1)? }
     repeat(x; repeats: List) -> y { x: [; repeats] sum_repeats(g, cx.sizes(), repeats)? }
+    unfold(x; dim: usize, size: usize, step: usize) -> y { x: [; dim step] folded(g, cx.sizes(), *dim, *step)? }
     contiguous(x) -> y { x: [] g.clone() }
 }
 
@@ -58,8 +59,26 @@ fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> 
     g.new_zeros(sizes)?.index_add(&places, g, dim)
 }
 
+/// Zeros of `sizes`, to which each window is added where it was taken.
+fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor> {
+    if sizes.is_empty() {
+        return g.sum(..); // the one window of a 0-d tensor is a vector of at most its element
+    }
+    let (windows, size) = (g.sizes()[dim], g.sizes()[sizes.len()]);
+    let places: Vec<i64> = (0..windows).flat_map(|w| (0..size).map(move |i| (w * step + i) as i64)).collect();
+    let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
+    let g = g.movedim(-1, dim + 1)?.flatten([dim, dim + 1], None)?;
+    g.new_zeros(sizes)?.index_add(&places, &g, dim)
+}
+
 /// Zeros of `sizes` with `g` on a diagonal.
-fn onto_diagonal(g: &Tensor, sizes: &[usize], offset: isize, dim0: usize, dim1: usize) -> Result<Tensor> {
+pub(crate) fn onto_diagonal(
+    g: &Tensor,
+    sizes: &[usize],
+    offset: isize,
+    dim0: usize,
+    dim1: usize,
+) -> Result<Tensor> {
     // The diagonal of a tensor of positions says where each element of `g` goes.
     let numel: usize = sizes.iter().product();
     let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;

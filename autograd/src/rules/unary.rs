@@ -91,5 +91,5 @@ fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::
 }
 
 constants! { in NamedTensor;
-    bitwise_not(x) logical_not(x) isnan(x) isinf(x) isfinite(x)
+    bitwise_not(x) logical_not(x) signbit(x) isnan(x) isinf(x) isfinite(x)
 }

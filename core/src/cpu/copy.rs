@@ -115,6 +115,44 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     });
 }
 
+/// Writes the dense elements of `src`, of `itemsize` bytes, to where a view of `sizes` and `strides` at `dst` has them: [`pack`] the other way.
+///
+/// # Safety
+/// Every element of the view exists, is nobody else's, and is none of `src`, which has as many.
+pub(crate) unsafe fn unpack(
+    sizes: &[usize],
+    strides: &[isize],
+    itemsize: usize,
+    src: *const u8,
+    dst: *mut u8,
+) {
+    unsafe fn scatter<T: Copy>(n: usize, src: *const T, dst: *mut T, step: isize) {
+        for i in 0..n {
+            // SAFETY: the contract of `unpack`.
+            unsafe { dst.offset(i as isize * step).write(src.add(i).read()) };
+        }
+    }
+    let (outer, cols, step) = match sizes.split_last() {
+        Some((cols, outer)) => (outer, *cols, strides[outer.len()]),
+        None => (sizes, 1, 1),
+    };
+    let rows = if cols == 0 { 0 } else { outer.iter().product() };
+    for row in 0..rows {
+        // SAFETY: the same contract; only the width of an element matters.
+        unsafe {
+            let from = src.add(row * cols * itemsize);
+            let to = dst.offset(row_offset(row, outer, strides) * itemsize as isize);
+            match itemsize {
+                _ if step == 1 => to.copy_from_nonoverlapping(from, cols * itemsize),
+                1 => scatter::<u8>(cols, from, to, step),
+                2 => scatter::<u16>(cols, from.cast(), to.cast(), step),
+                4 => scatter::<u32>(cols, from.cast(), to.cast(), step),
+                _ => scatter::<u64>(cols, from.cast(), to.cast(), step),
+            }
+        }
+    }
+}
+
 /// The offset of row `row` of the outer dims `sizes`.
 #[inline]
 fn row_offset(mut row: usize, sizes: &[usize], strides: &[isize]) -> isize {

@@ -25,6 +25,14 @@ pub(crate) trait Integer:
     fn rem_floor(self, divisor: Self) -> Self;
     /// `self` to a power; a negative exponent gives 0 but for the bases 1 and -1.
     fn power(self, exponent: Self) -> Self;
+    /// The bits moved up; 0 unless `0 <= by` is less than the number of bits.
+    fn shift_left(self, by: Self) -> Self;
+    /// The bits moved down, the sign coming in; for a `by` outside the number of bits nothing but the sign is left.
+    fn shift_right(self, by: Self) -> Self;
+    /// The greatest common divisor, by Euclid's algorithm.
+    fn gcd(self, other: Self) -> Self;
+    /// The least common multiple.
+    fn lcm(self, other: Self) -> Self;
 }
 
 macro_rules! integers {
@@ -75,6 +83,27 @@ macro_rules! integers {
                     left >>= 1;
                 }
                 product
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)] // for the unsigned type
+            fn shift_left(self, by: Self) -> Self {
+                if by < 0 || by >= $ty::BITS as $ty { 0 } else { self << by }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)] // for the unsigned type
+            fn shift_right(self, by: Self) -> Self {
+                if by >= 0 && by < $ty::BITS as $ty { self >> by } else if self < 0 { (0 as $ty).wrapping_sub(1) } else { 0 }
+            }
+            #[inline(always)]
+            fn gcd(self, other: Self) -> Self {
+                let (mut a, mut b) = (Integer::wrapping_abs(self), Integer::wrapping_abs(other));
+                while b != 0 { (a, b) = (b, a.wrapping_rem(b)); }
+                Integer::wrapping_abs(a) // the rest of the smallest number is negative
+            }
+            #[inline(always)]
+            fn lcm(self, other: Self) -> Self {
+                let divisor = Integer::gcd(self, other);
+                if divisor == 0 { 0 } else { Integer::wrapping_abs(self.wrapping_div(divisor).wrapping_mul(other)) }
             }
         }
     )*};

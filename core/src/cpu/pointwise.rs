@@ -252,7 +252,7 @@ impl<const N: usize> Kernel<N> {
     /// [`ErrorKind::DType`] if the op makes no sense on it.
     #[inline]
     #[track_caller]
-    fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+    pub(crate) fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
         let dtype = promoted(inputs);
         let dtype = match self.dtypes {
             Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,

@@ -46,6 +46,16 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     fmax (x y) { float: x.fmax(y), int: x.max(y), boolean: x | y };
     /// The smaller of `x` and `y`; the other one if one is NaN.
     fmin (x y) { float: x.fmin(y), int: x.min(y), boolean: x & y };
+    /// The larger of `x` and `y`, a lower bound: as [`maximum`](Self::maximum), but where both are equal the gradient is that of `x`.
+    clamp_min clamp_min_ (x y) { like: maximum };
+    /// The smaller of `x` and `y`, an upper bound: as [`minimum`](Self::minimum), but where both are equal the gradient is that of `x`.
+    clamp_max clamp_max_ (x y) { like: minimum };
+    /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `y` where `x` is 0; 0 for NaN.
+    heaviside heaviside_ (x y) {
+        float: if x == T::ZERO { y } else if x > T::ZERO { T::ONE } else { T::ZERO },
+        int: if x == T::ZERO { y } else { x.max(T::ZERO).sign() },
+        boolean: x | y,
+    };
     /// Is `x = y`?
     eq eq_ (x y) -> bool { float: x == y, int: x == y, boolean: x == y };
     /// Is `x ≠ y`?
@@ -70,6 +80,15 @@ macro_rules! binary_ops { ($with:ident) => { $with! {
     bitwise_or bitwise_or_ (x y) { int: x | y, boolean: x | y };
     /// "Exclusive or" of the bits.
     bitwise_xor bitwise_xor_ (x y) { int: x ^ y, boolean: x ^ y };
+    /// The bits of `x` moved `y` places up, zeros coming in: `x 2^y`; 0 unless `0 <= y` is less than the number of bits.
+    bitwise_left_shift bitwise_left_shift_ (x y) { int: x.shift_left(y) };
+    /// The bits of `x` moved `y` places down, the sign coming in: `x / 2^y` rounded down; nothing but the sign unless `0 <= y` is less than the number of
+    /// bits.
+    bitwise_right_shift bitwise_right_shift_ (x y) { int: x.shift_right(y) };
+    /// The greatest common divisor, not negative; that with 0 is the other number.
+    gcd gcd_ (x y) { int: x.gcd(y) };
+    /// The least common multiple, not negative; that with 0 is 0.
+    lcm lcm_ (x y) { int: x.lcm(y) };
 } } }
 binary_ops!(define_binary);
 
@@ -96,3 +115,48 @@ macro_rules! ternary_ops { ($with:ident) => { $with! {
     clamp clamp_ (x min max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) };
 } } }
 ternary_ops!(define_ternary);
+
+impl crate::NamedTensor {
+    /// The dtype that an op by element computes in on this tensor and `other`.
+    pub fn result_type(&self, other: &crate::NamedTensor) -> crate::DType {
+        crate::cpu::pointwise::promoted(&[self, other])
+    }
+
+    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`. Not a row of the table, which would compute in `f32` for half types.
+    ///
+    /// # Errors
+    /// As `namegrad::Tensor::nextafter`.
+    #[track_caller]
+    pub fn nextafter(&self, other: impl crate::Operand) -> crate::Result<crate::NamedTensor> {
+        const OP: &str = "nextafter";
+        let other = &*other.operand_beside(self.dtype())?;
+        let dtype = self.result_type(other);
+        let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
+        let sizes = crate::shape::broadcast(OP, self.sizes(), other.sizes())
+            .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
+        let (x, y) =
+            (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
+        macro_rules! next {
+            ($T:ty) => {{
+                let towards = |(x, y): (&$T, &$T)| match x.partial_cmp(y) {
+                    Some(std::cmp::Ordering::Less) => x.next_up(),
+                    Some(std::cmp::Ordering::Greater) => x.next_down(),
+                    Some(std::cmp::Ordering::Equal) => *y,
+                    None => <$T>::NAN,
+                };
+                let (x, y) = (x.contiguous()?, y.contiguous()?);
+                let next: Vec<$T> =
+                    x.as_slice::<$T>()?.iter().zip(y.as_slice::<$T>()?).map(towards).collect();
+                crate::NamedTensor::from_slice(&next, crate::shape::Shape { sizes, names })
+            }};
+        }
+        match dtype {
+            crate::DType::F32 => next!(f32),
+            crate::DType::F64 => next!(f64),
+            _ => {
+                let message = format!("not implemented for {dtype}; it takes float32, float64");
+                Err(crate::Error::new(crate::ErrorKind::DType, OP, message))
+            }
+        }
+    }
+}

@@ -1,12 +1,13 @@
 //! Parts of tensors by index or mask, and tensors put together.
 
+use crate::cpu::copy::unpack;
 use crate::dim::{Argument, Dim, Int};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, rules};
 use crate::operand::Operand;
 use crate::ops::shape::kernels::{reorder, unsqueeze};
-use crate::shape::{Shape, Sizes};
+use crate::shape::{Shape, Sizes, Strides};
 use crate::tensor::NamedTensor;
 
 /// The rows of the ops that pick elements, handed to `$with`.
@@ -22,6 +23,16 @@ macro_rules! index_ops {
             /// Zeros of the sizes of `x`, to which `source` is added at the positions along `dim` that `index` says: the transpose of [`gather`](Self::gather),
             /// added to `x`.
             scatter_add scatter_add_ ["keeps input names"] (x, index, source; dim: Dim)
+            /// `x` with `source` in the place of the elements of `x` at the positions along `dim` that `index` says: [`gather`](Self::gather) the other way. Of
+            /// several elements of `source` for one place the last one stays; the gradient goes to all of them.
+            scatter scatter_ ["keeps input names"] (x, index, source; dim: Dim)
+            /// `x` with the elements of `source` reduced to the positions along `dim` that `index` says, together with what `x` has there if `include_self`.
+            /// Places that `index` does not name stay as they are. Equal extremes share the gradient; the second derivative of a product is right where at most one
+            /// factor of a place is 0.
+            scatter_reduce scatter_reduce_ ["keeps input names"] (x, index, source; dim: Dim, reduce: Reduce, include_self: bool)
+            /// `x` with the slices of `source` along `dim` in the place of those at the positions in `index`, a vector of integers. Of several slices for
+            /// one place the last one stays; the gradient goes to all of them.
+            index_copy index_copy_ ["keeps input names"] (x, index, source; dim: Dim)
             /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
             index_add index_add_ ["keeps input names"] (x, index, source; dim: Dim)
             /// The lower triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
@@ -34,6 +45,32 @@ macro_rules! index_ops {
     };
 }
 index_ops!(define_ops);
+
+/// What [`scatter_reduce`](NamedTensor::scatter_reduce) makes of the elements for one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Prod,
+    /// Their mean; that of integers rounds down.
+    Mean,
+    /// The largest; NaN if there is one.
+    Amax,
+    /// The smallest; NaN if there is one.
+    Amin,
+}
+crate::dim::plain!(Reduce);
+
+/// What a new element does to the one that is there.
+#[derive(Clone, Copy)]
+enum Combine {
+    Set,
+    Add,
+    Mul,
+    Max,
+    Min,
+}
 
 pub(crate) mod kernels {
     use super::*;
@@ -54,7 +91,7 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    fn vector_index(
+    pub(super) fn vector_index(
         op: &'static str,
         x: &NamedTensor,
         index: &NamedTensor,
@@ -149,13 +186,33 @@ pub(crate) mod kernels {
         })
     }
 
-    /// Adds, in the arithmetic of the dtype.
-    fn add<T: Element>(a: T, b: T) -> T {
+    /// The element that `b` makes of `a`, in the arithmetic of the dtype.
+    fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
         use crate::Scalar::{Bool, Float, Int};
+        let float = |a: f64, b: f64| match how {
+            Combine::Set => b,
+            Combine::Add => a + b,
+            Combine::Mul => a * b,
+            _ if a.is_nan() || b.is_nan() => f64::NAN,
+            Combine::Max => a.max(b),
+            Combine::Min => a.min(b),
+        };
+        let int = |a: i64, b: i64| match how {
+            Combine::Set => b,
+            Combine::Add => a.wrapping_add(b),
+            Combine::Mul => a.wrapping_mul(b),
+            Combine::Max => a.max(b),
+            Combine::Min => a.min(b),
+        };
+        let boolean = |a: bool, b: bool| match how {
+            Combine::Set => b,
+            Combine::Add | Combine::Max => a | b,
+            Combine::Mul | Combine::Min => a & b,
+        };
         T::from_scalar(match (a.to_scalar(), b.to_scalar()) {
-            (Bool(a), Bool(b)) => Bool(a | b),
-            (Int(a), Int(b)) => Int(a.wrapping_add(b)),
-            (a, b) => Float(a.to_f64() + b.to_f64()),
+            (Bool(a), Bool(b)) => Bool(boolean(a, b)),
+            (Int(a), Int(b)) => Int(int(a, b)),
+            (a, b) => Float(float(a.to_f64(), b.to_f64())),
         })
     }
 
@@ -176,14 +233,72 @@ pub(crate) mod kernels {
         source: &NamedTensor,
         dim: usize,
     ) -> Result<NamedTensor> {
-        const OP: &str = "scatter_add";
-        same_dtype(OP, x, source)?;
-        let pointed = pointed(OP, x.sizes(), index, dim)?;
+        Ok(scattered("scatter_add", x, index, source, dim, Combine::Add, false)?.0)
+    }
+
+    #[track_caller]
+    pub(crate) fn scatter(
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+    ) -> Result<NamedTensor> {
+        Ok(scattered("scatter", x, index, source, dim, Combine::Set, false)?.0)
+    }
+
+    #[track_caller]
+    pub(crate) fn scatter_reduce(
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+        reduce: Reduce,
+        include_self: bool,
+    ) -> Result<NamedTensor> {
+        const OP: &str = "scatter_reduce";
+        let how = match reduce {
+            Reduce::Sum | Reduce::Mean => Combine::Add,
+            Reduce::Prod => Combine::Mul,
+            Reduce::Amax => Combine::Max,
+            Reduce::Amin => Combine::Min,
+        };
+        let (mut out, pointed) = scattered(OP, x, index, source, dim, how, !include_self)?;
+        if reduce != Reduce::Mean {
+            return Ok(out);
+        }
+        if x.dtype() == DType::Bool {
+            let message = "the mean is not implemented for bool; it takes the integers and floats";
+            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([x.extents()]));
+        }
+        let mut terms = vec![i64::from(include_self); x.numel()];
+        pointed.iter().for_each(|at| terms[*at] += 1);
+        let counts = NamedTensor::from_slice(&terms, x.sizes())?.clamp(1, i64::MAX)?;
+        out = match x.dtype().is_floating_point() {
+            true => out.div(&counts)?,
+            false => out.floor_divide(&counts)?.to(x.dtype())?,
+        };
+        Ok(out)
+    }
+
+    /// `x` with each element of `source` combined into the place that `index` says, and these places. With `afresh` the first element for a place
+    /// takes it whatever was there.
+    #[track_caller]
+    fn scattered(
+        op: &'static str,
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+        how: Combine,
+        afresh: bool,
+    ) -> Result<(NamedTensor, Vec<usize>)> {
+        same_dtype(op, x, source)?;
+        let pointed = pointed(op, x.sizes(), index, dim)?;
         let ndim = index.ndim();
         if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {
             let message =
                 format!("Expected index {:?} to be no larger than src {:?}", index.sizes(), source.sizes());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([
                 x.extents(),
                 index.extents(),
                 source.extents(),
@@ -195,11 +310,15 @@ pub(crate) mod kernels {
         }
         let part = part.contiguous()?;
         let mut out = x.deep_clone()?;
+        let mut untouched = vec![afresh; if afresh { x.numel() } else { 0 }];
         dispatch!(x.dtype(), T => {
             let (from, to) = (part.as_slice::<T>()?, out.as_mut_slice::<T>()?);
-            pointed.iter().zip(from).for_each(|(at, value)| to[*at] = add(to[*at], *value));
+            for (at, value) in pointed.iter().zip(from) {
+                let first = afresh && std::mem::take(&mut untouched[*at]);
+                to[*at] = combined(if first { Combine::Set } else { how }, to[*at], *value);
+            }
         });
-        Ok(out)
+        Ok((out, pointed))
     }
 
     #[track_caller]
@@ -209,9 +328,31 @@ pub(crate) mod kernels {
         source: &NamedTensor,
         dim: usize,
     ) -> Result<NamedTensor> {
-        const OP: &str = "index_add";
-        same_dtype(OP, x, source)?;
-        let picked = vector_index(OP, x, index, dim)?;
+        indexed("index_add", x, index, source, dim, Combine::Add)
+    }
+
+    #[track_caller]
+    pub(crate) fn index_copy(
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+    ) -> Result<NamedTensor> {
+        indexed("index_copy", x, index, source, dim, Combine::Set)
+    }
+
+    /// `x` with each slice of `source` along `dim` combined into the one at its position in `index`.
+    #[track_caller]
+    fn indexed(
+        op: &'static str,
+        x: &NamedTensor,
+        index: &NamedTensor,
+        source: &NamedTensor,
+        dim: usize,
+        how: Combine,
+    ) -> Result<NamedTensor> {
+        same_dtype(op, x, source)?;
+        let picked = vector_index(op, x, index, dim)?;
         let mut wanted = Sizes::from_slice(x.sizes());
         if x.ndim() > 0 {
             wanted[dim] = picked.len();
@@ -219,7 +360,7 @@ pub(crate) mod kernels {
         if source.sizes() != &wanted[..] {
             let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());
             return Err(
-                Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), source.extents()])
+                Error::new(ErrorKind::Shape, op, message).with_operands([x.extents(), source.extents()])
             );
         }
         let [outer, n, inner] = around(x.sizes(), dim);
@@ -231,7 +372,7 @@ pub(crate) mod kernels {
             for o in 0..outer {
                 for (at, row) in picked.iter().zip(&mut rows) {
                     let place = &mut to[(o * n + at) * inner..][..inner];
-                    place.iter_mut().zip(row).for_each(|(sum, value)| *sum = add(*sum, *value));
+                    place.iter_mut().zip(row).for_each(|(there, value)| *there = combined(how, *there, *value));
                 }
             }
         });
@@ -354,15 +495,16 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// The values of `source`, cast and broadcast, in the place of this tensor's; names unify.
+    /// The values of `source`, cast and broadcast, in the place of this tensor's. A tensor without names takes those of the source.
     ///
     /// # Errors
-    /// Those of the name rule, [`ErrorKind::Shape`].
+    /// As `namegrad::Tensor::copy_`.
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
-        let names = rules::unify("copy_", "broadcast", self.input(), source.input())?;
-        let sizes: Vec<usize> = self.sizes().to_vec();
-        let spread = source.unnamed().expand(sizes)?.to(self.dtype())?.contiguous()?;
+        const OP: &str = "copy_";
+        let names =
+            rules::out(OP, &rules::unify(OP, "broadcast", self.input(), source.input())?, self.input())?;
+        let spread = source.unnamed().expand(self.sizes())?.to(self.dtype())?.contiguous()?;
         *self = spread.with_names(names);
         Ok(self)
     }
@@ -372,6 +514,74 @@ impl NamedTensor {
     pub fn skipped_by_cat(tensors: &[&NamedTensor]) -> impl Fn(&NamedTensor) -> bool + use<> {
         let named = tensors.iter().any(|x| x.has_names());
         move |x| !named && x.sizes() == [0]
+    }
+
+    /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The buffer is copied only if somebody else holds it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this is not dense or the part lies outside of it.
+    #[track_caller]
+    pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
+        const OP: &str = "write_part";
+        let value = value.unnamed().expand(part.sizes())?.to(self.dtype())?.contiguous()?;
+        let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
+        let start = part.offset() as isize - self.offset() as isize;
+        drop(part); // so that it does not count as somebody else
+        if sizes.contains(&0) {
+            return Ok(());
+        }
+        let reach = |forwards: bool| -> isize {
+            let steps = sizes.iter().zip(&strides).filter(|(_, stride)| (**stride > 0) == forwards);
+            start + steps.map(|(size, stride)| (*size as isize - 1) * stride).sum::<isize>()
+        };
+        if !self.is_contiguous() || reach(false) < 0 || reach(true) >= self.numel() as isize {
+            let message = "the part is no view of a dense tensor";
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([self.extents()]));
+        }
+        if !self.is_writable() {
+            *self = self.deep_clone()?;
+        }
+        let itemsize = self.dtype().itemsize();
+        // SAFETY: the buffer is held by this tensor alone, so it is not that of `value`, which is dense and has the sizes of the part; the part lies inside.
+        unsafe {
+            let to = self.ptr_mut().offset(start * itemsize as isize);
+            unpack(&sizes, &strides, itemsize, value.ptr(), to);
+        }
+        Ok(())
+    }
+
+    /// Which of the positions along `dim` stand in `index`, a vector: a mask that broadcasts to this tensor. Negative positions count from the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for an index that is none.
+    #[track_caller]
+    pub fn positions_mask(
+        &self,
+        op: &'static str,
+        index: &NamedTensor,
+        dim: impl Into<Dim>,
+    ) -> Result<NamedTensor> {
+        let dim = dim.into().resolve(op, self)?;
+        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        let index = match index.dtype() {
+            DType::I32 | DType::I64 => &index.remainder_of_negative(size)?,
+            _ => index,
+        };
+        let mut truth = vec![false; size];
+        for at in kernels::vector_index(op, self, index, dim)? {
+            truth[at] = true;
+        }
+        let mut sizes = vec![1; self.ndim()];
+        if let Some(own) = sizes.get_mut(dim) {
+            *own = size;
+        }
+        NamedTensor::from_slice(&truth, sizes)
+    }
+
+    /// Positions of which the negative ones count from the end of a dim of `size`.
+    #[track_caller]
+    fn remainder_of_negative(&self, size: usize) -> Result<NamedTensor> {
+        self.add(size as i64)?.where_self(&self.lt(0)?, self)
     }
 
     /// The tensors one after the other along `dim`. Names unify.

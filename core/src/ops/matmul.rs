@@ -1,5 +1,6 @@
 //! Products of matrices and vectors; the sums run in the blocked kernels of `crate::cpu::matmul`.
 
+use crate::cpu::pointwise::Kernel;
 use crate::dim::Dims;
 use crate::dtype::Scalar;
 
@@ -26,6 +27,10 @@ macro_rules! matmul_ops {
             addmv addmv_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
             /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
             baddbmm baddbmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
+            /// `x + value a b` by element.
+            addcmul addcmul_ ["unifies names from inputs"] (x, a, b; value: Scalar)
+            /// `x + value a / b` by element; integers divide as floats.
+            addcdiv addcdiv_ ["unifies names from inputs"] (x, a, b; value: Scalar)
             /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
             outer ["keeps the name of each vector"] (x, other)
             /// The sum of the products over `dims`, which both tensors have by name: the other dims of `x` come first, then those of `other`. A dim that both
@@ -36,10 +41,17 @@ macro_rules! matmul_ops {
 }
 matmul_ops!(define_ops);
 
+/// `x + a b`.
+static ADDCMUL: Kernel<3> =
+    kernel!(3 addcmul (x a b) [] [] { float: x + a * b, int: x.wrapping_add(a.wrapping_mul(b)) });
+/// `x + a / b`.
+static ADDCDIV: Kernel<3> = kernel!(3 addcdiv (x a b) [] [] { float: x + a / b });
+
 pub(crate) mod kernels {
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
+    use crate::cpu::pointwise::Kernel;
     use crate::dim::{Argument, Axes, Dim};
-    use crate::dtype::{Category, DType, Element, Scalar, dispatch};
+    use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, NameArg, Names, is_strict, rules};
     use crate::shape::{Shape, Sizes, broadcast};
@@ -322,6 +334,37 @@ pub(crate) mod kernels {
             return Err(fail(ErrorKind::Shape, "baddbmm", message, &[x, a, b]));
         }
         add_product("baddbmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], a.sizes()[1], b.sizes()[2]])
+    }
+
+    #[track_caller]
+    pub(crate) fn addcmul(
+        x: &NamedTensor,
+        a: &NamedTensor,
+        b: &NamedTensor,
+        value: Scalar,
+    ) -> Result<NamedTensor> {
+        with_scaled(&super::ADDCMUL, [x, a, b], value)
+    }
+
+    #[track_caller]
+    pub(crate) fn addcdiv(
+        x: &NamedTensor,
+        a: &NamedTensor,
+        b: &NamedTensor,
+        value: Scalar,
+    ) -> Result<NamedTensor> {
+        with_scaled(&super::ADDCDIV, [x, a, b], value)
+    }
+
+    /// The op with its second input times `value`, which is not rounded to a half type.
+    #[track_caller]
+    fn with_scaled(kernel: &Kernel<3>, [x, a, b]: [&NamedTensor; 3], value: Scalar) -> Result<NamedTensor> {
+        let dtype = kernel.compute_dtype(&[x, a, b])?;
+        let dtype = if value.dtype().category() > dtype.category() { default_dtype() } else { dtype };
+        if value.to_f64() == 1.0 {
+            return kernel.apply_as(dtype, [x, a, b]);
+        }
+        kernel.apply_as(dtype, [x, &a.to(dtype.compute())?.mul(value)?, b])
     }
 
     #[track_caller]

@@ -180,7 +180,7 @@ pub mod kernels {
     ) -> Result<NamedTensor> {
         let x = if dim.is_some() { Cow::Borrowed(x) } else { Cow::Owned(flat(x)?) };
         let (dim, last) = (dim.unwrap_or(0), x.ndim().saturating_sub(1));
-        let dense = shape::kernels::movedim(&x, dim, last)?.contiguous()?;
+        let dense = x.movedim(dim, last)?.contiguous()?;
         let mut shape = dense.shape();
         if let Some(size) = shape.sizes.last_mut() {
             *size = count;
@@ -192,7 +192,7 @@ pub mod kernels {
             let keys = |from: usize, keys: &mut [i64]| order::keys(&elements[from..], nan, keys);
             order::each_lane(n, count, &keys, found.as_mut_slice()?, f);
         });
-        shape::kernels::movedim(&found, last, dim)?.contiguous()
+        found.movedim(last, dim)?.contiguous()
     }
 
     /// As [`find`], one place in each lane, of which none is empty.

@@ -4,6 +4,7 @@
 use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
+use crate::operand::Operand;
 use crate::random::{Generator, next_of_default};
 use crate::random::{
     fill_bernoulli, fill_cauchy, fill_each, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
@@ -11,6 +12,7 @@ use crate::random::{
 };
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
+use std::ops::{Bound, RangeBounds};
 
 /// A drawing of floats: fills a slice from a generator.
 macro_rules! draw {
@@ -181,6 +183,23 @@ macro_rules! define_random {
 }
 random_ops!(define_random);
 
+/// The integers that a dtype has without gaps: the least and the last. What an `i64` cannot count to ends before its largest.
+fn whole_numbers(dtype: DType) -> (i64, i64) {
+    let below = |bits: u32| (-(1 << bits), 1 << bits);
+    match dtype {
+        DType::Bool => (0, 1),
+        DType::U8 => (0, u8::MAX.into()),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::I64 => (i64::MIN, i64::MAX - 1),
+        DType::F16 => below(half::f16::MANTISSA_DIGITS),
+        DType::BF16 => below(half::bf16::MANTISSA_DIGITS),
+        DType::F32 => below(f32::MANTISSA_DIGITS),
+        DType::F64 => below(f64::MANTISSA_DIGITS),
+    }
+}
+
 impl NamedTensor {
     /// The number of trials up to the first success, each of probability `p`, in place.
     ///
@@ -210,14 +229,67 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Integers in [`low`, `high`), each as likely, in place and cast to the dtype of the tensor.
+    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest integer up to which the dtype has all of them.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `low < high`.
+    /// [`ErrorKind::Value`] if the range is empty or beyond the dtype.
     #[track_caller]
-    pub fn random_(&mut self, low: i64, high: i64) -> Result<&mut NamedTensor> {
+    pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut NamedTensor> {
+        const OP: &str = "random_";
+        let (least, last) = whole_numbers(self.dtype());
+        let low = match range.start_bound() {
+            Bound::Included(low) => *low,
+            Bound::Excluded(low) => low.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let high = match range.end_bound() {
+            Bound::Included(high) => high.saturating_add(1),
+            Bound::Excluded(high) => *high,
+            Bound::Unbounded => last.saturating_add(1),
+        };
+        if low >= high {
+            let message =
+                format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
+            return Err(Error::new(ErrorKind::Value, OP, message));
+        }
+        if low < least || high - 1 > last {
+            let message =
+                format!("integers from {low} to below {high} are out of bounds for {}", self.dtype());
+            return Err(Error::new(ErrorKind::Value, OP, message));
+        }
         *self = NamedTensor::randint(low, high, self.shape())?.to(self.dtype())?;
         Ok(self)
+    }
+
+    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers, [`ErrorKind::Shape`] for one that does not fit.
+    #[track_caller]
+    pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut NamedTensor> {
+        let p = p.operand_beside(DType::F64)?;
+        let p = if p.is_number() { p.to(DType::F64)? } else { p.unnamed() };
+        let drawn = p.expand(self.sizes())?.bernoulli()?.to(self.dtype())?;
+        *self = drawn.with_names(self.names().clone());
+        Ok(self)
+    }
+
+    /// Normal numbers, each with its own mean and standard deviation: this tensor and `std` broadcast to each other. Names unify.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule.
+    #[track_caller]
+    pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
+        const OP: &str = "normal";
+        let std = &*std.operand_beside(self.dtype())?;
+        if std.to_vec::<f64>()?.iter().any(|std| std.is_nan() || *std < 0.0) {
+            return Err(Error::new(ErrorKind::Value, OP, "normal expects all elements of std >= 0.0")
+                .with_operands([self.extents(), std.extents()]));
+        }
+        // The sum with zeros has the sizes, the names and the dtype of the result.
+        let shape = self.add(&std.mul(0)?)?;
+        let drawn = NamedTensor::normal(OP, shape.shape(), 0.0, 1.0, shape.dtype())?;
+        drawn.mul(std)?.add(self)
     }
 
     /// For each element `p` of this tensor 1 with probability `p`, else 0.

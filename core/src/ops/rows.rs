@@ -74,8 +74,21 @@ macro_rules! marked {
     };
 }
 
-/// The kernel of a pointwise row.
+/// The kernel of a pointwise row. `{ like: maximum }` takes the loops of another row of the table, so that they are compiled once: for ops that differ in
+/// their derivative alone.
 macro_rules! kernel {
+    ($n:literal $name:ident $args:tt $out:tt $marker:tt { like: $other:ident }) => {
+        $crate::cpu::pointwise::Kernel::<$n> {
+            name: stringify!($name),
+            float: $other.float,
+            int: $other.int,
+            boolean: $other.boolean,
+            to_bool: marked!(bool $out),
+            divides: marked!(divides $marker),
+            powers: marked!(powers $marker),
+            dtypes: $other.dtypes,
+        }
+    };
     ($n:literal $name:ident $args:tt $out:tt $marker:tt { $($class:ident: $e:expr),* $(,)? }) => {{
         let mut kernel = $crate::cpu::pointwise::Kernel::<$n> {
             name: stringify!($name),

@@ -17,8 +17,8 @@ macro_rules! shape_ops {
             mt ["permutes dimensions"] (x)
             /// The tensor with its dims in the order `dims`, all of them; a view.
             permute ["permutes dimensions"] (x; dims: Dims)
-            /// The tensor with dim `source` at the place `destination`, the others in their order; a view.
-            movedim ["permutes dimensions"] (x; source: Dim, destination: Dim)
+            /// The tensor with each dim of `source` at its place in `destination`, the others in their order; a view.
+            movedim ["permutes dimensions"] (x; source: Dims, destination: Dims)
             /// The tensor without those of `dims` that have size one; a view.
             squeeze squeeze_ ["removes dimensions"] (x; dims: Dims)
             /// The tensor with a new dim of size one before dim `at`, which may be the number of dims; a view. The new dim has no name.
@@ -43,6 +43,8 @@ macro_rules! shape_ops {
             diagonal ["removes dimensions"] (x; offset: Int, dim0: Dim, dim1: Dim)
             /// The tensor repeated along each dim as often as `repeats` says; new dims stand on the left.
             repeat ["keeps input names; new dims have none"] (x; repeats: SizeList)
+            /// Windows of `size` elements of dim `dim`, each `step` after the one before, as a new last dim without a name; a view.
+            unfold ["keeps input names; the new dim has none"] (x; dim: Dim, size: Count, step: Count)
             /// The same elements in row-major order without gaps: the tensor itself if it is so already.
             contiguous ["keeps input names"] (x)
         }
@@ -113,10 +115,18 @@ pub(crate) mod kernels {
         Ok(reorder(x, &dims))
     }
 
-    pub(crate) fn movedim(x: &NamedTensor, source: usize, destination: usize) -> Result<NamedTensor> {
-        let mut dims: Axes = (0..x.ndim()).filter(|dim| *dim != source).collect();
-        if x.ndim() > 0 {
-            dims.insert(destination, source);
+    #[track_caller]
+    pub(crate) fn movedim(x: &NamedTensor, source: Axes, destination: Axes) -> Result<NamedTensor> {
+        if source.len() != destination.len() {
+            let (from, to) = (source.len(), destination.len());
+            let message = format!("{from} dims are to be moved to {to} places: each needs its own");
+            return Err(fail(x, ErrorKind::DimRange, "movedim", message));
+        }
+        let mut rest = (0..x.ndim()).filter(|dim| !source.contains(dim));
+        let mut dims = Axes::new();
+        for place in 0..x.ndim() {
+            let moved = destination.iter().position(|to| *to == place).map(|k| source[k]);
+            dims.extend(moved.or_else(|| rest.next()));
         }
         Ok(reorder(x, &dims))
     }
@@ -444,6 +454,32 @@ pub(crate) mod kernels {
         let dense = packed("repeat", &spread, x.dtype())?;
         let strides = contiguous_strides(&merged);
         Ok(dense.view_as(merged, strides, 0, names))
+    }
+
+    #[track_caller]
+    pub(crate) fn unfold(x: &NamedTensor, dim: usize, size: usize, step: usize) -> Result<NamedTensor> {
+        let length = x.sizes().get(dim).copied().unwrap_or(1);
+        if step == 0 || size > length {
+            let message =
+                format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
+            return Err(fail(x, ErrorKind::Value, "unfold", message));
+        }
+        let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
+        if x.ndim() == 0 {
+            return Ok(x.view_as(
+                Sizes::from_slice(&[size]),
+                Strides::from_slice(&[1]),
+                x.offset(),
+                Names::none(),
+            ));
+        }
+        let apart = strides[dim];
+        sizes[dim] = (length - size) / step + 1;
+        strides[dim] = apart * step as isize;
+        sizes.push(size);
+        strides.push(apart);
+        let names = Names::unchecked(x.names().iter(x.ndim()).chain([None]));
+        Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 
     #[track_caller]

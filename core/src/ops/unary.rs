@@ -16,7 +16,7 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// -1, 0 or 1: the sign of each element; NaN gives 0.
     sign sign_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
     /// The sign of each element, as [`sign`](Self::sign): the two differ for complex numbers only.
-    sgn sgn_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
+    sgn sgn_ (x) { like: sign }
     /// The largest integer that is not above each element.
     floor floor_ (x) { float: x.floor(), int: x }
     /// The smallest integer that is not below each element.
@@ -120,7 +120,9 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// Not x: bits of integers, the truth of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
     /// Is each element zero, or false?
-    logical_not (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
+    logical_not logical_not_ (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
+    /// Is the sign of each element negative? That of -0 is.
+    signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x < T::ZERO, boolean: x & !x }
     /// Is each element NaN?
     isnan (x) -> bool { float: x.is_nan(), int: x != x, boolean: x & !x }
     /// Is each element infinite?

@@ -15,6 +15,7 @@ mod fill;
 mod philox;
 mod real;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -77,6 +78,36 @@ impl Generator {
         self.state = state;
     }
 
+    /// Runs `f`, in which this generator stands in the place of the default one for all that the calling thread draws.
+    ///
+    /// ```
+    /// use namegrad_core::{NamedTensor, random::Generator};
+    /// let mut generator = Generator::from_seed(7);
+    /// let first = generator.scope(|| NamedTensor::rand([3]))?.to_vec::<f32>()?;
+    /// let second = generator.scope(|| NamedTensor::rand([3]))?.to_vec::<f32>()?;
+    /// assert_ne!(first, second);
+    /// generator.manual_seed(7);
+    /// assert_eq!(generator.scope(|| NamedTensor::rand([3]))?.to_vec::<f32>()?, first);
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    pub fn scope<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        /// Puts things back, also when `f` panics.
+        struct Scope<'a> {
+            generator: &'a mut Generator,
+            outer: Option<Generator>,
+        }
+        impl Drop for Scope<'_> {
+            fn drop(&mut self) {
+                if let Some(drawn) = SCOPED.replace(self.outer.take()) {
+                    *self.generator = drawn;
+                }
+            }
+        }
+        let outer = SCOPED.replace(Some(self.clone()));
+        let _scope = Scope { generator: self, outer };
+        f()
+    }
+
     /// A generator for the next `n` elements of this one, which goes on behind them.
     ///
     /// Sequences do not end: after 2⁶⁴ elements they repeat.
@@ -120,6 +151,11 @@ impl SeedableRng for Generator {
     }
 }
 
+thread_local! {
+    /// The generator of the innermost [`Generator::scope`] that this thread is in.
+    static SCOPED: RefCell<Option<Generator>> = const { RefCell::new(None) };
+}
+
 static DEFAULT: LazyLock<Mutex<Generator>> = LazyLock::new(|| Mutex::new(Generator::from_seed(entropy())));
 
 /// The default generator. Every change is one assignment, so a panic elsewhere cannot leave it half changed.
@@ -135,12 +171,13 @@ fn entropy() -> u64 {
     hasher.finish()
 }
 
-/// A generator for the next `n` elements of the default one.
+/// A generator for the next `n` elements of that of the innermost scope, else of the default one.
 ///
 /// The lock is not held while they are made: a thread of `rayon` that waited for its share of a draw could
 /// else take up work that draws as well, and wait for itself.
 pub(crate) fn next_of_default(n: usize) -> Generator {
-    default_generator().split_off(n)
+    let scoped = SCOPED.with_borrow_mut(|scoped| scoped.as_mut().map(|generator| generator.split_off(n)));
+    scoped.unwrap_or_else(|| default_generator().split_off(n))
 }
 
 /// Starts the default generator from `seed`: what is drawn after it is the same in every run.
@@ -208,6 +245,26 @@ mod tests {
         let a = Generator::from_seed(0x0102_0304);
         assert_eq!(a, <Generator as SeedableRng>::seed_from_u64(0x0102_0304));
         assert_eq!(a, <Generator as SeedableRng>::from_seed([4, 3, 2, 1, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_scope_draws_from_its_generator() {
+        let (mut outer, mut inner) = (Generator::from_seed(1), Generator::from_seed(2));
+        outer.scope(|| {
+            assert_eq!(next_of_default(3), Generator::from_seed(1));
+            inner.scope(|| next_of_default(5));
+            next_of_default(4);
+        });
+        assert_eq!((outer.state().offset, inner.state().offset), (7, 5));
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            inner.scope(|| {
+                next_of_default(2);
+                panic!("inside")
+            })
+        }));
+        assert!(panic.is_err());
+        assert_eq!(inner.state().offset, 7);
+        assert!(SCOPED.with_borrow(Option::is_none));
     }
 
     /// One test for all that touches the default generator, since tests run at the same time.

@@ -1,0 +1,264 @@
+//! Sums of products in Einstein's notation.
+//!
+//! The operands are multiplied from the left to the right. A label that no later operand and not the result has is summed as soon as it can be: in one operand
+//! alone before the product, in both by the product itself, which is one batched product of matrices.
+
+use crate::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, Result};
+
+/// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Label {
+    Letter(char),
+    Ellipsis(usize),
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Label::Letter(letter) => write!(f, "{letter}"),
+            Label::Ellipsis(_) => f.write_str("..."),
+        }
+    }
+}
+
+/// A tensor of which each dim has another label.
+struct Labelled {
+    x: Tensor,
+    labels: Vec<Label>,
+}
+
+#[track_caller]
+fn fail<T>(kind: ErrorKind, message: String) -> Result<T> {
+    Err(Error::new(kind, "einsum", message))
+}
+
+/// The letters of one operand, with a place for the ellipsis.
+#[track_caller]
+fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
+    let mut list = Vec::new();
+    for (number, part) in text.split("...").enumerate() {
+        if number > 0 {
+            list.push(None);
+        }
+        list.extend(part.chars().map(Some));
+    }
+    if list.iter().filter(|entry| entry.is_none()).count() > 1 {
+        return fail(ErrorKind::Ellipsis, format!("einsum(): more than one ellipsis in '{text}'"));
+    }
+    if let Some(other) = list.iter().flatten().find(|letter| !letter.is_ascii_alphabetic()) {
+        let message =
+            format!("einsum(): invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
+        return fail(ErrorKind::Value, message);
+    }
+    Ok(list)
+}
+
+impl Tensor {
+    /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`, those of the result. A label that is not in
+    /// the result is summed over; dims of one label have one size, or size one, which broadcasts. Without `->` the result has the labels that stand once,
+    /// in the order of the alphabet. `...` stands for all dims without a label. Without names: [`contract`](Self::contract) does this by name.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, y) = (Tensor::rand([2, 3, 4])?, Tensor::rand([2, 4, 5])?);
+    /// assert!(Tensor::einsum("bij,bjk->bik", &[&x, &y])?.allclose(&x.bmm(&y)?)?);
+    /// assert!(Tensor::einsum("bij->bi", &[&x])?.allclose(&x.sum(2)?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the labels do not fit the operands, [`ErrorKind::Value`] if the equation cannot be read, [`ErrorKind::Ellipsis`].
+    #[track_caller]
+    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+        let equation: String = equation.split_whitespace().collect();
+        let (left, right) = match equation.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (&equation[..], None),
+        };
+        let parts: Vec<&str> = left.split(',').collect();
+        if operands.is_empty() || parts.len() != operands.len() {
+            let message =
+                format!("einsum(): {} operands for the {} of the equation", operands.len(), parts.len());
+            return fail(ErrorKind::Value, message);
+        }
+        let mut factors = Vec::with_capacity(operands.len());
+        for (number, (part, x)) in parts.into_iter().zip(operands).enumerate() {
+            factors.push(labelled(number, part, x)?);
+        }
+        let output = output_labels(&factors, right)?;
+        check_sizes(&factors)?;
+        let mut factors = factors.into_iter();
+        let mut product = factors.next().expect("there is an operand").on_own_diagonals()?;
+        let mut rest: Vec<Labelled> = Vec::new();
+        for factor in factors {
+            rest.push(factor.on_own_diagonals()?);
+        }
+        for number in 0..rest.len() {
+            let later: Vec<Label> =
+                rest[number + 1..].iter().flat_map(|factor| &factor.labels).copied().collect();
+            let needed = |label: &Label| output.contains(label) || later.contains(label);
+            product = product.times(&rest[number], &needed)?;
+        }
+        let product = product.summed(&|label| output.contains(label))?;
+        let order: Vec<usize> = output.iter().filter_map(|label| product.place(*label)).collect();
+        product.x.permute(order)
+    }
+}
+
+/// An operand with the labels of its dims; a label may stand twice.
+#[track_caller]
+fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
+    let list = subscripts(part)?;
+    let letters = list.iter().flatten().count();
+    let open = x.ndim().checked_sub(letters).filter(|open| *open == 0 || list.contains(&None));
+    let Some(open) = open else {
+        let message = format!(
+            "einsum(): the number of subscripts in the equation ({letters}) does not match the number of dimensions ({}) for operand \
+             {number} and no ellipsis was given",
+            x.ndim()
+        );
+        return fail(ErrorKind::Shape, message);
+    };
+    let mut labels = Vec::with_capacity(x.ndim());
+    for entry in list {
+        match entry {
+            Some(letter) => labels.push(Label::Letter(letter)),
+            None => labels.extend((0..open).rev().map(Label::Ellipsis)),
+        }
+    }
+    Ok(Labelled { x: x.unnamed(), labels })
+}
+
+/// The labels of the result: those that are asked for, else those of the ellipses and the letters that stand once.
+#[track_caller]
+fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>> {
+    let all = || factors.iter().flat_map(|factor| &factor.labels).copied();
+    let open = all().filter_map(|label| if let Label::Ellipsis(at) = label { Some(at + 1) } else { None });
+    let open: Vec<Label> = (0..open.max().unwrap_or(0)).rev().map(Label::Ellipsis).collect();
+    let Some(right) = right else {
+        let letters = ('A'..='Z').chain('a'..='z').map(Label::Letter);
+        let once = letters.filter(|label| all().filter(|other| other == label).count() == 1);
+        return Ok(open.into_iter().chain(once).collect());
+    };
+    let mut labels = Vec::new();
+    for entry in subscripts(right)? {
+        let Some(letter) = entry else {
+            labels.extend(&open);
+            continue;
+        };
+        let label = Label::Letter(letter);
+        if !all().any(|other| other == label) {
+            let message = format!(
+                "einsum(): output subscript {letter} does not appear in the equation for any input operand"
+            );
+            return fail(ErrorKind::Shape, message);
+        }
+        if labels.contains(&label) {
+            return fail(
+                ErrorKind::Shape,
+                format!("einsum(): output subscript {letter} appears more than once"),
+            );
+        }
+        labels.push(label);
+    }
+    Ok(labels)
+}
+
+/// Dims of one label have one size, or size one.
+#[track_caller]
+fn check_sizes(factors: &[Labelled]) -> Result<()> {
+    let mut seen: Vec<(Label, usize)> = Vec::new();
+    for (number, factor) in factors.iter().enumerate() {
+        for (label, size) in factor.labels.iter().zip(factor.x.sizes()) {
+            match seen.iter_mut().find(|(other, _)| other == label) {
+                Some((_, known)) if *known == *size || *size == 1 => {}
+                Some((_, known)) if *known == 1 => *known = *size,
+                Some((_, known)) => {
+                    let message = format!(
+                        "einsum(): subscript {label} has size {size} for operand {number} which does not broadcast with previously \
+                         seen size {known}"
+                    );
+                    return fail(ErrorKind::Shape, message);
+                }
+                None => seen.push((*label, *size)),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Labelled {
+    fn place(&self, label: Label) -> Option<usize> {
+        self.labels.iter().position(|other| *other == label)
+    }
+
+    /// Of dims with the same label only their diagonal.
+    #[track_caller]
+    fn on_own_diagonals(mut self) -> Result<Labelled> {
+        let mut second = 0;
+        while second < self.labels.len() {
+            let label = self.labels[second];
+            match self.labels[..second].iter().position(|other| *other == label) {
+                Some(first) => {
+                    let (one, other) = (self.x.sizes()[first], self.x.sizes()[second]);
+                    if one != other {
+                        let message = format!(
+                            "einsum(): subscript {label} stands twice for an operand, for the sizes {one} and {other}"
+                        );
+                        return fail(ErrorKind::Shape, message);
+                    }
+                    self.x = self.x.diagonal(0, first, second)?;
+                    self.labels.remove(second);
+                    self.labels.remove(first);
+                    self.labels.push(label);
+                    second -= 1;
+                }
+                None => second += 1,
+            }
+        }
+        Ok(self)
+    }
+
+    /// Summed over the dims whose label is not `needed`.
+    #[track_caller]
+    fn summed(&self, needed: &dyn Fn(&Label) -> bool) -> Result<Labelled> {
+        let gone: Vec<usize> = (0..self.labels.len()).filter(|dim| !needed(&self.labels[*dim])).collect();
+        let labels = self.labels.iter().copied().filter(|label| needed(label)).collect();
+        let x = if gone.is_empty() { self.x.clone() } else { self.x.sum(gone)? };
+        Ok(Labelled { x, labels })
+    }
+
+    /// The product with `other`, summed over what is not `needed` any more.
+    #[track_caller]
+    fn times(&self, other: &Labelled, needed: &dyn Fn(&Label) -> bool) -> Result<Labelled> {
+        // A dim of size one that the other has in full takes part in no sum of products.
+        let wide = |x: &Labelled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
+        let left = self.summed(&|label| needed(label) || wide(other, label) && wide(self, label))?;
+        let right = other.summed(&|label| needed(label) || wide(self, label) && wide(other, label))?;
+        let both: Vec<Label> =
+            left.labels.iter().copied().filter(|label| right.place(*label).is_some()).collect();
+        let (batch, inner): (Vec<Label>, Vec<Label>) = both.iter().partition(|label| needed(label));
+        let only = |x: &Labelled| -> Vec<Label> {
+            x.labels.iter().copied().filter(|label| !both.contains(label)).collect()
+        };
+        let (rows, cols) = (only(&left), only(&right));
+        let size = |label: &Label| {
+            let own = |x: &Labelled| x.place(*label).map_or(1, |dim| x.x.sizes()[dim]);
+            own(&left).max(own(&right)).min(if own(&left) == 0 || own(&right) == 0 { 0 } else { usize::MAX })
+        };
+        let count = |labels: &[Label]| labels.iter().map(size).product::<usize>();
+        let lying = |x: &Labelled, dtype: DType, parts: [&[Label]; 3]| -> Result<Tensor> {
+            let order: Vec<usize> = parts.concat().into_iter().filter_map(|label| x.place(label)).collect();
+            let sizes: Vec<usize> = parts.concat().iter().map(size).collect();
+            x.x.permute(order)?.expand(&sizes[..])?.reshape(parts.map(count))?.to(dtype)
+        };
+        // A sum of integers is wider than they are.
+        let (a, b) = (self.x.dtype(), other.x.dtype());
+        let product =
+            lying(&left, a, [&batch, &rows, &inner])?.bmm(&lying(&right, b, [&batch, &inner, &cols])?)?;
+        let labels = [&batch[..], &rows, &cols].concat();
+        let sizes: Vec<usize> = labels.iter().map(size).collect();
+        Ok(Labelled { x: product.reshape(&sizes[..])?, labels })
+    }
+}

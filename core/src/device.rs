@@ -1,0 +1,24 @@
+//! Where the elements of a tensor are.
+
+use std::fmt;
+
+/// The memory that holds the elements of a tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Device {
+    /// That of the CPU.
+    #[default]
+    Cpu,
+    /// That of the GPU of this number.
+    Cuda(usize),
+}
+
+impl fmt::Display for Device {
+    /// PyTorch's words: `cpu`, `cuda:0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}

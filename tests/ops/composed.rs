@@ -1,0 +1,487 @@
+//! Ops that others express: they have no row in core, and are checked as if they had.
+
+use crate::check::{index, mask, near_one, numbers, plain, values};
+use crate::index::other;
+use crate::plain::{Plain, sum, unravel};
+use namegrad::autograd::{Index, Indexing, Tolerance};
+use namegrad::core::Device;
+use namegrad::core::random::Generator;
+use namegrad::prelude::*;
+
+cases! {
+    index_fill index_fill_ {
+        (x: values("N=3 C=4"), at: index("2", [-1, 0]), value: values(""); "N") => "N=3 C=4" any, |i| if i[0] == 1 { x.at(i) } else { value.at(&[]) };
+        (x: values("N=3 C=4"), at: index("C=1", [2]), value: values(""); 1) => "N=3 C=4" any, |i| if i[1] == 2 { value.at(&[]) } else { x.at(i) };
+        (x: values("N=2"), at: index("0", []), value: values(""); 0) => "N=2" any, |i| x.at(i);
+        (x: values(""), at: index("1", [0]), value: values(""); 0) => "" any, |i| value.at(&[]);
+    }
+    scatter_value scatter_value_ {
+        (x: values("N=2 C=3"), at: index("2 2", [0, 2, 1, 1]); 1, 1) => "N=2 C=3" any,
+            |i| if (0..2).any(|j| at.whole(&[i[0], j]) == i[1]) { 1.0 } else { x.at(i) };
+    }
+    masked_scatter masked_scatter_ {
+        (x: values("N=2 C=3"), mask: mask("C=3", [0, 1, 1]), source: values("2 3")) => "N=2 C=3" any,
+            |i| if i[1] == 0 { x.at(i) } else { source.at(&unravel(2 * i[0] + i[1] - 1, &[2, 3])) };
+        (x: values("N=2"), mask: mask("N=2", [0, 0]), source: values("0")) => "N=2" any, |i| x.at(i);
+    }
+    take {
+        (x: values("N=2 C=3"), at: index("A=2 B=2", [5, 0, -1, 3])) => "A=2 B=2" any, |i| x.data[at.at(i).rem_euclid(6.0) as usize];
+        (x: values(""), at: index("0", [])) => "0" any, |i| 0.0;
+    }
+    take_along_dim {
+        (x: values("N=2 C=3"), at: index("1 2", [2, 0]); 1) => "2 2" any, |i| x.at(&[i[0], at.whole(&[0, i[1]])]);
+        (x: values("N=2 C=1"), at: index("1 3", [1, 0, 1]); "N") => "1 3" any, |i| x.at(&[at.whole(i), 0]);
+    }
+    repeat_interleave {
+        (x: values("N=2 C=3"); 2, "N") => "N=4 C=3" any, |i| x.at(&[i[0] / 2, i[1]]);
+        (x: values("N=2 C=3"), times: index("3", [2, 0, 1]); 1) => "N=2 C=3" any, |i| x.at(&[i[0], [0, 0, 2][i[1]]]);
+        (x: values(""); 3, 0) => "3" any, |i| x.at(&[]);
+        (x: values("N=2"); 0, 0) => "N=0" any, |i| x.at(i);
+    }
+    tile {
+        (x: values("N=2 C=3"); [2]) => "N=2 C=6" any, |i| x.at(&[i[0], i[1] % 3]);
+        (x: values("C=3"); [2, 2]) => "?=2 C=6" any, |i| x.at(&[i[1] % 3]);
+    }
+    diag {
+        (x: values("N=3"); 1) => "4 4" any, |i| if i[1] == i[0] + 1 { x.at(&i[..1]) } else { 0.0 };
+        (x: values("N=2 C=3"); 1) => "2" any, |i| x.at(&[i[0], i[0] + 1]);
+    }
+    diag_embed {
+        (x: values("N=2 C=3"); 0, -2, -1) => "N=2 ?=3 ?=3" any, |i| if i[1] == i[2] { x.at(&i[..2]) } else { 0.0 };
+        (x: values("N=2 C=3"); -1, 2, 0) => "?=4 N=2 ?=4" any, |i| if i[2] == i[0] + 1 { x.at(&[i[1], i[0]]) } else { 0.0 };
+    }
+    rot90 {
+        (x: values("H=2 W=3"); 1, ["H", "W"]) => "W=3 H=2" any, |i| x.at(&[i[1], 2 - i[0]]);
+        (x: values("H=2 W=3"); -1, [0, 1]) => "W=3 H=2" any, |i| x.at(&[1 - i[1], i[0]]);
+        (x: values("H=2 W=3"); 6, [1, 0]) => "H=2 W=3" any, |i| x.at(&[1 - i[0], 2 - i[1]]);
+        (x: values("H=2 W=3"); 4, [0, 1]) => "H=2 W=3" any, |i| x.at(i);
+    }
+    trace { (x: values("N=2 C=3")) => "" sums, |i| x.at(&[0, 0]) + x.at(&[1, 1]), scale 6.0; }
+    kron {
+        (x: values("N=2 C=2"), y: values("3")) => "2 6" any, |i| x.at(&[i[0], i[1] / 3]) * y.at(&[i[1] % 3]);
+        (x: values(""), y: values("N=2")) => "2" any, |i| x.at(&[]) * y.at(i);
+    }
+    addr {
+        (x: values("M=2"), a: values("N=3"), b: values("M=2"); 2, 3) => "N=3 M=2" numeric,
+            |i| 2.0 * x.broadcast(i) + 3.0 * a.at(&i[..1]) * b.at(&i[1..]), scale 33.0;
+    }
+    addbmm {
+        (x: values("N=2 M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); 1, 2) => "N=2 M=2" numeric,
+            |i| x.at(i) + 2.0 * sum(6, |k| a.at(&[k / 3, i[0], k % 3]) * b.at(&[k / 3, k % 3, i[1]])), scale 111.0;
+    }
+    vdot { (a: values("K=5"), b: values("K=5")) => "" numeric, |i| sum(5, |k| a.at(&[k]) * b.at(&[k])), scale 45.0; }
+    inner {
+        (a: values("N=2 K=3"), b: values("M=4 K=3")) => "N=2 M=4" numeric, |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[i[1], k])), scale 27.0;
+        (a: values("N=2"), b: values("")) => "N=2" any, |i| a.at(i) * b.at(&[]);
+    }
+    cross {
+        (a: values("N=2 C=3"), b: values("C=3"); "C") => "N=2 C=3" numeric, |i| {
+            let (j, k) = ((i[1] + 1) % 3, (i[1] + 2) % 3);
+            a.at(&[i[0], j]) * b.at(&[k]) - a.at(&[i[0], k]) * b.at(&[j])
+        }, scale 18.0;
+    }
+    dist {
+        (x: values("N=2 C=3"), y: values("C=3"); 2.0) => "" floats, |i| sum(6, |k| apart(x, y, k).powi(2)).sqrt(), scale 20.0;
+        (x: values("N=4"), y: values("4"); 3.0) => "" floats, |i| sum(4, |k| apart(x, y, k).abs().powi(3)).cbrt(), scale 20.0;
+        (x: values("N=4"), y: values("4"); 1.0) => "" floats, |i| sum(4, |k| apart(x, y, k).abs()), scale 20.0;
+        (x: values("N=4"), y: values("4"); f64::INFINITY) => "" floats, |i| (0..4).map(|k| apart(x, y, k).abs()).fold(0.0, f64::max), scale 6.0;
+    }
+    round_decimals {
+        (x: numbers("N=3", [1.23, -2.36, 3.51]); 1) => "N=3" numeric, |i| (10.0 * x.at(i)).round_ties_even() / 10.0, scale 1.0;
+        (x: numbers("N=3", [123.0, -236.0, 51.0]); -1) => "N=3" floats, |i| 10.0 * (x.at(i) / 10.0).round_ties_even();
+        (x: values("N=3"); 0) => "N=3" numeric, |i| x.at(i).round_ties_even();
+    }
+    nan_to_num nan_to_num_ { (x: values("N=2 C=3"); 0.0, 1.0, 2.0) => "N=2 C=3" any, |i| x.at(i); }
+    float_power { (x: near_one("N=3"), y: values("N=3")) => "N=3" doubles, |i| x.at(i).powf(y.at(i)), scale 1.0; }
+    ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
+}
+
+/// As [`other`](crate::index::other), of an op that sums products: `bool` is refused, and rounding errors are relative to `scale`.
+fn numeric_only(
+    call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
+    inputs: Vec<crate::check::Input>,
+    result: &str,
+    element: impl Fn(&[Plain], &[usize]) -> f64 + 'static,
+    scale: f64,
+) {
+    let result = crate::check::axes(result);
+    let sizes = crate::check::sizes(&result);
+    crate::check::check(&crate::check::Case {
+        op: "einsum",
+        call: Box::new(call),
+        in_place: None,
+        inputs,
+        result,
+        dtype: crate::check::numeric,
+        reference: Box::new(move |x| Plain::from_fn(&sizes, |i| element(x, i))),
+        scale: Some(scale),
+        reshapes: true,
+    });
+}
+
+/// The difference of elements `k` of two tensors, of which the second broadcasts.
+fn apart(x: &Plain, y: &Plain, k: usize) -> f64 {
+    x.data[k] - y.data[k % y.data.len()]
+}
+
+#[test]
+fn parts() {
+    let part = |i: &[usize], start: usize| [i[0], i[1] + start];
+    let x = || vec![values("N=2 C=5")];
+    other("split", |x| Ok(x[0].split(2, "C")?[2].clone()), x(), "N=2 C=1", move |x, i| x[0].at(&part(i, 4)));
+    other(
+        "split",
+        |x| Ok(x[0].split([1, 4], -1)?[1].clone()),
+        x(),
+        "N=2 C=4",
+        move |x, i| x[0].at(&part(i, 1)),
+    );
+    other("chunk", |x| Ok(x[0].chunk(2, "C")?[1].clone()), x(), "N=2 C=2", move |x, i| x[0].at(&part(i, 3)));
+    let split = |x: &[Tensor]| Ok(x[0].tensor_split(3, 1)?[1].clone());
+    other("tensor_split", split, x(), "N=2 C=2", move |x, i| x[0].at(&part(i, 2)));
+    let split = |x: &[Tensor]| Ok(x[0].tensor_split([1, -1], 1)?[1].clone());
+    other("tensor_split", split, x(), "N=2 C=3", move |x, i| x[0].at(&part(i, 1)));
+    other("unbind", |x| Ok(x[0].unbind("C")?[3].clone()), x(), "N=2", |x, i| x[0].at(&[i[0], 3]));
+}
+
+#[test]
+fn parts_of_nothing() {
+    let x = Tensor::zeros([("N", 0), ("C", 2)]).unwrap();
+    let sizes =
+        |parts: Result<Vec<Tensor>>| -> Vec<usize> { parts.unwrap().iter().map(|x| x.sizes()[0]).collect() };
+    assert_eq!(sizes(x.split(3, 0)), [0]);
+    assert_eq!(sizes(x.split(0, 0)), [0]);
+    assert_eq!(sizes(x.chunk(2, 0)), [0, 0]);
+    assert_eq!(sizes(x.tensor_split(2, 0)), [0, 0]);
+    assert!(x.unbind(0).unwrap().is_empty());
+    let kind = |result: Result<Vec<Tensor>>| result.unwrap_err().kind();
+    assert_eq!(kind(x.split(0, 1)), ErrorKind::Value);
+    assert_eq!(kind(x.split([1, -1], 0)), ErrorKind::Value);
+    assert_eq!(kind(x.split([1, 1], 0)), ErrorKind::Shape);
+    assert_eq!(kind(x.tensor_split(0, 0)), ErrorKind::Value);
+    assert_eq!(kind(Tensor::new(1.0).unwrap().split(1, 0)), ErrorKind::DimRange);
+}
+
+#[test]
+fn joined() {
+    let two = |names: &str| vec![values(names), values(names)];
+    let rows = |x: &[Plain], i: &[usize], n: usize| x[i[0] / n].at(&[i[0] % n, i[1]]);
+    let cols = |x: &[Plain], i: &[usize], n: usize| x[i[1] / n].at(&[i[0], i[1] % n]);
+    other(
+        "hstack",
+        |x| Tensor::hstack(&[&x[0], &x[1]]),
+        two("N=2 C=3"),
+        "N=2 C=6",
+        move |x, i| cols(x, i, 3),
+    );
+    other(
+        "hstack",
+        |x| Tensor::hstack(&[&x[0], &x[1]]),
+        two("N=2"),
+        "N=4",
+        |x, i| x[i[0] / 2].at(&[i[0] % 2]),
+    );
+    other(
+        "vstack",
+        |x| Tensor::vstack(&[&x[0], &x[1]]),
+        two("N=2 C=3"),
+        "N=4 C=3",
+        move |x, i| rows(x, i, 2),
+    );
+    other("vstack", |x| Tensor::vstack(&[&x[0], &x[1]]), two("C=3"), "?=2 C=3", |x, i| x[i[0]].at(&i[1..]));
+    let stacked = |x: &[Tensor]| Tensor::dstack(&[&x[0], &x[1]]);
+    other("dstack", stacked, two("N=2 C=3"), "N=2 C=3 ?=2", |x, i| x[i[2]].at(&i[..2]));
+    other("dstack", stacked, two("C=3"), "?=1 C=3 ?=2", |x, i| x[i[2]].at(&i[1..2]));
+    let columns = |x: &[Tensor]| Tensor::column_stack(&[&x[0], &x[1]]);
+    other("column_stack", columns, two("N=3"), "N=3 ?=2", |x, i| x[i[1]].at(&i[..1]));
+    let blocks = |x: &[Tensor]| Tensor::block_diag(&[&x[0], &x[1]]);
+    other("block_diag", blocks, vec![values("2 3"), values("2")], "3 5", |x, i| match (i[0] < 2, i[1] < 3) {
+        (true, true) => x[0].at(i),
+        (false, false) => x[1].at(&[i[1] - 3]),
+        _ => 0.0,
+    });
+}
+
+#[test]
+fn made_to_fit() {
+    let inputs = || vec![values("N=2 ?=1"), values("C=3")];
+    let fit = |x: &[Tensor]| {
+        let parts = Tensor::broadcast_tensors(&[&x[0], &x[1]])?;
+        Tensor::stack(&[&parts[0].rename(None)?, &parts[1].rename(None)?], 0, None)
+    };
+    other("broadcast_tensors", fit, inputs(), "2 2 3", |x, i| x[i[0]].broadcast(&i[1..]));
+    let vectors = || vec![values("H=2"), values("W=3")];
+    let grid = |x: &[Tensor]| {
+        let grid = Tensor::meshgrid(&[&x[0], &x[1]], Indexing::Ij)?;
+        grid[0].mul(&grid[1])
+    };
+    other("meshgrid", grid, vectors(), "H=2 W=3", |x, i| x[0].at(&i[..1]) * x[1].at(&i[1..]));
+    let turned =
+        Tensor::meshgrid(&[&Tensor::new([1, 2]).unwrap(), &Tensor::new([3, 4, 5]).unwrap()], Indexing::Xy)
+            .unwrap();
+    assert_eq!(
+        (turned[0].sizes(), turned[0].to_vec::<i64>().unwrap()),
+        (&[3, 2][..], vec![1, 2, 1, 2, 1, 2])
+    );
+}
+
+#[test]
+fn index_put() {
+    let x = || values("N=3 C=4");
+    let row = |x: &[Tensor]| x[0].index_put(&[Index::At(1), (1..3).into()], &x[1], false);
+    other("index_put", row, vec![x(), values("C=2")], "N=3 C=4", |x, i| {
+        if i[0] == 1 && (1..3).contains(&i[1]) { x[1].at(&[i[1] - 1]) } else { x[0].at(i) }
+    });
+    let rows = |x: &[Tensor]| x[0].index_put(&[(&x[2]).into()], &x[1], true);
+    other("index_put", rows, vec![x(), numbers("2 1", [0.5, 2.0]), index("2", [2, 2])], "N=3 C=4", |x, i| {
+        x[0].at(i) + if i[0] == 2 { x[1].data[0] + x[1].data[1] } else { 0.0 }
+    });
+    let masked = |x: &[Tensor]| x[0].index_put(&[(&x[2]).into()], &x[1], false);
+    other("index_put", masked, vec![values("N=2"), values(""), mask("N=2", [0, 1])], "N=2", |x, i| {
+        if i[0] == 1 { x[1].at(&[]) } else { x[0].at(i) }
+    });
+    let x = Tensor::zeros([("N", 2), ("C", 2)]).unwrap();
+    let named = Tensor::zeros([("K", 2)]).unwrap();
+    assert_eq!(x.index_put(&[Index::At(0)], &named, false).unwrap_err().kind(), ErrorKind::NameMismatch);
+}
+
+#[test]
+fn index_put_in_place() {
+    let places: [&[Index]; 6] = [
+        &[Index::At(1)],
+        &[(..).into(), (1..).into()],
+        &[Index::Slice { start: Some(0), end: None, step: 2 }, Index::New, Index::At(-1)],
+        &[Index::Ellipsis],
+        &[(3..3).into()],
+        &[(&Tensor::new([2, 0]).unwrap()).into(), Index::At(0)],
+    ];
+    for dtype in [DType::Bool, DType::F16, DType::F32, DType::F64] {
+        let x = Tensor::arange(1, 13, 1).unwrap().to(dtype).unwrap().reshape([3, 4]).unwrap();
+        for (number, at) in places.into_iter().enumerate() {
+            let want = x.index_put(at, 0, false).unwrap();
+            // Each element of the part is 0, all others are what they were.
+            let inside = Tensor::zeros([3, 4]).unwrap().index_put(at, 1, false).unwrap().ne(0).unwrap();
+            assert!(want.equal(&x.masked_fill(&inside, 0).unwrap()).unwrap(), "{dtype}, {number}");
+            let mut own = Tensor::constant(x.value().deep_clone().unwrap());
+            let before = own.data_ptr();
+            own.index_put_(at, 0, false).unwrap();
+            assert!(own.equal(&want).unwrap(), "{dtype}, {number}");
+            assert!(own.data_ptr() == before || number == 5, "{dtype}, {number}: the buffer was copied");
+            for (order, mut x) in crate::check::orders(&x) {
+                let held = x.clone();
+                x.index_put_(at, 0, false).unwrap();
+                assert!(x.equal(&want).unwrap(), "{dtype}, {number}, {order}");
+                assert!(
+                    held.index_put(at, 0, false).unwrap().equal(&want).unwrap(),
+                    "{dtype}, {number}, {order}"
+                );
+            }
+        }
+    }
+    // Under no_grad a leaf is updated and stays one; out of place the result is no leaf's.
+    let mut leaf = Tensor::zeros([2]).unwrap().requires_grad_(true).unwrap();
+    assert_eq!(leaf.index_put_(&[Index::At(0)], 1, false).unwrap_err().kind(), ErrorKind::Autograd);
+    no_grad(|| leaf.index_put_(&[Index::At(0)], 1, false).map(drop)).unwrap();
+    assert!(leaf.requires_grad() && leaf.is_leaf());
+    assert!(!no_grad(|| leaf.index_put(&[Index::At(0)], 1, false)).unwrap().requires_grad());
+    assert_eq!(plain(&leaf).data, [1.0, 0.0]);
+}
+
+/// A part that is no view of the tensor is refused: the buffer may end before it.
+#[test]
+fn write_part() {
+    let base = Tensor::zeros([4]).unwrap().into_value();
+    let (mut low, high) = (base.narrow(0, 0, 2).unwrap(), base.narrow(0, 1, 2).unwrap());
+    let one = Tensor::ones([2]).unwrap().into_value();
+    assert_eq!(low.write_part(high.clone(), &one).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(
+        base.clone().flip(0).unwrap().write_part(base.clone(), &one).unwrap_err().kind(),
+        ErrorKind::Shape
+    );
+    let mut whole = base.clone();
+    whole.write_part(high, &one).unwrap();
+    assert_eq!(whole.to_vec::<f32>().unwrap(), [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(base.to_vec::<f32>().unwrap(), [0.0; 4]);
+    let mut turned = whole.clone();
+    turned
+        .write_part(
+            turned.flip(0).unwrap(),
+            &whole.mul(Tensor::arange(0, 4, 1).unwrap().into_value()).unwrap(),
+        )
+        .unwrap();
+    assert_eq!(turned.to_vec::<f32>().unwrap(), [0.0, 2.0, 1.0, 0.0]);
+}
+
+#[test]
+fn copied() {
+    let copied = |x: &[Tensor]| {
+        let mut y = x[0].mul(1.0)?.to(x[0].dtype())?;
+        y.copy_(&x[1])?;
+        Ok(y)
+    };
+    other("copy_", copied, vec![values("N=2 C=3"), values("C=3")], "N=2 C=3", |x, i| x[1].at(&i[1..]));
+    let mut named = Tensor::zeros([("N", 2), ("C", 3)]).unwrap();
+    let error = named.copy_(&Tensor::zeros([("C", 3), ("N", 2)]).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NameMismatch);
+    let mut leaf = Tensor::zeros([3]).unwrap().requires_grad_(true).unwrap();
+    assert_eq!(leaf.copy_(&Tensor::ones([3]).unwrap()).unwrap_err().kind(), ErrorKind::Autograd);
+}
+
+#[test]
+fn resized() {
+    let mut x = Tensor::new([1, 2, 3]).unwrap();
+    assert_eq!(x.resize_([2, 2]).unwrap().to_vec::<i64>().unwrap(), [1, 2, 3, 0]);
+    assert_eq!(x.resize_([1]).unwrap().to_vec::<i64>().unwrap(), [1]);
+    assert_eq!(x.resize_([-1]).unwrap_err().kind(), ErrorKind::Shape);
+    let mut named = Tensor::zeros([("N", 2)]).unwrap();
+    assert_eq!(named.resize_([3]).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(named.resize_as_(&Tensor::zeros([2]).unwrap()).unwrap_err().kind(), ErrorKind::OutNames);
+    assert_eq!(Tensor::zeros([2]).unwrap().resize_as_(&named).unwrap().extents(), named.extents());
+}
+
+#[test]
+fn replaced() {
+    let x = Tensor::new([f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0]).unwrap();
+    for (dtype, digits) in [(DType::F16, 11), (DType::BF16, 8), (DType::F32, 24), (DType::F64, 53)] {
+        let x = x.to(dtype).unwrap().requires_grad_(true).unwrap();
+        let y = x.nan_to_num(3.0, None, -5.0).unwrap();
+        let [nan, high, low, one] = plain(&y).data[..] else { unreachable!() };
+        assert_eq!([nan, low, one], [3.0, -5.0, 1.0]);
+        // Two more units in the last place are too much.
+        let more =
+            Tensor::from_slice(&[high * (1.0 + 2f64.powi(1 - digits))], [1]).unwrap().to(dtype).unwrap();
+        assert!(high.is_finite() && plain(&more).data[0].is_infinite(), "{dtype}: {high} is not the largest");
+        y.sum(..).unwrap().backward().unwrap();
+        assert_eq!(plain(&x.grad().unwrap()).data, [0.0, 0.0, 0.0, 1.0]);
+    }
+    let whole = x.to(DType::I32).unwrap();
+    assert!(whole.nan_to_num(0.0, None, None).unwrap().equal(&whole).unwrap());
+    let truth = |x: Result<Tensor>| x.unwrap().to_vec::<bool>().unwrap();
+    assert_eq!(truth(x.isposinf()), [false, true, false, false]);
+    assert_eq!(truth(x.isneginf()), [false, false, true, false]);
+    assert_eq!(truth(Tensor::new([1, i64::MAX]).unwrap().isposinf()), [false, false]);
+}
+
+#[test]
+fn near() {
+    let x = Tensor::new([1.0, f64::INFINITY, f64::NAN, 0.0]).unwrap();
+    let y = Tensor::new([1.0 + 5e-6, f64::INFINITY, f64::NAN, 1e-4]).unwrap();
+    assert_eq!(x.isclose(&y).unwrap().to_vec::<bool>().unwrap(), [true, true, false, false]);
+    let loose = Tolerance { atol: 1e-3, equal_nan: true, ..Tolerance::default() };
+    assert!(x.allclose_with(&y, loose).unwrap());
+    assert!(!x.equal(&x).unwrap());
+    let bytes = Tensor::new([0, 255]).unwrap().to(DType::U8).unwrap();
+    assert_eq!(bytes.isclose(bytes.flip(0).unwrap()).unwrap().to_vec::<bool>().unwrap(), [false, false]);
+    let large = Tensor::new([i64::MAX]).unwrap();
+    assert!(
+        large
+            .isclose_with(&large, Tolerance { rtol: 0.0, atol: 0.0, equal_nan: false })
+            .unwrap()
+            .is_nonzero()
+            .unwrap()
+    );
+    let named = Tensor::zeros([("N", 2)]).unwrap();
+    assert!(named.equal(&named).unwrap() && !named.equal(&named.rename(None).unwrap()).unwrap());
+    assert_eq!(named.is_nonzero().unwrap_err().kind(), ErrorKind::Value);
+    let negative = Tolerance { rtol: -1.0, ..Tolerance::default() };
+    assert_eq!(named.isclose_with(&named, negative).unwrap_err().kind(), ErrorKind::Value);
+}
+
+#[test]
+fn einsum() {
+    let of =
+        |equation: &'static str| move |x: &[Tensor]| Tensor::einsum(equation, &x.iter().collect::<Vec<_>>());
+    let (a, b) = (|| values("N=2 K=3"), || values("3 4"));
+    let product = |x: &[Plain], i: &[usize]| sum(3, |k| x[0].at(&[i[0], k]) * x[1].at(&[k, i[1]]));
+    numeric_only(of("ij,jk->ik"), vec![a(), b()], "2 4", product, 27.0);
+    numeric_only(of(" ij , jk -> ki"), vec![a(), b()], "4 2", move |x, i| product(x, &[i[1], i[0]]), 27.0);
+    numeric_only(
+        of("...ij,jk"),
+        vec![values("5 2 3"), b()],
+        "5 2 4",
+        |x, i| sum(3, |k| x[0].at(&[i[0], i[1], k]) * x[1].at(&[k, i[2]])),
+        27.0,
+    );
+    numeric_only(
+        of("ij,j->"),
+        vec![a(), values("3")],
+        "",
+        |x, _| sum(6, |k| x[0].data[k] * x[1].data[k % 3]),
+        54.0,
+    );
+    numeric_only(
+        of("ij,kj,j->ik"),
+        vec![a(), values("4 3"), values("3")],
+        "2 4",
+        |x, i| sum(3, |k| x[0].at(&[i[0], k]) * x[1].at(&[i[1], k]) * x[2].at(&[k])),
+        81.0,
+    );
+    numeric_only(
+        of("bi,bi->b"),
+        vec![a(), values("1 3")],
+        "2",
+        |x, i| sum(3, |k| x[0].at(&[i[0], k]) * x[1].at(&[0, k])),
+        27.0,
+    );
+    numeric_only(
+        of("iji,j->ij"),
+        vec![values("2 3 2"), values("3")],
+        "2 3",
+        |x, i| x[0].at(&[i[0], i[1], i[0]]) * x[1].at(&i[1..]),
+        9.0,
+    );
+    other("einsum", of("iij->ji"), vec![values("2 2 3")], "3 2", |x, i| x[0].at(&[i[1], i[1], i[0]]));
+    let kind =
+        |equation: &str| Tensor::einsum(equation, &[&Tensor::zeros([2, 3]).unwrap()]).unwrap_err().kind();
+    assert_eq!(["ij->k", "ijk", "ii", "ij->ii"].map(kind), [ErrorKind::Shape; 4]);
+    assert_eq!(["i,j", "i1", "i-j"].map(kind), [ErrorKind::Value; 3]);
+    assert_eq!(kind("......"), ErrorKind::Ellipsis);
+}
+
+#[test]
+fn drawn() {
+    let mut generator = Generator::from_seed(5);
+    let mut draw = |draw: fn(&mut Tensor) -> Result<()>| -> Vec<f64> {
+        let mut x = Tensor::zeros([("N", 100)]).unwrap();
+        generator.manual_seed(5);
+        generator.scope(|| draw(&mut x)).unwrap();
+        let first = x.to_vec::<f64>().unwrap();
+        generator.manual_seed(5);
+        generator.scope(|| draw(&mut x)).unwrap();
+        assert_eq!(x.to_vec::<f64>().unwrap(), first);
+        assert_eq!((generator.state().offset, x.extents().to_string()), (100, "[N=100]".to_string()));
+        first
+    };
+    assert!(
+        draw(|x| x.random_(-3..4).map(drop)).iter().all(|x| (-3.0..=3.0).contains(x) && x.fract() == 0.0)
+    );
+    assert!(draw(|x| x.random_(..).map(drop)).iter().all(|x| (0.0..=16777216.0).contains(x)));
+    let share = draw(|x| x.bernoulli_(0.25).map(drop)).iter().sum::<f64>() / 100.0;
+    assert!((share - 0.25).abs() < 0.2, "{share}"); // four standard deviations are 0.17
+    let probabilities = Tensor::new([0.0, 1.0]).unwrap();
+    let mut whole = Tensor::zeros([("N", 3), ("C", 2)]).unwrap().to(DType::I64).unwrap();
+    assert_eq!(whole.bernoulli_(&probabilities).unwrap().to_vec::<i64>().unwrap(), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(whole.extents().to_string(), "[N=3, C=2]");
+    let mut bytes = whole.to(DType::U8).unwrap();
+    for outside in [0..257, -1..3] {
+        assert_eq!(bytes.random_(outside).unwrap_err().kind(), ErrorKind::Value);
+    }
+    assert_eq!(bytes.bernoulli_(1.5).unwrap_err().kind(), ErrorKind::Value);
+    let std = Tensor::new([1.0, -1.0]).unwrap();
+    assert_eq!(Tensor::normal(0.0, &std).unwrap_err().kind(), ErrorKind::Value);
+    let mut leaf = Tensor::zeros([2]).unwrap().requires_grad_(true).unwrap();
+    assert_eq!(leaf.bernoulli_(0.5).unwrap_err().kind(), ErrorKind::Autograd);
+    assert_eq!(leaf.random_(..).unwrap_err().kind(), ErrorKind::Autograd);
+}
+
+#[test]
+fn asked() {
+    let x = Tensor::zeros([("N", 2)]).unwrap();
+    assert_eq!((x.device(), x.get_device(), x.is_cuda()), (Device::Cpu, -1, false));
+    assert_eq!(Device::Cuda(1).to_string(), "cuda:1");
+    assert_eq!(x.cuda().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(x.cpu().data_ptr(), x.data_ptr());
+    assert_eq!((x.element_size(), x.nbytes(), x.type_name()), (4, 8, "torch.FloatTensor"));
+    assert_eq!(x.type_as(&Tensor::new([1]).unwrap()).unwrap().dtype(), DType::I64);
+    assert_eq!(x.result_type(Tensor::zeros([1]).unwrap().to(DType::F64).unwrap()).unwrap(), DType::F64);
+}
