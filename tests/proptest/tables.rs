@@ -176,9 +176,13 @@ impl Draw {
             "source" | "src" if !others.is_empty() => sizes = others[0].sizes().to_vec(),
             // The other matrix of a product: its rows are the columns of `x`.
             _ => {
-                let last = sizes.last().copied().unwrap_or(1);
-                sizes = vec![last, self.below(3) + 1];
-                sizes.truncate(1 + self.below(2));
+                let last = sizes.pop().unwrap_or(1);
+                let rows = sizes.pop();
+                match self.below(3) {
+                    0 => sizes = vec![last],
+                    1 => sizes = vec![last, self.below(3) + 1],
+                    _ => sizes.extend([last, rows.unwrap_or(2)]),
+                }
             }
         }
         let count: usize = sizes.iter().product();
