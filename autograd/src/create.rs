@@ -348,14 +348,25 @@ impl Tensor {
         NamedTensor::full_as("new_full", shape, value.into(), self.dtype()).map(Tensor::constant)
     }
 
-    /// `value` everywhere, in place. The gradient of what was there is 0.
+    /// `value`, a number or a 0-d tensor, everywhere, in place. The gradient of what was there is 0, that of the value the sum of all.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    /// [`ErrorKind::Shape`] if the value has dims, [`ErrorKind::Autograd`] on a leaf that requires a gradient.
     #[track_caller]
-    pub fn fill_(&mut self, value: impl Into<Scalar>) -> Result<&mut Tensor> {
-        let filled = self.full_like(value)?.into_value();
-        self.overwrite("fill_", filled)
+    pub fn fill_(&mut self, value: impl Operand) -> Result<&mut Tensor> {
+        let value = &*value.operand_beside(self.dtype())?;
+        if value.ndim() > 0 {
+            let message = format!(
+                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                value.ndim()
+            );
+            return Err(Error::new(ErrorKind::Shape, "fill_", message)
+                .with_operands([self.extents(), value.extents()]));
+        }
+        let filled = self.full_like(value.item()?)?.into_value();
+        let op = Op::new("fill_", filled).input(self, |g, _| g.zeros_like());
+        let result = op.input(value, |g, _| Ok(g.clone())).output();
+        self.assign("fill_", result)
     }
 
     /// `value` in the place of this tensor's, on which the result still depends for the tape, with a gradient of 0.

@@ -21,6 +21,8 @@ pub(crate) enum Stop {
     Error(Error),
     /// The library, or the row of the table, has no such form.
     NotImplemented(String),
+    /// A mistake that cannot be written here: the types refuse it.
+    Unwritable(&'static str),
 }
 
 impl From<Error> for Stop {
@@ -34,6 +36,11 @@ pub(crate) type Answer<T> = std::result::Result<T, Stop>;
 /// The answer of a form that is not there.
 pub(crate) fn missing<T>(what: impl Into<String>) -> Answer<T> {
     Err(Stop::NotImplemented(what.into()))
+}
+
+/// The answer of a call that the types refuse.
+pub(crate) fn unwritable<T>(why: &'static str) -> Answer<T> {
+    Err(Stop::Unwritable(why))
 }
 
 /// What a row can give: a tensor, several, or a plain value.

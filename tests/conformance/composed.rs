@@ -1,6 +1,6 @@
 //! The rows of the ops that others express, of random numbers in place, and of what is asked of a tensor.
 
-use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, int, missing};
+use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, int, missing, unwritable};
 use crate::conformance::ops::{indices, scales, table};
 use namegrad::autograd::{Index, Indexing, Sections, Tolerance};
 use namegrad::core::{Reduce, Scalar};
@@ -95,13 +95,17 @@ table! {
         true => c.x(0)?.round_decimals(c.int("decimals")? as i32)?,
         false => c.x(0)?.round()?,
     };
+    "logit" => |c| match c.arg("eps") {
+        Some(_) => { let eps = c.float_or("eps", 0.0)?; c.x(0)?.clamp(eps, 1.0 - eps)?.logit()? }
+        None => c.x(0)?.logit()?,
+    };
     "clamp" => |c| { let x = c.x(0)?.clone(); clamped(x, c)? };
     "clamp_" => |c| c.in_place(|x, c| {
         match (bound(c, "min")?, bound(c, "max")?) {
             (Some(min), Some(max)) => x.clamp_(min, max)?,
             (Some(min), None) => x.clamp_min_(min)?,
             (None, Some(max)) => x.clamp_max_(max)?,
-            (None, None) => return missing("a form without bounds"),
+            (None, None) => return unwritable("clamp takes its bounds, clamp_min and clamp_max one"),
         };
         Ok(x)
     })?;
@@ -148,7 +152,7 @@ fn clamped(x: Tensor, c: &Call<'_>) -> Answer<Tensor> {
         (Some(min), None) => Ok(x.clamp_min(min)?),
         (None, Some(max)) => Ok(x.clamp_max(max)?),
         // Which bounds there are is in the name of the method, so none cannot be said.
-        (None, None) => missing("a form without bounds"),
+        (None, None) => unwritable("clamp takes its bounds, clamp_min and clamp_max one"),
     }
 }
 

@@ -311,10 +311,7 @@ table! {
     "new_zeros" => |c| c.x(0)?.new_zeros(c.shape()?)?;
     "new_ones" => |c| c.x(0)?.new_ones(c.shape()?)?;
     "new_full" => |c| c.x(0)?.new_full(c.shape()?, c.scalar("fill_value")?)?;
-    "fill_" => |c| c.in_place(|x, c| match c.x(1) {
-        Ok(_) => missing("fill_ with a tensor"),
-        Err(_) => Ok(x.fill_(c.scalar("value")?)?),
-    })?;
+    "fill_" => |c| c.in_place(|x, c| Ok(x.fill_(c.operand(1, "value")?)?))?;
     "zero_" => |c| c.in_place(|x, _| Ok(x.zero_()?))?;
 }
 

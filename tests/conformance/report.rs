@@ -6,7 +6,7 @@ use std::fmt;
 /// How a case ended.
 pub(crate) enum Verdict {
     Passed,
-    /// Passed by working where PyTorch has no support for the form.
+    /// Passed by working where PyTorch contradicts its own document or has no support for the form.
     Works,
     /// Differs from PyTorch for a reason that is written down.
     Known(String),
@@ -101,7 +101,7 @@ impl fmt::Display for Report {
         for (file, tally) in &self.files {
             writeln!(
                 f,
-                "  {file}: {tally}; {} of the passed work where PyTorch has no support",
+                "  {file}: {tally}; {} of the passed work where PyTorch refuses against its document or for want of support",
                 tally.works
             )?;
         }
