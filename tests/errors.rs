@@ -372,6 +372,17 @@ fn sizes_that_do_not_reshape() -> Result<()> {
     assert_error!(Tensor::cat(&[&x, &Tensor::zeros([0])?], 0), Shape, "cat", "number of dimensions");
     assert_error!(Tensor::zeros([("N", 0)])?.median("N"), Shape, "median", "non-zero size", "[N=0]");
     assert_error!(Tensor::zeros([("N", 0)])?.max(..), Value, "max", "[N=0]");
+    let x = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
+    assert_error!(x.kthvalue(3, "N"), Value, "kthvalue", "3 of 2 elements", "[N=2]");
+    assert_error!(x.topk(3, "N", true), Value, "topk", "3 of 2 elements", "[N=2]");
+    assert_error!(x.quantile(1.5, "N"), Value, "quantile", "q is 1.5", "[N=2]");
+    assert_error!(x.sum(..)?.diff(1, 0), Shape, "diff", "at least one-dimensional");
+    assert_error!(x.histc(0, 0.0, 1.0), Value, "histc", "0 bins from 0 to 1", "[N=2]");
+    assert_error!(x.bucketize(&Tensor::zeros([1, 1])?, false), Shape, "bucketize", "dim(2)", "[N=2]");
+    assert_error!(x.bincount(0), DType, "bincount", "non-negative integral", "[N=2]");
+    assert_error!(x.nanmean_keepdim("C"), NameNotFound, "nanmean", "[N=2]");
+    assert_error!(x.to(DType::I64)?.vector_norm("N", 1.0), DType, "vector_norm", "x.to(F32)?");
+    assert_error!(x.requires_grad_(true)?.unique(), Autograd, "unique", "x.detach().unique()");
     Ok(())
 }
 

@@ -152,6 +152,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
         same("softmax", &|| inputs[1].softmax(0));
         same("log_softmax", &|| inputs[0].log_softmax(1));
         same("cumsum", &|| inputs[1].cumsum(1));
+        same("cumprod", &|| inputs[0].cumprod(0));
+        same("logcumsumexp", &|| inputs[0].to(DType::F32)?.logcumsumexp(1));
         same("argsort", &|| inputs[0].argsort(1, false));
+        same("median", &|| Ok(inputs[0].median(0)?.values));
+        same("topk", &|| Ok(inputs[1].topk(9, 1, true)?.indices));
+        same("searchsorted", &|| {
+            inputs[0].select(0, 0)?.sort(0, false)?.values.searchsorted(&inputs[1], false)
+        });
     }
 }

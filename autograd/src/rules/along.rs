@@ -30,7 +30,7 @@ fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
 /// The gradient of `x[i]`, which is a factor of `y[i]` and all after it: `Σ g[j] y[j] / x[i]` over `j ≥ i`. Where an element is zero, it is the product of those
 /// before it, times the sum of `g[j]` and the products of those between.
 fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
-    if x.ndim() == 0 {
+    if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
     }
     if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {

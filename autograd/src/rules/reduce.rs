@@ -74,13 +74,16 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor>
 
 /// For each element the product of the others it was multiplied with. Where one of them is zero, dividing the product is no way.
 fn products_of_others(x: &Tensor, dims: &Axes) -> Result<Tensor> {
+    let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
+    if n == 1 {
+        return x.ones_like();
+    }
     if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
         return x.prod_keepdim(dims)?.div(x);
     }
     // The product of those before times that of those after, along all dims as one behind the others.
     let order: Axes = (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
     let ordered = x.permute(&order)?;
-    let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
     let lanes = ordered.reshape([x.numel() / n, n])?;
     let before = products_before(&lanes)?;
     let after = products_before(&lanes.flip(1)?)?.flip(1)?;

@@ -51,8 +51,8 @@ macro_rules! composed_along {
             /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times, each of which makes it shorter by one; of bool whether neighbours differ.
             ///
             /// # Errors
-            /// [`ErrorKind::NameNotFound`]($crate::ErrorKind::NameNotFound), [`ErrorKind::DimRange`]($crate::ErrorKind::DimRange),
-            /// [`ErrorKind::Shape`]($crate::ErrorKind::Shape) on a 0-d tensor, [`ErrorKind::Value`]($crate::ErrorKind::Value) for a negative `n`.
+            /// `ErrorKind::NameNotFound`, `ErrorKind::DimRange`,
+            /// `ErrorKind::Shape` on a 0-d tensor, `ErrorKind::Value` for a negative `n`.
             #[track_caller]
             pub fn diff(
                 &self,
@@ -83,8 +83,8 @@ macro_rules! composed_along {
             /// two neighbours of place `q (n - 1)` in the sorted dim. NaN if there is one.
             ///
             /// # Errors
-            /// [`ErrorKind::NameNotFound`]($crate::ErrorKind::NameNotFound), [`ErrorKind::DimRange`]($crate::ErrorKind::DimRange),
-            /// [`ErrorKind::DType`]($crate::ErrorKind::DType), [`ErrorKind::Value`]($crate::ErrorKind::Value) for a `q` outside of `0..=1`, or if there are no elements.
+            /// `ErrorKind::NameNotFound`, `ErrorKind::DimRange`,
+            /// `ErrorKind::DType`, `ErrorKind::Value` for a `q` outside of `0..=1`, or if there are no elements.
             #[track_caller]
             pub fn quantile(&self, q: f64, dim: impl Into<$crate::DimOrAll>) -> $crate::Result<$Tensor> {
                 let ($x, dim) = (self, dim.into());
@@ -109,17 +109,14 @@ macro_rules! composed_along {
                 use $crate::{Argument, Dims, Error, ErrorKind};
                 let ($x, dim) = (self, dim.into());
                 let dim = dim.resolve("quantile", $value)?;
-                let fail =
-                    |kind, message| Error::new(kind, "quantile", message).with_operands([self.extents()]);
-                if !self.dtype().is_floating_point() {
-                    return Err(fail(
-                        ErrorKind::DType,
-                        format!("takes floating point dtypes, got {}", self.dtype()),
-                    ));
-                }
-                if !(0.0..=1.0).contains(&q) || self.numel() == 0 {
-                    let message = format!("q must be in the range [0, 1] and the input not empty; q is {q}");
-                    return Err(fail(ErrorKind::Value, message));
+                let floats = self.dtype().is_floating_point();
+                if !floats || !(0.0..=1.0).contains(&q) || self.numel() == 0 {
+                    let kind = if floats { ErrorKind::Value } else { ErrorKind::DType };
+                    let message = format!(
+                        "takes a q in the range [0, 1] and at least one float; q is {q}, the input of {}",
+                        self.dtype()
+                    );
+                    return Err(Error::new(kind, "quantile", message).with_operands([self.extents()]));
                 }
                 let n = dim.map_or(self.numel(), |dim| self.sizes().get(dim).copied().unwrap_or(1));
                 let place = q * (n - 1) as f64;

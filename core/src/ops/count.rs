@@ -89,21 +89,17 @@ pub(crate) mod kernels {
         values: &NamedTensor,
         right: bool,
     ) -> Result<NamedTensor> {
-        let fail = |kind, message: String| {
-            Error::new(kind, op, message).with_operands([sorted.extents(), values.extents()])
-        };
+        let operands = || [sorted.extents(), values.extents()];
         if sorted.dtype() != values.dtype() {
             let (a, b) = (sorted.dtype(), values.dtype());
-            return Err(fail(
-                ErrorKind::DType,
-                format!("boundaries and values must have the same dtype, got {a} and {b}"),
-            ));
+            let message = format!("boundaries and values must have the same dtype, got {a} and {b}");
+            return Err(Error::new(ErrorKind::DType, op, message).with_operands(operands()));
         }
         let outer = |x: &NamedTensor| x.sizes().split_last().map(|(_, outer)| Sizes::from_slice(outer));
         if sorted.ndim() != 1 && (sorted.ndim() == 0 || outer(sorted) != outer(values)) {
             let message =
                 "boundaries must be a vector, or have the sizes of the values in all but the last dim";
-            return Err(fail(ErrorKind::Shape, message.into()));
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
         }
         let n = sorted.sizes()[sorted.ndim() - 1];
         // With one row of boundaries all values belong to the first.
@@ -178,12 +174,10 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn histc(x: &NamedTensor, bins: usize, min: f64, max: f64) -> Result<NamedTensor> {
-        let fail = |kind, message: String| Error::new(kind, "histc", message).with_operands([x.extents()]);
+        const OP: &str = "histc";
         if !x.dtype().is_floating_point() {
-            return Err(fail(
-                ErrorKind::DType,
-                format!("not implemented for {}; it takes floats", x.dtype()),
-            ));
+            let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([x.extents()]));
         }
         let elements = x.to_vec::<f64>()?;
         let (mut low, mut high) = (min, max);
@@ -197,13 +191,15 @@ pub(crate) mod kernels {
         if bins == 0 || low >= high || !(high - low).is_finite() {
             let message =
                 format!("bins must be > 0 and min < max, both finite; got {bins} bins from {low} to {high}");
-            return Err(fail(ErrorKind::Value, message));
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.extents()]));
         }
-        let mut counts = vec![0.0; bins];
+        let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::none() };
+        let mut counts = NamedTensor::filled(OP, shape, DType::F64, 0.into())?;
+        let slots = counts.as_mut_slice::<f64>()?;
         for x in elements.into_iter().filter(|x| (low..=high).contains(x)) {
-            counts[((x - low) / (high - low) * bins as f64).min(bins as f64 - 1.0) as usize] += 1.0;
+            slots[((x - low) / (high - low) * bins as f64).min(bins as f64 - 1.0) as usize] += 1.0;
         }
-        NamedTensor::from_slice(&counts, [bins])?.into_dtype(x.dtype())
+        counts.into_dtype(x.dtype())
     }
 
     #[track_caller]

@@ -154,6 +154,9 @@ pub(crate) mod kernels {
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands([index.extents()]));
         }
         let picked = positions(op, index, sizes.get(dim).copied().unwrap_or(1))?;
+        if index.sizes().iter().zip(sizes).enumerate().all(|(d, (i, x))| d == dim || i == x) {
+            return Ok(pointed_in_lanes(picked, around(sizes, dim)));
+        }
         let strides = crate::shape::contiguous_strides(sizes);
         let mut place = vec![0usize; sizes.len()];
         let mut pointed = Vec::with_capacity(picked.len());
@@ -173,6 +176,17 @@ pub(crate) mod kernels {
             }
         }
         Ok(pointed)
+    }
+
+    /// Where positions along the middle of `[outer, n, inner]` point, as many in each lane. What sorts or takes extremes asks for this alone.
+    fn pointed_in_lanes(mut picked: Vec<usize>, [outer, n, inner]: [usize; 3]) -> Vec<usize> {
+        let slab = picked.len().checked_div(outer).unwrap_or(0).max(1);
+        for (o, slab) in picked.chunks_exact_mut(slab).enumerate() {
+            for row in slab.chunks_exact_mut(inner) {
+                row.iter_mut().enumerate().for_each(|(i, at)| *at = (o * n + *at) * inner + i);
+            }
+        }
+        picked
     }
 
     #[track_caller]
