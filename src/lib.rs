@@ -51,7 +51,7 @@
 //! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: what tensors hold of it.
 //! * [`Error`]: what an error tells; every method that can fail returns it, the operators `+ - * /` panic with its text.
 //!
-//! The README has the table from PyTorch's named tensors to this crate.
+//! The README has a table from PyTorch's named tensors to this crate, `docs/migration.md` the whole of it, `docs/operators.md` every operator.
 
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
@@ -61,9 +61,11 @@ pub use namegrad_optim as optim;
 
 /// What most programs need.
 pub mod prelude {
-    pub use namegrad_autograd::{BackwardOptions, Parameter, Tensor, TensorOptions, enable_grad, no_grad};
+    pub use namegrad_autograd::{
+        BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
+    };
     pub use namegrad_core::random::manual_seed;
-    pub use namegrad_core::{DType, Error, ErrorKind, Result};
+    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean};
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};

@@ -1,7 +1,6 @@
-//! The table from PyTorch's named tensors in the README, row by row: what stands on its right side runs and gives those names.
+//! `docs/migration.md`, row by row: what stands on the right side runs and gives those names.
 
-use namegrad::autograd::{self, Index};
-use namegrad::core::Picked;
+use namegrad::autograd;
 use namegrad::names;
 use namegrad::prelude::*;
 
@@ -102,6 +101,42 @@ fn arithmetic_and_products() -> Result<()> {
     let number: f64 = x.sum(..)?.item()?.to_f64();
     assert!((number - x.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>()).abs() < 1e-5);
     assert!(names::strict(|| x.add(Tensor::ones([3])?)).is_err());
+    Ok(())
+}
+
+#[test]
+fn more_parts_and_places() -> Result<()> {
+    let mut x = images()?;
+    assert_eq!(x.split(2, "N")?.len() + x.unbind("C")?.len() + x.chunk(2, "N")?.len(), 2 + 3 + 2);
+    assert_eq!(*x.unbind("C")?[0].names(), ["N", "H", "W"]);
+    let index = Tensor::new([0, 2])?;
+    assert_eq!(*x.index_fill(&index, 0, "N")?.names(), ["N", "C", "H", "W"]);
+    assert_eq!(x.masked_select(&x.ge(0)?)?.numel(), x.numel());
+    x.index_put_(&[Index::At(0)], &Tensor::zeros([1])?, false)?;
+    x.index_put_(&[(&index).into()], &Tensor::ones([1])?, true)?;
+    assert_eq!(x.select("N", 0)?.sum(..)?.item()?.to_f64(), 3.0 * 5.0 * 7.0);
+    for picked in [x.median("C")?, x.mode("C")?, x.kthvalue(2, "C")?] {
+        assert_eq!(*picked.values.names(), ["N", "H", "W"]);
+    }
+    let StdMean { std, mean } = x.std_mean("C", 1.0)?;
+    assert_eq!(std.names(), mean.names());
+    let mut out = Tensor::zeros([4, 5, 7])?;
+    x.sum("C")?.write_to(&mut out)?;
+    assert_eq!(*out.names(), ["N", "H", "W"]);
+    let flat = x.flatten(["C", "H", "W"], "features")?;
+    assert_eq!(flat.unflatten("features", [("C", 3), ("H", -1)])?.size("H")?, 35);
+    assert_eq!(x.clamp(0, 1)?.names(), x.clamp_min(0)?.names());
+    Ok(())
+}
+
+#[test]
+fn drawn_numbers() -> Result<()> {
+    manual_seed(0);
+    let mut x = Tensor::zeros([("N", 100)])?;
+    assert_eq!(*Tensor::full([("N", 4)], 0.5)?.bernoulli()?.names(), ["N"]);
+    assert_eq!(*Tensor::normal(&x, 1.0)?.names(), ["N"]);
+    x.normal_(0.0, 1.0)?;
+    assert!(x.random_(0..10)?.lt(10)?.all(..)?.item()?.to_f64() == 1.0);
     Ok(())
 }
 
