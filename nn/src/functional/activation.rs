@@ -30,6 +30,37 @@ pub fn tanh(x: &Tensor) -> Result<Tensor> {
     x.tanh()
 }
 
+/// [`Tensor::gelu`] as a function: `x Φ(x)`, with the normal distribution `Φ`.
+///
+/// # Errors
+/// [`ErrorKind::DType`] on integers and `bool`.
+#[track_caller]
+pub fn gelu(x: &Tensor) -> Result<Tensor> {
+    x.gelu()
+}
+
+/// [`gelu`] with `½ (1 + tanh(√(2/π) (x + 0.044715 x³)))` in the place of `Φ`: PyTorch's `approximate='tanh'`.
+///
+/// # Source
+/// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
+///
+/// # Errors
+/// [`ErrorKind::DType`] on integers and `bool`.
+#[track_caller]
+pub fn gelu_tanh(x: &Tensor) -> Result<Tensor> {
+    let inner = x.pow(3)?.mul(0.044715)?.add(x)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
+    x.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)
+}
+
+/// [`Tensor::silu`] as a function: `x / (1 + e^-x)`.
+///
+/// # Errors
+/// [`ErrorKind::DType`] on integers and `bool`.
+#[track_caller]
+pub fn silu(x: &Tensor) -> Result<Tensor> {
+    x.silu()
+}
+
 /// [`Tensor::softmax`] as a function.
 ///
 /// # Errors

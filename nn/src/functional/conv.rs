@@ -1,0 +1,146 @@
+//! Convolution over one dim.
+
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Name, Names, Result};
+
+/// What is put around the input of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// So many zeros on both sides.
+    Zeros(usize),
+    /// As many zeros as make the result as long as the input, the odd one at the end.
+    Same,
+}
+
+/// How a convolution goes over its input. The defaults are PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conv {
+    /// Steps from one place to the next.
+    pub stride: usize,
+    /// What is put around the input.
+    pub padding: Padding,
+    /// Steps from one element that a weight sees to the next.
+    pub dilation: usize,
+    /// Into how many parts the channels fall, each of which sees only its own.
+    pub groups: usize,
+}
+
+impl Default for Conv {
+    fn default() -> Conv {
+        Conv { stride: 1, padding: Padding::Zeros(0), dilation: 1, groups: 1 }
+    }
+}
+
+/// Convolution, in the sense of the field a correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k] x[n, c, stride t + dilation k - padding]`.
+///
+/// # Shapes
+/// - `x`: `[N, C, L]`, or `[C, L]` without a batch
+/// - `weight`: `[out, C / groups, K]`
+/// - `bias`: `[out]`
+/// - result: `[N, out, T]`, with `T = (L + 2 padding - dilation (K - 1) - 1) / stride + 1`; the names of `x` with the first of the weight in the place of the channels'
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::nn::functional::Conv;
+/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?.refine_names(["C", "time"])?;
+/// let slope = Tensor::new([[[-1.0, 1.0]]])?;
+/// let y = F::conv1d(&x, &slope, None, Conv::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+/// assert_eq!(*y.names(), [None, Some("time")]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of groups of 0 and for [`Padding::Same`] with a stride.
+#[track_caller]
+pub fn conv1d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv) -> Result<Tensor> {
+    let Conv { stride, padding, dilation, groups } = options;
+    let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
+    let (x, weight) = (x.rename(None)?, weight.rename(None)?);
+    let x = if batched { x } else { x.unsqueeze(0)? };
+    check(&x, &weight, options)?;
+    let &[out, channels, length] = weight.sizes() else { unreachable!("checked above") };
+    let span = dilation * length.saturating_sub(1) + 1;
+    let (before, after) = match padding {
+        Padding::Zeros(zeros) => (zeros, zeros),
+        Padding::Same => ((span - 1) / 2, span / 2),
+    };
+    let x = padded(&x, before, after)?;
+    if length == 0 || span > x.sizes()[2] {
+        let message =
+            format!("Kernel size can't be greater than actual input size: {span} and {}", x.sizes()[2]);
+        return Err(fail(ErrorKind::Shape, message, &[&x, &weight]));
+    }
+    let batch = x.sizes()[0];
+    // What each place sees, as the rows of a matrix for each group.
+    let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
+    let places = windows.sizes()[2];
+    let windows = windows
+        .reshape([batch, groups, channels, places, length])?
+        .permute([0, 1, 3, 2, 4])?
+        .reshape([batch, groups, places, channels * length])?;
+    let weight = weight.reshape([groups, out / groups, channels * length])?.transpose(1, 2)?;
+    let mut y = windows.matmul(&weight)?.transpose(2, 3)?.reshape([batch, out, places])?;
+    if let Some(bias) = bias {
+        y = y.add(&bias.rename(None)?.reshape([out, 1])?)?;
+    }
+    if !batched {
+        y = y.squeeze(0)?;
+    }
+    y.rename(Some(names))
+}
+
+/// The names of the input, with the first of the weight in the place of the channels'.
+#[track_caller]
+fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
+    if !(2..=3).contains(&x.ndim()) || weight.ndim() != 3 {
+        let message = format!(
+            "Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: {:?}, and a weight of 3 dims, but got {:?}",
+            x.sizes(),
+            weight.sizes()
+        );
+        return Err(fail(ErrorKind::Shape, message, &[x, weight]));
+    }
+    let mut names: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
+    names[x.ndim() - 2] = weight.name(0);
+    Names::new("conv1d", names)
+}
+
+#[track_caller]
+fn check(x: &Tensor, weight: &Tensor, options: Conv) -> Result<()> {
+    let Conv { stride, padding, dilation, groups } = options;
+    if stride == 0 || dilation == 0 || groups == 0 {
+        let message =
+            format!("stride {stride}, dilation {dilation} and groups {groups} must all be at least 1");
+        return Err(fail(ErrorKind::Value, message, &[x, weight]));
+    }
+    if padding == Padding::Same && stride != 1 {
+        let message = "padding='same' is not supported for strided convolutions".to_string();
+        return Err(fail(ErrorKind::Value, message, &[x, weight]));
+    }
+    let (channels, expected) = (x.sizes()[1], weight.sizes()[1] * groups);
+    if channels != expected || weight.sizes()[0] % groups != 0 {
+        let message = format!(
+            "Given groups={groups}, weight of size {:?}, expected input{:?} to have {expected} channels, but got {channels} channels instead",
+            weight.sizes(),
+            x.sizes()
+        );
+        return Err(fail(ErrorKind::Shape, message, &[x, weight]));
+    }
+    Ok(())
+}
+
+/// Zeros before and after the last of three dims.
+#[track_caller]
+fn padded(x: &Tensor, before: usize, after: usize) -> Result<Tensor> {
+    if before + after == 0 {
+        return Ok(x.clone());
+    }
+    let zeros = |length: usize| x.new_zeros([x.sizes()[0], x.sizes()[1], length]);
+    Tensor::cat(&[&zeros(before)?, x, &zeros(after)?], 2)
+}
+
+#[track_caller]
+fn fail(kind: ErrorKind, message: String, operands: &[&Tensor]) -> Error {
+    Error::new(kind, "conv1d", message).with_operands(operands.iter().map(|x| x.extents()))
+}
