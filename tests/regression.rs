@@ -133,3 +133,10 @@ fn the_gradient_of_a_mean_of_ignored_losses_was_not_a_number() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn sizes_of_parts_that_overflow_were_a_panic() -> Result<()> {
+    let error = Tensor::zeros([4])?.split([isize::MAX, isize::MAX], 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    Ok(())
+}

@@ -1,6 +1,8 @@
 //! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated again, values computed again, NaN, names, pictures.
 
-use namegrad::autograd::{BackwardOptions, Graph, Kept, Op, checkpoint, detect_anomaly, grad};
+use namegrad::autograd::{
+    BackwardOptions, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck, gradgradcheck,
+};
 use namegrad::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -220,4 +222,16 @@ fn a_picture_of_the_tape() -> Result<()> {
     assert!(text.contains("leaf\\nx [N=2]") && text.contains("n2 -> n3;"), "{text}");
     assert!(Graph::of(&[("x", &x.detach())]).nodes.is_empty());
     Ok(())
+}
+
+#[test]
+fn parts_of_which_some_are_not_used() -> Result<()> {
+    let f = |x: &[Tensor]| {
+        let parts = x[0].split([1, 0, 2], "C")?;
+        let rows = x[0].unbind("N")?;
+        parts[2].exp()?.sum("C")?.mul(&rows[1].sum(..)?.square()?)
+    };
+    let x = Tensor::from_slice(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [("N", 2), ("C", 3)])?;
+    gradcheck(f, std::slice::from_ref(&x), GradCheck::default())?;
+    gradgradcheck(f, &[x], GradCheck::default())
 }

@@ -1,6 +1,7 @@
 //! A tensor in parts along one dim; views.
 
 use crate::Tensor;
+use crate::op::Op;
 use namegrad_core::{Argument, Dim, Error, ErrorKind, Result};
 
 /// Into what [`Tensor::split`] and [`Tensor::tensor_split`] part a dim: one number for all parts, or a list.
@@ -51,16 +52,35 @@ impl Tensor {
         }
     }
 
-    /// One part after the other, of these sizes.
+    /// One part after the other, of these sizes, which add up to that of the dim. One op, so that the gradient of all parts is put together once.
     #[track_caller]
-    fn parted(&self, dim: usize, sizes: impl IntoIterator<Item = usize>) -> Result<Vec<Tensor>> {
-        let mut parts = Vec::new();
-        let mut start = 0;
-        for size in sizes {
-            parts.push(self.narrow(dim, start, size)?);
-            start += size;
+    fn parted(
+        &self,
+        op: &'static str,
+        dim: usize,
+        sizes: impl IntoIterator<Item = usize>,
+    ) -> Result<Vec<Tensor>> {
+        let (mut parts, mut lengths, mut start) = (Vec::new(), Vec::new(), 0);
+        for length in sizes {
+            parts.push(self.value().narrow(dim, start, length)?);
+            lengths.push(length);
+            start += length;
         }
-        Ok(parts)
+        Ok(Op::with_outputs(op, parts).inputs(&[self], move |gradients| {
+            let mut present = Vec::with_capacity(lengths.len());
+            let Some(like) = gradients.iter().flatten().next() else { return Ok(vec![None]) };
+            for (gradient, length) in gradients.iter().zip(&lengths) {
+                present.push(match gradient {
+                    Some(gradient) => gradient.clone(),
+                    None => {
+                        let mut sizes = like.sizes().to_vec();
+                        sizes[dim] = *length;
+                        like.new_zeros(sizes)?
+                    }
+                });
+            }
+            Ok(vec![Some(Tensor::cat(&present.iter().collect::<Vec<_>>(), dim)?)])
+        }))
     }
 
     /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of the sizes of a list, which add up to that of the
@@ -88,7 +108,7 @@ impl Tensor {
                 Tensor::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, message)?;
                 let each = each.max(1) as usize;
                 let parts = size.div_ceil(each).max(1);
-                self.parted(dim, (0..parts).map(|part| each.min(size - part * each)))
+                self.parted(OP, dim, (0..parts).map(|part| each.min(size - part * each)))
             }
             Sections::List(list) => {
                 let message = format!(
@@ -99,8 +119,9 @@ impl Tensor {
                     "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got \
                      split_sizes={list:?}"
                 );
-                Tensor::ensure(list.iter().sum::<isize>() == size as isize, ErrorKind::Shape, OP, message)?;
-                self.parted(dim, list.into_iter().map(|size| size as usize))
+                let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
+                Tensor::ensure(total == Some(size as isize), ErrorKind::Shape, OP, message)?;
+                self.parted(OP, dim, list.into_iter().map(|size| size as usize))
             }
         }
     }
@@ -123,7 +144,7 @@ impl Tensor {
         Tensor::ensure(chunks > 0, ErrorKind::Value, OP, message)?;
         let (dim, size) = self.sized_dim(OP, dim.into())?;
         if size == 0 {
-            return self.parted(dim, vec![0; chunks]);
+            return self.parted(OP, dim, vec![0; chunks]);
         }
         self.split(size.div_ceil(chunks), dim)
     }
@@ -151,7 +172,7 @@ impl Tensor {
                 let message = format!("number of sections must be larger than 0, got {count}");
                 Tensor::ensure(count > 0, ErrorKind::Value, OP, message)?;
                 let count = count as usize;
-                self.parted(dim, (0..count).map(|part| size / count + usize::from(part < size % count)))
+                self.parted(OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))
             }
             Sections::List(indices) => {
                 let mut parts = Vec::with_capacity(indices.len() + 1);
@@ -182,8 +203,14 @@ impl Tensor {
         let (dim, size) = self.sized_dim("unbind", dim.into())?;
         let mut parts = Vec::with_capacity(size);
         for at in 0..size {
-            parts.push(self.select(dim, at)?);
+            parts.push(self.value().select(dim, at as isize)?);
         }
-        Ok(parts)
+        Ok(Op::with_outputs("unbind", parts).inputs(&[self], move |gradients| {
+            let Some(like) = gradients.iter().flatten().next() else { return Ok(vec![None]) };
+            let zeros = like.zeros_like()?;
+            let present: Vec<&Tensor> =
+                gradients.iter().map(|gradient| gradient.as_ref().unwrap_or(&zeros)).collect();
+            Ok(vec![Some(Tensor::stack(&present, dim as isize, None)?)])
+        }))
     }
 }
