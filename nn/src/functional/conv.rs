@@ -119,7 +119,7 @@ fn check(x: &Tensor, weight: &Tensor, options: Conv) -> Result<()> {
         return Err(fail(ErrorKind::Value, message, &[x, weight]));
     }
     let (channels, expected) = (x.sizes()[1], weight.sizes()[1] * groups);
-    if channels != expected || weight.sizes()[0] % groups != 0 {
+    if channels != expected || !weight.sizes()[0].is_multiple_of(groups) {
         let message = format!(
             "Given groups={groups}, weight of size {:?}, expected input{:?} to have {expected} channels, but got {channels} channels instead",
             weight.sizes(),
