@@ -1,7 +1,8 @@
 //! The walk from outputs to leaves.
 
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
-use super::{Cx, Joint, Meta, Origin, Way};
+use super::{Cx, Edge, Joint, Meta, Origin, State, Way};
+use crate::hooks::Hook;
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::hash_map::Entry;
@@ -163,67 +164,88 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Goes on from one meta, of which all gradients have arrived, to what it was made of.
     fn pass(&mut self, meta: Arc<Meta>, arrived: Arrived) -> Result<()> {
-        let arrived = match arrived {
-            Arrived::Gradient(grad) => Arrived::Gradient(run_hooks(&meta, grad, self.at)?),
-            parts => parts,
+        let mut grad = match arrived {
+            Arrived::Gradient(grad) => grad,
+            Arrived::Parts(parts) => return self.pass_joint(&meta, &parts),
         };
-        if let Arrived::Gradient(grad) = &arrived {
-            self.collect(&meta, grad);
+        let goes_on = meta.origin.is_some() && self.is_useful(&meta);
+        let (hooks, retain_grad, way) = {
+            let mut state = meta.state();
+            let hooks = state.hooks.as_ref().map(|hooks| hooks.on_gradient());
+            (hooks, state.retain_grad, if goes_on { self.take_way(&mut state) } else { None })
+        };
+        if let Some(hooks) = hooks {
+            grad = run_hooks(hooks, grad, self.at)?;
         }
-        let Some(origin) = meta.origin else { return Ok(()) };
-        if !self.is_useful(&meta) {
+        match self.goal {
+            Goal::Inputs(inputs) => {
+                for (slot, _) in self.found.iter_mut().zip(inputs).filter(|(_, input)| input.id == meta.id) {
+                    *slot = Some(grad.clone());
+                }
+            }
+            Goal::Leaves if retain_grad && goes_on => self.leaves.push((meta.clone(), grad.clone())),
+            Goal::Leaves => {}
+        }
+        let Some(origin) = meta.origin else {
+            if matches!(self.goal, Goal::Leaves) {
+                self.leaves.push((meta, grad));
+            }
+            return Ok(());
+        };
+        if !goes_on {
             return Ok(());
         }
-        match (self.take_way(&meta)?, arrived) {
-            (Way::Edges(edges), Arrived::Gradient(grad)) => {
+        match way.ok_or_else(|| self.used_up())? {
+            Way::Edges(edges) => {
                 for edge in edges {
-                    if !self.is_useful(&edge.into) {
-                        continue;
+                    if self.is_useful(&edge.into) {
+                        let of_input = self.of_input(&edge, &grad, &meta, origin)?;
+                        self.pending.add(edge.into, of_input)?;
                     }
-                    let cx = Cx { input: &edge.into, output: &meta };
-                    let of_input = (edge.gradient)(&grad, &cx)
-                        .and_then(|gradient| fit(gradient, &edge.into))
-                        .and_then(|gradient| self.look_at(gradient, origin))
-                        .map_err(|error| in_backward(error, origin))?;
-                    self.pending.add(edge.into, of_input)?;
                 }
             }
-            (Way::Part { of, number }, Arrived::Gradient(grad)) => self.pending.add_part(of, number, grad),
-            (Way::Joint(joint), Arrived::Parts(parts)) => {
-                for (into, gradient) in
-                    joint_gradients(&joint, &parts).map_err(|error| in_backward(error, origin))?
-                {
-                    let of_input = fit(gradient, &into)
-                        .and_then(|gradient| self.look_at(gradient, origin))
-                        .map_err(|error| in_backward(error, origin))?;
-                    self.pending.add(into, of_input)?;
-                }
-            }
-            (Way::Again(again), Arrived::Gradient(grad)) => {
+            Way::Part { of, number } => self.pending.add_part(of, number, grad),
+            Way::Again(again) => {
                 let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
                 self.enter(&meta, y, grad)?;
             }
-            _ => unreachable!("parts arrive at joint ways alone"),
+            Way::Joint(_) => unreachable!("at the op of several outputs their parts arrive"),
         }
         Ok(())
     }
 
-    /// Keeps the gradient of a value that was asked for.
-    fn collect(&mut self, meta: &Arc<Meta>, grad: &Tensor) {
-        match self.goal {
-            Goal::Inputs(inputs) => {
-                for (slot, input) in self.found.iter_mut().zip(inputs) {
-                    if input.id == meta.id {
-                        *slot = Some(grad.clone());
-                    }
-                }
-            }
-            Goal::Leaves => {
-                if meta.is_leaf() || meta.state().retain_grad {
-                    self.leaves.push((meta.clone(), grad.clone()));
-                }
+    /// The gradient of an input of an op with one output.
+    #[inline]
+    fn of_input(&self, edge: &Edge, grad: &Tensor, output: &Arc<Meta>, origin: Origin) -> Result<Tensor> {
+        let cx = Cx { input: &edge.into, output };
+        match (edge.gradient)(grad, &cx) {
+            Ok(gradient) => self.fitted(gradient, &edge.into, origin),
+            Err(error) => Err(in_backward(error, origin)),
+        }
+    }
+
+    /// A gradient with the sizes and the dtype of its input; looked at, if need be.
+    #[inline]
+    fn fitted(&self, gradient: Tensor, into: &Meta, origin: Origin) -> Result<Tensor> {
+        if gradient.sizes() == &into.sizes[..] && gradient.dtype() == into.dtype && !self.anomaly {
+            return Ok(gradient);
+        }
+        fit(gradient, into)
+            .and_then(|gradient| self.look_at(gradient, origin))
+            .map_err(|error| in_backward(error, origin))
+    }
+
+    /// Goes on from an op of several outputs, whose gradients are the `parts`.
+    fn pass_joint(&mut self, meta: &Meta, parts: &[Option<Tensor>]) -> Result<()> {
+        let way = self.take_way(&mut meta.state());
+        let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
+        for (into, gradient) in joint_gradients(&joint, parts).map_err(|error| in_backward(error, origin))? {
+            if self.is_useful(&into) {
+                let of_input = self.fitted(gradient, &into, origin)?;
+                self.pending.add(into, of_input)?;
             }
         }
+        Ok(())
     }
 
     fn is_useful(&self, meta: &Meta) -> bool {
@@ -231,16 +253,17 @@ impl Walk<'_> {
     }
 
     /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be retained.
-    fn take_way(&self, meta: &Meta) -> Result<Way> {
-        let mut state = meta.state();
+    fn take_way(&self, state: &mut State) -> Option<Way> {
         let keeps = state.way.as_ref().is_some_and(Way::keeps);
-        let way = if self.retain || !keeps { state.way.clone() } else { state.way.take() };
-        way.ok_or_else(|| {
-            let message = "Trying to backward through the graph a second time (or directly access saved tensors after they have \
-                           already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
-                           autograd.grad(). Specify retain_graph if you need to backward through the graph a second time.";
-            Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
-        })
+        if self.retain || !keeps { state.way.clone() } else { state.way.take() }
+    }
+
+    #[cold]
+    fn used_up(&self) -> Error {
+        let message = "Trying to backward through the graph a second time (or directly access saved tensors after they have \
+                       already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+                       autograd.grad(). Specify retain_graph if you need to backward through the graph a second time.";
+        Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
     }
 
     /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what waits, so it is passed first.
@@ -316,11 +339,7 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> I
 }
 
 /// The gradient after the hooks of a tensor, in the order of their registration.
-fn run_hooks(meta: &Meta, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
-    let hooks = match &meta.state().hooks {
-        Some(hooks) => hooks.on_gradient(),
-        None => return Ok(grad),
-    };
+fn run_hooks(hooks: Vec<Hook>, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
     for hook in hooks {
         let Some(changed) = hook(&grad)? else { continue };
         if changed.sizes() != grad.sizes() {
