@@ -1,0 +1,89 @@
+//! Special functions against values of 25 digits, which mpmath 1.3 computed with 60 (Johansson et al., *mpmath: a Python library for arbitrary-precision
+//! floating-point arithmetic*), in `fixtures/special.csv`; and in the narrower dtypes against those in `f64`.
+
+use namegrad::prelude::*;
+
+/// A function, and the largest error that it may have in `f64` and in `f32`, in units of the last place of the value or of `scale`, whichever is larger: where a
+/// function crosses zero at a number that is not exact, no digit of the value can be.
+struct Row {
+    name: &'static str,
+    call: fn(&Tensor) -> Result<Tensor>,
+    units: [f64; 2],
+    scale: f64,
+}
+
+macro_rules! rows {
+    ($($name:literal $call:expr, $f64:literal $f32:literal, scale $scale:literal;)*) => {
+        const ROWS: &[Row] = &[$(Row { name: $name, call: $call, units: [$f64, $f32], scale: $scale }),*];
+    };
+}
+rows! {
+    "lgamma"     |x| x.lgamma(),     4.0 2.0, scale 1.0;
+    "digamma"    |x| x.digamma(),    8.0 2.0, scale 1.0;
+    "trigamma"   |x| x.polygamma(1), 8.0 2.0, scale 0.0;
+    "polygamma3" |x| x.polygamma(3), 8.0 2.0, scale 0.0;
+    "erf"        |x| x.erf(),        4.0 4.0, scale 0.0;
+    "erfc"       |x| x.erfc(),       8.0 8.0, scale 0.0;
+    "erfinv"     |x| x.erfinv(),     4.0 2.0, scale 0.0;
+    "erfcx"      |x| x.erfcx(),      8.0 4.0, scale 0.0;
+    "ndtr"       |x| x.ndtr(),       8.0 4.0, scale 0.0;
+    "ndtri"      |x| x.ndtri(),      8.0 2.0, scale 1.0;
+    "log_ndtr"   |x| x.log_ndtr(),   8.0 4.0, scale 0.0;
+    "i0"         |x| x.i0(),         8.0 4.0, scale 0.0;
+    "i1"         |x| x.i1(),         8.0 4.0, scale 0.0;
+    "i0e"        |x| x.i0e(),        8.0 4.0, scale 0.0;
+    "i1e"        |x| x.i1e(),        8.0 4.0, scale 0.0;
+    "expm1"      |x| x.expm1(),      4.0 4.0, scale 0.0;
+    "log1p"      |x| x.log1p(),      4.0 4.0, scale 0.0;
+    "logit"      |x| x.logit(),      4.0 4.0, scale 1.0;
+    "sinc"       |x| x.sinc(),       4.0 4.0, scale 1.0;
+    "entr"       |x| x.entr(),       4.0 4.0, scale 1.0;
+}
+
+/// The error of `got` in units of the last place of the exact value.
+fn error(got: f64, exact: f64, scale: f64, epsilon: f64) -> f64 {
+    if got == exact { 0.0 } else { (got - exact).abs() / (exact.abs().max(scale) * epsilon) }
+}
+
+#[test]
+fn special_functions_have_all_their_digits() -> Result<()> {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/special.csv");
+    let table = std::fs::read_to_string(file).expect("a file that is shipped");
+    let lines: Vec<[&str; 3]> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect::<Vec<_>>().try_into().expect("three fields"))
+        .collect();
+    let mut wrong = Vec::new();
+    for row in ROWS {
+        let mut count = 0;
+        for [_, x, value] in lines.iter().filter(|line| line[0] == row.name) {
+            count += 1;
+            let (x, exact): (f64, f64) = (x.parse().expect("a number"), value.parse().expect("a number"));
+            let in_f64 = |x: f64| (row.call)(&Tensor::from_slice(&[x], [1])?)?.to_vec::<f64>().map(|y| y[0]);
+            let got = (row.call)(&Tensor::from_slice(&[x], [1])?)?.to_vec::<f64>()?[0];
+            let units = error(got, exact, row.scale, f64::EPSILON);
+            if units.is_nan() || units > row.units[0] {
+                wrong.push(format!("{}({x:e}) = {got:e}, not {value}: {units:.1} units", row.name));
+            }
+            let narrow = x as f32;
+            let (got, exact) = (
+                (row.call)(&Tensor::from_slice(&[narrow], [1])?)?.to_vec::<f32>()?[0],
+                in_f64(narrow.into())?,
+            );
+            if !(exact.abs() < f64::from(f32::MAX) && exact.abs() > f64::from(f32::MIN_POSITIVE)) {
+                continue; // out of the range of `f32`
+            }
+            let units = error(got.into(), exact, row.scale, f32::EPSILON.into());
+            if units.is_nan() || units > row.units[1] {
+                wrong.push(format!(
+                    "{}({narrow:e}) = {got:e} in f32, not {exact:e}: {units:.1} units",
+                    row.name
+                ));
+            }
+        }
+        assert!(count > 9, "{} has {count} values in the table", row.name);
+    }
+    assert!(wrong.is_empty(), "{} wrong values:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
