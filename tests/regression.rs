@@ -140,3 +140,17 @@ fn sizes_of_parts_that_overflow_were_a_panic() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Shape);
     Ok(())
 }
+
+/// The answers are PyTorch's on x86-64, where each width has a conversion of its own.
+#[test]
+fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
+    let x = Tensor::from_slice(&[3_000_000_005.0, -3e9, f64::NAN, 70_000.0, -129.7], [5])?;
+    let cast = |dtype| x.to(dtype)?.to_vec::<i64>();
+    assert_eq!(cast(DType::U8)?, [5, 0, 0, 112, 127]);
+    assert_eq!(cast(DType::I8)?, [0, 0, 0, 112, 127]);
+    assert_eq!(cast(DType::I16)?, [0, 0, 0, 4464, -129]);
+    let least = i64::from(i32::MIN);
+    assert_eq!(cast(DType::I32)?, [least, least, least, 70_000, -129]);
+    assert_eq!(cast(DType::I64)?, [3_000_000_005, -3_000_000_000, i64::MIN, 70_000, -129]);
+    Ok(())
+}

@@ -208,9 +208,9 @@ macro_rules! elements {
 elements! {
     bool = Bool, Bool, |v| v, |b, i, f| b, i != 0, f != 0.0;
     u8 = U8, Int, |v| v.into(), |b, i, f| b.into(), i as u8, float_to_int(f) as u8;
-    i8 = I8, Int, |v| v.into(), |b, i, f| b.into(), i as i8, float_to_int(f) as i8;
-    i16 = I16, Int, |v| v.into(), |b, i, f| b.into(), i as i16, float_to_int(f) as i16;
-    i32 = I32, Int, |v| v.into(), |b, i, f| b.into(), i as i32, float_to_int(f) as i32;
+    i8 = I8, Int, |v| v.into(), |b, i, f| b.into(), i as i8, float_to_i32(f) as i8;
+    i16 = I16, Int, |v| v.into(), |b, i, f| b.into(), i as i16, float_to_i32(f) as i16;
+    i32 = I32, Int, |v| v.into(), |b, i, f| b.into(), i as i32, float_to_i32(f);
     i64 = I64, Int, |v| v, |b, i, f| b.into(), i, float_to_int(f);
     f16 = F16, Float, |v| v.into(), |b, i, f| f16::from_f32(b.into()), f16::from_f32(i as f32), f16::from_f32(f as f32);
     bf16 = BF16, Float, |v| v.into(), |b, i, f| bf16::from_f32(b.into()), bf16::from_f32(i as f32), bf16::from_f32(f as f32);
@@ -226,11 +226,19 @@ impl From<usize> for Scalar {
 }
 
 /// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64 bits (NaN and
-/// infinities too) becomes `i64::MIN`; narrower integers then wrap.
+/// infinities too) becomes `i64::MIN`.
 #[inline(always)]
 pub(crate) fn float_to_int(value: f64) -> i64 {
     const LIMIT: f64 = -(i64::MIN as f64); // 2⁶³
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
+}
+
+/// [`float_to_int`] for 32 bits; narrower integers wrap from there.
+#[inline(always)]
+pub(crate) fn float_to_i32(value: f64) -> i32 {
+    const LIMIT: f64 = -(i32::MIN as f64); // 2³¹
+    // A fraction that is dropped may lead back inside.
+    if value > -LIMIT - 1.0 && value < LIMIT { value as i32 } else { i32::MIN }
 }
 
 /// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its category.
