@@ -59,7 +59,7 @@ pub fn conv1d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv)
     let (x, weight) = (x.rename(None)?, weight.rename(None)?);
     let x = if batched { x } else { x.unsqueeze(0)? };
     check(&x, &weight, options)?;
-    let &[out, channels, length] = weight.sizes() else { unreachable!("checked above") };
+    let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
     let span = dilation * length.saturating_sub(1) + 1;
     let (before, after) = match padding {
         Padding::Zeros(zeros) => (zeros, zeros),
