@@ -1,6 +1,7 @@
 //! Each test is a bug that was there once.
 
-use namegrad::autograd::{GradCheck, gradgradcheck};
+use namegrad::autograd::{GradCheck, Op, checkpoint, gradgradcheck};
+use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 
 #[test]
