@@ -1,7 +1,9 @@
 //! Bad inputs: each is an error of the right kind that names the op, the operands with their sizes and names, a repair where there is one, and the line of
 //! the caller; and no tensor is changed by it.
 
-use namegrad::autograd::Operand;
+use namegrad::autograd::{
+    BackwardOptions, GradCheck, Op, Operand, checkpoint, grad, gradcheck, gradgradcheck,
+};
 use namegrad::prelude::*;
 use namegrad::{memory, names};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -751,5 +753,200 @@ fn assigned(x: &Tensor, assign: impl FnOnce(&mut Tensor)) -> Tensor {
 #[test]
 fn an_operand_that_is_a_number_never_fails() -> Result<()> {
     assert_eq!(2.5.operand()?.item()?.to_f64(), 2.5);
+    Ok(())
+}
+
+// Gradients
+
+const CREATE: BackwardOptions =
+    BackwardOptions { create_graph: true, retain_graph: true, allow_unused: false, named: false };
+
+fn leaf() -> Tensor {
+    Tensor::ones([("N", 2)]).unwrap().requires_grad_(true).unwrap()
+}
+
+#[test]
+fn gradients_that_do_not_fit() -> Result<()> {
+    let x = leaf();
+    let y = x.mul(2)?;
+    let (long, ints) = (Tensor::ones([3])?, Tensor::new([1, 1])?);
+    let mismatch = "Mismatch in shape: the gradient has sizes [3] and the tensor [2]";
+    assert_error!(y.backward_with(Some(&long), CREATE), Autograd, "backward", mismatch);
+    assert_error!(grad(&[&y], &[&x], &[Some(&long)], CREATE), Autograd, "grad", mismatch);
+    assert_error!(x.set_grad(Some(long.clone())), Autograd, "set_grad", mismatch);
+    let of_int = "a gradient of int64 for a tensor of float32";
+    assert_error!(y.backward_with(Some(&ints), CREATE), Autograd, "backward", of_int);
+    assert_error!(x.set_grad(Some(ints.clone())), Autograd, "set_grad", of_int);
+    assert_error!(grad(&[&y], &[&x], &[None, None], CREATE), Autograd, "grad", "1 outputs and 2 gradients");
+    assert_error!(y.backward(), Autograd, "backward", "only for scalar outputs", "try: ");
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn what_cannot_have_a_gradient() -> Result<()> {
+    let ints = Tensor::new([1, 2])?;
+    let floating = "only Tensors of floating point dtype can require gradients, got int64";
+    assert_error!(ints.clone().requires_grad_(true), Autograd, "requires_grad_", floating, "DType::F32");
+    assert_error!(ints.gt(0)?.requires_grad_(true), Autograd, "requires_grad_", "got bool");
+    assert_error!(Parameter::new(ints.clone()), Autograd, "requires_grad_", floating);
+    assert_error!(
+        TensorOptions::new().requires_grad(true).tensor([1, 2]),
+        Autograd,
+        "requires_grad_",
+        "int64"
+    );
+    let none = "element 0 of tensors does not require grad";
+    assert_error!(leaf().argmax(..)?.backward(), Autograd, "backward", none, "requires_grad_(true)");
+    assert_error!(ints.retain_grad(), Autograd, "retain_grad", "requires_grad=False");
+    assert_error!(ints.register_hook(|_| Ok(None)), Autograd, "register_hook", "doesn't require gradient");
+    assert_error!(grad(&[&leaf()], &[&ints], &[Some(&ints)], CREATE), Autograd, "grad");
+    Ok(())
+}
+
+#[test]
+fn hooks_that_give_what_does_not_fit() -> Result<()> {
+    let after = "register_post_accumulate_grad_hook";
+    for wrong in [Tensor::ones([3])?, TensorOptions::new().dtype(DType::F64).ones([2])?, Tensor::new([1, 1])?]
+    {
+        let (x, y, z) = (leaf(), leaf(), leaf());
+        let (of_y, of_z) = (wrong.clone(), wrong.clone());
+        x.register_hook(move |_| Ok(Some(wrong.clone())))?;
+        y.exp()?.register_hook(move |_| Ok(Some(of_y.clone())))?;
+        z.register_post_accumulate_grad_hook(move |_| Ok(Some(of_z.clone())))?;
+        assert_error!(
+            x.sum(..)?.backward(),
+            Autograd,
+            "register_hook",
+            "a hook changed the",
+            "of a gradient from"
+        );
+        assert_error!(
+            z.sum(..)?.backward(),
+            Autograd,
+            "register_post_accumulate_grad_hook",
+            "a hook changed the"
+        );
+        assert!(x.grad().is_none(), "nothing is accumulated");
+        assert_eq!(z.grad().expect(after).to_vec::<f32>()?, [1.0, 1.0]);
+    }
+    Ok(())
+}
+
+/// An op of the user's with that gradient for each of its two inputs.
+#[track_caller]
+fn own_op(x: &Tensor, gradient: Tensor) -> Result<Tensor> {
+    let op = Op::new("own", x.value().clone());
+    op.input(&leaf(), |g, _| Ok(g.clone())).input(x, move |_, _| Ok(gradient.clone())).output().sum(..)
+}
+
+/// An op of the user's with that many gradients for its one input.
+#[track_caller]
+fn own_op_of_several(x: &Tensor, gradients: Vec<Option<Tensor>>) -> Result<Tensor> {
+    let op = Op::with_outputs("several", vec![x.value().clone(), x.value().clone()]);
+    op.inputs(&[x], move |_| Ok(gradients.clone()))[0].sum(..)
+}
+
+#[test]
+fn ops_that_give_gradients_that_do_not_fit() -> Result<()> {
+    let x = leaf();
+    let (long, ints) = (Tensor::ones([3])?, Tensor::new([1, 1])?);
+    assert_error!(
+        own_op(&x, long.clone())?.backward(),
+        Autograd,
+        "own",
+        "in the backward of own, called at tests/errors.rs",
+        "returned an invalid gradient at index 1 - got [3] but expected shape compatible with [2]"
+    );
+    assert_error!(
+        own_op(&x, ints.clone())?.backward(),
+        Autograd,
+        "own",
+        "at index 1 - got int64 but expected float32"
+    );
+    let broadcast = Tensor::ones([4, 2])?;
+    own_op(&x, broadcast)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 4.0], "what was broadcast is summed");
+    x.zero_grad();
+    assert_error!(
+        own_op_of_several(&x, vec![])?.backward(),
+        Autograd,
+        "several",
+        "gave 0 gradients for 1 inputs"
+    );
+    assert_error!(
+        own_op_of_several(&x, vec![None, None])?.backward(),
+        Autograd,
+        "several",
+        "gave 2 gradients"
+    );
+    assert_error!(
+        own_op_of_several(&x, vec![Some(long)])?.backward(),
+        Autograd,
+        "several",
+        "at index 0 - got [3]"
+    );
+    assert!(x.grad().is_none());
+    Ok(())
+}
+
+/// An op of the user's with a gradient outside of the tape.
+#[track_caller]
+fn own_op_once(x: &Tensor) -> Result<Tensor> {
+    let op = Op::new("once", x.value().clone());
+    op.input_once(x, |g, _| Ok(g.clone())).output().exp()?.sum(..)
+}
+
+#[test]
+fn second_derivatives_that_are_not_there() -> Result<()> {
+    let x = leaf();
+    let again = "the gradient of this op cannot be differentiated again";
+    let first = |y: &Tensor| grad(&[y], &[&x], &[], CREATE).map(|mut found| found.remove(0).unwrap());
+    assert_error!(
+        first(&own_op_once(&x)?)?.sum(..)?.backward(),
+        Autograd,
+        "once",
+        again,
+        "in the backward of once"
+    );
+    let loss = x.exp()?.sum(..)?;
+    loss.backward()?;
+    assert_error!(loss.backward(), Autograd, "backward", "a second time", "retain_graph");
+    Ok(())
+}
+
+#[test]
+fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
+    let (x, options) = (Tensor::ones([("N", 2)])?, GradCheck::default());
+    let f = |x: &[Tensor]| x[0].exp();
+    let narrow = "expected inputs of float64, got float32";
+    assert_error!(gradcheck(f, &[x.clone()], options), DType, "gradcheck", narrow, "[N=2]", "DType::F64");
+    assert_error!(gradgradcheck(f, &[x.clone()], options), DType, "gradgradcheck", narrow, "DType::F64");
+    Ok(())
+}
+
+#[test]
+fn checkpoints_that_compute_something_else_the_second_time() -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    /// What the second call gives, the first giving `x`.
+    #[track_caller]
+    fn then(x: &Tensor, second: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let calls = AtomicUsize::new(0);
+        let f = move |x: &[Tensor]| match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => x[0].exp(),
+            _ => second(&x[0]),
+        };
+        checkpoint(f, &[x])?.sum(..)
+    }
+    let x = leaf();
+    assert_error!(
+        then(&x, |x| x.narrow(0, 0, 1))?.backward(),
+        Autograd,
+        "checkpoint",
+        "float32 [1], and was of float32 [2]"
+    );
+    assert_error!(then(&x, |x| x.to(DType::F64))?.backward(), Autograd, "checkpoint", "it is of float64 [2]");
+    assert_error!(then(&x, |x| Ok(x.detach()))?.backward(), Autograd, "checkpoint", "it depends on nothing");
+    assert!(x.grad().is_none());
     Ok(())
 }

@@ -1,39 +1,190 @@
 //! What a program leaves behind. One test alone in its process: the counts are those of all threads.
 
+use namegrad::autograd::{BackwardOptions, Cx, Op, grad};
 use namegrad::core::memory;
 use namegrad::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 #[test]
 fn nothing_stays_behind() -> Result<()> {
     forwards_without_backward()?;
     graphs_that_hold_themselves()?;
+    what_ops_keep()?;
+    what_is_kept_for_one_input_alone()?;
+    backward_frees_as_it_passes()?;
     training()
+}
+
+/// An op that keeps a token, by which the test sees whether its place on the tape lives.
+fn marked(x: &Tensor, token: &Arc<()>) -> Tensor {
+    let token = token.clone();
+    let gradient = move |g: &Tensor, _: &Cx<'_>| {
+        let _ = &token;
+        Ok(g.clone())
+    };
+    Op::new("marked", x.value().clone()).input(x, gradient).output()
+}
+
+/// The shortest of some backward passes through a chain.
+fn time_of_backward(x: &Tensor) -> Result<Duration> {
+    let mut least = Duration::MAX;
+    for _ in 0..20 {
+        let mut y = x.clone();
+        for _ in 0..200 {
+            y = y.mul(0.99)?;
+        }
+        let y = y.sum(..)?;
+        let start = Instant::now();
+        grad(&[&y], &[x], &[], BackwardOptions::default())?;
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
 }
 
 /// Forwards with tracked operands that never see a backward pass leave nothing.
 fn forwards_without_backward() -> Result<()> {
     let x = Tensor::randn([4, 4])?.requires_grad_(true)?;
-    let before = memory::stats();
+    let fresh = time_of_backward(&x)?;
+    let (before, token) = (memory::stats(), Arc::new(()));
     for _ in 0..100_000 {
-        let y = x.mul(&x)?.tanh()?;
+        let y = marked(&x.mul(&x)?, &token).tanh()?;
         drop(y);
     }
     let after = memory::stats();
     assert_eq!(after.live_blocks, before.live_blocks);
     assert_eq!(after.live_bytes, before.live_bytes);
+    assert_eq!(Arc::strong_count(&token), 1, "no place on the tape is left");
+    // Nothing is left that a walk could meet; the factor is for whatever else the machine does.
+    let later = time_of_backward(&x)?;
+    assert!(later < 4 * fresh, "a backward pass took {fresh:?} and takes {later:?}");
+    Ok(())
+}
+
+/// Bytes of a block for `SIDE` by `SIDE` numbers.
+const SIDE: usize = 64;
+
+/// How many tensors of the size of `x` stay for the backward pass of `op`, of two operands that the tape follows and a third that it does not. Everything but the
+/// sum of the result is dropped.
+fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64> {
+    let leaf = Tensor::ones([SIDE, SIDE])?.requires_grad_(true)?;
+    let live = |op: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>| -> Result<usize> {
+        let before = memory::stats().live_bytes;
+        let sum = op(&leaf.neg()?, &leaf.neg()?, &leaf.detach().neg()?)?.sum(..)?;
+        let bytes = memory::stats().live_bytes - before;
+        assert!(sum.requires_grad());
+        Ok(bytes)
+    };
+    let before = memory::stats().live_bytes;
+    let one = Tensor::ones([SIDE, SIDE])?; // with what a block has besides its numbers
+    let block = memory::stats().live_bytes - before;
+    drop(one);
+    let bytes = live(&op)? - live(&|x, _, _| Ok(x.clone()))?;
+    Ok(bytes as f64 / block as f64)
+}
+
+/// The brackets of the derivatives, in bytes.
+fn what_ops_keep() -> Result<()> {
+    type Ternary = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
+    let expected: [(&str, usize, Ternary); 38] = [
+        ("nothing: add", 0, |x, w, _| x.add(w)),
+        ("nothing: sub", 0, |x, w, _| x.sub(w)),
+        ("nothing: neg", 0, |x, _, _| x.neg()),
+        ("nothing: floor", 0, |x, _, _| x.floor()),
+        ("nothing: sum", 0, |x, _, _| x.sum(0)),
+        ("nothing: mean", 0, |x, _, _| x.mean(0)),
+        ("nothing: t", 0, |x, _, _| x.t()),
+        ("nothing: reshape", 0, |x, _, _| x.reshape([SIDE * SIDE])),
+        ("nothing: narrow", 0, |x, _, _| x.narrow(0, 0, 2)),
+        ("nothing: cat", 0, |x, w, _| Tensor::cat(&[x, w], 0)),
+        ("nothing: cumsum", 0, |x, _, _| x.cumsum(0)),
+        ("the result: exp", 1, |x, _, _| x.exp()),
+        ("the result: sqrt", 1, |x, _, _| x.sqrt()),
+        ("the result: relu", 1, |x, _, _| x.relu()),
+        ("the result: sigmoid", 1, |x, _, _| x.sigmoid()),
+        ("the result: tanh", 1, |x, _, _| x.tanh()),
+        ("the result: softmax", 1, |x, _, _| x.softmax(0)),
+        ("the result: log_softmax", 1, |x, _, _| x.log_softmax(0)),
+        ("the result once: exp of a view", 1, |x, _, _| x.t()?.exp()),
+        ("the result of one, the input of the next", 1, |x, _, _| x.exp()?.square()),
+        ("the input: log", 1, |x, _, _| x.log()),
+        ("the input: sin", 1, |x, _, _| x.sin()),
+        ("the input: gelu", 1, |x, _, _| x.gelu()),
+        ("the input: square", 1, |x, _, _| x.square()),
+        ("one operand for both: mul of itself", 1, |x, _, _| x.mul(x)),
+        ("both: mul", 2, |x, w, _| x.mul(w)),
+        ("the other: mul by a constant", 1, |x, _, c| x.mul(c)),
+        ("the other: mul of a constant", 1, |x, _, c| c.mul(x)),
+        ("the divisor: div by a constant", 1, |x, _, c| x.div(c)),
+        ("divisor and result: div", 2, |x, w, _| x.div(w)),
+        ("both: mm", 2, |x, w, _| x.mm(w)),
+        ("the other: mm with a constant", 1, |x, _, c| x.mm(c)),
+        ("both: matmul", 2, |x, w, _| x.matmul(w)),
+        ("the other: matmul with a constant", 1, |x, _, c| x.matmul(c)),
+        ("the other: matmul of a constant", 1, |x, _, c| c.matmul(x)),
+        ("the factors: addmm", 2, |x, w, _| x.addmm(x, w, 1, 1)),
+        ("the other: bias and product with a constant", 1, |x, w, c| w.addmm(x, c, 1, 1)),
+        ("nothing outside of the tape", 0, |x, w, _| x.add(&no_grad(|| x.mul(w))?)),
+    ];
+    for (what, tensors, op) in expected {
+        assert_eq!(kept(op)?, tensors as f64, "{what}");
+    }
+    Ok(())
+}
+
+/// A mask keeps a byte per element, a frozen weight does not keep the input of its layer.
+fn what_is_kept_for_one_input_alone() -> Result<()> {
+    let mask = Tensor::ones([SIDE, SIDE])?.gt(0)?;
+    let of_mask = kept(|x, _, _| x.masked_fill(&mask.logical_not()?, 0.0))?;
+    assert!((0.25..0.3).contains(&of_mask), "{of_mask}");
+    let layer = Linear::new(SIDE, SIDE)?;
+    let learning = kept(|x, _, _| layer.forward(x))?;
+    assert!((1.0..1.05).contains(&learning), "{learning}");
+    layer.set_requires_grad(false)?;
+    let frozen = kept(|x, _, _| layer.forward(x))?;
+    assert!(frozen < 0.05, "{frozen}");
+    Ok(())
+}
+
+/// A deep stack needs no more in its backward pass than in its forward pass, but for the gradient of one layer.
+fn backward_frees_as_it_passes() -> Result<()> {
+    const DEPTH: usize = 16;
+    let (batch, width) = (2048, 32);
+    let layers = (0..DEPTH).map(|_| Linear::new(width, width)).collect::<Result<Vec<_>>>()?;
+    let x = Tensor::randn([batch, width])?;
+    let layer_bytes = 4 * batch * width;
+    let before = memory::stats().live_bytes;
+    memory::reset_peak();
+    let mut y = x.clone();
+    for layer in &layers {
+        y = layer.forward(&y)?.tanh()?;
+    }
+    let loss = y.sum(..)?;
+    drop(y);
+    let forward = memory::stats().peak_bytes - before;
+    assert!(forward >= DEPTH * layer_bytes, "every layer keeps its result");
+    memory::reset_peak();
+    loss.backward()?;
+    let backward = memory::stats().peak_bytes - before;
+    // The peak is known to 64 KiB, a fourth of a layer.
+    assert!(
+        backward <= forward + layer_bytes + layer_bytes / 4,
+        "{backward} after {forward}, of {layer_bytes}"
+    );
+    let left = memory::stats().live_bytes - before;
+    assert!(left < layer_bytes, "the gradients of the weights alone are left, and not {left} bytes");
     Ok(())
 }
 
 /// Ops that keep their own output, gradients with a graph, hooks and failed walks are freed with the last handle.
 fn graphs_that_hold_themselves() -> Result<()> {
-    use namegrad::autograd::BackwardOptions;
     let before = memory::stats().live_blocks;
     for _ in 0..100 {
         let x = Tensor::randn([8])?.requires_grad_(true)?;
         let y = x.exp()?.softmax(0)?.tanh()?;
         y.register_hook(|_| Ok(None))?;
         let create = BackwardOptions { create_graph: true, ..Default::default() };
-        let first = namegrad::autograd::grad(&[&y.sum(..)?], &[&x], &[], create)?;
+        let first = grad(&[&y.sum(..)?], &[&x], &[], create)?;
         assert!(y.sum("nothing").is_err() && y.backward().is_err());
         drop((first, y));
     }

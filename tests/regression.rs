@@ -1,6 +1,7 @@
 //! Each test is a bug that was there once.
 
-use namegrad::autograd::{GradCheck, gradgradcheck};
+use namegrad::autograd::{GradCheck, Op, checkpoint, gradgradcheck};
+use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 
 #[test]
@@ -152,5 +153,47 @@ fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
     let least = i64::from(i32::MIN);
     assert_eq!(cast(DType::I32)?, [least, least, least, 70_000, -129]);
     assert_eq!(cast(DType::I64)?, [3_000_000_005, -3_000_000_000, i64::MIN, 70_000, -129]);
+    Ok(())
+}
+
+/// The walk's own check has the place of the op, not of the library.
+#[test]
+fn the_error_of_a_wrong_gradient_of_an_op_pointed_into_the_library() -> Result<()> {
+    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let wrong = Op::new("wrong", x.value().clone()).input(&x, |_, _| Tensor::ones([3])).output();
+    let error = wrong.sum(..)?.backward().unwrap_err();
+    assert_eq!((error.op(), error.location().file()), ("wrong", file!()));
+    Ok(())
+}
+
+/// One hook that failed left other leaves without the gradients of the pass.
+#[test]
+fn a_hook_after_accumulation_that_failed_left_gradients_half_accumulated() -> Result<()> {
+    let [x, y] = [Tensor::ones([2])?.requires_grad_(true)?, Tensor::ones([2])?.requires_grad_(true)?];
+    for leaf in [&x, &y] {
+        leaf.register_post_accumulate_grad_hook(|g| g.sum("no_such_dim").map(Some))?;
+    }
+    assert!(x.mul(&y)?.sum(..)?.backward().is_err());
+    assert!(x.grad().is_some() && y.grad().is_some());
+    Ok(())
+}
+
+#[test]
+fn a_hook_after_accumulation_could_leave_a_gradient_of_other_sizes() -> Result<()> {
+    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    x.register_post_accumulate_grad_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
+    let error = x.sum(..)?.backward().unwrap_err();
+    assert_eq!((error.op(), error.location().file()), ("register_post_accumulate_grad_hook", file!()));
+    assert_eq!(x.grad().unwrap().sizes(), [2]);
+    Ok(())
+}
+
+/// The second time the numbers came from the default generator, whichever they came from at first.
+#[test]
+fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_time() -> Result<()> {
+    let x = Tensor::ones([100])?.requires_grad_(true)?;
+    let y = Generator::from_seed(5).scope(|| checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&x]))?;
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated again, values computed again, NaN, names, pictures.
 
 use namegrad::autograd::{
-    BackwardOptions, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck, gradgradcheck,
+    BackwardOptions, Cx, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck,
+    gradgradcheck, is_anomaly_enabled, is_grad_enabled,
 };
+use namegrad::core::random::Generator;
 use namegrad::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 fn vector(numbers: &[f64]) -> Result<Tensor> {
     Tensor::from_slice(numbers, [("n", numbers.len())])?.requires_grad_(true)
@@ -234,4 +237,165 @@ fn parts_of_which_some_are_not_used() -> Result<()> {
     let x = Tensor::from_slice(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [("N", 2), ("C", 3)])?;
     gradcheck(f, std::slice::from_ref(&x), GradCheck::default())?;
     gradgradcheck(f, &[x], GradCheck::default())
+}
+
+// What fails on the way
+
+const WELL: u8 = 0;
+const ERROR: u8 = 1;
+const PANIC: u8 = 2;
+
+/// A switch in a function of the user: it goes well, with an error, or with a panic.
+#[derive(Clone, Default)]
+struct Trap(Arc<AtomicU8>);
+
+impl Trap {
+    fn step_on(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            ERROR => Err(Error::new(ErrorKind::Value, "trap", "stepped on")),
+            PANIC => panic!("stepped on the trap"),
+            _ => Ok(()),
+        }
+    }
+}
+
+type Place = fn(&Tensor, &Trap) -> Result<Tensor>;
+
+fn in_a_hook(x: &Tensor, trap: &Trap) -> Result<Tensor> {
+    let (y, trap) = (x.sin()?, trap.clone());
+    y.register_hook(move |_| trap.step_on().map(|()| None))?;
+    Ok(y)
+}
+
+fn in_a_hook_after_accumulation(x: &Tensor, trap: &Trap) -> Result<Tensor> {
+    let trap = trap.clone();
+    x.register_post_accumulate_grad_hook(move |_| trap.step_on().map(|()| None))?;
+    x.sin()
+}
+
+fn in_an_op(x: &Tensor, trap: &Trap) -> Result<Tensor> {
+    let (kept, trap) = (Kept::input(x), trap.clone());
+    let gradient = move |g: &Tensor, cx: &Cx<'_>| trap.step_on().and_then(|()| g.mul(kept.get(cx).cos()?));
+    Ok(Op::new("own_sin", x.value().sin()?).input(x, gradient).output())
+}
+
+fn in_an_op_of_several_outputs(x: &Tensor, trap: &Trap) -> Result<Tensor> {
+    let (kept, trap) = (x.clone(), trap.clone());
+    let outputs = Op::with_outputs("own_sin", vec![x.value().sin()?]).inputs(&[x], move |g| {
+        trap.step_on()?;
+        let g = g[0].as_ref().expect("the only output is used");
+        Ok(vec![Some(g.mul(kept.cos()?)?)])
+    });
+    Ok(outputs[0].clone())
+}
+
+fn in_a_checkpoint(x: &Tensor, trap: &Trap) -> Result<Tensor> {
+    let trap = trap.clone();
+    let again = move |x: &[Tensor]| {
+        Tensor::rand([2])?; // drawn again in the backward pass, and not after it
+        trap.step_on()?;
+        x[0].sin()
+    };
+    checkpoint(again, &[x])
+}
+
+#[test]
+fn what_fails_in_a_backward_pass_leaves_no_trace() -> Result<()> {
+    Generator::from_seed(0).scope(failures_going_back)
+}
+
+fn failures_going_back() -> Result<()> {
+    let retain = BackwardOptions { retain_graph: true, ..Default::default() };
+    let places: [(Place, bool); 5] = [
+        (in_a_hook, false),
+        (in_a_hook_after_accumulation, true),
+        (in_an_op, false),
+        (in_an_op_of_several_outputs, false),
+        (in_a_checkpoint, false),
+    ];
+    for (number, (place, is_after)) in places.into_iter().enumerate() {
+        for how in [ERROR, PANIC] {
+            let trap = Trap::default();
+            // The gradient of `late` is known when the trap is stepped on, that of `early` is not.
+            let (early, late) = (vector(&[0.5, 2.0])?, vector(&[3.0, -1.0])?);
+            let loss = place(&early, &trap)?.mul(&late)?.sum(..)?;
+            let draw = || Generator::from_seed(7).scope(|| Tensor::rand([1])?.item());
+            let drawn = draw()?;
+            trap.0.store(how, Ordering::Relaxed);
+            let backward = || detect_anomaly(|| loss.backward_with(None, retain));
+            let failed = catch_unwind(AssertUnwindSafe(backward));
+            assert!(if how == PANIC { failed.is_err() } else { failed.unwrap().is_err() }, "place {number}");
+            assert!(is_grad_enabled() && !is_anomaly_enabled(), "place {number}: the modes are back");
+            // Hooks after accumulation run when all gradients are complete.
+            assert_eq!(early.grad().is_some(), is_after, "place {number}");
+            assert_eq!(late.grad().is_some(), is_after, "place {number}");
+            assert_eq!(draw()?, drawn, "place {number}: numbers come from the generator again");
+            assert!(early.mul(2)?.requires_grad() && !no_grad(|| early.mul(2))?.requires_grad());
+
+            early.zero_grad();
+            late.zero_grad();
+            trap.0.store(WELL, Ordering::Relaxed);
+            for times in [1.0, 2.0] {
+                loss.backward_with(None, retain)?;
+                let of_late = early.detach().sin()?.mul(times)?;
+                let of_early = early.detach().cos()?.mul(late.detach())?.mul(times)?;
+                assert_eq!(late.grad().unwrap().to_vec::<f64>()?, of_late.to_vec::<f64>()?, "place {number}");
+                assert_eq!(
+                    early.grad().unwrap().to_vec::<f64>()?,
+                    of_early.to_vec::<f64>()?,
+                    "place {number}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_fails_in_a_checkpoint_going_forward_leaves_no_trace() -> Result<()> {
+    let (x, trap) = (vector(&[0.5])?, Trap::default());
+    for how in [ERROR, PANIC] {
+        trap.0.store(how, Ordering::Relaxed);
+        let going = || Generator::from_seed(0).scope(|| in_a_checkpoint(&x, &trap));
+        let failed = catch_unwind(AssertUnwindSafe(going));
+        assert!(if how == PANIC { failed.is_err() } else { failed.unwrap().is_err() });
+        x.exp()?.sum(..)?.backward()?;
+        assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [0.5f64.exp()], "what is kept is kept again");
+        x.zero_grad();
+    }
+    Ok(())
+}
+
+#[test]
+fn what_panics_as_it_is_dropped_does_not_stop_the_dropping() -> Result<()> {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a bomb");
+        }
+    }
+    let (x, token) = (vector(&[1.0])?, Arc::new(()));
+    let holding = |held: Arc<dyn std::any::Any + Send + Sync>| {
+        let gradient = move |g: &Tensor, _: &Cx<'_>| {
+            let _ = &held;
+            Ok(g.clone())
+        };
+        Op::new("holding", x.value().clone()).input(&x, gradient).output()
+    };
+    let bomb = holding(Arc::new(Bomb));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(bomb))).is_err());
+    drop(holding(token.clone()));
+    assert_eq!(Arc::strong_count(&token), 1);
+    Ok(())
+}
+
+#[test]
+fn checkpoints_within_checkpoints_draw_the_same_numbers_again() -> Result<()> {
+    let x = Tensor::ones([1000])?.requires_grad_(true)?;
+    let inner =
+        |x: &[Tensor]| checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&F::dropout(&x[0], 0.5, true)?]);
+    let y = Generator::from_seed(5).scope(|| checkpoint(inner, &[&x]))?;
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
+    Ok(())
 }

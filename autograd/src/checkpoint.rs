@@ -2,7 +2,7 @@
 
 use crate::tape::{Again, Meta, Origin, Way, forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
-use namegrad_core::random::{GeneratorState, random_state, set_random_state};
+use namegrad_core::random::Draws;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// `f(inputs)`, of which nothing is kept for the backward pass but the inputs: it runs a second time when its gradient is asked for. This trades the time of one
 /// more forward pass for the memory of what `f` computes on its way (Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016).
 ///
-/// Gradients reach what `f` holds, such as the parameters of a layer, as well as the inputs. Random numbers are the same both times. `f` must compute the same
-/// both times in every other respect, too.
+/// Gradients reach what `f` holds, such as the parameters of a layer, as well as the inputs. Random numbers are the same both times, whatever other threads draw.
+/// `f` must compute the same both times in every other respect, too.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// What `f` gives; in the backward pass [`ErrorKind::Autograd`] if its result has other sizes the second time.
+/// What `f` gives; in the backward pass [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
 #[track_caller]
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
@@ -37,26 +37,18 @@ pub fn checkpoint(
         return f(&inputs);
     }
     let origin = Origin { op: "checkpoint", at: Location::caller() };
-    let (random, first) = (random_state(), Meta::next_id());
-    let y = forgetting(|| f(&inputs))?;
+    let first = Meta::next_id();
+    let (draws, y) = Draws::record(|| forgetting(|| f(&inputs)));
+    let y = y?;
     let Some(made) = y.meta() else { return Ok(y) };
     let uses = older_than(first, made);
     let compute = move || {
-        struct Restore(GeneratorState);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                set_random_state(self.0);
-            }
+        let y = draws.replay(|| f(&inputs))?;
+        if !y.requires_grad() {
+            let message = "computed again it depends on nothing";
+            return Err(Error::new(ErrorKind::Autograd, "checkpoint", message).at(origin.at));
         }
-        let _restore = Restore(random_state());
-        set_random_state(random);
-        let y = f(&inputs)?;
-        match y.requires_grad() {
-            true => Ok(y),
-            false => {
-                Err(Error::new(ErrorKind::Autograd, "checkpoint", "computed again it depends on nothing"))
-            }
-        }
+        Ok(y)
     };
     let way = Way::Again(Arc::new(Again { compute: Box::new(compute), uses }));
     let value = y.into_value();

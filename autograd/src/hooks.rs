@@ -3,7 +3,7 @@
 use crate::tape::Meta;
 use crate::tensor::Tensor;
 use namegrad_core::Result;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// A function of a gradient: it may look at it, replace it with another (`Some`), or stop the backward pass with an error.
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
@@ -28,12 +28,15 @@ impl Hooks {
 
 /// Removes a hook. Dropping the handle leaves the hook in place.
 #[derive(Clone)]
-pub struct HookHandle {
-    meta: Weak<Meta>,
-    id: u64,
-}
+pub struct HookHandle(Arc<dyn Fn() + Send + Sync>);
 
 impl HookHandle {
+    /// The handle of a hook that `remove` removes; called a second time, it must do nothing.
+    pub fn new(remove: impl Fn() + Send + Sync + 'static) -> HookHandle {
+        HookHandle(Arc::new(remove))
+    }
+
+    /// Registers a hook of a tensor.
     pub(crate) fn add(meta: &Arc<Meta>, hook: Hook, after_accumulation: bool) -> HookHandle {
         let mut state = meta.state();
         let hooks = state.hooks.get_or_insert_default();
@@ -41,16 +44,18 @@ impl HookHandle {
         hooks.next += 1;
         let list = if after_accumulation { &mut hooks.after_accumulation } else { &mut hooks.on_gradient };
         list.push((id, hook));
-        HookHandle { meta: Arc::downgrade(meta), id }
+        let meta = Arc::downgrade(meta);
+        HookHandle::new(move || {
+            let Some(meta) = meta.upgrade() else { return };
+            if let Some(hooks) = &mut meta.state().hooks {
+                hooks.on_gradient.retain(|(other, _)| *other != id);
+                hooks.after_accumulation.retain(|(other, _)| *other != id);
+            }
+        })
     }
 
-    /// Removes the hook; a second time, or after the tensor is gone, nothing happens.
+    /// Removes the hook; a second time, or after what it was registered on is gone, nothing happens.
     pub fn remove(&self) {
-        if let Some(meta) = self.meta.upgrade()
-            && let Some(hooks) = &mut meta.state().hooks
-        {
-            hooks.on_gradient.retain(|(id, _)| *id != self.id);
-            hooks.after_accumulation.retain(|(id, _)| *id != self.id);
-        }
+        (self.0)();
     }
 }

@@ -232,7 +232,7 @@ impl Tensor {
     /// Puts a gradient in place, or removes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the tensor requires none, [`ErrorKind::Shape`] or [`ErrorKind::DType`] if it does not fit.
+    /// [`ErrorKind::Autograd`] if the tensor requires none, or the gradient has other sizes or is not floating-point.
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";

@@ -1,15 +1,20 @@
-//! Training steps: W5, a perceptron on 784 pixels, and the memory that it takes.
+//! Training steps: W5, a perceptron on 784 pixels, and the memory that it takes; W11, a deep stack with and without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::harness::{Bench, Step};
+use namegrad::autograd::checkpoint;
 use namegrad::nn::functional as F;
 use namegrad::nn::{Linear, Module};
 use namegrad::optim::{Adam, Optimizer};
 use namegrad::prelude::*;
+use std::sync::Arc;
 
 pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W5.mlp.64", || mlp(64))?;
-    bench.training("W5.mlp.512", || mlp(512))
+    bench.training("W5.mlp.512", || mlp(512))?;
+    bench.training("W11.deep.plain", || deep(None))?;
+    bench.training("W11.deep.checkpoint4", || deep(Some(4)))?;
+    bench.training("W11.deep.checkpoint8", || deep(Some(8)))
 }
 
 /// The peak of memory of 30 steps, or of a process that does nothing.
@@ -61,6 +66,35 @@ fn mlp(batch: usize) -> Result<Step> {
     Ok(Box::new(move || {
         let hidden = b.forward(&a.forward(&x)?.relu()?)?.relu()?;
         let loss = F::cross_entropy(&c.forward(&hidden)?, &target, 1)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(loss.detach())
+    }))
+}
+
+/// 32 layers of 256 with tanh, the mean square and plain descent, on one batch of 1024. Of each segment of so many layers nothing but the input is kept.
+fn deep(segment: Option<usize>) -> Result<Step> {
+    let mut init = Init(0);
+    let layers = (0..32).map(|_| linear(&mut init, 256, 256)).collect::<Result<Vec<_>>>()?;
+    let parameters = layers.iter().flat_map(Module::parameters);
+    let mut optimizer = Sgd::new(parameters).lr(1e-3).build()?;
+    let x = positive(11, &[1024, 256])?;
+    let layers = Arc::new(layers);
+    let run = |layers: &[Linear], x: &Tensor| {
+        layers.iter().try_fold(x.clone(), |x, layer| layer.forward(&x)?.tanh())
+    };
+    Ok(Box::new(move || {
+        let mut y = x.clone();
+        for start in (0..layers.len()).step_by(segment.unwrap_or(layers.len())) {
+            let held = layers.clone();
+            y = match segment {
+                Some(count) => checkpoint(move |x| run(&held[start..start + count], &x[0]), &[&y])?,
+                None => run(&held, &y)?,
+            };
+        }
+        let loss = y.square()?.mean(..)?;
+        drop(y);
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

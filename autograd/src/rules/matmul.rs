@@ -20,7 +20,7 @@ rules! { in NamedTensor; |g, cx|
         b: [a b; value] scaled(-g * (a / b.square()?), *value)?
     }
     outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
-    matmul(a, b) -> y { a: [a b] left_gradient(g, a, b)?, b: [a b] right_gradient(g, a, b, cx)? }
+    matmul(a, b) -> y { a: [b] left_gradient(g, b, cx)?, b: [a] right_gradient(g, a, cx)? }
     addmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
         x: [; beta] scaled(g.clone(), *beta)?,
         a: [b; alpha] scaled(g.mm(&b.t()?)?, *alpha)?,
@@ -43,12 +43,12 @@ fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
 }
 
 /// `g bᵀ`, a vector on either side being a matrix of one row or column.
-fn left_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    match (a.ndim(), b.ndim()) {
+fn left_gradient(g: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
+    match (cx.sizes().len(), b.ndim()) {
         (1, 1) => g.mul(b),
         (_, 1) => g.unsqueeze(-1)?.mul(b),
         (1, _) => g.unsqueeze(-2)?.matmul(&b.mt()?)?.squeeze(-2),
-        (_, 2) if g.ndim() > 2 => folded(g)?.mm(&b.t()?)?.reshape(a.sizes()),
+        (_, 2) if g.ndim() > 2 => folded(g)?.mm(&b.t()?)?.reshape(cx.sizes()),
         _ => g.matmul(&b.mt()?),
     }
 }
@@ -59,8 +59,8 @@ fn right_of_mm(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
 }
 
 /// `aᵀ g`, a vector on either side being a matrix of one row or column.
-fn right_gradient(g: &Tensor, a: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
-    match (a.ndim(), b.ndim()) {
+fn right_gradient(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
+    match (a.ndim(), cx.sizes().len()) {
         (1, 1) => g.mul(a),
         (_, 1) => a.mt()?.matmul(&g.unsqueeze(-1)?)?.squeeze(-1),
         (1, _) => a.unsqueeze(-1)?.mul(&g.unsqueeze(-2)?),

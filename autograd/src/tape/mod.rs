@@ -231,9 +231,16 @@ impl Drop for Meta {
         if !queued || DROPPING.replace(true) {
             return;
         }
+        /// What a user's gradient holds may panic as it is dropped; the rest is dropped with the next meta.
+        struct Done;
+        impl Drop for Done {
+            fn drop(&mut self) {
+                DROPPING.set(false);
+            }
+        }
+        let _done = Done;
         while let Some(way) = DROPPED.with(|queue| queue.borrow_mut().pop()) {
             drop(way);
         }
-        DROPPING.set(false);
     }
 }

@@ -137,8 +137,14 @@ pub(crate) fn walk(
         while let Some((meta, arrived)) = walk.pending.take() {
             walk.pass(meta, arrived)?;
         }
+        // The hooks come last, so that one that fails leaves every gradient complete.
+        let mut reached = Vec::with_capacity(walk.leaves.len());
         for (meta, grad) in walk.leaves {
             accumulate(&meta, grad, options.named)?;
+            reached.push(meta);
+        }
+        for meta in reached {
+            run_hooks_after(&meta, walk.at)?;
         }
         Ok(walk.found)
     })
@@ -197,9 +203,9 @@ impl Walk<'_> {
         }
         match way.ok_or_else(|| self.used_up())? {
             Way::Edges(edges) => {
-                for edge in edges {
+                for (number, edge) in edges.into_iter().enumerate() {
                     if self.is_useful(&edge.into) {
-                        let of_input = self.of_input(&edge, &grad, &meta, origin)?;
+                        let of_input = self.of_input(&edge, number, &grad, &meta, origin)?;
                         self.pending.add(edge.into, of_input)?;
                     }
                 }
@@ -214,23 +220,30 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The gradient of an input of an op with one output.
+    /// The gradient of input `number` of an op with one output.
     #[inline]
-    fn of_input(&self, edge: &Edge, grad: &Tensor, output: &Arc<Meta>, origin: Origin) -> Result<Tensor> {
+    fn of_input(
+        &self,
+        edge: &Edge,
+        number: usize,
+        grad: &Tensor,
+        output: &Arc<Meta>,
+        origin: Origin,
+    ) -> Result<Tensor> {
         let cx = Cx { input: &edge.into, output };
         match (edge.gradient)(grad, &cx) {
-            Ok(gradient) => self.fitted(gradient, &edge.into, origin),
+            Ok(gradient) => self.fitted(gradient, &edge.into, number, origin),
             Err(error) => Err(in_backward(error, origin)),
         }
     }
 
     /// A gradient with the sizes and the dtype of its input; looked at, if need be.
     #[inline]
-    fn fitted(&self, gradient: Tensor, into: &Meta, origin: Origin) -> Result<Tensor> {
+    fn fitted(&self, gradient: Tensor, into: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
         if gradient.sizes() == &into.sizes[..] && gradient.dtype() == into.dtype && !self.anomaly {
             return Ok(gradient);
         }
-        fit(gradient, into)
+        fit(gradient, into, number, origin)
             .and_then(|gradient| self.look_at(gradient, origin))
             .map_err(|error| in_backward(error, origin))
     }
@@ -239,9 +252,11 @@ impl Walk<'_> {
     fn pass_joint(&mut self, meta: &Meta, parts: &[Option<Tensor>]) -> Result<()> {
         let way = self.take_way(&mut meta.state());
         let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
-        for (into, gradient) in joint_gradients(&joint, parts).map_err(|error| in_backward(error, origin))? {
+        let gradients = joint_gradients(&joint, parts, origin).map_err(|error| in_backward(error, origin))?;
+        for (number, (into, gradient)) in gradients.into_iter().enumerate() {
+            let Some((into, gradient)) = into.zip(gradient) else { continue };
             if self.is_useful(&into) {
-                let of_input = self.fitted(gradient, &into, origin)?;
+                let of_input = self.fitted(gradient, &into, number, origin)?;
                 self.pending.add(into, of_input)?;
             }
         }
@@ -268,9 +283,14 @@ impl Walk<'_> {
 
     /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what waits, so it is passed first.
     fn enter(&mut self, meta: &Meta, y: Tensor, grad: Tensor) -> Result<()> {
-        if y.sizes() != &meta.sizes[..] {
-            let message = format!("computed again it has sizes {:?}, and had {:?}", y.sizes(), meta.sizes);
-            return Err(Error::new(ErrorKind::Autograd, "checkpoint", message).at(self.at));
+        if y.sizes() != &meta.sizes[..] || y.dtype() != meta.dtype {
+            let (dtype, sizes) = (y.dtype(), y.sizes());
+            let message = format!(
+                "computed again it is of {dtype} {sizes:?}, and was of {} {:?}",
+                meta.dtype, meta.sizes
+            );
+            let at = meta.origin.map_or(self.at, |origin| origin.at);
+            return Err(Error::new(ErrorKind::Autograd, "checkpoint", message).at(at));
         }
         let Some(root) = y.meta().cloned() else { return Ok(()) };
         if let (Some(useful), Goal::Inputs(inputs)) = (&mut self.useful, &self.goal) {
@@ -295,21 +315,37 @@ fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
 }
 
-/// The gradients of the inputs of an op of several outputs, as far as they require one.
-fn joint_gradients(joint: &Joint, parts: &[Option<Tensor>]) -> Result<Vec<(Arc<Meta>, Tensor)>> {
+/// The gradients of the inputs of an op of several outputs, beside the places of those that require one.
+fn joint_gradients(
+    joint: &Joint,
+    parts: &[Option<Tensor>],
+    origin: Origin,
+) -> Result<Vec<(Option<Arc<Meta>>, Option<Tensor>)>> {
     let gradients = (joint.gradients)(parts)?;
     if gradients.len() != joint.inputs.len() {
         let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());
-        return Err(Error::new(ErrorKind::Autograd, "backward", message));
+        return Err(Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at));
     }
-    let pairs = joint.inputs.iter().zip(gradients);
-    Ok(pairs.filter_map(|(into, gradient)| Some((into.clone()?, gradient?))).collect())
+    Ok(joint.inputs.iter().cloned().zip(gradients).collect())
 }
 
-/// The gradient of an input that was broadcast is summed to its sizes, that of one that was promoted is cast back.
-fn fit(gradient: Tensor, input: &Meta) -> Result<Tensor> {
-    let gradient =
-        if gradient.sizes() == &input.sizes[..] { gradient } else { gradient.sum_to(&input.sizes)? };
+/// The gradient of input `number` of an op: of one that was broadcast it is summed to its sizes, of one that was promoted it is cast back.
+fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
+    let invalid = |got: String, expected: String| {
+        let message =
+            format!("returned an invalid gradient at index {number} - got {got} but expected {expected}");
+        Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at)
+    };
+    if !gradient.dtype().is_floating_point() {
+        return Err(invalid(gradient.dtype().to_string(), input.dtype.to_string()));
+    }
+    let gradient = if gradient.sizes() == &input.sizes[..] {
+        gradient
+    } else {
+        let (sizes, expected) =
+            (format!("{:?}", gradient.sizes()), format!("shape compatible with {:?}", input.sizes));
+        gradient.sum_to(&input.sizes).map_err(|_| invalid(sizes, expected))?
+    };
     if gradient.dtype() == input.dtype { Ok(gradient) } else { gradient.to(input.dtype) }
 }
 
@@ -341,46 +377,54 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> I
 /// The gradient after the hooks of a tensor, in the order of their registration.
 fn run_hooks(hooks: Vec<Hook>, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
     for hook in hooks {
-        let Some(changed) = hook(&grad)? else { continue };
-        if changed.sizes() != grad.sizes() {
-            let message = format!(
-                "a hook changed the sizes of a gradient from {:?} to {:?}",
-                grad.sizes(),
-                changed.sizes()
-            );
-            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
+        if let Some(changed) = hook(&grad)? {
+            grad = replaced("register_hook", &grad, changed, at)?;
         }
-        if changed.dtype() != grad.dtype() {
-            let message = format!(
-                "a hook changed the dtype of a gradient from {} to {}",
-                grad.dtype(),
-                changed.dtype()
-            );
-            return Err(Error::new(ErrorKind::Autograd, "register_hook", message).at(at));
-        }
-        grad = changed.unnamed();
     }
     Ok(grad)
 }
 
-/// Adds to the `grad` of a value, and tells the hooks that wait for it.
+/// The gradient that a hook puts in the place of `grad`.
+fn replaced(
+    op: &'static str,
+    grad: &Tensor,
+    changed: Tensor,
+    at: &'static Location<'static>,
+) -> Result<Tensor> {
+    let error = |message| Error::new(ErrorKind::Autograd, op, message).at(at);
+    if changed.sizes() != grad.sizes() {
+        let (old, new) = (grad.sizes(), changed.sizes());
+        return Err(error(format!("a hook changed the sizes of a gradient from {old:?} to {new:?}")));
+    }
+    if changed.dtype() != grad.dtype() {
+        let (old, new) = (grad.dtype(), changed.dtype());
+        return Err(error(format!("a hook changed the dtype of a gradient from {old} to {new}")));
+    }
+    Ok(changed.unnamed())
+}
+
+/// Adds to the `grad` of a value.
 fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
-    let hooks = {
-        let mut state = meta.state();
-        state.named = named;
-        match state.grad.as_mut() {
-            None => state.grad = Some(grad),
-            Some(old) if is_grad_enabled() => *old = old.add(&grad)?,
-            Some(old) => old.add_in_place(grad)?,
-        }
-        state.hooks.as_ref().map(|hooks| hooks.after_accumulation()).unwrap_or_default()
+    let mut state = meta.state();
+    state.named = named;
+    match state.grad.as_mut() {
+        None => state.grad = Some(grad),
+        Some(old) if is_grad_enabled() => *old = old.add(&grad)?,
+        Some(old) => old.add_in_place(grad)?,
+    }
+    Ok(())
+}
+
+/// Tells the hooks that wait for the sum of the gradients of a value.
+fn run_hooks_after(meta: &Meta, at: &'static Location<'static>) -> Result<()> {
+    let hooks = match &meta.state().hooks {
+        Some(hooks) => hooks.after_accumulation(),
+        None => return Ok(()),
     };
     for hook in hooks {
-        let old = meta.state().grad.clone();
-        if let Some(old) = old
-            && let Some(new) = hook(&old)?
-        {
-            meta.state().grad = Some(new);
+        let Some(old) = meta.state().grad.clone() else { return Ok(()) };
+        if let Some(changed) = hook(&old)? {
+            meta.state().grad = Some(replaced("register_post_accumulate_grad_hook", &old, changed, at)?);
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ mod philox;
 mod real;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -156,6 +157,58 @@ thread_local! {
     static SCOPED: RefCell<Option<Generator>> = const { RefCell::new(None) };
 }
 
+thread_local! {
+    /// What this thread has drawn since each [`Draws::record`] that it is in, the innermost last.
+    static RECORDED: RefCell<Vec<Draws>> = const { RefCell::new(Vec::new()) };
+    /// What the innermost [`Draws::replay`] has left.
+    static REPLAYED: RefCell<VecDeque<Generator>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// The draws of a function, to be drawn again: whatever other threads draw meanwhile, and whichever generator they came from.
+///
+/// ```
+/// use namegrad_core::{NamedTensor, random::Draws};
+/// let (draws, first) = Draws::record(|| NamedTensor::rand([3]));
+/// let other = NamedTensor::rand([3])?.to_vec::<f32>()?;
+/// let first = first?.to_vec::<f32>()?;
+/// assert_ne!(other, first);
+/// assert_eq!(draws.replay(|| NamedTensor::rand([3]))?.to_vec::<f32>()?, first);
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Draws(Vec<Generator>);
+
+impl Draws {
+    /// Runs `f` and notes what the calling thread draws in it, but for numbers taken from a [`Generator`] by hand.
+    pub fn record<R>(f: impl FnOnce() -> R) -> (Draws, R) {
+        /// Takes off what a panic of `f` leaves.
+        struct Depth(usize);
+        impl Drop for Depth {
+            fn drop(&mut self) {
+                RECORDED.with_borrow_mut(|recorded| recorded.truncate(self.0));
+            }
+        }
+        let depth = Depth(RECORDED.with_borrow(Vec::len));
+        RECORDED.with_borrow_mut(|recorded| recorded.push(Draws::default()));
+        let result = f();
+        let draws = RECORDED.with_borrow_mut(Vec::pop).unwrap_or_default();
+        drop(depth);
+        (draws, result)
+    }
+
+    /// Runs `f`, in which the calling thread draws the same again; what it draws beyond them is new.
+    pub fn replay<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Restore(VecDeque<Generator>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                REPLAYED.set(std::mem::take(&mut self.0));
+            }
+        }
+        let _outer = Restore(REPLAYED.replace(self.0.iter().cloned().collect()));
+        f()
+    }
+}
+
 static DEFAULT: LazyLock<Mutex<Generator>> = LazyLock::new(|| Mutex::new(Generator::from_seed(entropy())));
 
 /// The default generator. Every change is one assignment, so a panic elsewhere cannot leave it half changed.
@@ -171,13 +224,16 @@ fn entropy() -> u64 {
     hasher.finish()
 }
 
-/// A generator for the next `n` elements of that of the innermost scope, else of the default one.
+/// A generator for the next `n` elements of that of the innermost scope, else of the default one; within [`Draws::replay`], that of the draw recorded.
 ///
 /// The lock is not held while they are made: a thread of `rayon` that waited for its share of a draw could
 /// else take up work that draws as well, and wait for itself.
 pub(crate) fn next_of_default(n: usize) -> Generator {
-    let scoped = SCOPED.with_borrow_mut(|scoped| scoped.as_mut().map(|generator| generator.split_off(n)));
-    scoped.unwrap_or_else(|| default_generator().split_off(n))
+    let scoped = || SCOPED.with_borrow_mut(|scoped| scoped.as_mut().map(|generator| generator.split_off(n)));
+    let next = REPLAYED.with_borrow_mut(VecDeque::pop_front).or_else(scoped);
+    let next = next.unwrap_or_else(|| default_generator().split_off(n));
+    RECORDED.with_borrow_mut(|all| all.iter_mut().for_each(|draws| draws.0.push(next.clone())));
+    next
 }
 
 /// Starts the default generator from `seed`: what is drawn after it is the same in every run.

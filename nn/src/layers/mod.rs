@@ -2,11 +2,13 @@
 
 mod activation;
 mod dropout;
+mod hooked;
 mod linear;
 mod sequential;
 
 pub use activation::{Relu, Sigmoid, Tanh};
 pub use dropout::Dropout;
+pub use hooked::Hooked;
 pub use linear::Linear;
 pub use sequential::Sequential;
 

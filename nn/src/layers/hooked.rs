@@ -1,0 +1,257 @@
+//! Functions that are called as values and gradients pass a layer.
+
+use super::Layer;
+use crate::module::{Module, Visitor};
+use namegrad_autograd::{HookHandle, Op, Tensor};
+use namegrad_core::Result;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+/// A layer with hooks: functions that look at what goes in and out, and at the gradients on their way back, or replace it.
+///
+/// It holds what the layer holds, under the same paths, and can stand wherever the layer can. A clone is the same layer with the same hooks: one goes into
+/// a model, the other registers. One call runs the hooks in PyTorch's order, each kind in order of registration:
+///
+/// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;
+/// 2. the layer;
+/// 3. [`register_forward_hook`](Self::register_forward_hook): with input and output;
+/// 4. in the backward pass [`register_full_backward_pre_hook`](Self::register_full_backward_pre_hook): with the gradient of the output;
+/// 5. the backward of the layer;
+/// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and output.
+///
+/// A hook gives `None`, or `Some` of what takes the place of what it saw. Its error is that of the call. Hooks of gradients belong to the calls of `forward` after
+/// their registration, and stay with these when they are removed. A hook that holds a clone of what it is registered on keeps it alive forever.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::nn::Hooked;
+/// let layer = Hooked::new(Linear::new(("in", 4), ("out", 2))?);
+/// let model = Sequential::new().then(layer.clone()).then(Relu);
+/// let limit = layer.register_forward_hook(|_, _, y| y.clamp(-0.1, 0.1).map(Some))?;
+/// let y = model.forward(&Tensor::randn([("N", 3), ("in", 4)])?)?;
+/// assert!(y.amax(..)?.item()?.to_f64() <= 0.1);
+/// limit.remove();
+/// assert_eq!(model.named_parameters()[0].0, "0.weight");
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Hooked<L> {
+    layer: Arc<L>,
+    hooks: Arc<Mutex<Hooks<L>>>,
+}
+
+/// A hook with one value: the input, or the gradient of the output.
+type One<L> = dyn Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+/// A hook with input and output.
+type Both<L> = dyn Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+/// A hook with the gradients of input, if it has one, and output.
+type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+
+/// Hooks of one kind with their numbers, in order of registration.
+type List<H> = Vec<(u64, Arc<H>)>;
+
+struct Hooks<L> {
+    next: u64,
+    forward_pre: List<One<L>>,
+    forward: List<Both<L>>,
+    backward_pre: List<One<L>>,
+    backward: List<Gradients<L>>,
+}
+
+/// The hooks alone: they run without the lock, so that a hook may register or remove others.
+fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
+    list.iter().map(|(_, hook)| hook.clone()).collect()
+}
+
+impl<L> Clone for Hooked<L> {
+    fn clone(&self) -> Hooked<L> {
+        Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() }
+    }
+}
+
+impl<L: Layer + 'static> Hooked<L> {
+    /// The layer, without hooks as yet. A layer of one's own needs an `impl` of [`Layer`].
+    pub fn new(layer: L) -> Hooked<L> {
+        let hooks = Hooks {
+            next: 0,
+            forward_pre: Vec::new(),
+            forward: Vec::new(),
+            backward_pre: Vec::new(),
+            backward: Vec::new(),
+        };
+        Hooked { layer: Arc::new(layer), hooks: Arc::new(Mutex::new(hooks)) }
+    }
+
+    /// The layer itself.
+    pub fn layer(&self) -> &L {
+        &self.layer
+    }
+
+    /// Calls `hook(layer, input)` before the layer; `Some` is what the layer gets.
+    pub fn register_forward_pre_hook(
+        &self,
+        hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<One<L>>(|hooks| &mut hooks.forward_pre, Arc::new(hook))
+    }
+
+    /// Calls `hook(layer, input, output)` after the layer; `Some` is what the caller gets.
+    pub fn register_forward_hook(
+        &self,
+        hook: impl Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<Both<L>>(|hooks| &mut hooks.forward, Arc::new(hook))
+    }
+
+    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` is what goes back through the layer. That the sizes and the dtype stay is checked
+    /// as for [`Tensor::register_hook`].
+    pub fn register_full_backward_pre_hook(
+        &self,
+        hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<One<L>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
+    }
+
+    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` is what goes further back. An input that requires no gradient has
+    /// none, and the hook is called when the gradient of the output is known.
+    pub fn register_full_backward_hook(
+        &self,
+        hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<Gradients<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
+    }
+
+    fn register<H: ?Sized + 'static>(
+        &self,
+        list: fn(&mut Hooks<L>) -> &mut List<H>,
+        hook: Arc<H>,
+    ) -> HookHandle {
+        let mut hooks = self.hooks();
+        let number = hooks.next;
+        hooks.next += 1;
+        list(&mut hooks).push((number, hook));
+        let hooks = Arc::downgrade(&self.hooks);
+        HookHandle::new(move || {
+            let Some(hooks) = hooks.upgrade() else { return };
+            list(&mut lock(&hooks)).retain(|(other, _)| *other != number);
+        })
+    }
+
+    fn hooks(&self) -> MutexGuard<'_, Hooks<L>> {
+        lock(&self.hooks)
+    }
+
+    /// The output for `x`, with the hooks.
+    ///
+    /// # Errors
+    /// Those of the layer and of the hooks.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (before, after, passing) = {
+            let hooks = self.hooks();
+            let passing = Passing {
+                layer: self.layer.clone(),
+                before: copied(&hooks.backward_pre),
+                after: copied(&hooks.backward),
+                of_output: Mutex::default(),
+            };
+            (copied(&hooks.forward_pre), copied(&hooks.forward), passing)
+        };
+        let mut x = x.clone();
+        for hook in before {
+            x = hook(&self.layer, &x)?.unwrap_or(x);
+        }
+        let watched = !(passing.before.is_empty() && passing.after.is_empty());
+        if watched {
+            x = place_of_its_own(&x);
+        }
+        let mut y = self.layer.forward(&x)?;
+        for hook in after {
+            y = hook(&self.layer, &x, &y)?.unwrap_or(y);
+        }
+        if watched {
+            y = place_of_its_own(&y);
+            passing.watch(&x, &y)?;
+        }
+        Ok(y)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same tensor at a place on the tape where no gradients but those of this call pass: the input may be used elsewhere, and a layer may give it back as it is.
+#[track_caller]
+fn place_of_its_own(x: &Tensor) -> Tensor {
+    Op::new("hooked", x.value().clone()).input(x, |g, _| Ok(g.clone())).output()
+}
+
+/// What the backward pass of one call needs.
+struct Passing<L> {
+    layer: Arc<L>,
+    before: Vec<Arc<One<L>>>,
+    after: Vec<Arc<Gradients<L>>>,
+    /// The gradient of the output until that of the input is known, for each thread that walks through the graph.
+    of_output: Mutex<HashMap<ThreadId, Tensor>>,
+}
+
+impl<L: Layer + 'static> Passing<L> {
+    #[track_caller]
+    fn watch(self, x: &Tensor, y: &Tensor) -> Result<()> {
+        if !y.requires_grad() {
+            return Ok(());
+        }
+        let (passing, goes_on) = (Arc::new(self), x.requires_grad());
+        let of_output = passing.clone();
+        y.register_hook(move |grad_output| of_output.output_reached(grad_output, goes_on))?;
+        if goes_on {
+            x.register_hook(move |grad_input| passing.input_reached(grad_input))?;
+        }
+        Ok(())
+    }
+
+    fn output_reached(&self, grad_output: &Tensor, goes_on: bool) -> Result<Option<Tensor>> {
+        let mut grad_output = grad_output.clone();
+        for hook in &self.before {
+            grad_output = hook(&self.layer, &grad_output)?.unwrap_or(grad_output);
+        }
+        if goes_on && !self.after.is_empty() {
+            lock(&self.of_output).insert(std::thread::current().id(), grad_output.clone());
+        } else {
+            for hook in &self.after {
+                hook(&self.layer, None, &grad_output)?;
+            }
+        }
+        Ok(Some(grad_output))
+    }
+
+    fn input_reached(&self, grad_input: &Tensor) -> Result<Option<Tensor>> {
+        // A gradient that comes to the input by another way than through the output, as in a second derivative, is not that of this call.
+        let own = lock(&self.of_output).remove(&std::thread::current().id());
+        let Some(grad_output) = own else { return Ok(None) };
+        let mut grad_input = grad_input.clone();
+        for hook in &self.after {
+            grad_input = hook(&self.layer, Some(&grad_input), &grad_output)?.unwrap_or(grad_input);
+        }
+        Ok(Some(grad_input))
+    }
+}
+
+impl<L: Layer> Module for Hooked<L> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.layer.visit(visitor);
+    }
+
+    fn describe(&self) -> String {
+        self.layer.describe()
+    }
+}
+
+impl<L: Layer + 'static> Layer for Hooked<L> {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Hooked::forward(self, x)
+    }
+}

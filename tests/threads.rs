@@ -1,0 +1,124 @@
+//! The tape on many threads at once.
+
+use namegrad::autograd::{BackwardOptions, Cx, Op, checkpoint, grad};
+use namegrad::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const THREADS: usize = 8;
+
+/// Runs `f` with the numbers of the threads, on all of them at once, and gives what they give.
+fn on_threads<R: Send>(f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..THREADS)
+            .map(|number| {
+                scope.spawn({
+                    let f = &f;
+                    move || f(number)
+                })
+            })
+            .collect();
+        running.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    })
+}
+
+/// Gradients of a small network at `seed`.
+fn gradients(seed: usize) -> Result<Vec<f64>> {
+    let numbers: Vec<f64> = (0..12).map(|i| ((seed * 12 + i) as f64).sin()).collect();
+    let x = Tensor::from_slice(&numbers, [("N", 3), ("C", 4)])?.requires_grad_(true)?;
+    let hidden = x.matmul(&x.t()?.rename([("N", "M")])?)?.tanh()?;
+    let loss = hidden.softmax(0)?.mul(&hidden)?.exp()?.sum(..)?;
+    loss.backward()?;
+    x.grad().expect("a leaf").to_vec()
+}
+
+#[test]
+fn graphs_on_many_threads_do_not_see_each_other() -> Result<()> {
+    let alone = (0..200).map(gradients).collect::<Result<Vec<_>>>()?;
+    for together in on_threads(|_| (0..200).map(gradients).collect::<Result<Vec<_>>>())? {
+        assert_eq!(together, alone);
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_of_all_threads_meet_in_a_shared_parameter() -> Result<()> {
+    const STEPS: usize = 200;
+    let weight = Parameter::new(Tensor::ones([("C", 4)])?)?;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = seen.clone();
+    weight.tensor().register_post_accumulate_grad_hook(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    })?;
+    on_threads(|number| {
+        for step in 0..STEPS {
+            // Whole numbers, so that the order of the sums does not matter.
+            let x = Tensor::ones([("N", 2), ("C", 4)])?.mul((number + step) as f64)?;
+            x.mul(weight.tensor())?.sum(..)?.backward()?;
+        }
+        Ok(())
+    })?;
+    let total: usize = (0..THREADS).flat_map(|number| (0..STEPS).map(move |step| 2 * (number + step))).sum();
+    assert_eq!(weight.grad().expect("all threads added to it").to_vec::<f64>()?, [total as f64; 4]);
+    assert_eq!(seen.load(Ordering::Relaxed), THREADS * STEPS);
+    Ok(())
+}
+
+#[test]
+fn one_of_many_walks_through_a_graph_that_is_not_retained_succeeds() -> Result<()> {
+    let x = Tensor::ones([4])?.requires_grad_(true)?;
+    for _ in 0..50 {
+        x.zero_grad();
+        let loss = x.exp()?.sum(..)?;
+        let through = on_threads(|_| Ok(loss.backward()))?;
+        let well = through.iter().filter(|walk| walk.is_ok()).count();
+        assert_eq!(well, 1);
+        assert!(through.iter().flat_map(|walk| walk.as_ref().err()).all(|e| e.kind() == ErrorKind::Autograd));
+        assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1f32.exp(); 4]);
+    }
+    Ok(())
+}
+
+#[test]
+fn checkpoints_draw_their_own_numbers_again_whatever_others_draw() -> Result<()> {
+    on_threads(|_| {
+        for _ in 0..50 {
+            let x = Tensor::ones([256])?.requires_grad_(true)?;
+            let block = |x: &[Tensor]| F::dropout(&F::dropout(&x[0], 0.5, true)?, 0.5, true);
+            let y = checkpoint(block, &[&x])?;
+            let options = BackwardOptions::default();
+            let of_x = grad(&[&y.sum(..)?], &[&x], &[], options)?.remove(0).expect("it depends on x");
+            assert_eq!(of_x.to_vec::<f32>()?, y.to_vec::<f32>()?, "what was dropped has no gradient");
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+#[test]
+fn a_graph_made_by_one_thread_is_walked_and_dropped_by_others() -> Result<()> {
+    let token = Arc::new(());
+    let graphs = on_threads(|number| {
+        let x = Tensor::new([number as f64])?.requires_grad_(true)?;
+        let held = token.clone();
+        let gradient = move |g: &Tensor, _: &Cx<'_>| {
+            let _ = &held;
+            Ok(g.clone())
+        };
+        let mut y = Op::new("held", x.value().clone()).input(&x, gradient).output();
+        for _ in 0..10_000 {
+            y = y.add(1.0)?;
+        }
+        Ok((x, y))
+    })?;
+    on_threads(|number| {
+        let (x, y) = graphs[(number + 1) % THREADS].clone();
+        y.backward()?;
+        assert_eq!(x.grad().expect("a leaf").item()?.to_f64(), 1.0);
+        Ok(())
+    })?;
+    std::thread::spawn(move || drop(graphs)).join().expect("dropping does not panic");
+    assert_eq!(Arc::strong_count(&token), 1);
+    Ok(())
+}
