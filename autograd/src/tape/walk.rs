@@ -253,11 +253,11 @@ impl Walk<'_> {
         let way = self.take_way(&mut meta.state());
         let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
         let gradients = joint_gradients(&joint, parts, origin).map_err(|error| in_backward(error, origin))?;
-        for (number, (into, gradient)) in gradients.into_iter().enumerate() {
-            let Some((into, gradient)) = into.zip(gradient) else { continue };
-            if self.is_useful(&into) {
-                let of_input = self.fitted(gradient, &into, number, origin)?;
-                self.pending.add(into, of_input)?;
+        for (number, (into, gradient)) in joint.inputs.iter().zip(gradients).enumerate() {
+            let Some((into, gradient)) = into.as_ref().zip(gradient) else { continue };
+            if self.is_useful(into) {
+                let of_input = self.fitted(gradient, into, number, origin)?;
+                self.pending.add(into.clone(), of_input)?;
             }
         }
         Ok(())
@@ -315,18 +315,14 @@ fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
 }
 
-/// The gradients of the inputs of an op of several outputs, beside the places of those that require one.
-fn joint_gradients(
-    joint: &Joint,
-    parts: &[Option<Tensor>],
-    origin: Origin,
-) -> Result<Vec<(Option<Arc<Meta>>, Option<Tensor>)>> {
+/// The gradients of the inputs of an op of several outputs, as many as inputs.
+fn joint_gradients(joint: &Joint, parts: &[Option<Tensor>], origin: Origin) -> Result<Vec<Option<Tensor>>> {
     let gradients = (joint.gradients)(parts)?;
     if gradients.len() != joint.inputs.len() {
         let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());
         return Err(Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at));
     }
-    Ok(joint.inputs.iter().cloned().zip(gradients).collect())
+    Ok(gradients)
 }
 
 /// The gradient of input `number` of an op: of one that was broadcast it is summed to its sizes, of one that was promoted it is cast back.
