@@ -1,6 +1,6 @@
 //! Every op against a slow, plain reference: a row per op, and machinery that checks each row for everything.
 //!
-//! The tables are in `ops/`, in files named as in `core/src/ops`; what a row is checked for is in `ops/check.rs`. The tests here say that no op was
+//! The tables are in `ops/`, in files named as in `core/src/ops`; what a row is checked for is in `ops/check/`. The tests here say that no op was
 //! forgotten.
 
 use crate::check::Derivative;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[path = "ops/plain.rs"]
 mod plain;
 #[macro_use]
-#[path = "ops/check.rs"]
+#[path = "ops/check/mod.rs"]
 mod check;
 #[path = "ops/along.rs"]
 mod along;

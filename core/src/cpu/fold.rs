@@ -14,8 +14,8 @@ use super::threads::each_part;
 pub(crate) trait Fold<T>: Copy + Send + Sync {
     /// What has been put together so far, and the result.
     type Acc: Copy + Send + Sync;
-    /// Whether the loops are written out in lanes and as trees, and compiled for the CPU's widest vectors. Those of integers are
-    /// not: they are rarely hot, each copy costs build time, and the compiler may put their elements together in any order.
+    /// Whether the loops are written out in lanes and as trees, and compiled for the CPU's widest vectors. Those of integers and of
+    /// products are not ([`fold_plainly`]): they are rarely hot, each copy costs build time, and a tree would not make them more accurate.
     const WIDE: bool;
     /// The result of no elements.
     fn start(self) -> Self::Acc;
@@ -69,7 +69,7 @@ macro_rules! fold {
 macro_rules! float_folds {
     ($($t:ty)*) => { $( fold! {
         Sum<$t> -> $t, true { 0.0, |s, x| s + x, |a, b| a + b }
-        Prod<$t> -> $t, true { 1.0, |s, x| s * x, |a, b| a * b }
+        Prod<$t> -> $t, false { 1.0, |s, x| s * x, |a, b| a * b }
         SumSquares<$t> -> $t, true { 0.0, |s, x| s + x * x, |a, b| a + b }
         Max<$t> -> $t, true { <$t>::NEG_INFINITY, |s, x| Real::maximum(s, x), |a, b| Real::maximum(a, b) }
         Min<$t> -> $t, true { <$t>::INFINITY, |s, x| Real::minimum(s, x), |a, b| Real::minimum(a, b) }
@@ -108,36 +108,30 @@ const COLUMNS: usize = 1024;
 const ROWS: usize = 64;
 
 /// The reduction of all of `x`.
-pub(crate) fn fold_slice<T, F>(fold: F, x: &[T]) -> F::Acc
+fn fold_slice<T, F>(fold: F, x: &[T]) -> F::Acc
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
-    if x.len() <= TASK {
-        return fold_task(fold, x);
-    }
     let mut parts = vec![fold.start(); x.len().div_ceil(TASK)];
     for_each_part(x.len(), &mut parts, 1, &|i, part| {
-        part[0] = fold_task(fold, &x[i * TASK..x.len().min((i + 1) * TASK)])
+        fold_short_rows(fold, &x[i * TASK..x.len().min((i + 1) * TASK)], part)
     });
     join_parts(fold, parts)
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-pub(crate) fn fold_rows<T, F>(fold: F, x: &[T], y: &mut [F::Acc])
+fn fold_rows<T, F>(fold: F, x: &[T], y: &mut [F::Acc])
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
-    if y.is_empty() {
-        return;
-    }
     let n = x.len() / y.len();
     if n > TASK {
         for (x, y) in x.chunks_exact(n).zip(y) {
             *y = fold_slice(fold, x);
         }
-    } else if n == 0 || x.len() < PARALLEL {
+    } else if x.len() < PARALLEL {
         fold_short_rows(fold, x, y);
     } else {
         let rows = TASK / n;
@@ -152,11 +146,14 @@ where
     F: Fold<T>,
 {
     debug_assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
-    if inner == 1 {
-        return fold_rows(fold, x, y);
-    }
     if y.is_empty() || n == 0 {
         return y.fill(fold.start());
+    }
+    if !F::WIDE {
+        return fold_plainly(fold, x, [n, inner], y);
+    }
+    if inner == 1 {
+        return fold_rows(fold, x, y);
     }
     // so many rows that a task has its size, in whole groups, and no more groups than rows in one
     let rows = (TASK / inner).clamp(1, ROWS * ROWS).next_multiple_of(ROWS);
@@ -195,6 +192,49 @@ where
             }
         }
     });
+}
+
+/// [`fold_middle`] with one plain loop for all sizes.
+fn fold_plainly<T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &mut [F::Acc])
+where
+    T: Copy + Send + Sync,
+    F: Fold<T>,
+{
+    let rows = (TASK / inner).max(1);
+    let slabs = n.div_ceil(rows);
+    if slabs == 1 {
+        let group = (TASK / (n * inner)).max(1);
+        return for_each_part(x.len(), y, group * inner, &|i, y| {
+            let x = &x[i * group * n * inner..][..y.len() * n];
+            for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
+                fold_plain_rows(fold, x, y);
+            }
+        });
+    }
+    // [outer, slabs, inner], as in `fold_middle`
+    let mut parts = vec![fold.start(); y.len() * slabs];
+    for_each_part(x.len(), &mut parts, inner, &|i, part| {
+        let (o, from) = (i / slabs, i % slabs * rows);
+        fold_plain_rows(fold, &x[(o * n + from) * inner..][..(n - from).min(rows) * inner], part);
+    });
+    for (parts, y) in parts.chunks_exact(slabs * inner).zip(y.chunks_exact_mut(inner)) {
+        y.fill(fold.start());
+        for part in parts.chunks_exact(inner) {
+            y.iter_mut().zip(part).for_each(|(acc, part)| *acc = fold.join(*acc, *part));
+        }
+    }
+}
+
+/// `[n, inner] -> [inner]`, one element after the other.
+fn fold_plain_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &mut [F::Acc]) {
+    if let [y] = y {
+        *y = x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x));
+        return;
+    }
+    y.fill(fold.start());
+    for row in x.chunks_exact(y.len()) {
+        y.iter_mut().zip(row).for_each(|(acc, x)| *acc = fold.add(*acc, *x));
+    }
 }
 
 /// `f` for each part of `len` elements of `y` and its number, in threads if the `size` of the whole is worth it.
@@ -267,9 +307,6 @@ fn fold_block<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 /// At most [`TASK`] elements: blocks, joined as a tree.
 #[inline(always)]
 fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
-    if !F::WIDE {
-        return x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x));
-    }
     if x.len() <= BLOCK {
         return fold_block(fold, x);
     }
@@ -288,15 +325,6 @@ fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 }
 
 simd! {
-    if F::WIDE:
-    /// At most [`TASK`] elements.
-    fn fold_task[T: Copy, F: Fold<T>](fold: F, x: &[T]) -> F::Acc {
-        fold_blocks(fold, x)
-    }
-}
-
-simd! {
-    if F::WIDE:
     /// Rows of at most [`TASK`] elements.
     fn fold_short_rows[T: Copy, F: Fold<T>](fold: F, x: &[T], y: &mut [F::Acc]) {
         let n = x.len() / y.len();
@@ -329,16 +357,8 @@ fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
 }
 
 simd! {
-    if F::WIDE:
     /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
     fn fold_columns[T: Copy, F: Fold<T>](fold: F, x: &[T], inner: usize, from: usize, y: &mut [F::Acc]) {
-        if !F::WIDE {
-            y.fill(fold.start());
-            for row in x.chunks_exact(inner) {
-                y.iter_mut().zip(&row[from..]).for_each(|(acc, x)| *acc = fold.add(*acc, *x));
-            }
-            return;
-        }
         if x.len() <= ROWS * inner {
             y.fill(fold.start());
             return add_rows(fold, x, inner, from, y);

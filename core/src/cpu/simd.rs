@@ -60,8 +60,7 @@ fn detect() -> Isa {
 /// }
 /// ```
 /// becomes `pub(crate) fn axpy<'a, T: Real>(..)` that calls one of three copies of the body. Type parameters must
-/// follow from the arguments. `simd! { if T::HOT: fn ... }` compiles the body once for types that say `false`: a copy costs build
-/// time, and not every type is worth it.
+/// follow from the arguments.
 macro_rules! simd {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident $([$($generics:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
@@ -93,15 +92,12 @@ macro_rules! simd {
             unsafe { body($($arg),*) }
         }
     };
-    (@if $wide:expr => $(#[$meta:meta])* $vis:vis fn $name:ident $([$($generics:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($generics:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[inline]
         $vis fn $name $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
             fn body $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? $body
-            if !$wide {
-                return body($($arg),*);
-            }
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
@@ -123,7 +119,5 @@ macro_rules! simd {
             body($($arg),*)
         }
     };
-    (if $wide:path: $($function:tt)*) => { simd! { @if $wide => $($function)* } };
-    ($($function:tt)*) => { simd! { @if true => $($function)* } };
 }
 pub(crate) use simd;

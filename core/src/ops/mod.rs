@@ -3,8 +3,8 @@
 //! A row says an op's name (and its in-place form), its doc, its arguments and its kernel. The tables are macros that hand their rows to another macro, so that one
 //! row makes the method of [`NamedTensor`](crate::NamedTensor), the method of `namegrad::Tensor` with the same doc, the in-place form, and the
 //! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`pick`] elements of it with
-//! their places, [`count`] counts and searches, [`shape`] views, [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names, and
-//! [`create`] and [`random`], new tensors.
+//! their places, [`count`] counts and searches, [`shape`] views, [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names,
+//! [`create`] and [`random`], new tensors, `mask`, `write` and `join`.
 
 #[macro_use]
 mod rows;
@@ -15,8 +15,10 @@ pub mod create;
 #[doc(hidden)]
 pub mod gradients;
 pub mod index;
+mod join;
 #[doc(hidden)]
 pub mod loss;
+mod mask;
 pub mod matmul;
 pub mod naming;
 pub mod pick;
@@ -24,6 +26,7 @@ pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod unary;
+mod write;
 
 /// What is known of an op from its row.
 #[derive(Clone, Copy, Debug)]

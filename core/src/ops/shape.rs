@@ -504,6 +504,11 @@ pub(crate) mod kernels {
 }
 
 impl NamedTensor {
+    /// The tensor with its dims in the order `dims`, which are all of them; a view.
+    pub fn reordered(&self, dims: &[usize]) -> NamedTensor {
+        kernels::reorder(self, dims)
+    }
+
     /// The tensor with its dims in reverse order; a view.
     pub fn reversed_dims(&self) -> NamedTensor {
         let dims: Vec<usize> = (0..self.ndim()).rev().collect();

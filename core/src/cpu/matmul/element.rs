@@ -38,6 +38,9 @@ pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
     const ZERO: Self;
     /// One.
     const ONE: Self;
+    /// Whether [`vectors!`](super::lanes::vectors) compiles for the CPU's widest vectors. Products of integers are no hot path, and each copy
+    /// costs build time.
+    const WIDE: bool;
     /// The vectors of a CPU with AVX-512.
     #[cfg(target_arch = "x86_64")]
     type Avx512: Lanes<Elem = Self>;
@@ -76,6 +79,7 @@ macro_rules! float {
         impl Accumulator for $T {
             const ZERO: $T = 0.0;
             const ONE: $T = 1.0;
+            const WIDE: bool = true;
             #[cfg(target_arch = "x86_64")]
             type Avx512 = $avx512;
             #[cfg(target_arch = "x86_64")]
@@ -131,10 +135,11 @@ integer! { u8 i8 i16 i32 i64 }
 impl Accumulator for i64 {
     const ZERO: i64 = 0;
     const ONE: i64 = 1;
+    const WIDE: bool = false;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = x86::I64x8;
     #[cfg(target_arch = "x86_64")]
-    type Avx2 = Portable<i64, 4>;
+    type Avx2 = Portable<i64, 2>;
     type Baseline = Portable<i64, 2>;
 
     /// Integers are no hot path: few rows, and nothing between AVX-512, which multiplies them, and plain code.

@@ -56,7 +56,7 @@ const MOST: usize = 16;
 /// vectors! { unsafe fn dot[T, L](..) { .. L::load(p) .. } }
 /// ```
 /// becomes `unsafe fn dot<T: Accumulator>(..)`, whose body is compiled for each [`Isa`](crate::cpu::simd::Isa) with
-/// the vectors that [`Accumulator`] names for it.
+/// the vectors that [`Accumulator`] names for it, or once for numbers that are not [`WIDE`](Accumulator::WIDE).
 macro_rules! vectors {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident[$T:ident, $L:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
@@ -64,7 +64,7 @@ macro_rules! vectors {
             #[inline(always)]
             unsafe fn body<$T: Accumulator, $L: Lanes<Elem = $T>>($($arg: $ty),*) $body
             #[cfg(target_arch = "x86_64")]
-            {
+            if $T::WIDE {
                 use $crate::cpu::simd::{Isa, isa};
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
                 unsafe fn avx512<$T: Accumulator>($($arg: $ty),*) {

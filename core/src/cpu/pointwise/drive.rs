@@ -1,0 +1,337 @@
+//! How a loop is driven over operands of any strides and dtypes: in chunks that stay in the first-level cache, or in tiles where an operand is read across
+//! its memory, by all threads.
+
+use super::Kernel;
+use super::loops::Loop;
+use crate::cpu::convert::converter;
+use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
+use crate::cpu::threads::parallel;
+use crate::dtype::DType;
+use crate::shape::{Sizes, Strides};
+use crate::tensor::NamedTensor;
+use smallvec::SmallVec;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+impl<const N: usize> Kernel<N> {
+    /// Drives the loop for `dtype` over the inputs, expanded to `sizes`.
+    ///
+    /// # Safety
+    /// `to` has room for a dense tensor of `sizes` that nobody else reads; the inputs broadcast to them. Unless `aliased`, no input overlaps it.
+    #[inline]
+    pub(super) unsafe fn run(
+        &self,
+        dtype: DType,
+        inputs: [Source<'_>; N],
+        sizes: &[usize],
+        out_dtype: DType,
+        to: *mut u8,
+        aliased: bool,
+    ) {
+        let compute = dtype.compute();
+        let body = self.loop_for(dtype);
+        let made = if self.to_bool { DType::Bool } else { compute };
+        let numel: usize = sizes.iter().product();
+        if numel == 0 {
+            return;
+        }
+        let direct = |x: &Source<'_>| x.dtype == compute && is_dense(x.sizes, x.strides, numel);
+        if !aliased && made == out_dtype && inputs.iter().all(direct) {
+            // SAFETY: contiguous inputs of as many elements as the output.
+            return unsafe {
+                run_direct(numel, body, inputs.map(|x| x.ptr), compute.itemsize(), to, made.itemsize())
+            };
+        }
+        let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
+        let (sizes, strides) = coalesce(sizes, expanded);
+        let views = std::array::from_fn(|k| View {
+            ptr: inputs[k].ptr,
+            dtype: inputs[k].dtype,
+            strides: &strides[k],
+        });
+        let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
+        if task.is_transposed() {
+            let (rows, grain) =
+                (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
+            let bands = rows / sizes[sizes.len() - 2] * sizes[sizes.len() - 2].div_ceil(TILE_ROWS);
+            // SAFETY: bands of different threads do not overlap, and the caller's contract.
+            return parallel(bands, grain.max(1), |bands| unsafe { task.run_tiles(bands) });
+        }
+        parallel(numel, GRAIN, |range| {
+            // SAFETY: ranges of different threads do not overlap, and the caller's contract.
+            unsafe { task.run(range) }
+        });
+    }
+}
+
+/// An input as the loops see it.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) ptr: *const u8,
+    pub(super) dtype: DType,
+    pub(super) sizes: &'a [usize],
+    pub(super) strides: &'a [isize],
+}
+
+impl<'a> Source<'a> {
+    #[inline]
+    pub(super) fn of(x: &'a NamedTensor) -> Source<'a> {
+        Source { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
+    }
+}
+
+/// Are these `numel` elements side by side in row-major order?
+#[inline]
+fn is_dense(sizes: &[usize], strides: &[isize], numel: usize) -> bool {
+    let mut step = 1;
+    for (size, stride) in sizes.iter().zip(strides).rev() {
+        if *size != 1 && *stride != step as isize {
+            return false;
+        }
+        step *= size;
+    }
+    step == numel
+}
+
+/// The strides that read `x` as a tensor of `sizes`: zero where it is expanded.
+fn expand_strides(x: &Source<'_>, sizes: &[usize]) -> Strides {
+    let missing = sizes.len() - x.sizes.len();
+    let own = x.sizes.iter().zip(x.strides).map(|(size, stride)| if *size == 1 { 0 } else { *stride });
+    std::iter::repeat_n(0, missing).chain(own).collect()
+}
+
+/// Merges neighbouring dims over which every operand steps evenly.
+fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [Strides; N]) {
+    let mut merged = Sizes::new();
+    let mut steps: [Strides; N] = std::array::from_fn(|_| Strides::new());
+    for (dim, &size) in sizes.iter().enumerate() {
+        if size == 1 {
+            continue;
+        }
+        let last = merged.len().wrapping_sub(1);
+        let even = !merged.is_empty() && (0..N).all(|k| steps[k][last] == strides[k][dim] * size as isize);
+        if even {
+            merged[last] *= size;
+            (0..N).for_each(|k| steps[k][last] = strides[k][dim]);
+        } else {
+            merged.push(size);
+            (0..N).for_each(|k| steps[k].push(strides[k][dim]));
+        }
+    }
+    if merged.is_empty() {
+        merged.push(1);
+        (0..N).for_each(|k| steps[k].push(0));
+    }
+    (merged, steps)
+}
+
+/// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs several microseconds.
+const GRAIN: usize = 1 << 16;
+
+/// Contiguous inputs of the dtype computed in: the loop runs on them as they are.
+#[inline]
+pub(super) unsafe fn run_direct<const N: usize>(
+    numel: usize,
+    body: Loop<N>,
+    from: [*const u8; N],
+    itemsize: usize,
+    to: *mut u8,
+    out_itemsize: usize,
+) {
+    if numel <= 2 * GRAIN {
+        // SAFETY: the caller's contract.
+        return unsafe { body(numel, from, to) };
+    }
+    let (from, to) = (from.map(|ptr| ptr as usize), to as usize); // addresses, so that threads may share them
+    parallel(numel, GRAIN, |range| {
+        let from = from.map(|ptr| (ptr + range.start * itemsize) as *const u8);
+        let to = (to + range.start * out_itemsize) as *mut u8;
+        // SAFETY: ranges of different threads do not overlap.
+        unsafe { body(range.len(), from, to) }
+    });
+}
+
+/// Elements of a scratch chunk: with two inputs of eight bytes half of a first-level cache.
+const CHUNK: usize = 1024;
+type Scratch = [MaybeUninit<u64>; CHUNK];
+
+/// A loop with its operands, for a thread to run a part of.
+struct Task<'a, const N: usize> {
+    body: Loop<N>,
+    compute: DType,
+    made: DType,
+    out_dtype: DType,
+    sizes: &'a [usize],
+    views: [View<'a>; N],
+    out: usize,
+    aliased: bool,
+}
+
+impl<const N: usize> Task<'_, N> {
+    /// Runs elements `range` of the output, chunk by chunk.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`]; no other thread has any of these elements.
+    unsafe fn run(&self, range: Range<usize>) {
+        let mut scratch: [Scratch; N] = [[MaybeUninit::uninit(); CHUNK]; N];
+        let mut made: Scratch = [MaybeUninit::uninit(); CHUNK];
+        let last = self.sizes.len() - 1;
+        let inner = self.sizes[last];
+        let mut filled = [false; N]; // an operand of one element is spread over its scratch chunk once
+        let mut start = range.start;
+        while start < range.end {
+            // A long inner dim is not crossed, so that operands contiguous along it are read in place.
+            let mut n = (range.end - start).min(CHUNK);
+            if inner >= CHUNK / 4 {
+                n = n.min(inner - start % inner);
+            }
+            let mut from = [std::ptr::null::<u8>(); N];
+            for k in 0..N {
+                let view = &self.views[k];
+                let spread = view.strides.iter().all(|stride| *stride == 0);
+                let buffer = scratch[k].as_mut_ptr().cast::<u8>();
+                let whole_run = self.sizes.len() == 1 || n <= inner - start % inner;
+                from[k] = if spread && filled[k] {
+                    buffer
+                } else if whole_run && view.strides[last] == 1 && view.dtype == self.compute && !self.aliased
+                {
+                    // SAFETY: element `start` of the view exists.
+                    unsafe { view.ptr.offset(self.offset(view, start) * view.dtype.itemsize() as isize) }
+                } else {
+                    let n = if spread { CHUNK } else { n };
+                    filled[k] = spread;
+                    // SAFETY: the elements exist, the scratch chunk has room for `CHUNK` of any dtype.
+                    unsafe { self.gather(view, start, n, buffer) };
+                    buffer
+                };
+            }
+            // SAFETY: `n` elements of each input are ready, and of the output there are as many from `start` on.
+            unsafe {
+                let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
+                if self.made == self.out_dtype {
+                    (self.body)(n, from, out);
+                } else {
+                    let buffer = made.as_mut_ptr().cast::<u8>();
+                    (self.body)(n, from, buffer);
+                    converter(self.made, self.out_dtype)(n, buffer, 1, out);
+                }
+            }
+            start += n;
+        }
+    }
+
+    /// Is an operand read across its memory, so that each element of a row lies in a cache line of its own?
+    fn is_transposed(&self) -> bool {
+        let Some(row) = self.sizes.len().checked_sub(2) else { return false };
+        let across = |view: &View<'_>| {
+            let (row_stride, col_stride) =
+                (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
+            col_stride > 1 && row_stride < col_stride && view.dtype == self.compute
+        };
+        !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && self.views.iter().any(across)
+    }
+
+    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile: what is read across is gathered so that each of
+    /// its cache lines is used whole, down the bands before the next columns, so that a page is left only once.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`] for an [`is_transposed`](Self::is_transposed) task; no other thread has any of these bands.
+    unsafe fn run_tiles(&self, bands: Range<usize>) {
+        let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; N] =
+            [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; N];
+        let row_dim = self.sizes.len() - 2;
+        let (rows, cols) = (self.sizes[row_dim], self.sizes[row_dim + 1]);
+        let per_matrix = rows.div_ceil(TILE_ROWS);
+        for col in (0..cols).step_by(TILE_COLS) {
+            let width = TILE_COLS.min(cols - col);
+            for band in bands.clone() {
+                let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
+                let height = TILE_ROWS.min(rows - row);
+                let first = (matrix * rows + row) * cols + col; // in the output
+                let mut tile = [(std::ptr::null::<u8>(), 0); N]; // the first row of each operand, and bytes to the next
+                for k in 0..N {
+                    let view = &self.views[k];
+                    let (row_stride, col_stride) = (view.strides[row_dim], view.strides[row_dim + 1]);
+                    let itemsize = view.dtype.itemsize();
+                    // SAFETY: the tile is inside the view, and the scratch has room for a tile of any dtype.
+                    tile[k] = unsafe {
+                        let from = view.ptr.offset(self.offset(view, first) * itemsize as isize);
+                        let buffer = scratch[k].as_mut_ptr().cast::<u8>();
+                        let pitch = TILE_COLS * self.compute.itemsize();
+                        if col_stride == 1 && view.dtype == self.compute {
+                            (from, row_stride * itemsize as isize)
+                        } else if view.dtype == self.compute {
+                            gather_tile(itemsize, [height, width], from, [row_stride, col_stride], buffer);
+                            (buffer.cast_const(), pitch as isize)
+                        } else {
+                            let convert = converter(view.dtype, self.compute);
+                            for r in 0..height {
+                                let from = from.offset(r as isize * row_stride * itemsize as isize);
+                                convert(width, from, col_stride, buffer.add(r * pitch));
+                            }
+                            (buffer.cast_const(), pitch as isize)
+                        }
+                    };
+                }
+                for r in 0..height {
+                    // SAFETY: row `r` of each tile has `width` elements, and so has the output from there on.
+                    unsafe {
+                        let out = (self.out as *mut u8).add((first + r * cols) * self.out_dtype.itemsize());
+                        (self.body)(width, tile.map(|(row, pitch)| row.offset(r as isize * pitch)), out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where element `index` of the output lies in `view`.
+    #[inline]
+    fn offset(&self, view: &View<'_>, mut index: usize) -> isize {
+        let mut offset = 0;
+        for (size, stride) in self.sizes.iter().zip(view.strides).rev() {
+            offset += (index % size) as isize * stride;
+            index /= size;
+        }
+        offset
+    }
+
+    /// Copies elements `start..start + n` of `view` side by side to `to`, cast to the dtype computed in.
+    ///
+    /// # Safety
+    /// The elements exist and `to` has room for them. A view of one element may be asked for more than the output has.
+    unsafe fn gather(&self, view: &View<'_>, start: usize, n: usize, to: *mut u8) {
+        let convert = converter(view.dtype, self.compute);
+        let (from_size, to_size) = (view.dtype.itemsize() as isize, self.compute.itemsize());
+        let last = self.sizes.len() - 1;
+        let (inner, step) = (self.sizes[last], view.strides[last]);
+        if view.strides.iter().all(|stride| *stride == 0) {
+            // SAFETY: one element, read `n` times.
+            return unsafe { convert(n, view.ptr, 0, to) };
+        }
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.sizes.len());
+        let mut rest = start;
+        for dim in (0..self.sizes.len()).rev() {
+            index[dim] = rest % self.sizes[dim];
+            rest /= self.sizes[dim];
+        }
+        let mut offset: isize = index.iter().zip(view.strides).map(|(i, stride)| *i as isize * stride).sum();
+        let mut done = 0;
+        while done < n {
+            let run = (inner - index[last]).min(n - done);
+            // SAFETY: `run` elements along the inner dim exist from `offset` on.
+            unsafe { convert(run, view.ptr.offset(offset * from_size), step, to.add(done * to_size)) };
+            done += run;
+            index[last] += run;
+            offset += run as isize * step;
+            // Carry into the outer dims, as an odometer does.
+            let mut dim = last;
+            while index[dim] == self.sizes[dim] && dim > 0 {
+                offset -= index[dim] as isize * view.strides[dim];
+                index[dim] = 0;
+                dim -= 1;
+                index[dim] += 1;
+                offset += view.strides[dim];
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How the dtype of a result follows from that of the values, `None` where the op refuses it.
+
+use namegrad::prelude::*;
+
+/// A result of the same dtype, whatever that is.
+pub(crate) fn any(dtype: DType) -> Option<DType> {
+    Some(dtype)
+}
+
+/// The same dtype, but not bool.
+pub(crate) fn numeric(dtype: DType) -> Option<DType> {
+    (dtype != DType::Bool).then_some(dtype)
+}
+
+/// Floats only.
+pub(crate) fn floats(dtype: DType) -> Option<DType> {
+    dtype.is_floating_point().then_some(dtype)
+}
+
+/// Floats, which others become.
+pub(crate) fn to_float(dtype: DType) -> Option<DType> {
+    Some(if dtype.is_floating_point() { dtype } else { DType::F32 })
+}
+
+/// `f64`.
+pub(crate) fn doubles(_: DType) -> Option<DType> {
+    Some(DType::F64)
+}
+
+/// Floats, or `i64` for all others.
+pub(crate) fn sums(dtype: DType) -> Option<DType> {
+    Some(if dtype.is_floating_point() { dtype } else { DType::I64 })
+}
+
+/// Floats, or `f64` for all others.
+pub(crate) fn weighted(dtype: DType) -> Option<DType> {
+    Some(if dtype.is_floating_point() { dtype } else { DType::F64 })
+}
+
+/// `i64`.
+pub(crate) fn indices(_: DType) -> Option<DType> {
+    Some(DType::I64)
+}
+
+/// `i64`, of what has an order.
+pub(crate) fn places(dtype: DType) -> Option<DType> {
+    (dtype != DType::Bool).then_some(DType::I64)
+}
+
+/// `bool`.
+pub(crate) fn truth(_: DType) -> Option<DType> {
+    Some(DType::Bool)
+}
+
+/// `bool`, but of `u8` itself.
+pub(crate) fn truth_or_byte(dtype: DType) -> Option<DType> {
+    Some(if dtype == DType::U8 { DType::U8 } else { DType::Bool })
+}

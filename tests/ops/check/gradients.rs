@@ -1,0 +1,145 @@
+//! Checks of the derivative.
+
+use super::compare::assert_close;
+use super::inputs::Role;
+use super::values::{own, reversed};
+use super::{Case, plain};
+use crate::WITHOUT_ROW;
+use crate::plain::Plain;
+use namegrad::autograd::{BackwardOptions, GradCheck, grad, gradcheck, gradgradcheck, rules};
+use namegrad::prelude::*;
+
+/// How an op is differentiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Derivative {
+    /// By a row, or recorded by hand.
+    Taped,
+    /// Not at all: its result has no gradient.
+    Constant,
+    /// There is none: it is an error on an input that requires a gradient.
+    Refused,
+}
+
+fn derivative(op: &str) -> Derivative {
+    match WITHOUT_ROW.iter().find(|(name, ..)| *name == op) {
+        Some((_, derivative, _)) => *derivative,
+        None if rules::constants().any(|name| name == op) => Derivative::Constant,
+        None => Derivative::Taped,
+    }
+}
+
+/// Tighter than PyTorch's, which lets a factor of 1.0005 pass.
+const GRADCHECK: GradCheck = GradCheck { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
+
+impl Case {
+    /// The derivative to second order against differences, or what there is in its place.
+    pub(crate) fn gradient(&self) {
+        if (self.dtype)(DType::F64).is_none() {
+            return;
+        }
+        let inputs = self.tensors(DType::F64);
+        let leaves: Vec<usize> = (0..inputs.len()).filter(|i| self.inputs[*i].role == Role::Value).collect();
+        let derivative = derivative(self.op);
+        if derivative != Derivative::Taped {
+            return self.no_gradient(derivative, &inputs, &leaves);
+        }
+        if self.reference_of(&inputs).data.iter().any(|y| !y.is_finite()) {
+            return; // there is no difference to compare with
+        }
+        let given: Vec<Tensor> = leaves.iter().map(|i| inputs[*i].clone()).collect();
+        // All inputs of the op, of which some come from outside.
+        let all = |given: &[Tensor]| {
+            let mut inputs = inputs.clone();
+            leaves.iter().zip(given).for_each(|(i, x)| inputs[*i] = x.clone());
+            inputs
+        };
+        let what = |how: &str| format!("{how}{}", self.describe(DType::F64));
+        let plainly = |given: &[Tensor]| (self.call)(&all(given));
+        gradcheck(plainly, &given, GRADCHECK).unwrap_or_else(|error| panic!("{}: {error}", what("")));
+        gradgradcheck(plainly, &given, GRADCHECK)
+            .unwrap_or_else(|error| panic!("{}: {error}", what("second order of ")));
+
+        let reordered: Vec<Tensor> = given.iter().map(|x| x.permute(reversed(x)).unwrap()).collect();
+        let permuted = |given: &[Tensor]| {
+            let given: Result<Vec<Tensor>> = given.iter().map(|x| x.permute(reversed(x))).collect();
+            (self.call)(&all(&given?))
+        };
+        gradcheck(permuted, &reordered, GRADCHECK)
+            .unwrap_or_else(|error| panic!("{}: {error}", what("permuted inputs of ")));
+
+        let twice = |given: &[Tensor]| {
+            let (y, z) = ((self.call)(&all(given))?, (self.call)(&all(given))?);
+            y.mul(&z)
+        };
+        gradcheck(twice, &given, GRADCHECK)
+            .unwrap_or_else(|error| panic!("{}: {error}", what("inputs used twice by ")));
+
+        if let Some(in_place) = &self.in_place
+            && in_place(&mut own(&inputs[0]), &inputs[1..]).is_ok()
+        {
+            let changed = |given: &[Tensor]| {
+                let inputs = all(given);
+                let mut y = inputs[0].mul(1.0)?;
+                in_place(&mut y, &inputs[1..])?;
+                Ok(y)
+            };
+            gradcheck(changed, &given, GRADCHECK)
+                .unwrap_or_else(|error| panic!("{}: {error}", what("in place: ")));
+        }
+        for dtype in [DType::F64, DType::F32, DType::F16] {
+            self.gradients_fit(dtype, &leaves);
+            self.fused_agrees(dtype, &leaves);
+        }
+    }
+
+    /// Gradients have the sizes and the dtype of their tensors, and no names.
+    fn gradients_fit(&self, dtype: DType, leaves: &[usize]) {
+        let mut inputs = self.tensors(dtype);
+        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        let what = || format!("backward of {}", self.describe(dtype));
+        let y = (self.call)(&inputs).unwrap();
+        assert!(y.requires_grad(), "{} is cut", what());
+        y.sum(..).unwrap().backward().unwrap_or_else(|error| panic!("{}: {error}", what()));
+        for i in leaves {
+            let Some(grad) = inputs[*i].grad() else { panic!("input {i} has no gradient in the {}", what()) };
+            assert_eq!(grad.sizes(), inputs[*i].sizes(), "{}", what());
+            assert_eq!(grad.dtype(), dtype, "{}", what());
+            assert!(!grad.has_names(), "{}", what());
+        }
+    }
+
+    /// What runs when the backward pass is not recorded gives what its row says.
+    fn fused_agrees(&self, dtype: DType, leaves: &[usize]) {
+        let mut inputs = self.tensors(dtype);
+        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        let given: Vec<&Tensor> = leaves.iter().map(|i| &inputs[*i]).collect();
+        let y = (self.call)(&inputs).unwrap();
+        let weights =
+            Plain::from_fn(y.sizes(), |i| 1.0 + 0.5 * (1.0 + crate::plain::ravel(i, y.sizes()) as f64).sin());
+        let weights = Tensor::from_slice(&weights.data, y.sizes()).unwrap();
+        let options = |create_graph| BackwardOptions {
+            retain_graph: true,
+            create_graph,
+            allow_unused: false,
+            named: false,
+        };
+        let walk = |create_graph| grad(&[&y], &given, &[Some(&weights)], options(create_graph)).unwrap();
+        for (fused, row) in walk(false).into_iter().zip(walk(true)) {
+            let what = || format!("fused gradient of {}", self.describe(dtype));
+            let want = plain(&row.unwrap());
+            let size = want.data.iter().fold(1.0, |size: f64, x| size.max(x.abs()));
+            assert_close(&fused.unwrap(), &want, 4.0 * size, &what);
+        }
+    }
+
+    /// The result of an op without derivative requires no gradient, or there is an error.
+    fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
+        let mut inputs = inputs.to_vec();
+        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        match ((self.call)(&inputs), derivative) {
+            (Ok(y), Derivative::Constant) => assert!(!y.requires_grad(), "{}", self.op),
+            (Err(error), Derivative::Refused) => assert_eq!(error.kind(), ErrorKind::Autograd, "{error}"),
+            (result, _) => panic!("{} is {derivative:?} and gives {result:?}", self.op),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The inputs of cases: sizes with names, and numbers that are the same in each run.
+
+use namegrad::core::Category;
+use namegrad::prelude::*;
+use std::ops::Range;
+
+/// An input of a case: its sizes and names, and the numbers that it holds as floats and as integers.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(super) axes: Axes,
+    pub(super) floats: Vec<f64>,
+    pub(super) ints: Vec<f64>,
+    pub(super) role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Of the dtype that is checked.
+    Value,
+    /// `i64`, whatever is checked.
+    Index,
+    /// `bool`, whatever is checked.
+    Mask,
+}
+
+/// Sizes with names.
+pub(crate) type Axes = Vec<(Option<String>, usize)>;
+
+/// `"N=2 ?=3"` or `"2 3"` as sizes with names.
+pub(crate) fn axes(text: &str) -> Axes {
+    let axis = |word: &str| match word.split_once('=') {
+        Some(("?", size)) => (None, size.parse().unwrap()),
+        Some((name, size)) => (Some(name.to_string()), size.parse().unwrap()),
+        None => (None, word.parse().unwrap()),
+    };
+    text.split_whitespace().map(axis).collect()
+}
+
+pub(crate) fn sizes(axes: &Axes) -> Vec<usize> {
+    axes.iter().map(|(_, size)| *size).collect()
+}
+
+/// Numbers that are the same in each run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A seed of its own for each text.
+    pub(crate) fn of(text: &str) -> Random {
+        Random(
+            text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+            }),
+        )
+    }
+
+    /// SplitMix64: Steele, Lea, Flood, *Fast splittable pseudorandom number generators* (2014).
+    pub(crate) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn float(&mut self, range: &Range<f64>) -> f64 {
+        range.start + (range.end - range.start) * (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A whole number in the range.
+    pub(super) fn whole(&mut self, range: &Range<f64>) -> f64 {
+        let (low, high) = (range.start.ceil(), range.end.floor());
+        low + (self.bits() % ((high - low).max(0.0) as u64 + 1)) as f64
+    }
+}
+
+/// Numbers between -3 and 3.
+pub(crate) fn values(text: &str) -> Input {
+    let range = -3.0..3.0;
+    let axes = axes(text);
+    let numel = sizes(&axes).iter().product();
+    let mut random = Random::of(text);
+    let floats = (0..numel).map(|_| random.float(&range)).collect();
+    let ints = (0..numel).map(|_| random.whole(&range)).collect();
+    Input { axes, floats, ints, role: Role::Value }
+}
+
+/// Numbers near 1, of which even a long product is neither large nor small.
+pub(crate) fn near_one(text: &str) -> Input {
+    let mut input = values(text);
+    input.floats.iter_mut().for_each(|x| *x = 1.0 + *x / 6000.0);
+    input
+}
+
+/// These numbers.
+pub(crate) fn numbers(text: &str, numbers: impl AsRef<[f64]>) -> Input {
+    let numbers = numbers.as_ref().to_vec();
+    Input { axes: axes(text), floats: numbers.clone(), ints: numbers, role: Role::Value }
+}
+
+/// These positions.
+pub(crate) fn index<const K: usize>(text: &str, positions: [i64; K]) -> Input {
+    Input { role: Role::Index, ..numbers(text, positions.map(|i| i as f64)) }
+}
+
+/// This condition, 1 being true.
+pub(crate) fn mask<const K: usize>(text: &str, truth: [u8; K]) -> Input {
+    Input { role: Role::Mask, ..numbers(text, truth.map(f64::from)) }
+}
+
+impl Input {
+    /// The sum of the finite numbers without their signs: what rounding errors of a sum are relative to.
+    pub(crate) fn magnitude(&self) -> f64 {
+        self.floats.iter().map(|x| x.abs()).filter(|x| x.is_finite()).sum::<f64>().max(1.0)
+    }
+
+    /// The input with its values in `dtype`.
+    pub(super) fn tensor(&self, dtype: DType) -> Tensor {
+        let dtype = match self.role {
+            Role::Value => dtype,
+            Role::Index => DType::I64,
+            Role::Mask => DType::Bool,
+        };
+        let data: Vec<f64> = match dtype.category() {
+            Category::Float => self.floats.clone(),
+            Category::Integer if dtype == DType::U8 => self.ints.iter().map(|x| x.abs()).collect(),
+            Category::Integer => self.ints.clone(),
+            Category::Bool => self.ints.iter().map(|x| x % 2.0).collect(),
+        };
+        let shape: Vec<(Option<&str>, usize)> =
+            self.axes.iter().map(|(name, size)| (name.as_deref(), *size)).collect();
+        Tensor::from_slice(&data, shape).unwrap().to(dtype).unwrap()
+    }
+}

@@ -1,0 +1,93 @@
+//! What each row of the tables is checked for.
+//!
+//! A row becomes [`Case`]s: an op on given inputs, with the names and the dtype that the result must have and a slow reference. [`check`] then looks at
+//!
+//! * the value in each of the ten dtypes, and that a dtype without the op is refused;
+//! * the names, with named and with unnamed inputs;
+//! * the same result for any memory order of the inputs: permuted, flipped, narrowed, stepped, expanded;
+//! * in place as out of place, in a buffer that is shared, one that is not, and a view; and that a failed call leaves its tensor as it was;
+//! * the gradient to second order against differences, also through views and for inputs used twice; its sizes, dtype and lack of names; and that a fused
+//!   gradient agrees with its row.
+//!
+//! `inputs` makes the inputs, `dtypes` says how the dtype of a result follows, `compare` when numbers are near enough; the checks are in `values` and
+//! `gradients`. Ops by element make their cases from the row (`by_element`): broadcasting, 0-d and empty inputs, and values at 0, kinks, large numbers,
+//! infinities and NaN. The tables are written with the macros of `macros`.
+
+use crate::plain::Plain;
+use namegrad::prelude::*;
+
+#[macro_use]
+mod macros;
+mod by_element;
+mod compare;
+mod dtypes;
+mod gradients;
+mod inputs;
+mod values;
+
+pub(crate) use by_element::{Pointwise, pointwise};
+pub(crate) use compare::identical;
+pub(crate) use dtypes::*;
+pub(crate) use gradients::Derivative;
+pub(crate) use inputs::*;
+pub(crate) use values::orders;
+
+/// The numbers of a tensor, as they are after rounding to its dtype.
+pub(crate) fn plain(x: &Tensor) -> Plain {
+    Plain { sizes: x.sizes().to_vec(), data: x.to_vec::<f64>().unwrap() }
+}
+
+/// An op on tensors.
+pub(crate) type Call = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+
+/// The in-place form of an op on a tensor and others.
+pub(crate) type CallInPlace = Box<dyn Fn(&mut Tensor, &[Tensor]) -> Result<()>>;
+
+/// A slow, plain form of an op.
+pub(crate) type Reference = Box<dyn Fn(&[Plain]) -> Plain>;
+
+/// An op on given inputs.
+pub(crate) struct Case {
+    pub(crate) op: &'static str,
+    pub(crate) call: Call,
+    pub(crate) in_place: Option<CallInPlace>,
+    pub(crate) inputs: Vec<Input>,
+    /// The sizes and names of the result.
+    pub(crate) result: Axes,
+    /// The dtype of the result, `None` where the op refuses the dtype.
+    pub(crate) dtype: fn(DType) -> Option<DType>,
+    pub(crate) reference: Reference,
+    /// The size of the terms that may cancel in the result: rounding errors are relative to it, too. `None`: the result does not depend on
+    /// the memory order in any bit.
+    pub(crate) scale: Option<f64>,
+    /// May the in-place form change the sizes?
+    pub(crate) reshapes: bool,
+}
+
+/// Checks a case for everything.
+pub(crate) fn check(case: &Case) {
+    for dtype in DType::ALL {
+        case.value(dtype);
+        case.in_place(dtype);
+    }
+    case.no_names();
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::Bool] {
+        case.orders(dtype);
+    }
+    case.gradient();
+}
+
+impl Case {
+    fn tensors(&self, dtype: DType) -> Vec<Tensor> {
+        self.inputs.iter().map(|input| input.tensor(dtype)).collect()
+    }
+
+    fn describe(&self, dtype: DType) -> String {
+        let inputs: Vec<String> = self.tensors(dtype).iter().map(|x| format!("{x:?}")).collect();
+        format!("{} of {dtype} on {}", self.op, inputs.join(" and "))
+    }
+
+    fn reference_of(&self, inputs: &[Tensor]) -> Plain {
+        (self.reference)(&inputs.iter().map(plain).collect::<Vec<_>>())
+    }
+}
