@@ -4,7 +4,6 @@ use namegrad::autograd::{BackwardOptions, Cx, Op, grad};
 use namegrad::core::memory;
 use namegrad::prelude::*;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 #[test]
 fn nothing_stays_behind() -> Result<()> {
@@ -26,26 +25,9 @@ fn marked(x: &Tensor, token: &Arc<()>) -> Tensor {
     Op::new("marked", x.value().clone()).input(x, gradient).output()
 }
 
-/// The shortest of some backward passes through a chain.
-fn time_of_backward(x: &Tensor) -> Result<Duration> {
-    let mut least = Duration::MAX;
-    for _ in 0..20 {
-        let mut y = x.clone();
-        for _ in 0..200 {
-            y = y.mul(0.99)?;
-        }
-        let y = y.sum(..)?;
-        let start = Instant::now();
-        grad(&[&y], &[x], &[], BackwardOptions::default())?;
-        least = least.min(start.elapsed());
-    }
-    Ok(least)
-}
-
 /// Forwards with tracked operands that never see a backward pass leave nothing.
 fn forwards_without_backward() -> Result<()> {
     let x = Tensor::randn([4, 4])?.requires_grad_(true)?;
-    let fresh = time_of_backward(&x)?;
     let (before, token) = (memory::stats(), Arc::new(()));
     for _ in 0..100_000 {
         let y = marked(&x.mul(&x)?, &token).tanh()?;
@@ -54,10 +36,7 @@ fn forwards_without_backward() -> Result<()> {
     let after = memory::stats();
     assert_eq!(after.live_blocks, before.live_blocks);
     assert_eq!(after.live_bytes, before.live_bytes);
-    assert_eq!(Arc::strong_count(&token), 1, "no place on the tape is left");
-    // Nothing is left that a walk could meet; the factor is for whatever else the machine does.
-    let later = time_of_backward(&x)?;
-    assert!(later < 4 * fresh, "a backward pass took {fresh:?} and takes {later:?}");
+    assert_eq!(Arc::strong_count(&token), 1, "no place on the tape is left that a later walk could meet");
     Ok(())
 }
 
