@@ -449,7 +449,13 @@ fn wrong_dtypes() -> Result<()> {
     assert_error!(ints.pow(-1), DType, "pow", "negative integer powers", "x.to(F32)?");
     assert_error!(truth.pow(&truth), DType, "pow", "not implemented for bool");
     assert_error!(truth.neg(), DType, "neg", "not implemented for bool");
-    assert_error!(ints.mean(..), DType, "mean", "floating point dtypes, got int64", "x.to(F32)?");
+    assert_error!(
+        ints.mean(..),
+        DType,
+        "mean",
+        "not implemented for int64; it takes floating point dtypes",
+        "x.to(F32)?"
+    );
     assert_error!(ints.softmax(0), DType, "softmax", "not implemented for int64", "x.to(F32)?");
     assert_error!(
         ints.clone().div_(2),

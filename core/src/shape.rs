@@ -282,6 +282,12 @@ pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
     strides
 }
 
+/// `[outer, n, inner]` around dim `dim`; a 0-d tensor counts as one dim of one element.
+pub(crate) fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
+    let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
+    [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
+}
+
 /// The sizes that two tensors broadcast to, from the right.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies when somebody
 //! else holds the buffer.
 
-use crate::dtype::{DType, Element, Scalar, dispatch};
+use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Extents, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
@@ -234,6 +234,37 @@ impl NamedTensor {
     #[inline]
     pub fn sizes(&self) -> &[usize] {
         self.layout.sizes()
+    }
+
+    /// The size of `dim`; of the one dim that a 0-d tensor counts as, 1.
+    #[inline]
+    pub(crate) fn length_of(&self, dim: usize) -> usize {
+        self.sizes().get(dim).copied().unwrap_or(1)
+    }
+
+    /// The error of an op that takes floats only, unless these are.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_float(&self, op: &'static str) -> Result<()> {
+        if self.dtype().is_floating_point() {
+            return Ok(());
+        }
+        let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
+        Err(Error::new(ErrorKind::DType, op, message)
+            .with_operands([self.extents()])
+            .with_repair(format!("x.to({:?})?", default_dtype())))
+    }
+
+    /// The error of an op that makes no sense on `bool`.
+    #[track_caller]
+    pub(crate) fn check_not_bool(&self, op: &'static str) -> Result<()> {
+        if self.dtype() != DType::Bool {
+            return Ok(());
+        }
+        let message = "not implemented for bool; it takes the integers and floats";
+        Err(Error::new(ErrorKind::DType, op, message)
+            .with_operands([self.extents()])
+            .with_repair(format!("x.to({:?})?", DType::U8)))
     }
 
     /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is expanded.

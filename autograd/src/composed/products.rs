@@ -105,10 +105,7 @@ impl Tensor {
         const OP: &str = "dist";
         Tensor::ensure(p >= 0.0, ErrorKind::Value, OP, format!("dist expects p >= 0, but got {p}"))?;
         let apart = self.sub(other)?;
-        if !apart.dtype().is_floating_point() {
-            let message = format!("not implemented for {}; it takes floating point dtypes", apart.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([self.extents()]));
-        }
+        apart.value().check_float(OP)?;
         match p {
             0.0 => apart.ne(0)?.to(apart.dtype())?.sum(..),
             1.0 => apart.abs()?.sum(..),

@@ -138,19 +138,16 @@ pub(crate) mod kernels {
     use crate::cpu::math::Real;
     use crate::cpu::rows;
     use crate::cpu::threads::parallel;
-    use crate::dtype::{DType, Element, default_dtype};
+    use crate::dtype::{DType, Element};
     use crate::error::{Error, ErrorKind, Result};
     use crate::ops::pick::kernels as pick;
+    use crate::shape::around;
     use crate::tensor::NamedTensor;
 
     /// The one dim of `x` in the middle of `[outer, n, inner]`; a 0-d tensor is one element.
     #[track_caller]
     pub(crate) fn split(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, [usize; 3])> {
-        let x = x.contiguous()?;
-        let n = x.sizes().get(dim).copied().unwrap_or(1);
-        let outer = x.sizes()[..dim].iter().product();
-        let inner = x.sizes().get(dim + 1..).unwrap_or_default().iter().product();
-        Ok((x, [outer, n, inner]))
+        Ok((x.contiguous()?, around(x.sizes(), dim)))
     }
 
     /// Runs `f(lane of x, lane of out)` for each lane along the middle of `[outer, n, inner]`.
@@ -183,19 +180,8 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    fn check_float(op: &'static str, x: &NamedTensor) -> Result<()> {
-        if x.dtype().is_floating_point() {
-            return Ok(());
-        }
-        let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
-        Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([x.extents()])
-            .with_repair(format!("x.to({:?})?", default_dtype())))
-    }
-
-    #[track_caller]
     fn normalize(op: &'static str, x: &NamedTensor, dim: usize, rows: Rows) -> Result<NamedTensor> {
-        check_float(op, x)?;
+        x.check_float(op)?;
         let (wide, sizes) = split(&*x.widened()?, dim)?;
         let mut out = wide.unwritten_like(op, wide.dtype())?;
         match wide.dtype() {
@@ -269,7 +255,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn logcumsumexp(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "logcumsumexp";
-        check_float(OP, x)?;
+        x.check_float(OP)?;
         scan(OP, x, dim, Scan { f32: running_logsumexp, f64: running_logsumexp, i64: |_, _| {} })
     }
 

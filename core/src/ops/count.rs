@@ -175,10 +175,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn histc(x: &NamedTensor, bins: usize, min: f64, max: f64) -> Result<NamedTensor> {
         const OP: &str = "histc";
-        if !x.dtype().is_floating_point() {
-            let message = format!("not implemented for {}; it takes floating point dtypes", x.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([x.extents()]));
-        }
+        x.check_float(OP)?;
         let elements = x.to_vec::<f64>()?;
         let (mut low, mut high) = (min, max);
         if min == max && !elements.is_empty() {

@@ -3,7 +3,7 @@
 use crate::dim::{Dim, Int};
 use crate::dtype::{DType, Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::shape::Sizes;
+use crate::shape::{Sizes, around};
 use crate::tensor::NamedTensor;
 
 /// The rows of the ops that pick elements, handed to `$with`.
@@ -99,13 +99,7 @@ pub(crate) mod kernels {
                 Error::new(ErrorKind::Shape, op, message).with_operands([x.extents(), index.extents()])
             );
         }
-        positions(op, index, x.sizes().get(dim).copied().unwrap_or(1))
-    }
-
-    /// `[outer, n, inner]` around dim `dim`.
-    fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
-        let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
-        [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
+        positions(op, index, x.length_of(dim))
     }
 
     #[track_caller]

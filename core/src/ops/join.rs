@@ -122,7 +122,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn roll(&self, shift: isize, dim: impl Into<Dim>) -> Result<NamedTensor> {
         let dim = dim.into().resolve("roll", self)?;
-        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        let size = self.length_of(dim);
         if size <= 1 || self.numel() == 0 {
             return Ok(self.clone());
         }

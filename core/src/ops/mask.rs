@@ -100,7 +100,7 @@ impl NamedTensor {
         dim: impl Into<Dim>,
     ) -> Result<NamedTensor> {
         let dim = dim.into().resolve(op, self)?;
-        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        let size = self.length_of(dim);
         let index = match index.dtype() {
             DType::I32 | DType::I64 => &index.remainder_of_negative(size)?,
             _ => index,

@@ -124,7 +124,7 @@ impl NamedTensor {
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;
         let parts = shape.into_dim_parts()?;
-        let size = self.sizes().get(dim).copied().unwrap_or(1);
+        let size = self.length_of(dim);
         if parts.is_empty() {
             return Err(Error::new(ErrorKind::Shape, "unflatten", "unflatten: sizes must be non-empty")
                 .with_operands([self.extents()]));

@@ -151,21 +151,12 @@ pub mod kernels {
 
     /// The number of elements that are compared.
     fn length(x: &NamedTensor, dim: Option<usize>) -> usize {
-        dim.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1))
+        dim.map_or(x.numel(), |dim| x.length_of(dim))
     }
 
     #[track_caller]
     fn fail(op: &'static str, x: &NamedTensor, kind: ErrorKind, message: String) -> Error {
         Error::new(kind, op, message).with_operands([x.extents()])
-    }
-
-    #[track_caller]
-    fn check_not_bool(op: &'static str, x: &NamedTensor) -> Result<()> {
-        match x.dtype() {
-            DType::Bool => Err(fail(op, x, ErrorKind::DType, "not implemented for bool".into())
-                .with_repair("x.to(DType::U8)?")),
-            _ => Ok(()),
-        }
     }
 
     /// For each lane along `dim` the `count` places that `f` finds in its keys, among which NaN is `nan`.
@@ -244,7 +235,7 @@ pub mod kernels {
 
     #[track_caller]
     pub fn median(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
-        check_not_bool("median", x)?;
+        x.check_not_bool("median")?;
         let float = x.dtype().is_floating_point();
         find_one("median", x, dim, NAN_LAST, &|keys, pairs| {
             let nan = keys.iter().position(|key| float && *key == NAN_LAST);
@@ -254,7 +245,7 @@ pub mod kernels {
 
     #[track_caller]
     pub fn nanmedian(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
-        check_not_bool("nanmedian", x)?;
+        x.check_not_bool("nanmedian")?;
         let float = x.dtype().is_floating_point();
         find_one("nanmedian", x, dim, NAN_LAST, &|keys, pairs| {
             let numbers = keys.iter().filter(|key| !float || **key != NAN_LAST).count();
@@ -280,7 +271,7 @@ pub mod kernels {
     #[track_caller]
     pub fn kthvalue(x: &NamedTensor, k: usize, dim: Option<usize>) -> Result<NamedTensor> {
         const OP: &str = "kthvalue";
-        check_not_bool(OP, x)?;
+        x.check_not_bool(OP)?;
         let n = length(x, dim);
         if n > 0 && !(1..=n).contains(&k) {
             let message = format!("selected number k out of range: {k} of {n} elements");
@@ -311,7 +302,7 @@ pub mod kernels {
     #[track_caller]
     pub fn topk(x: &NamedTensor, k: usize, dim: usize, largest: bool) -> Result<NamedTensor> {
         const OP: &str = "topk";
-        check_not_bool(OP, x)?;
+        x.check_not_bool(OP)?;
         let n = length(x, Some(dim));
         if k > n || x.ndim() == 0 && k == 0 {
             let message = format!("selected index k out of range: {k} of {n} elements along dimension {dim}");

@@ -215,13 +215,7 @@ impl NamedTensor {
                 format!("expects p to be in (0, 1), but got p={p}"),
             ));
         }
-        if self.dtype() == DType::Bool {
-            return Err(Error::new(
-                ErrorKind::DType,
-                OP,
-                "not implemented for bool; it takes the integers and floats",
-            ));
-        }
+        self.check_not_bool(OP)?;
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
         let mut generator = next_of_default(drawn.numel());
         fill_geometric(drawn.as_mut_slice::<f64>()?, p, &mut generator);
@@ -299,10 +293,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn bernoulli(&self) -> Result<NamedTensor> {
         const OP: &str = "bernoulli";
-        if !self.dtype().is_floating_point() {
-            let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([self.extents()]));
-        }
+        self.check_float(OP)?;
         let p = self.to_vec::<f64>()?;
         if let Some(bad) = p.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             return Err(Error::new(

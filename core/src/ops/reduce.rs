@@ -3,7 +3,7 @@
 //! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in `crate::cpu::fold`.
 
 use crate::dim::{Argument, Axes, Dims};
-use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
+use crate::dtype::{DType, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
 use crate::shape::{Shape, Sizes};
@@ -248,18 +248,6 @@ pub mod kernels {
         Ok(())
     }
 
-    #[track_caller]
-    fn check_float(op: &'static str, x: &NamedTensor) -> Result<()> {
-        if x.dtype().category() == Category::Float {
-            return Ok(());
-        }
-        let message =
-            format!("could not infer output dtype: {op} takes floating point dtypes, got {}", x.dtype());
-        Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([x.extents()])
-            .with_repair(format!("x.to({:?})?", default_dtype())))
-    }
-
     /// The number of elements that are reduced to one.
     fn count(x: &NamedTensor, dims: &[usize]) -> f64 {
         dims.iter().map(|dim| x.sizes()[*dim] as f64).product()
@@ -268,7 +256,7 @@ pub mod kernels {
     /// [`NamedTensor::mean`] over dims by position.
     #[track_caller]
     pub fn mean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        check_float("mean", x)?;
+        x.check_float("mean")?;
         let count = count(x, &dims);
         let mut mean = total("mean", x, dims, keepdim)?;
         mean.div_(count)?;
@@ -304,7 +292,7 @@ pub mod kernels {
         keepdim: bool,
         correction: f64,
     ) -> Result<NamedTensor> {
-        check_float(op, x)?;
+        x.check_float(op)?;
         let wide = x.widened()?;
         let left = (count(x, &dims) - correction).max(0.0);
         let distances = wide.sub(&mean(&wide, dims.clone(), true)?)?;
@@ -347,7 +335,7 @@ pub mod kernels {
     /// [`NamedTensor::norm`] over dims by position.
     #[track_caller]
     pub fn norm(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        check_float("norm", x)?;
+        x.check_float("norm")?;
         let mut norm = squares("norm", x, dims, keepdim)?;
         norm.sqrt_()?;
         norm.into_dtype(x.dtype())
@@ -360,7 +348,7 @@ pub mod kernels {
         if ord == 2.0 {
             return norm(x, dims, keepdim);
         }
-        check_float(OP, x)?;
+        x.check_float(OP)?;
         if ord < 0.0 || ord == f64::INFINITY {
             check_not_empty(OP, x, &dims)?;
         }
@@ -397,7 +385,7 @@ pub mod kernels {
     /// [`NamedTensor::nanmean`] over dims by position.
     #[track_caller]
     pub fn nanmean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        check_float("nanmean", x)?;
+        x.check_float("nanmean")?;
         let count = total("nanmean", &x.isnan()?.logical_not()?, dims.clone(), keepdim)?;
         let mut mean = total("nanmean", &*without_nan(x)?, dims, keepdim)?;
         mean.div_(&count)?;

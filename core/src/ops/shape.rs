@@ -458,7 +458,7 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn unfold(x: &NamedTensor, dim: usize, size: usize, step: usize) -> Result<NamedTensor> {
-        let length = x.sizes().get(dim).copied().unwrap_or(1);
+        let length = x.length_of(dim);
         if step == 0 || size > length {
             let message =
                 format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
