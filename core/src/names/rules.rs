@@ -209,7 +209,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
         }
     }
     let batch = lb.max(rb);
-    let mut names = List::with_capacity(batch + 2);
+    let mut names = List::new();
     for k in (0..batch).rev() {
         let at = |x: &Input<'_>, batch: usize| (k < batch).then(|| x.names.get(batch - 1 - k)).flatten();
         let (a, b) = (at(&left, lb), at(&right, rb));

@@ -186,11 +186,18 @@ pub(crate) mod kernels {
     fn product(op: &'static str, x: &NamedTensor, other: &NamedTensor, names: Names) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, other])?;
         let (l, r) = (x.ndim(), other.ndim());
-        let batch = broadcast(op, &x.sizes()[..l.saturating_sub(2)], &other.sizes()[..r.saturating_sub(2)])
-            .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
-        let mut sizes = batch.clone();
-        sizes.extend((l >= 2).then(|| x.sizes()[l - 2]));
-        sizes.extend((r >= 2).then(|| other.sizes()[r - 1]));
+        let batch = match l.max(r) {
+            0..=2 => Sizes::new(),
+            _ => broadcast(op, &x.sizes()[..l.saturating_sub(2)], &other.sizes()[..r.saturating_sub(2)])
+                .map_err(|error| error.with_operands([x.extents(), other.extents()]))?,
+        };
+        let mut sizes = Sizes::from_slice(&batch);
+        if l >= 2 {
+            sizes.push(x.sizes()[l - 2]);
+        }
+        if r >= 2 {
+            sizes.push(other.sizes()[r - 1]);
+        }
         let mut out = NamedTensor::uninit(op, Shape { sizes, names }, dtype)?;
         multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), &mut out);
         Ok(out)
