@@ -36,9 +36,10 @@ unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}
 
-/// Size classes: four to a power of two, so at most a quarter of a block is unused. Class `c` holds `block_bytes(c)` bytes in all.
+/// Size classes: four to a power of two, so at most a quarter of a block is unused, and nothing where the data have a power of two of bytes, as they often do:
+/// the header comes on top. A block of class `c` has `block_bytes(c)` bytes in all.
 const fn class_of(data: usize) -> usize {
-    let total = (if data < HEADER { HEADER } else { data } + HEADER).next_multiple_of(HEADER);
+    let total = (if data < HEADER { HEADER } else { data }).next_multiple_of(HEADER);
     let exponent = (usize::BITS - 1 - (total - 1).leading_zeros()) as usize; // 2^e < total <= 2^(e+1)
     let quarter = (1usize << exponent) / 4;
     let step = (total - (1 << exponent)).div_ceil(quarter); // 1..=4
@@ -47,7 +48,7 @@ const fn class_of(data: usize) -> usize {
 
 fn block_bytes(class: usize) -> usize {
     let (exponent, step) = ((class - 1) / 4, (class - 1) % 4 + 1);
-    ((1usize << exponent) + step * ((1usize << exponent) / 4)).next_multiple_of(HEADER)
+    ((1usize << exponent) + step * ((1usize << exponent) / 4)).next_multiple_of(HEADER) + HEADER
 }
 
 fn layout(class: usize) -> Layout {
@@ -452,7 +453,10 @@ mod tests {
         for bytes in (0..5000).chain((1..40).flat_map(|e| [(1usize << e) - 1, 1 << e, (1 << e) + 1])) {
             let class = class_of(bytes);
             assert!(block_bytes(class) >= bytes + HEADER, "{bytes}");
-            assert!(block_bytes(class) <= (bytes.max(64) + 2 * HEADER) * 5 / 4 + HEADER, "{bytes}");
+            assert!(block_bytes(class) <= (bytes.max(64) + HEADER) * 5 / 4 + HEADER, "{bytes}");
+        }
+        for exponent in 6..40 {
+            assert_eq!(block_bytes(class_of(1 << exponent)), (1 << exponent) + HEADER);
         }
     }
 
