@@ -47,7 +47,8 @@ fn main() -> Result<()> {
     let kink = f64s.tensor([-1.0, 0.0, 1.0])?;
     println!("{}", gradcheck(|x| x[0].relu(), &[kink], options).unwrap_err());
 
-    // Differences of f32 are too coarse to prove anything, so they are refused.
-    println!("{}", gradcheck(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], options).unwrap_err());
+    // Differences of f32 are coarse: only a large step and wide tolerances pass, and with a warning.
+    let coarse = GradCheck { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
+    println!("{:?}", gradcheck(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], coarse)?.warning);
     Ok(())
 }

@@ -59,7 +59,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
 
 const WORKS: &str = "works";
 const KEPT: &str = "an in-place op cannot corrupt what another op has kept, so there is nothing to refuse";
-const VIEW: &str = "a tensor is a value: a write through a view is not seen by its base";
+const VIEW: &str = "a tensor is a value: a write through a view is not seen by its base; index_put_ and masked_fill_ on the base take its place";
 
 #[test]
 fn conformance() {

@@ -21,6 +21,13 @@ impl Default for GradCheck {
     }
 }
 
+/// That a derivative agrees with differences, and what is to be said of the comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Why the comparison may prove little: an input is not of `f64`.
+    pub warning: Option<String>,
+}
+
 /// Compares the derivative of each output of `f` by each of `inputs` with `(f(x + eps) - f(x - eps)) / (2 eps)`, element by element.
 ///
 /// ```
@@ -32,14 +39,14 @@ impl Default for GradCheck {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] with the first element that differs and both numbers; [`ErrorKind::DType`] unless the inputs are `f64`, in
-/// which alone the difference is exact enough; what `f` gives.
+/// [`ErrorKind::Autograd`] with the first element that differs and both numbers; [`ErrorKind::DType`] unless the inputs are floats; what `f` gives. Inputs
+/// narrower than `f64`, in which alone differences are exact enough, most likely fail; if they do not, [`Checked::warning`] says so.
 #[track_caller]
 pub fn gradcheck(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
     options: GradCheck,
-) -> Result<()> {
+) -> Result<Checked> {
     check("gradcheck", &f, inputs, options)
 }
 
@@ -52,8 +59,9 @@ pub fn gradgradcheck(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
     options: GradCheck,
-) -> Result<()> {
+) -> Result<Checked> {
     // The gradient of a weighted sum of the outputs, as a function of the inputs; the weights differ, so that no error cancels.
+    let mut checked = Checked::default();
     for which in 0..inputs.len() {
         let gradient = |xs: &[Tensor]| {
             enable_grad(|| {
@@ -68,9 +76,9 @@ pub fn gradgradcheck(
                 found[0].clone().map_or_else(|| xs[which].zeros_like(), Ok)
             })
         };
-        check("gradgradcheck", &gradient, inputs, options)?;
+        checked = check("gradgradcheck", &gradient, inputs, options)?;
     }
-    Ok(())
+    Ok(checked)
 }
 
 /// Fixed numbers between 0.5 and 1.5, different for each element.
@@ -85,16 +93,16 @@ fn check(
     f: &dyn Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
     GradCheck { eps, atol, rtol }: GradCheck,
-) -> Result<()> {
-    if let Some(x) = inputs.iter().find(|x| x.dtype() != DType::F64) {
-        let message = format!(
-            "expected inputs of float64, got {}: differences in a narrower dtype prove nothing",
-            x.dtype()
-        );
+) -> Result<Checked> {
+    if let Some(x) = inputs.iter().find(|x| !x.dtype().is_floating_point()) {
+        let message = format!("expected inputs of floats, got {}", x.dtype());
         return Err(Error::new(ErrorKind::DType, op, message)
             .with_operands([x.extents()])
             .with_repair("x.to(DType::F64)?"));
     }
+    let narrow = inputs.iter().find(|x| x.dtype() != DType::F64);
+    let warning = narrow
+        .map(|x| format!("an input is of {}: differences in less than float64 prove little", x.dtype()));
     let mut leaves = Vec::with_capacity(inputs.len());
     for x in inputs {
         leaves.push(Tensor::constant(x.value().deep_clone()?).requires_grad_(true)?);
@@ -111,7 +119,7 @@ fn check(
             }
             let mut one = vec![0.0; outputs];
             one[o] = 1.0;
-            let one = Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?);
+            let one = Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?.to(y.dtype())?);
             let options = BackwardOptions { retain_graph: true, allow_unused: true, ..Default::default() };
             let found = grad(&[&y], &[x], &[Some(&one)], options)?.remove(0);
             rows.push(found.map_or_else(|| Ok(vec![0.0; x.numel()]), |g| g.to_vec::<f64>())?);
@@ -121,7 +129,7 @@ fn check(
                 let mut moved = leaves.clone();
                 let mut values = x.to_vec::<f64>()?;
                 values[i] += step;
-                moved[number] = Tensor::constant(NamedTensor::from_slice(&values, x.shape())?)
+                moved[number] = Tensor::constant(NamedTensor::from_slice(&values, x.shape())?.to(x.dtype())?)
                     .requires_grad_(op == "gradgradcheck")?;
                 let value = if op == "gradgradcheck" { f(&moved)? } else { no_grad(|| f(&moved))? };
                 value.to_vec::<f64>()
@@ -135,10 +143,14 @@ fn check(
                     let message = format!(
                         "the derivative of output {o} by element {i} of input {number} is {got} on the tape and {want} by difference"
                     );
-                    return Err(Error::new(ErrorKind::Autograd, op, message).with_operands([x.extents()]));
+                    let error = Error::new(ErrorKind::Autograd, op, message).with_operands([x.extents()]);
+                    return Err(match &warning {
+                        Some(warning) => error.with_repair(format!("x.to(DType::F64)?, for {warning}")),
+                        None => error,
+                    });
                 }
             }
         }
     }
-    Ok(())
+    Ok(Checked { warning })
 }

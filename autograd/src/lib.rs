@@ -22,7 +22,7 @@ mod tensor;
 pub use checkpoint::checkpoint;
 pub use composed::{Indexing, Sections, Tolerance};
 pub use create::TensorOptions;
-pub use gradcheck::{GradCheck, gradcheck, gradgradcheck};
+pub use gradcheck::{Checked, GradCheck, gradcheck, gradgradcheck};
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 pub use op::{Kept, Op, Outputs};
