@@ -1,7 +1,7 @@
 //! Tensors that remember where they came from.
 //!
 //! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the derivatives in `rules/`, then the walk in
-//! `tape.rs`.
+//! `tape/walk.rs`.
 
 mod checkpoint;
 mod composed;
