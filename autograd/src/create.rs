@@ -6,6 +6,7 @@ use crate::tensor::Tensor;
 use namegrad_core::{
     DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
 };
+use std::fmt;
 use std::ops::RangeBounds;
 use std::panic::Location;
 
@@ -385,15 +386,15 @@ impl Tensor {
         self.fill_(0)
     }
 
-    /// Fails where `condition` does not hold.
+    /// Fails where `condition` does not hold. A message from `format_args!` is only formatted then.
     #[track_caller]
     pub(crate) fn ensure(
         condition: bool,
         kind: ErrorKind,
         op: &'static str,
-        message: impl Into<String>,
+        message: impl fmt::Display,
     ) -> Result<()> {
-        if condition { Ok(()) } else { Err(Error::new(kind, op, message)) }
+        if condition { Ok(()) } else { Err(Error::new(kind, op, message.to_string())) }
     }
 }
 

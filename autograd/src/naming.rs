@@ -2,7 +2,7 @@
 
 use crate::op::Op;
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Dim, Dims, IntoShape, Name, NameArg, NameList, RenameArg, Result};
+use namegrad_core::{DType, Dim, Dims, ErrorKind, IntoShape, Name, NameArg, NameList, RenameArg, Result};
 
 impl Tensor {
     /// The tensor with other names: `None` drops them, a list renames by position (with at most one `"..."`), pairs rename by name. A view.
@@ -199,8 +199,8 @@ impl Tensor {
         let broadcast = |dim: &usize| *dim < new || sizes[dim - new] == 1 && self.sizes()[*dim] != 1;
         let fits = self.ndim() >= sizes.len()
             && (new..self.ndim()).all(|dim| sizes[dim - new] == self.sizes()[dim] || sizes[dim - new] == 1);
-        let message = || format!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
-        Tensor::ensure(fits, namegrad_core::ErrorKind::Shape, "sum_to", message())?;
+        let message = format_args!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
+        Tensor::ensure(fits, ErrorKind::Shape, "sum_to", message)?;
         let dims: Vec<usize> = (0..self.ndim()).filter(broadcast).collect();
         self.unnamed().sum(dims)?.reshape(sizes)
     }
@@ -208,9 +208,9 @@ impl Tensor {
     /// The end of an in-place op that may change sizes, such as a transposition.
     #[track_caller]
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
-        let message =
-            format!("result type {} can't be cast to the desired output type {}", y.dtype(), self.dtype());
-        Tensor::ensure(y.dtype().can_cast(self.dtype()), namegrad_core::ErrorKind::DType, op, message)?;
+        let (from, to) = (y.dtype(), self.dtype());
+        let message = format_args!("result type {from} can't be cast to the desired output type {to}");
+        Tensor::ensure(from.can_cast(to), ErrorKind::DType, op, message)?;
         *self = y.to(self.dtype())?;
         Ok(self)
     }

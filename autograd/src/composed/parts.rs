@@ -104,18 +104,18 @@ impl Tensor {
         let (dim, size) = self.sized_dim(OP, dim.into())?;
         match sections.into() {
             Sections::Each(each) => {
-                let message = format!("split expects split_size to be positive, got split_size={each}");
+                let message = format_args!("split expects split_size to be positive, got split_size={each}");
                 Tensor::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, message)?;
                 let each = each.max(1) as usize;
                 let parts = size.div_ceil(each).max(1);
                 self.parted(OP, dim, (0..parts).map(|part| each.min(size - part * each)))
             }
             Sections::List(list) => {
-                let message = format!(
+                let message = format_args!(
                     "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
                 );
                 Tensor::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, message)?;
-                let message = format!(
+                let message = format_args!(
                     "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got \
                      split_sizes={list:?}"
                 );
@@ -140,7 +140,7 @@ impl Tensor {
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
         const OP: &str = "chunk";
-        let message = format!("chunk expects `chunks` to be greater than 0, got: {chunks}");
+        let message = format_args!("chunk expects `chunks` to be greater than 0, got: {chunks}");
         Tensor::ensure(chunks > 0, ErrorKind::Value, OP, message)?;
         let (dim, size) = self.sized_dim(OP, dim.into())?;
         if size == 0 {
@@ -169,7 +169,7 @@ impl Tensor {
         let (dim, size) = self.sized_dim(OP, dim.into())?;
         match sections.into() {
             Sections::Each(count) => {
-                let message = format!("number of sections must be larger than 0, got {count}");
+                let message = format_args!("number of sections must be larger than 0, got {count}");
                 Tensor::ensure(count > 0, ErrorKind::Value, OP, message)?;
                 let count = count as usize;
                 self.parted(OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))

@@ -338,9 +338,13 @@ fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<
     let gradient = if gradient.sizes() == &input.sizes[..] {
         gradient
     } else {
-        let (sizes, expected) =
-            (format!("{:?}", gradient.sizes()), format!("shape compatible with {:?}", input.sizes));
-        gradient.sum_to(&input.sizes).map_err(|_| invalid(sizes, expected))?
+        gradient.sum_to(&input.sizes).map_err(|error| match error.kind() {
+            ErrorKind::Shape => {
+                let expected = format!("shape compatible with {:?}", input.sizes);
+                invalid(format!("{:?}", gradient.sizes()), expected)
+            }
+            _ => error,
+        })?
     };
     if gradient.dtype() == input.dtype { Ok(gradient) } else { gradient.to(input.dtype) }
 }
