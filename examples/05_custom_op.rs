@@ -1,4 +1,5 @@
-//! Ops of one's own: a value and, for each input, how its gradient follows from that of the output. The built-in ops enter the tape by the same door.
+//! Your own ops: a value and how the gradients of the inputs follow from those of the outputs. The built-in ops enter
+//! the tape by the same door.
 //!
 //! `cargo run --example 05_custom_op`
 
@@ -37,6 +38,25 @@ fn binarize(x: &Tensor) -> Result<Tensor> {
     Ok(Op::new("binarize", y).input(x, |g, _| Ok(g.clone())).output())
 }
 
+/// The mean of each row and its standard deviation: two outputs of one op, with one derivative for both.
+///
+/// `∂mean/∂x = 1 / n` and `∂std/∂x = (x - mean) / (n std)`, in terms of the input and of both outputs.
+fn mean_and_std(x: &Tensor) -> Result<[Tensor; 2]> {
+    let mean = x.value().mean_keepdim(-1)?;
+    let std = x.value().sub(&mean)?.square()?.mean_keepdim(-1)?.sqrt()?;
+    // Outputs are kept by their number, never as tensors: an op that owned its outputs would not be freed.
+    let (x_kept, mean_kept, std_kept) = (Kept::input(x), Kept::output_at(0, &mean), Kept::output_at(1, &std));
+    let outputs = Op::with_outputs("mean_and_std", vec![mean, std]).inputs(&[Some(x)], move |_, cx| {
+        // An output that nothing was made of has a gradient of zero.
+        let [of_mean, of_std] = [cx.output_gradient(0)?, cx.output_gradient(1)?];
+        let centered = x_kept.get(cx).sub(mean_kept.get(cx))?;
+        let n = *cx.sizes().last().unwrap_or(&1) as f64;
+        let of_x = of_mean.add(of_std.mul(centered)?.div(std_kept.get(cx))?)?.div(n)?;
+        Ok(vec![Some(of_x)])
+    });
+    Ok(outputs.try_into().expect("two values make two outputs"))
+}
+
 fn main() -> Result<()> {
     let x = Tensor::new([-1000.0, -1.0, 0.0, 2.0])?.refine_names(["N"])?.requires_grad_(true)?;
     let y = log_cosh(&x)?;
@@ -67,6 +87,15 @@ fn main() -> Result<()> {
     gradgradcheck(|x| log_cosh(&x[0]), &both[..1], GradCheck::default())?;
     gradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
     gradgradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
+
+    // Both outputs of one op; the graph that the gradient leaves leads back to them.
+    let rows = TensorOptions::new().dtype(DType::F64).tensor([[1.0, 3.0, 8.0], [0.5, -1.0, 2.0]])?;
+    let both_used = |x: &[Tensor]| {
+        let [mean, std] = mean_and_std(&x[0])?;
+        mean.mul(std.log()?)
+    };
+    gradcheck(both_used, std::slice::from_ref(&rows), GradCheck::default())?;
+    gradgradcheck(both_used, &[rows], GradCheck::default())?;
 
     let x = Tensor::new([-0.3, 0.2])?.requires_grad_(true)?;
     binarize(&x)?.mul(Tensor::new([2.0, 3.0])?)?.sum(..)?.backward()?;

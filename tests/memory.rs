@@ -1,6 +1,6 @@
 //! What a program leaves behind. One test alone in its process: the counts are those of all threads.
 
-use namegrad::autograd::{BackwardOptions, Cx, Op, grad};
+use namegrad::autograd::{BackwardOptions, Cx, Kept, Op, grad};
 use namegrad::core::memory;
 use namegrad::prelude::*;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 fn nothing_stays_behind() -> Result<()> {
     forwards_without_backward()?;
     graphs_that_hold_themselves()?;
+    outputs_that_their_op_keeps()?;
+    missing_gradients()?;
     what_ops_keep()?;
     what_is_kept_for_one_input_alone()?;
     backward_frees_as_it_passes()?;
@@ -168,6 +170,59 @@ fn graphs_that_hold_themselves() -> Result<()> {
         drop((first, y));
     }
     assert_eq!(memory::stats().live_blocks, before);
+    Ok(())
+}
+
+/// `exp(x)` and `sin(x)`; the derivative keeps the first and the input.
+fn exp_and_sin(x: &Tensor) -> Result<Vec<Tensor>> {
+    let values = vec![x.value().exp()?, x.value().sin()?];
+    let (exp, x_kept) = (Kept::output_at(0, &values[0]), Kept::input(x));
+    Ok(Op::with_outputs("exp_and_sin", values).inputs(&[Some(x)], move |_, cx| {
+        let of_exp = cx.output_gradient(0)?.mul(exp.get(cx))?;
+        Ok(vec![Some(of_exp.add(cx.output_gradient(1)?.mul(x_kept.get(cx).cos()?)?)?)])
+    }))
+}
+
+/// An op of several outputs keeps their values and not their places on the tape, however far it is differentiated.
+fn outputs_that_their_op_keeps() -> Result<()> {
+    let before = memory::stats().live_blocks;
+    let create = BackwardOptions { create_graph: true, ..Default::default() };
+    for used in [&[0][..], &[1], &[0, 1]] {
+        let x = Tensor::randn([8])?.requires_grad_(true)?;
+        drop(exp_and_sin(&x)?);
+        let mut gradient = {
+            let outputs = exp_and_sin(&x)?; // the first is gone where it is not used
+            let mut loss = x.sum(..)?;
+            for number in used {
+                loss = loss.add(outputs[*number].sum(..)?)?;
+            }
+            loss
+        };
+        for _ in 0..3 {
+            gradient = grad(&[&gradient], &[&x], &[], create)?.remove(0).unwrap().sum(..)?;
+        }
+        drop(gradient);
+    }
+    assert_eq!(memory::stats().live_blocks, before);
+    Ok(())
+}
+
+/// The gradient of an output that nothing was made of is zero and takes no memory of its size.
+fn missing_gradients() -> Result<()> {
+    const LARGE: usize = 1 << 20;
+    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let large = Tensor::ones([1])?.expand([LARGE])?.into_value();
+    let outputs = Op::with_outputs("two", vec![x.value().clone(), large]);
+    let outputs = outputs.inputs(&[Some(&x)], |gs, cx| {
+        let missing = cx.output_gradient(1)?;
+        assert_eq!(missing.sizes(), [LARGE]);
+        Ok(vec![gs[0].clone()])
+    });
+    let loss = outputs[0].sum(..)?;
+    memory::reset_peak();
+    let before = memory::stats().peak_bytes;
+    loss.backward()?;
+    assert!(memory::stats().peak_bytes - before < LARGE, "far from 4 bytes for each element");
     Ok(())
 }
 

@@ -25,7 +25,7 @@ pub use create::TensorOptions;
 pub use gradcheck::{Checked, GradCheck, gradcheck, gradgradcheck};
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
-pub use op::{Kept, Op, Outputs};
+pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::Operand;
 pub use parameter::Parameter;
 pub use rules::getitem::Index;

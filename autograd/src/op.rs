@@ -1,14 +1,23 @@
 //! The one door by which an op enters the tape, a user's as well as the built-in ones.
 
-use crate::tape::{Cx, Edge, Edges, Joint, Meta, Origin, Way, is_forgetting, is_grad_enabled};
+use crate::tape::{
+    Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Way,
+    is_forgetting, is_grad_enabled,
+};
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::panic::Location;
+use std::sync::Arc;
 
-/// An op in the making: its value is computed, its derivatives are being told.
+/// An op in the making: its value is computed, its derivatives are added.
 ///
-/// What a derivative needs of an input it keeps through [`Kept::input`], of the output through [`Kept::output`]; both are taken as they are now, so that
-/// a later in-place change of a handle does not reach them.
+/// - [`input`](Self::input) adds one input with its own derivative.
+/// - [`inputs`](Self::inputs) adds several inputs with one derivative for all of them.
+/// - [`with_outputs`](Self::with_outputs) starts an op of several outputs.
+///
+/// A derivative keeps what it needs of an input through [`Kept::input`], and of an output through [`Kept::output`].
+/// Both are taken as they are now: changing a handle in place later does not affect them. A derivative made of
+/// tensor ops can be differentiated again.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -92,7 +101,62 @@ impl Op {
         })
     }
 
-    /// An op of several outputs, with their values.
+    /// Says how the gradients of several inputs follow from that of the output, `g`, where they share work. An input
+    /// that the op was called without is `None`.
+    ///
+    /// `gradients` returns one gradient for each of `inputs`, in the same order. `None` stands for zero, and for the
+    /// gradient of an input that is `None`. As with [`input`](Self::input), a gradient can have the sizes of the
+    /// output where its input was broadcast, or a wider dtype. The same input can be in the list more than once.
+    ///
+    /// `gradients` is called once in a backward pass that needs the gradient of an input; [`Cx::wants`] says of which.
+    /// Nothing is kept if no input requires a gradient or recording is off. Inputs added with `input` before keep
+    /// their own derivatives.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::autograd::{Kept, Op};
+    ///
+    /// /// The length of the vectors `(x, y)`: its derivative by each is that coordinate over the length.
+    /// fn hypot(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    ///     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
+    ///     let (x_kept, y_kept, r_kept) = (Kept::input(x), Kept::input(y), Kept::output(&r));
+    ///     let op = Op::new("hypot", r).inputs(&[Some(x), Some(y)], move |g, cx| {
+    ///         let g = g.div(r_kept.get(cx))?; // once for both
+    ///         Ok(vec![Some(g.mul(x_kept.get(cx))?), Some(g.mul(y_kept.get(cx))?)])
+    ///     });
+    ///     Ok(op.output())
+    /// }
+    ///
+    /// let x = Tensor::new([3.0, 5.0])?.requires_grad_(true)?;
+    /// let y = Tensor::new([4.0, 12.0])?.requires_grad_(true)?;
+    /// hypot(&x, &y)?.mul(Tensor::new([5.0, 13.0])?)?.sum(..)?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 5.0]);
+    /// assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [4.0, 12.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// In the backward pass, [`ErrorKind::Autograd`] if there are not as many gradients as inputs, or one does not
+    /// fit its input. The error names the op and the line that called [`new`](Self::new).
+    pub fn inputs(
+        mut self,
+        inputs: &[Option<&Tensor>],
+        gradients: impl Fn(&Tensor, &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    ) -> Joined {
+        let inputs = joint_inputs(inputs);
+        if !is_tracked(&inputs) || !self.value.dtype().is_floating_point() {
+            return Joined { op: self, joint: None };
+        }
+        let edges = std::mem::take(&mut self.edges).into_vec();
+        let joint = Joint::new(inputs, edges, Vec::new(), move |cx| match cx.outputs {
+            OutputGradients::One(g) => gradients(g, cx),
+            OutputGradients::Several { .. } => Ok(Vec::new()),
+        });
+        Joined { op: self, joint: Some(joint) }
+    }
+
+    /// An op of several outputs, with their values. The caller's line is where anomalies and errors of the
+    /// backward pass point to. Outputs that are not floating-point, such as indices, have no gradient.
     #[track_caller]
     pub fn with_outputs(op: &'static str, values: Vec<NamedTensor>) -> Outputs {
         Outputs { values, origin: Origin { op, at: Location::caller() } }
@@ -120,64 +184,131 @@ impl Op {
     }
 }
 
-/// An op of several outputs in the making.
+/// What a joint derivative knows of the inputs.
+fn joint_inputs(inputs: &[Option<&Tensor>]) -> JointInputs {
+    inputs.iter().map(|x| JointInput::new(*x)).collect()
+}
+
+fn is_tracked(inputs: &JointInputs) -> bool {
+    inputs.iter().any(|input| input.tracked().is_some())
+}
+
+/// An op with one output and a joint derivative. See [`Op::inputs`].
+#[must_use = "the op has no effect until `output` is called"]
+pub struct Joined {
+    op: Op,
+    joint: Option<Arc<Joint>>,
+}
+
+impl Joined {
+    /// The result, recorded if an input requires a gradient.
+    #[inline]
+    pub fn output(self) -> Tensor {
+        let Some(joint) = self.joint else { return self.op.output() };
+        let Op { value, origin, .. } = self.op;
+        let meta = Meta::new(&value, Some(origin), Some(Way::Joint(joint)));
+        Tensor::from_parts(value, Some(meta))
+    }
+}
+
+/// An op of several outputs in the making. See [`Op::with_outputs`].
+#[must_use = "the op has no effect until `inputs` is called"]
 pub struct Outputs {
     values: Vec<NamedTensor>,
     origin: Origin,
 }
 
 impl Outputs {
-    /// The results, recorded if one of `inputs` requires a gradient. `gradients` gives those of the inputs, in their order and `None` for an input that has none,
-    /// from those of the outputs, `None` for an output that nothing was made of. It is called once for all of them.
+    /// The results, recorded if one of `inputs` requires a gradient.
     ///
-    /// What it needs of the inputs it keeps as clones; an output must not be kept, for the op would own itself.
+    /// `gradients` returns one gradient for each of `inputs`, as in [`Op::inputs`], given those of the outputs. It is
+    /// called once, when the gradients of all outputs are complete. The gradient of an output that nothing was made
+    /// of is `None`; [`Cx::output_gradient`] gives it as zeros.
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// use namegrad::autograd::Op;
-    /// /// The sum and the difference, with one backward for both.
-    /// fn sum_and_difference(x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
-    ///     let values = vec![x.value().add(y.value())?, x.value().sub(y.value())?];
-    ///     let zero = x.zeros_like()?;
-    ///     Ok(Op::with_outputs("sum_and_difference", values).inputs(&[x, y], move |g| {
-    ///         let [sum, difference] = [0, 1].map(|k| g[k].as_ref().unwrap_or(&zero));
-    ///         Ok(vec![Some(sum.add(difference)?), Some(sum.sub(difference)?)])
+    /// use namegrad::autograd::{Kept, Op};
+    ///
+    /// /// Radius and angle of the point `(x, y)`.
+    /// fn polar(x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
+    ///     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
+    ///     let angle = y.value().atan2(x.value())?;
+    ///     let kept = [Kept::output_at(0, &r), Kept::output_at(1, &angle)];
+    ///     Ok(Op::with_outputs("polar", vec![r, angle]).inputs(&[Some(x), Some(y)], move |_, cx| {
+    ///         let [r, angle] = [kept[0].get(cx), kept[1].get(cx)];
+    ///         let [along, across] = [cx.output_gradient(0)?, cx.output_gradient(1)?.div(&r)?];
+    ///         let (sin, cos) = (angle.sin()?, angle.cos()?);
+    ///         let of_x = along.mul(&cos)?.sub(across.mul(&sin)?)?;
+    ///         let of_y = along.mul(&sin)?.add(across.mul(&cos)?)?;
+    ///         Ok(vec![Some(of_x), Some(of_y)])
     ///     }))
     /// }
+    ///
     /// let x = Tensor::new([3.0])?.requires_grad_(true)?;
-    /// let y = Tensor::new([2.0])?.requires_grad_(true)?;
-    /// let both = sum_and_difference(&x, &y)?;
-    /// both[0].mul(&both[1])?.backward()?; // x² - y²
-    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [6.0]);
-    /// assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [-4.0]);
+    /// let y = Tensor::new([4.0])?.requires_grad_(true)?;
+    /// let r = &polar(&x, &y)?[0];
+    /// r.mul(5.0)?.backward()?; // nothing is made of the angle
+    /// assert!((x.grad().unwrap().item()?.to_f64() - 3.0).abs() < 1e-6);
+    /// assert!((y.grad().unwrap().item()?.to_f64() - 4.0).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// In the backward pass those of [`Op::inputs`], with the line that called [`Op::with_outputs`].
     pub fn inputs(
         self,
-        inputs: &[&Tensor],
-        gradients: impl Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+        inputs: &[Option<&Tensor>],
+        gradients: impl Fn(&[Option<Tensor>], &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Vec<Tensor> {
         let Outputs { values, origin } = self;
-        let inputs: Vec<_> = inputs.iter().map(|x| x.tracked().cloned()).collect();
-        if inputs.iter().all(Option::is_none) {
+        let inputs = joint_inputs(inputs);
+        if !is_tracked(&inputs) {
             return values.into_iter().map(Tensor::constant).collect();
         }
-        let gradients: crate::tape::JointGradients =
-            if is_forgetting() { Box::new(|_| Ok(Vec::new())) } else { Box::new(gradients) };
-        let joint = Meta::joint(origin, Joint { outputs: values.len(), inputs, gradients });
-        let part = |(number, value): (usize, NamedTensor)| {
-            if !value.dtype().is_floating_point() {
-                return Tensor::constant(value);
-            }
-            let way = Way::Part { of: joint.clone(), number };
-            let meta = Meta::new(&value, Some(origin), Some(way));
-            Tensor::from_parts(value, Some(meta))
-        };
-        values.into_iter().enumerate().map(part).collect()
+        // Born before the outputs, so that a walk comes to it after them.
+        let meeting = Meta::meeting(origin);
+        let (mut results, mut places) = (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
+        let outputs = values.len();
+        for (number, value) in values.into_iter().enumerate() {
+            let way = || Way::Part { of: meeting.clone(), number, outputs };
+            let is_float = value.dtype().is_floating_point();
+            let meta = is_float.then(|| Meta::new(&value, Some(origin), Some(way())));
+            places.push(JointOutput::new(&value, meta.as_ref()));
+            results.push(Tensor::from_parts(value, meta));
+        }
+        let joint = Joint::new(inputs, Vec::new(), places, move |cx| match cx.outputs {
+            OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
+            OutputGradients::One(_) => Ok(Vec::new()),
+        });
+        meeting.set_way(Way::Joint(joint));
+        results
     }
 }
 
 /// A tensor kept for the backward pass, without names.
+///
+/// Keep an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store its value alone: an op
+/// that owned its own place on the tape would never be freed. [`get`](Self::get) gives the value back as a tensor at
+/// that place, so that its gradient reaches the op, and the hooks of the output see all of it.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::{BackwardOptions, Kept, Op, grad};
+///
+/// /// `1 / x`, whose derivative is `-y²`.
+/// fn inverse(x: &Tensor) -> Result<Tensor> {
+///     let y = x.value().reciprocal()?;
+///     let kept = Kept::output(&y);
+///     Ok(Op::new("inverse", y).input(x, move |g, cx| g.mul(kept.get(cx).square()?)?.neg()).output())
+/// }
+///
+/// let x = Tensor::new(2.0)?.requires_grad_(true)?;
+/// let create = BackwardOptions { create_graph: true, ..Default::default() };
+/// let first = grad(&[&inverse(&x)?], &[&x], &[], create)?[0].clone().unwrap();
+/// let second = grad(&[&first], &[&x], &[], create)?[0].clone().unwrap();
+/// assert_eq!([first.item()?.to_f64(), second.item()?.to_f64()], [-0.25, 0.25]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Kept(Which);
 
@@ -185,7 +316,10 @@ pub struct Kept(Which);
 enum Which {
     Input(Tensor),
     /// Without its place on the tape: an op that owned its own output would never be freed.
-    Output(NamedTensor),
+    Output {
+        number: usize,
+        value: NamedTensor,
+    },
 }
 
 impl Kept {
@@ -195,10 +329,19 @@ impl Kept {
         Kept(Which::Input(x.unnamed()))
     }
 
-    /// Keeps the output of the op.
+    /// Keeps the output of the op; of several, the first.
     #[inline]
     pub fn output(y: &NamedTensor) -> Kept {
-        Kept(Which::Output(y.unnamed()))
+        Kept::output_at(0, y)
+    }
+
+    /// Keeps output `number` of an op of several outputs, counted from 0; `y` is its value.
+    ///
+    /// A wrong number is found when the gradient is differentiated again: if the op has no output of that number, or
+    /// one of other sizes, that is an error.
+    #[inline]
+    pub fn output_at(number: usize, y: &NamedTensor) -> Kept {
+        Kept(Which::Output { number, value: y.unnamed() })
     }
 
     /// What was kept, as a tensor that can be differentiated again.
@@ -206,7 +349,7 @@ impl Kept {
     pub fn get(&self, cx: &Cx<'_>) -> Tensor {
         match &self.0 {
             Which::Input(x) => x.clone(),
-            Which::Output(y) => Tensor::from_parts(y.clone(), Some(cx.output.clone())),
+            Which::Output { number, value } => cx.output(*number, value),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A tensor in parts along one dim; views.
 
-use crate::Tensor;
 use crate::op::Op;
+use crate::{Cx, Tensor};
 use namegrad_core::{Argument, Dim, Error, ErrorKind, Result};
 
 /// Into what [`Tensor::split`] and [`Tensor::tensor_split`] part a dim: one number for all parts, or a list.
@@ -60,25 +60,13 @@ impl Tensor {
         dim: usize,
         sizes: impl IntoIterator<Item = usize>,
     ) -> Result<Vec<Tensor>> {
-        let (mut parts, mut lengths, mut start) = (Vec::new(), Vec::new(), 0);
+        let (mut parts, mut start) = (Vec::new(), 0);
         for length in sizes {
             parts.push(self.value().narrow(dim, start, length)?);
-            lengths.push(length);
             start += length;
         }
-        Ok(Op::with_outputs(op, parts).inputs(&[self], move |gradients| {
-            let mut present = Vec::with_capacity(lengths.len());
-            let Some(like) = gradients.iter().flatten().next() else { return Ok(vec![None]) };
-            for (gradient, length) in gradients.iter().zip(&lengths) {
-                present.push(match gradient {
-                    Some(gradient) => gradient.clone(),
-                    None => {
-                        let mut sizes = like.sizes().to_vec();
-                        sizes[dim] = *length;
-                        like.new_zeros(sizes)?
-                    }
-                });
-            }
+        Ok(Op::with_outputs(op, parts).inputs(&[Some(self)], move |gradients, cx| {
+            let present = all(gradients, cx)?;
             Ok(vec![Some(Tensor::cat(&present.iter().collect::<Vec<_>>(), dim)?)])
         }))
     }
@@ -205,12 +193,14 @@ impl Tensor {
         for at in 0..size {
             parts.push(self.value().select(dim, at as isize)?);
         }
-        Ok(Op::with_outputs("unbind", parts).inputs(&[self], move |gradients| {
-            let Some(like) = gradients.iter().flatten().next() else { return Ok(vec![None]) };
-            let zeros = like.zeros_like()?;
-            let present: Vec<&Tensor> =
-                gradients.iter().map(|gradient| gradient.as_ref().unwrap_or(&zeros)).collect();
-            Ok(vec![Some(Tensor::stack(&present, dim as isize, None)?)])
+        Ok(Op::with_outputs("unbind", parts).inputs(&[Some(self)], move |gradients, cx| {
+            let present = all(gradients, cx)?;
+            Ok(vec![Some(Tensor::stack(&present.iter().collect::<Vec<_>>(), dim as isize, None)?)])
         }))
     }
+}
+
+/// The gradients of all outputs, zeros for those that nothing was made of.
+fn all(gradients: &[Option<Tensor>], cx: &Cx<'_>) -> Result<Vec<Tensor>> {
+    (0..gradients.len()).map(|part| cx.output_gradient(part)).collect()
 }

@@ -4,9 +4,14 @@
 //! the walk takes them from a heap, youngest first: when one is taken, every op that used it has been passed, and its gradient is complete.
 //! Nothing is walked or dropped by recursion, so a graph may be as deep as memory allows.
 
+mod cx;
+mod joint;
 mod modes;
 mod walk;
 
+pub use cx::Cx;
+pub(crate) use cx::OutputGradients;
+pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
 pub use modes::{
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, no_grad,
     set_grad_enabled,
@@ -60,9 +65,9 @@ pub(crate) struct State {
 pub(crate) enum Way {
     /// An op with one output: a gradient for each input.
     Edges(Edges),
-    /// One of several outputs of an op; their gradients meet at a meta of their own.
-    Part { of: Arc<Meta>, number: usize },
-    /// The op of several outputs.
+    /// Output `number` of an op that has so many; their gradients meet at a meta of their own.
+    Part { of: Arc<Meta>, number: usize, outputs: usize },
+    /// One derivative for several inputs.
     Joint(Arc<Joint>),
     /// A value that is computed again when its gradient is asked for.
     Again(Arc<Again>),
@@ -73,8 +78,8 @@ impl Way {
     pub(crate) fn leads_to(&self) -> SmallVec<[&Arc<Meta>; 2]> {
         match self {
             Way::Edges(edges) => edges.iter().map(|edge| &edge.into).collect(),
-            Way::Part { of, .. } => [of].into_iter().collect(),
-            Way::Joint(joint) => joint.inputs.iter().flatten().collect(),
+            Way::Part { of, .. } => SmallVec::from_iter([of]),
+            Way::Joint(joint) => joint.leads_to().collect(),
             Way::Again(again) => again.uses.iter().collect(),
         }
     }
@@ -83,20 +88,12 @@ impl Way {
     fn keeps(&self) -> bool {
         match self {
             Way::Edges(edges) => edges.iter().any(|edge| edge.keeps),
-            _ => true,
+            Way::Part { .. } => false,
+            Way::Joint(joint) => joint.keeps,
+            Way::Again(_) => true,
         }
     }
 }
-
-/// An op of several outputs: the gradients of its inputs, given those of the outputs, `None` for an output that nothing was made of.
-pub(crate) struct Joint {
-    pub(crate) outputs: usize,
-    /// What requires a gradient among the inputs.
-    pub(crate) inputs: Vec<Option<Arc<Meta>>>,
-    pub(crate) gradients: JointGradients,
-}
-
-pub(crate) type JointGradients = Box<dyn Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
 
 /// How a value is computed again, recorded.
 pub(crate) struct Again {
@@ -146,29 +143,6 @@ impl Edge {
 /// The gradient of an input, given that of the output.
 pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
 
-/// What a derivative may ask for besides what it kept.
-pub struct Cx<'a> {
-    input: &'a Meta,
-    pub(crate) output: &'a Arc<Meta>,
-}
-
-impl Cx<'_> {
-    /// The sizes of the input that the gradient is for.
-    pub fn sizes(&self) -> &[usize] {
-        &self.input.sizes
-    }
-
-    /// The dtype of the input that the gradient is for.
-    pub fn dtype(&self) -> DType {
-        self.input.dtype
-    }
-
-    /// Is the input a matrix whose columns stand in memory one after the other? A gradient that stands so too needs no copy on its way back.
-    pub(crate) fn is_column_major(&self) -> bool {
-        self.input.column_major
-    }
-}
-
 static BIRTHS: AtomicU64 = AtomicU64::new(0);
 
 impl Meta {
@@ -186,12 +160,16 @@ impl Meta {
         Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
     }
 
-    /// The meta at which the gradients of several outputs meet; there is no value of its own.
-    pub(crate) fn joint(origin: Origin, joint: Joint) -> Arc<Meta> {
+    /// The meta at which the gradients of several outputs meet; it has no value of its own. Its way is set once
+    /// the outputs are made, which are younger.
+    pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(State { way: Some(Way::Joint(Arc::new(joint))), ..State::default() });
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
-        Arc::new(Meta { id, sizes, dtype, column_major, origin: Some(origin), state })
+        Arc::new(Meta { id, sizes, dtype, column_major, origin: Some(origin), state: Mutex::default() })
+    }
+
+    pub(crate) fn set_way(&self, way: Way) {
+        self.state().way = Some(way);
     }
 
     /// The number that the next meta is born with.

@@ -1,7 +1,8 @@
 //! The walk from outputs to leaves.
 
+use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
-use super::{Cx, Edge, Joint, Meta, Origin, State, Way};
+use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
 use crate::hooks::Hook;
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -27,7 +28,7 @@ pub struct BackwardOptions {
 
 /// Ids are distinct already: no need to mix them.
 #[derive(Default)]
-struct IdHasher(u64);
+pub(super) struct IdHasher(u64);
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
@@ -41,7 +42,8 @@ impl Hasher for IdHasher {
     }
 }
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-type Ids = HashSet<u64, BuildHasherDefault<IdHasher>>;
+/// The metas that lead to the inputs of a goal, these included.
+pub(super) type Useful = HashSet<u64, BuildHasherDefault<IdHasher>>;
 
 /// What has reached a meta that is not taken from the heap yet.
 enum Arrived {
@@ -66,30 +68,32 @@ impl Pending {
             }
             Entry::Occupied(mut place) => {
                 if let Arrived::Gradient(sum) = &mut place.get_mut().1 {
-                    if is_grad_enabled() { *sum = sum.add(&grad)? } else { sum.add_in_place(grad)? }
+                    add_to(sum, grad)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The gradient of output `number` of the op of several outputs that `of` stands for. It is complete: it comes from the one meta of that output.
-    fn add_part(&mut self, of: Arc<Meta>, number: usize, grad: Tensor) {
-        let outputs = match of.way() {
-            Some(Way::Joint(joint)) => joint.outputs,
-            _ => number + 1, // used up, which is noticed where it is taken
-        };
+    /// A gradient of output `number` of the op of several outputs that `of` stands for. More than one arrives if
+    /// the output has several places on the tape: that where it was made, and those from which it was kept.
+    fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
         let heap = &mut self.heap;
         let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
             heap.push(of.id);
             (of, Arrived::Parts(vec![None; outputs]))
         });
         if let Arrived::Parts(parts) = arrived {
-            parts.resize(parts.len().max(number + 1), None);
-            parts[number] = Some(grad);
+            match &mut parts[number] {
+                Some(sum) => add_to(sum, grad)?,
+                none => *none = Some(grad),
+            }
         }
+        Ok(())
     }
 
+    // A call of its own: inlined, the entry is copied once more on its way out of the map.
+    #[inline(never)]
     fn take(&mut self) -> Option<(Arc<Meta>, Arrived)> {
         let id = self.heap.pop()?;
         self.at.remove(&id)
@@ -161,7 +165,7 @@ struct Walk<'a> {
     anomaly: bool,
     pending: Pending,
     /// The metas that lead to the inputs of the goal, if these are all that counts.
-    useful: Option<Ids>,
+    useful: Option<Useful>,
     goal: Goal<'a>,
     found: Vec<Option<Tensor>>,
     leaves: Vec<(Arc<Meta>, Tensor)>,
@@ -172,7 +176,7 @@ impl Walk<'_> {
     fn pass(&mut self, meta: Arc<Meta>, arrived: Arrived) -> Result<()> {
         let mut grad = match arrived {
             Arrived::Gradient(grad) => grad,
-            Arrived::Parts(parts) => return self.pass_joint(&meta, &parts),
+            Arrived::Parts(parts) => return self.pass_parts(&meta, &parts),
         };
         let goes_on = meta.origin.is_some() && self.is_useful(&meta);
         let (hooks, retain_grad, way) = {
@@ -204,23 +208,41 @@ impl Walk<'_> {
         match way.ok_or_else(|| self.used_up())? {
             Way::Edges(edges) => {
                 for (number, edge) in edges.into_iter().enumerate() {
-                    if self.is_useful(&edge.into) {
-                        let of_input = self.of_input(&edge, number, &grad, &meta, origin)?;
-                        self.pending.add(edge.into, of_input)?;
-                    }
+                    self.pass_edge(edge, number, &grad, &meta, origin)?;
                 }
             }
-            Way::Part { of, number } => self.pending.add_part(of, number, grad),
+            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), &meta, origin)?,
+            Way::Part { of, number, outputs } => {
+                if self.is_useful(&of) {
+                    self.pending.add_part(of, number, outputs, grad)?;
+                }
+            }
             Way::Again(again) => {
                 let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
                 self.enter(&meta, y, grad)?;
             }
-            Way::Joint(_) => unreachable!("at the op of several outputs their parts arrive"),
         }
         Ok(())
     }
 
-    /// The gradient of input `number` of an op with one output.
+    /// Goes on to an input that has its own derivative: the loop of most walks, so it is not to be a call.
+    #[inline(always)]
+    fn pass_edge(
+        &mut self,
+        edge: Edge,
+        number: usize,
+        grad: &Tensor,
+        output: &Arc<Meta>,
+        origin: Origin,
+    ) -> Result<()> {
+        if !self.is_useful(&edge.into) {
+            return Ok(());
+        }
+        let of_input = self.of_input(&edge, number, grad, output, origin)?;
+        self.pending.add(edge.into, of_input)
+    }
+
+    /// The gradient of an input that has its own derivative.
     #[inline]
     fn of_input(
         &self,
@@ -230,7 +252,8 @@ impl Walk<'_> {
         output: &Arc<Meta>,
         origin: Origin,
     ) -> Result<Tensor> {
-        let cx = Cx { input: &edge.into, output };
+        let (inputs, outputs) = (Inputs::One(&edge.into), OutputGradients::One(grad));
+        let cx = Cx { inputs, outputs, node: output, origin, useful: None };
         match (edge.gradient)(grad, &cx) {
             Ok(gradient) => self.fitted(gradient, &edge.into, number, origin),
             Err(error) => Err(in_backward(error, origin)),
@@ -248,14 +271,37 @@ impl Walk<'_> {
             .map_err(|error| in_backward(error, origin))
     }
 
-    /// Goes on from an op of several outputs, whose gradients are the `parts`.
-    fn pass_joint(&mut self, meta: &Meta, parts: &[Option<Tensor>]) -> Result<()> {
+    /// Goes on from the place where the gradients of several outputs meet.
+    fn pass_parts(&mut self, meta: &Arc<Meta>, gradients: &[Option<Tensor>]) -> Result<()> {
         let way = self.take_way(&mut meta.state());
         let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
-        let gradients = joint_gradients(&joint, parts, origin).map_err(|error| in_backward(error, origin))?;
-        for (number, (into, gradient)) in joint.inputs.iter().zip(gradients).enumerate() {
-            let Some((into, gradient)) = into.as_ref().zip(gradient) else { continue };
-            if self.is_useful(into) {
+        self.pass_joint(&joint, OutputGradients::Several { gradients, outputs: &joint.outputs }, meta, origin)
+    }
+
+    /// Goes on to inputs that have one derivative together.
+    #[inline(never)]
+    fn pass_joint(
+        &mut self,
+        joint: &Joint,
+        outputs: OutputGradients<'_>,
+        node: &Arc<Meta>,
+        origin: Origin,
+    ) -> Result<()> {
+        if let OutputGradients::One(grad) = outputs {
+            for (number, edge) in joint.edges.iter().enumerate() {
+                self.pass_edge(edge.clone(), number, grad, node, origin)?;
+            }
+        }
+        let cx =
+            Cx { inputs: Inputs::Joint(&joint.inputs), outputs, node, origin, useful: self.useful.as_ref() };
+        if !(0..joint.inputs.len()).any(|number| cx.wants(number)) {
+            return Ok(()); // only an input with its own derivative is useful
+        }
+        let gradients = joint_gradients(joint, &cx).map_err(|error| in_backward(error, origin))?;
+        for (number, (input, gradient)) in joint.inputs.iter().zip(gradients).enumerate() {
+            if let (Some(into), Some(gradient)) = (input.tracked(), gradient)
+                && self.is_useful(into)
+            {
                 let of_input = self.fitted(gradient, into, number, origin)?;
                 self.pending.add(into.clone(), of_input)?;
             }
@@ -315,12 +361,12 @@ fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
 }
 
-/// The gradients of the inputs of an op of several outputs, as many as inputs.
-fn joint_gradients(joint: &Joint, parts: &[Option<Tensor>], origin: Origin) -> Result<Vec<Option<Tensor>>> {
-    let gradients = (joint.gradients)(parts)?;
+/// The gradients that a joint derivative gives, as many as it has inputs.
+fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
+    let gradients = (joint.gradients)(cx)?;
     if gradients.len() != joint.inputs.len() {
         let message = format!("gave {} gradients for {} inputs", gradients.len(), joint.inputs.len());
-        return Err(Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at));
+        return Err(Error::new(ErrorKind::Autograd, cx.origin.op, message).at(cx.origin.at));
     }
     Ok(gradients)
 }
@@ -350,7 +396,7 @@ fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<
 }
 
 /// The values from which a path leads to one of `inputs`, these included.
-fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Ids {
+fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
     let mut seen: ById<Vec<u64>> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
     while let Some(meta) = todo.pop() {
@@ -365,7 +411,7 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> I
     // In order of birth every input of an op comes before the op.
     let mut ids: Vec<u64> = seen.keys().copied().collect();
     ids.sort_unstable();
-    let mut useful: Ids = inputs.iter().map(|input| input.id).collect();
+    let mut useful: Useful = inputs.iter().map(|input| input.id).collect();
     for id in ids {
         if seen[&id].iter().any(|into| useful.contains(into)) {
             useful.insert(id);
@@ -409,10 +455,18 @@ fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
     state.named = named;
     match state.grad.as_mut() {
         None => state.grad = Some(grad),
-        Some(old) if is_grad_enabled() => *old = old.add(&grad)?,
-        Some(old) => old.add_in_place(grad)?,
+        Some(old) => add_to(old, grad)?,
     }
     Ok(())
+}
+
+/// Adds one gradient to another: recorded if the pass is, in place otherwise.
+fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
+    if is_grad_enabled() {
+        *sum = sum.add(&grad)?;
+        return Ok(());
+    }
+    sum.add_in_place(grad)
 }
 
 /// Tells the hooks that wait for the sum of the gradients of a value.

@@ -1,0 +1,205 @@
+//! [`Cx`]: what a derivative may ask for besides what it kept.
+
+use super::joint::{JointInput, JointOutput};
+use super::walk::Useful;
+use super::{Edge, Edges, Meta, Origin, Way, is_grad_enabled};
+use crate::tensor::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
+use std::sync::Arc;
+
+/// What a derivative may ask for besides what it kept: the sizes and dtypes of the inputs, which of them want a
+/// gradient, and the gradients of the outputs.
+///
+/// The derivative of one input, given to [`Op::input`](crate::Op::input), uses [`sizes`](Self::sizes) and
+/// [`dtype`](Self::dtype). A joint derivative, given to [`Op::inputs`](crate::Op::inputs) or
+/// [`Outputs::inputs`](crate::Outputs::inputs), passes the number of an input in its list to
+/// [`sizes_of`](Self::sizes_of), [`dtype_of`](Self::dtype_of) and [`wants`](Self::wants).
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::{Cx, Kept, Op};
+///
+/// /// `x` times a factor, which may be missing.
+/// fn scaled(x: &Tensor, factor: Option<&Tensor>) -> Result<Tensor> {
+///     let value = match factor {
+///         Some(factor) => x.value().mul(factor.value())?,
+///         None => x.value().clone(),
+///     };
+///     let (x_kept, factor_kept) = (Kept::input(x), factor.map(Kept::input));
+///     let gradients = move |g: &Tensor, cx: &Cx<'_>| {
+///         let of_x = match &factor_kept {
+///             Some(factor) => g.mul(factor.get(cx))?,
+///             None => g.clone(),
+///         };
+///         // Only computed if somebody asked for it.
+///         let of_factor = if cx.wants(1) { Some(g.mul(x_kept.get(cx))?.sum_to(cx.sizes_of(1))?) } else { None };
+///         Ok(vec![Some(of_x), of_factor])
+///     };
+///     Ok(Op::new("scaled", value).inputs(&[Some(x), factor], gradients).output())
+/// }
+///
+/// let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+/// let factor = Tensor::new(3.0)?.requires_grad_(true)?;
+/// scaled(&x, Some(&factor))?.sum(..)?.backward()?;
+/// scaled(&x, None)?.sum(..)?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 4.0]);
+/// assert_eq!(factor.grad().unwrap().item()?.to_f64(), 3.0);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Cx<'a> {
+    pub(super) inputs: Inputs<'a>,
+    pub(crate) outputs: OutputGradients<'a>,
+    /// Where the gradients of the outputs arrive: at the output itself, if there is only one.
+    pub(super) node: &'a Arc<Meta>,
+    pub(super) origin: Origin,
+    /// The metas that lead to where this walk is to arrive, if that is not every leaf.
+    pub(super) useful: Option<&'a Useful>,
+}
+
+/// The inputs that a derivative is for.
+pub(super) enum Inputs<'a> {
+    One(&'a Meta),
+    Joint(&'a [JointInput]),
+}
+
+/// The gradients of the outputs.
+pub(crate) enum OutputGradients<'a> {
+    One(&'a Tensor),
+    Several { gradients: &'a [Option<Tensor>], outputs: &'a [JointOutput] },
+}
+
+impl Cx<'_> {
+    /// The sizes of the input that the gradient is for; in a joint derivative, of the first input.
+    #[inline]
+    pub fn sizes(&self) -> &[usize] {
+        self.sizes_of(0)
+    }
+
+    /// The dtype of the input that the gradient is for; in a joint derivative, of the first input.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype_of(0)
+    }
+
+    /// The sizes of input `number` of the list, whether or not it requires a gradient. They are empty for an input
+    /// that is `None` or that the list does not have.
+    #[inline]
+    pub fn sizes_of(&self, number: usize) -> &[usize] {
+        match self.inputs {
+            Inputs::One(input) if number == 0 => &input.sizes,
+            Inputs::One(_) => &[],
+            Inputs::Joint(inputs) => inputs.get(number).map_or(&[], JointInput::sizes),
+        }
+    }
+
+    /// The dtype of input `number` of the list, whether or not it requires a gradient. It is `f32` for an input
+    /// that is `None` or that the list does not have.
+    #[inline]
+    pub fn dtype_of(&self, number: usize) -> DType {
+        match self.inputs {
+            Inputs::One(input) if number == 0 => input.dtype,
+            Inputs::One(_) => DType::F32,
+            Inputs::Joint(inputs) => inputs.get(number).map_or(DType::F32, JointInput::dtype),
+        }
+    }
+
+    /// Does this backward pass need the gradient of input `number` of the list?
+    ///
+    /// It does if the input requires a gradient and, in [`grad`](crate::grad), was made of one of the tensors asked
+    /// for or is one. A gradient that is not wanted can be `None`; if it is computed anyway, it is dropped.
+    #[inline]
+    pub fn wants(&self, number: usize) -> bool {
+        let tracked = match self.inputs {
+            Inputs::One(input) => (number == 0).then_some(input),
+            Inputs::Joint(inputs) => inputs.get(number).and_then(JointInput::tracked).map(|meta| &**meta),
+        };
+        tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains(&meta.id)))
+    }
+
+    /// The gradient of output `number`, counted from 0. If nothing was made of the output, it is zeros of the sizes
+    /// and the dtype of the output: a view of a single zero, which takes no memory of that size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if the op has no output of that number.
+    pub fn output_gradient(&self, number: usize) -> Result<Tensor> {
+        match self.outputs {
+            OutputGradients::One(gradient) if number == 0 => Ok(gradient.clone()),
+            OutputGradients::One(_) => Err(self.no_output(number, 1)),
+            OutputGradients::Several { gradients, outputs } => {
+                match (gradients.get(number), outputs.get(number)) {
+                    (Some(Some(gradient)), _) => Ok(gradient.clone()),
+                    (_, Some(output)) => self.zeros(output),
+                    (_, None) => Err(self.no_output(number, outputs.len())),
+                }
+            }
+        }
+    }
+
+    /// Zeros like an output: one number, repeated along every dim.
+    fn zeros(&self, output: &JointOutput) -> Result<Tensor> {
+        const SCALAR: &[usize] = &[];
+        let zero = NamedTensor::full_as(self.origin.op, SCALAR, Scalar::Int(0), output.dtype)?;
+        Ok(Tensor::constant(zero.expand(&output.sizes[..])?))
+    }
+
+    /// Is the input a matrix whose columns stand in memory one after the other? A gradient that stands so too
+    /// needs no copy on its way back.
+    pub(crate) fn is_column_major(&self) -> bool {
+        matches!(self.inputs, Inputs::One(input) if input.column_major)
+    }
+
+    /// Output `number`, of which `value` was kept, as a tensor on the tape.
+    ///
+    /// One of several outputs is found where it was made, if that is still there: its hooks are to see all of
+    /// its gradient. Otherwise it gets a new place that leads back to the same op.
+    #[inline]
+    pub(crate) fn output(&self, number: usize, value: &NamedTensor) -> Tensor {
+        match self.outputs {
+            OutputGradients::One(_) if number == 0 && is_same(self.node, value) => {
+                Tensor::from_parts(value.clone(), Some(self.node.clone()))
+            }
+            OutputGradients::One(_) => self.misplaced(number, value),
+            OutputGradients::Several { outputs, .. } => self.one_of(outputs, number, value),
+        }
+    }
+
+    fn one_of(&self, outputs: &[JointOutput], number: usize, value: &NamedTensor) -> Tensor {
+        let Some(output) = outputs.get(number).filter(|output| output.sizes[..] == *value.sizes()) else {
+            return self.misplaced(number, value);
+        };
+        let is_recorded = is_grad_enabled() && output.dtype.is_floating_point();
+        let meta = output.meta.upgrade().or_else(|| {
+            let way = || Way::Part { of: self.node.clone(), number, outputs: outputs.len() };
+            is_recorded.then(|| Meta::new(value, Some(self.origin), Some(way())))
+        });
+        Tensor::from_parts(value.clone(), meta)
+    }
+
+    /// A value that was kept as an output which the op does not have. That matters once it is differentiated,
+    /// and is then an error rather than a gradient that is lost or goes elsewhere.
+    #[cold]
+    fn misplaced(&self, number: usize, value: &NamedTensor) -> Tensor {
+        let Origin { op, at } = self.origin;
+        let sizes = value.sizes().to_vec();
+        let refused = move |_: &Tensor, _: &Cx<'_>| {
+            let message =
+                format!("a value of sizes {sizes:?} was kept as output {number} and is not that output");
+            Err(Error::new(ErrorKind::Autograd, op, message).at(at))
+        };
+        let edges = Edges::from_iter([Edge::new(self.node, refused)]);
+        let meta = Meta::new(value, Some(self.origin), Some(Way::Edges(edges)));
+        Tensor::from_parts(value.clone(), Some(meta))
+    }
+
+    #[cold]
+    fn no_output(&self, number: usize, outputs: usize) -> Error {
+        let message = format!("the derivative asks for the gradient of output {number} of {outputs}");
+        Error::new(ErrorKind::Autograd, self.origin.op, message).at(self.origin.at)
+    }
+}
+
+/// Can `value` be the output at `meta`? Only a value that is differentiated again has to be.
+#[inline]
+fn is_same(meta: &Meta, value: &NamedTensor) -> bool {
+    !is_grad_enabled() || meta.sizes[..] == *value.sizes()
+}

@@ -1,0 +1,115 @@
+//! Derivatives that give the gradients of several inputs at once, from those of one output or of several.
+
+use super::{Cx, Edge, Meta, is_forgetting};
+use crate::tensor::Tensor;
+use namegrad_core::{DType, NamedTensor, Result, Sizes};
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+
+/// One derivative for several inputs.
+///
+/// In an op with one output it is the way from that output to the inputs. In an op with several outputs it is
+/// the way from a meta of its own, where the gradients of the outputs meet.
+pub(crate) struct Joint<F: ?Sized = Gradients> {
+    pub(crate) inputs: JointInputs,
+    /// Other inputs of the op, each with its own derivative. Only an op with one output has such inputs.
+    pub(crate) edges: Vec<Edge>,
+    /// The outputs of an op that has several.
+    pub(crate) outputs: Vec<JointOutput>,
+    /// Does the derivative hold a tensor, which is freed once it has been used?
+    pub(crate) keeps: bool,
+    pub(crate) gradients: F,
+}
+
+/// The gradients of all inputs, in their order.
+pub(crate) type Gradients = dyn Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+impl Joint {
+    pub(crate) fn new<F>(
+        inputs: JointInputs,
+        mut edges: Vec<Edge>,
+        outputs: Vec<JointOutput>,
+        gradients: F,
+    ) -> Arc<Joint>
+    where
+        F: Fn(&Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+    {
+        if is_forgetting() {
+            edges.iter_mut().for_each(Edge::forget);
+            let gradients = |_: &Cx<'_>| Ok(Vec::new());
+            return Arc::new(Joint { inputs, edges, outputs, keeps: false, gradients });
+        }
+        let keeps = std::mem::needs_drop::<F>() || edges.iter().any(|edge| edge.keeps);
+        Arc::new(Joint { inputs, edges, outputs, keeps, gradients })
+    }
+}
+
+impl<F: ?Sized> Joint<F> {
+    /// The metas that it leads to.
+    pub(super) fn leads_to(&self) -> impl Iterator<Item = &Arc<Meta>> {
+        self.edges.iter().map(|edge| &edge.into).chain(self.inputs.iter().filter_map(JointInput::tracked))
+    }
+}
+
+pub(crate) type JointInputs = SmallVec<[JointInput; 3]>;
+
+/// What a joint derivative knows of an input.
+pub(crate) enum JointInput {
+    /// The op was called without it.
+    Absent,
+    /// It requires no gradient. Boxed, as there are few such inputs and many ops.
+    Constant(Box<(Sizes, DType)>),
+    /// It requires a gradient.
+    Tracked(Arc<Meta>),
+}
+
+impl JointInput {
+    pub(crate) fn new(x: Option<&Tensor>) -> JointInput {
+        match x {
+            None => JointInput::Absent,
+            Some(x) => match x.tracked() {
+                Some(meta) => JointInput::Tracked(meta.clone()),
+                None => JointInput::Constant(Box::new((Sizes::from_slice(x.sizes()), x.dtype()))),
+            },
+        }
+    }
+
+    pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {
+        match self {
+            JointInput::Tracked(meta) => Some(meta),
+            _ => None,
+        }
+    }
+
+    pub(super) fn sizes(&self) -> &[usize] {
+        match self {
+            JointInput::Absent => &[],
+            JointInput::Constant(known) => &known.0,
+            JointInput::Tracked(meta) => &meta.sizes,
+        }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            JointInput::Absent => DType::F32,
+            JointInput::Constant(known) => known.1,
+            JointInput::Tracked(meta) => meta.dtype,
+        }
+    }
+}
+
+/// What a joint derivative knows of one of several outputs.
+pub(crate) struct JointOutput {
+    pub(super) sizes: Sizes,
+    pub(super) dtype: DType,
+    /// The place of the output on the tape, as long as something else owns it: the output leads to the joint
+    /// derivative, so if that owned the output, neither would ever be freed.
+    pub(super) meta: Weak<Meta>,
+}
+
+impl JointOutput {
+    pub(crate) fn new(value: &NamedTensor, meta: Option<&Arc<Meta>>) -> JointOutput {
+        let meta = meta.map(Arc::downgrade).unwrap_or_default();
+        JointOutput { sizes: Sizes::from_slice(value.sizes()), dtype: value.dtype(), meta }
+    }
+}
