@@ -1,6 +1,6 @@
 //! Each test is a bug that was there once.
 
-use namegrad::autograd::{GradCheck, Op, checkpoint, gradgradcheck};
+use namegrad::autograd::{BackwardOptions, GradCheck, Op, checkpoint, grad, gradgradcheck};
 use namegrad::core::random::Generator;
 use namegrad::prelude::*;
 
@@ -195,5 +195,42 @@ fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_ti
     let y = Generator::from_seed(5).scope(|| checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&x]))?;
     y.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
+    Ok(())
+}
+
+/// The way beyond a tensor whose gradient was asked for was walked to no end: used up, or an error if it was before.
+#[test]
+fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
+    let x = Tensor::new([2.0])?.requires_grad_(true)?;
+    let y = x.exp()?;
+    let gradient = |y: &Tensor| grad(&[&y.square()?], &[y], &[], BackwardOptions::default());
+    let before = gradient(&y)?.remove(0).unwrap().item()?;
+    y.backward()?;
+    assert_eq!(gradient(&y)?.remove(0).unwrap().item()?, before);
+    assert_eq!(before.to_f64(), y.mul(2)?.item()?.to_f64());
+    // Another input beyond it is still reached.
+    let y = x.exp()?;
+    let both = grad(&[&y.square()?], &[&y, &x], &[], BackwardOptions::default())?;
+    assert!(both.iter().all(Option::is_some));
+    assert!(y.backward().is_err());
+    // Also if a way that does not lead through it is found on the walk.
+    let y = x.exp()?;
+    let loss = y.mul(&checkpoint(|x| x[0].square(), &[&x])?)?;
+    let of_x = grad(&[&loss], &[&y, &x], &[], BackwardOptions::default())?.remove(1).unwrap();
+    let want = y.mul(x.square()?.add(x.mul(2)?)?)?; // (eˣ x²)' = eˣ (x² + 2x)
+    assert!(of_x.allclose(&want)?);
+    Ok(())
+}
+
+/// The gradient inside was that of the result, as if every op were the identity.
+#[test]
+fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
+    let create = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
+    let f = move |x: &[Tensor]| Ok(grad(&[&x[0].pow(3)?], &[&x[0]], &[], create)?.remove(0).unwrap());
+    let x = Tensor::new([2.0])?.requires_grad_(true)?;
+    assert_eq!(f(std::slice::from_ref(&x))?.item()?.to_f64(), 12.0);
+    let error = checkpoint(f, &[&x]).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+    assert!(error.to_string().contains("called in a checkpoint"), "{error}");
     Ok(())
 }

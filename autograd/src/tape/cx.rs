@@ -113,7 +113,7 @@ impl Cx<'_> {
             Inputs::One(input) => (number == 0).then_some(input),
             Inputs::Joint(inputs) => inputs.get(number).and_then(JointInput::tracked).map(|meta| &**meta),
         };
-        tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains(&meta.id)))
+        tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
     }
 
     /// The gradient of output `number`, counted from 0. If nothing was made of the output, it is zeros of the sizes

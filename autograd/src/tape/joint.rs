@@ -1,6 +1,6 @@
 //! Derivatives that give the gradients of several inputs at once, from those of one output or of several.
 
-use super::{Cx, Edge, Meta, is_forgetting};
+use super::{Cx, Edge, Meta, forgotten, is_forgetting};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, NamedTensor, Result, Sizes};
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ impl Joint {
     {
         if is_forgetting() {
             edges.iter_mut().for_each(Edge::forget);
-            let gradients = |_: &Cx<'_>| Ok(Vec::new());
+            let gradients = |cx: &Cx<'_>| Err(forgotten(cx));
             return Arc::new(Joint { inputs, edges, outputs, keeps: false, gradients });
         }
         let keeps = std::mem::needs_drop::<F>() || edges.iter().any(|edge| edge.keeps);

@@ -22,7 +22,7 @@ pub(crate) use walk::{Goal, walk};
 
 use crate::hooks::Hooks;
 use crate::tensor::Tensor;
-use namegrad_core::{DType, NamedTensor, Result, Sizes};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -135,9 +135,18 @@ impl Edge {
 
     /// Drops the gradient with what it kept: only that there is a way counts.
     pub(crate) fn forget(&mut self) {
-        static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|g, _| Ok(g.clone())));
+        static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
     }
+}
+
+/// The error of a walk over an op whose derivative was dropped.
+#[cold]
+fn forgotten(cx: &Cx<'_>) -> Error {
+    let message = "the op was called in a checkpoint, which keeps nothing for a backward pass of its own";
+    Error::new(ErrorKind::Autograd, cx.origin.op, message)
+        .at(cx.origin.at)
+        .with_repair("call `backward` or `grad` outside of the checkpoint")
 }
 
 /// The gradient of an input, given that of the output.

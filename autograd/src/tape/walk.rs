@@ -7,7 +7,7 @@ use crate::hooks::Hook;
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::hash_map::Entry;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ impl Hasher for IdHasher {
     }
 }
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-/// The metas that lead to the inputs of a goal, these included.
-pub(super) type Useful = HashSet<u64, BuildHasherDefault<IdHasher>>;
+/// The metas that lead to the inputs of a goal, these included, and whether there is another input beyond.
+pub(super) type Useful = ById<bool>;
 
 /// What has reached a meta that is not taken from the heap yet.
 enum Arrived {
@@ -178,7 +178,7 @@ impl Walk<'_> {
             Arrived::Gradient(grad) => grad,
             Arrived::Parts(parts) => return self.pass_parts(&meta, &parts),
         };
-        let goes_on = meta.origin.is_some() && self.is_useful(&meta);
+        let goes_on = meta.origin.is_some() && self.goes_on(&meta);
         let (hooks, retain_grad, way) = {
             let mut state = meta.state();
             let hooks = state.hooks.as_ref().map(|hooks| hooks.on_gradient());
@@ -310,7 +310,13 @@ impl Walk<'_> {
     }
 
     fn is_useful(&self, meta: &Meta) -> bool {
-        self.useful.as_ref().is_none_or(|useful| useful.contains(&meta.id))
+        self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
+    }
+
+    /// Is anything useful behind it? At an input of the goal there may be nothing: then the way beyond is neither
+    /// needed nor used up.
+    fn goes_on(&self, meta: &Meta) -> bool {
+        self.useful.as_ref().is_none_or(|useful| useful.get(&meta.id) == Some(&true))
     }
 
     /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be retained.
@@ -340,7 +346,9 @@ impl Walk<'_> {
         }
         let Some(root) = y.meta().cloned() else { return Ok(()) };
         if let (Some(useful), Goal::Inputs(inputs)) = (&mut self.useful, &self.goal) {
-            useful.extend(leading_to([root.clone()].into_iter(), inputs));
+            for (id, is_beyond) in leading_to([root.clone()].into_iter(), inputs) {
+                *useful.entry(id).or_default() |= is_beyond;
+            }
         }
         self.pending.add(root, grad)
     }
@@ -411,10 +419,10 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> U
     // In order of birth every input of an op comes before the op.
     let mut ids: Vec<u64> = seen.keys().copied().collect();
     ids.sort_unstable();
-    let mut useful: Useful = inputs.iter().map(|input| input.id).collect();
+    let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
     for id in ids {
-        if seen[&id].iter().any(|into| useful.contains(into)) {
-            useful.insert(id);
+        if seen[&id].iter().any(|into| useful.contains_key(into)) {
+            useful.insert(id, true);
         }
     }
     useful
