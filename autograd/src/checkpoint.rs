@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// What `f` gives; in the backward pass [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
+/// What `f` gives, and [`ErrorKind::Autograd`] if `f` itself takes a gradient of what it computes. In the backward pass
+/// [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
 #[track_caller]
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
