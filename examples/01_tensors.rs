@@ -96,7 +96,8 @@ fn values() -> Result<()> {
     Ok(())
 }
 
-/// An error names the op, what was asked, what there was, the line that called, and a repair where one is known.
+/// An error names the op, what was asked, what there was, the line that called, and a repair where one is
+/// known.
 fn errors() -> Result<()> {
     let x = Tensor::zeros([("batch", 2), ("width", 3)])?;
     let error = x.sum("widht").unwrap_err();

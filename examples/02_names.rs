@@ -1,4 +1,5 @@
-//! Named dims: the worked examples of PyTorch's guide to named tensors, then those of its rules of name inference, in their order.
+//! Named dims: the worked examples of PyTorch's guide to named tensors, then those of its rules of name
+//! inference, in their order.
 //!
 //! `cargo run --example 02_names`
 
@@ -122,17 +123,19 @@ fn refining() -> Result<()> {
     Ok(())
 }
 
-/// Rule "removes dimensions": where an index can stand, a name can; a list of names where a list of indices can.
+/// Rule "removes dimensions": where an index can stand, a name can; a list of names where a list of indices
+/// can.
 fn removing() -> Result<()> {
     let x = Tensor::randn([("N", 1), ("C", 3), ("H", 3), ("W", 3)])?;
     shows!(x.squeeze("N")? => ["C", "H", "W"]);
     shows!(x.sum(["N", "C"])? => ["H", "W"]);
-    shows!(x.sum_keepdim(["N", "C"])? => ["N", "C", "H", "W"]);
+    shows!(x.sum(keep(["N", "C"]))? => ["N", "C", "H", "W"]);
     shows!(x.transpose("N", "C")? => ["C", "N", "H", "W"]); // rule "permutes dimensions"
     Ok(())
 }
 
-/// Rule "unifies names from inputs": positions from the right must match, and no name may stand at two of them.
+/// Rule "unifies names from inputs": positions from the right must match, and no name may stand at two of
+/// them.
 fn unifying() -> Result<()> {
     let tensor = Tensor::randn((("N", 3), 3))?;
     shows!(&tensor + Tensor::randn((3, ("C", 3)))? => ["N", "C"]);
@@ -166,7 +169,8 @@ fn in_place() -> Result<()> {
     Ok(())
 }
 
-/// In strict mode, for programs that name every dim, what the rules let pass for the sake of unnamed tensors is an error.
+/// In strict mode, for programs that name every dim, what the rules let pass for the sake of unnamed tensors
+/// is an error.
 fn strict() -> Result<()> {
     let x = Tensor::randn([("N", 3), ("D", 3)])?;
     fails!(names::strict(|| x.add(Tensor::randn([3])?)) => NameMismatch);

@@ -45,7 +45,8 @@ fn accumulation() -> Result<()> {
     Ok(())
 }
 
-/// `grad` returns the gradients and touches nobody's `grad`; an output of many elements needs a gradient to start from.
+/// `grad` returns the gradients and touches nobody's `grad`; an output of many elements needs a gradient to
+/// start from.
 fn gradients_by_request() -> Result<()> {
     let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
     let y = x.exp()?;

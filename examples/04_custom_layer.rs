@@ -1,4 +1,5 @@
-//! A layer and a model of one's own: derive, forward, a few steps of training, the summary, and the state saved and loaded.
+//! A layer and a model of one's own: derive, forward, a few steps of training, the summary, and the state
+//! saved and loaded.
 //!
 //! `cargo run --example 04_custom_layer`
 
@@ -21,7 +22,7 @@ impl RmsNorm {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let scale = x.square()?.mean_keepdim(self.dim)?.add(self.eps)?.rsqrt()?;
+        let scale = x.square()?.mean(keep(self.dim))?.add(self.eps)?.rsqrt()?;
         x.mul(&scale)?.mul(&self.gain.tensor().align_as(x)?)
     }
 }
@@ -86,7 +87,8 @@ fn main() -> Result<()> {
     println!("accuracy {trained:.3}");
     assert!(trained > 0.9);
 
-    // The state is the values by path. A file of them keeps the names of the dims; a fresh model takes them, if every path, name and size agrees.
+    // The state is the values by path. A file of them keeps the names of the dims; a fresh model takes them,
+    // if every path, name and size agrees.
     let file = std::env::temp_dir().join(format!("custom_layer_{}.safetensors", std::process::id()));
     model.state_dict().save(&file)?;
     let state = StateDict::load(&file)?;

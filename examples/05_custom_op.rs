@@ -1,5 +1,5 @@
-//! Your own ops: a value and how the gradients of the inputs follow from those of the outputs. The built-in ops enter
-//! the tape by the same door.
+//! Your own ops: a value and how the gradients of the inputs follow from those of the outputs. The built-in
+//! ops enter the tape by the same door.
 //!
 //! `cargo run --example 05_custom_op`
 
@@ -9,8 +9,9 @@ use namegrad::prelude::*;
 
 /// `ln cosh x`, a loss that is quadratic near 0 and linear far out.
 ///
-/// The value is `|x| + ln((1 + e^(-2|x|)) / 2)`, which never overflows. What the tape would make of that formula is wrong at 0, where `|x|` has a
-/// kink and the function has none; so the op brings its own derivative, `tanh x`.
+/// The value is `|x| + ln((1 + e^(-2|x|)) / 2)`, which never overflows. What the tape would make of that
+/// formula is wrong at 0, where `|x|` has a kink and the function has none; so the op brings its own
+/// derivative, `tanh x`.
 fn log_cosh(x: &Tensor) -> Result<Tensor> {
     let distance = x.value().abs()?; // ops on `value()` know no tape, and hand names on
     let y = distance.add(&distance.mul(-2.0)?.exp()?.log1p()?)?.sub(std::f64::consts::LN_2)?;
@@ -18,7 +19,8 @@ fn log_cosh(x: &Tensor) -> Result<Tensor> {
     Ok(Op::new("log_cosh", y).input(x, move |g, cx| g.mul(kept.get(cx).tanh()?)).output())
 }
 
-/// `exp(-(x / width)² / 2)`: two inputs, of which either may be broadcast, and derivatives in terms of the output.
+/// `exp(-(x / width)² / 2)`: two inputs, of which either may be broadcast, and derivatives in terms of the
+/// output.
 fn bump(x: &Tensor, width: &Tensor) -> Result<Tensor> {
     let y = x.value().div(width.value())?.square()?.mul(-0.5)?.exp()?;
     // Each derivative keeps what it needs, and only if its input requires a gradient.
@@ -30,8 +32,8 @@ fn bump(x: &Tensor, width: &Tensor) -> Result<Tensor> {
         .output())
 }
 
-/// The sign of `x` as ±1, with a loop of its own. The true derivative is 0 everywhere; this one passes the gradient straight through, as networks
-/// with binary weights are trained.
+/// The sign of `x` as ±1, with a loop of its own. The true derivative is 0 everywhere; this one passes the
+/// gradient straight through, as networks with binary weights are trained.
 fn binarize(x: &Tensor) -> Result<Tensor> {
     let signs: Vec<f32> = x.to_vec::<f32>()?.into_iter().map(|x| if x < 0.0 { -1.0 } else { 1.0 }).collect();
     let y = NamedTensor::from_slice(&signs, x.shape())?; // a shape is sizes with names
@@ -42,8 +44,8 @@ fn binarize(x: &Tensor) -> Result<Tensor> {
 ///
 /// `∂mean/∂x = 1 / n` and `∂std/∂x = (x - mean) / (n std)`, in terms of the input and of both outputs.
 fn mean_and_std(x: &Tensor) -> Result<[Tensor; 2]> {
-    let mean = x.value().mean_keepdim(-1)?;
-    let std = x.value().sub(&mean)?.square()?.mean_keepdim(-1)?.sqrt()?;
+    let mean = x.value().mean(keep(-1))?;
+    let std = x.value().sub(&mean)?.square()?.mean(keep(-1))?.sqrt()?;
     // Outputs are kept by their number, never as tensors: an op that owned its outputs would not be freed.
     let (x_kept, mean_kept, std_kept) = (Kept::input(x), Kept::output_at(0, &mean), Kept::output_at(1, &std));
     let outputs = Op::with_outputs("mean_and_std", vec![mean, std]).inputs(&[Some(x)], move |_, cx| {

@@ -20,7 +20,8 @@ fn main() -> Result<()> {
     let f64s = TensorOptions::new().dtype(DType::F64);
     let inputs = [f64s.randn([("N", 3), ("in", 4)])?, f64s.randn([("in", 4), ("out", 2)])?];
 
-    // Any function of tensors that gives a tensor can be checked: each output is compared by each element of each input.
+    // Any function of tensors that gives a tensor can be checked: each output is compared by each element of
+    // each input.
     let f = |x: &[Tensor]| x[0].matmul(&x[1])?.log_softmax("out")?.sum("N");
     gradcheck(f, &inputs, options)?;
     // The same for the gradient of the function: second derivatives.

@@ -1,6 +1,7 @@
 //! Trains a classifier of handwritten digits on the data that come with the project.
 //!
-//! `cargo run --release --example digits` needs nothing else; `-- --help` lists the flags. Curves and checkpoint are left in `target/digits`.
+//! `cargo run --release --example digits` needs nothing else; `-- --help` lists the flags. Curves and
+//! checkpoint are left in `target/digits`.
 
 mod common;
 
@@ -11,7 +12,8 @@ use namegrad::prelude::*;
 use std::process::ExitCode;
 
 /// Train a classifier of 8x8 handwritten digits.
-// The defaults were chosen by cross-validation within the training part: five folds of each of the seeds 0, 1 and 2.
+// The defaults were chosen by cross-validation within the training part: five folds of each of the seeds 0, 1
+// and 2.
 #[derive(Parser)]
 #[command(
     mut_arg("epochs", |arg| arg.default_value("60")),

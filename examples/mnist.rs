@@ -1,5 +1,5 @@
-//! Trains a classifier of handwritten digits on MNIST: `cargo run --release --example mnist -- --data FOLDER`, where the folder holds the four idx files,
-//! gzipped or not.
+//! Trains a classifier of handwritten digits on MNIST: `cargo run --release --example mnist -- --data
+//! FOLDER`, where the folder holds the four idx files, gzipped or not.
 
 mod common;
 

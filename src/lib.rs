@@ -1,7 +1,8 @@
 //! Deep learning with tensors whose dims have names: values, gradients, layers, optimizers.
 //!
-//! A dim is called by its name, so that it is found wherever it stands, and a mix-up of two dims is an error where it happens rather than a loss that does
-//! not fall. A tensor without names behaves as in any other library and pays nothing.
+//! A dim is called by its name, so that it is found wherever it stands, and a mix-up of two dims is an error
+//! where it happens rather than a loss that does not fall. A tensor without names behaves as in any other
+//! library and pays nothing.
 //!
 //! ```
 //! use namegrad::prelude::*;
@@ -42,16 +43,24 @@
 //!
 //! # Where to go
 //!
-//! * [`Tensor`](prelude::Tensor) has the ops as methods, [`TensorOptions`](prelude::TensorOptions) the factories of other dtypes; the numbered
-//!   programs in `examples/` introduce them in order.
+//! * [`Tensor`](prelude::Tensor) has the ops as methods, [`TensorOptions`](prelude::TensorOptions) the
+//!   factories of other dtypes; the numbered programs in `examples/` introduce them in order.
 //! * [`names`]: what a name is, the rules by which ops hand names on, [`names::strict`].
-//! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for ops of one's own, [`autograd::gradcheck`].
+//! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for ops of one's own,
+//!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive, layers, [`nn::functional`], [`nn::init`], states.
 //! * [`optim`]: optimizers and their states.
-//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: what tensors hold of it.
-//! * [`Error`]: what an error tells; every method that can fail returns it, the operators `+ - * /` panic with its text.
+//! * [`ops`]: ops by name, with what is known of each, and calls with named arguments; [`options`]: their
+//!   options.
+//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: what tensors hold of
+//!   it.
+//! * [`Error`]: what an error tells; every method that can fail returns it, the operators `+ - * /` panic
+//!   with its text.
 //!
-//! The README has a table from PyTorch's named tensors to this crate, `docs/migration.md` the whole of it, `docs/operators.md` every operator.
+//! The README has a table from PyTorch's named tensors to this crate, `docs/migration.md` the whole of it,
+//! `docs/operators.md` every operator.
+
+pub mod ops;
 
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
@@ -59,13 +68,20 @@ pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
 pub use namegrad_nn as nn;
 pub use namegrad_optim as optim;
 
+/// The options of ops and of [`nn::functional`], with their defaults.
+pub mod options {
+    pub use namegrad_autograd::options::*;
+    pub use namegrad_nn::functional::options::*;
+}
+
 /// What most programs need.
 pub mod prelude {
+    pub use crate::options::*;
     pub use namegrad_autograd::{
         BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
     };
     pub use namegrad_core::random::manual_seed;
-    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean};
+    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, keep};
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};

@@ -31,15 +31,14 @@ fn grad_of(x: &Tensor) -> Vec<f64> {
 }
 
 /// Fails unless the call is an error of the tape that is reported at this very line.
-macro_rules! assert_refused {
-    ($call:expr, $words:literal) => {{
-        let (error, line) = ($call.unwrap_err(), line!());
-        assert_eq!(error.kind(), ErrorKind::Autograd, "{error}");
-        // A call too long for one line starts on the next.
-        assert!((line..line + 4).contains(&error.location().line()), "line {line}: {error}");
-        assert_eq!(error.location().file(), file!(), "{error}");
-        assert!(error.to_string().contains($words), "{error}");
-    }};
+#[track_caller]
+fn assert_refused<T: std::fmt::Debug>(result: Result<T>, words: &str) {
+    let (error, caller) = (result.unwrap_err(), std::panic::Location::caller());
+    assert_eq!(error.kind(), ErrorKind::Autograd, "{error}");
+    // A call too long for one line starts on the next.
+    assert!((caller.line()..caller.line() + 4).contains(&error.location().line()), "{caller}: {error}");
+    assert_eq!(error.location().file(), caller.file(), "{error}");
+    assert!(error.to_string().contains(words), "{error}");
 }
 
 // Starting a walk
@@ -48,22 +47,22 @@ macro_rules! assert_refused {
 fn backward_needs_one_element_or_its_gradient() -> Result<()> {
     let x = leaf([1.0, 2.0]);
     let y = x.mul(&x)?;
-    assert_refused!(y.backward(), "grad can be implicitly created only for scalar outputs");
+    assert_refused(y.backward(), "grad can be implicitly created only for scalar outputs");
     let g = TensorOptions::new().dtype(DType::F64).tensor([1.0, 10.0])?;
     y.backward_with(Some(&g), ONCE)?;
     assert_eq!(grad_of(&x), [2.0, 40.0]);
     let y = x.mul(&x)?;
-    assert_refused!(y.backward_with(Some(&Tensor::ones([3])?), ONCE), "Mismatch in shape");
+    assert_refused(y.backward_with(Some(&Tensor::ones([3])?), ONCE), "Mismatch in shape");
     Ok(())
 }
 
 #[test]
 fn backward_needs_a_graph() -> Result<()> {
     let x = Tensor::new(1.0)?;
-    assert_refused!(x.backward(), "does not require grad");
+    assert_refused(x.backward(), "does not require grad");
     let y = no_grad(|| leaf([1.0]).mul(2.0))?;
-    assert_refused!(y.backward(), "does not require grad");
-    assert_refused!(grad(&[&leaf([1.0])], &[&x], &[], ONCE), "input 0 does not require a gradient");
+    assert_refused(y.backward(), "does not require grad");
+    assert_refused(grad(&[&leaf([1.0])], &[&x], &[], ONCE), "input 0 does not require a gradient");
     Ok(())
 }
 
@@ -75,7 +74,7 @@ fn a_graph_is_walked_once_unless_retained() -> Result<()> {
     y.backward_with(None, RETAIN)?;
     y.backward()?;
     assert_eq!(grad_of(&x), [18.0], "three walks of 6 each");
-    assert_refused!(y.backward(), "a second time");
+    assert_refused(y.backward(), "a second time");
     assert_eq!(grad_of(&x), [18.0], "a refused walk adds nothing");
     Ok(())
 }
@@ -130,7 +129,7 @@ fn a_part_walked_before_stops_the_whole_walk() -> Result<()> {
     shared.sum(..)?.backward()?;
     x.zero_grad();
     let y = shared.mul(&z)?.sum(..)?;
-    assert_refused!(y.backward(), "a second time");
+    assert_refused(y.backward(), "a second time");
     assert!(x.grad().is_none() && z.grad().is_none(), "a walk that fails leaves no half of the gradients");
     Ok(())
 }
@@ -213,7 +212,7 @@ fn grad_of_several_outputs_is_that_of_their_sum() -> Result<()> {
     let weights = TensorOptions::new().dtype(DType::F64).tensor([1.0, 10.0])?;
     let found = grad(&[&a, &b], &[&x], &[None, Some(&weights)], ONCE)?;
     assert_eq!(numbers(found[0].as_ref().unwrap()), [5.0, 43.0]);
-    assert_refused!(grad(&[&a], &[&x], &[None, None], ONCE), "1 outputs and 2 gradients");
+    assert_refused(grad(&[&a], &[&x], &[None, None], ONCE), "1 outputs and 2 gradients");
     Ok(())
 }
 
@@ -223,7 +222,7 @@ fn an_unused_input_is_an_error_unless_allowed() -> Result<()> {
     let y = x.mul(2.0)?.sum(..)?;
     let found = grad(&[&y], &[&other, &x], &[], BackwardOptions { retain_graph: true, ..UNUSED })?;
     assert!(found[0].is_none() && found[1].is_some());
-    assert_refused!(grad(&[&y], &[&x, &other], &[], ONCE), "not have been used in the graph: input 1");
+    assert_refused(grad(&[&y], &[&x, &other], &[], ONCE), "not have been used in the graph: input 1");
     Ok(())
 }
 
@@ -320,7 +319,7 @@ fn hooks_after_accumulation_see_the_sum() -> Result<()> {
     handle.remove();
     x.mul(4.0)?.sum(..)?.backward()?;
     assert_eq!(*seen.lock().unwrap(), [2.0, 5.0]);
-    assert_refused!(x.mul(2.0)?.register_post_accumulate_grad_hook(|_| Ok(None)).map(drop), "non-leaf");
+    assert_refused(x.mul(2.0)?.register_post_accumulate_grad_hook(|_| Ok(None)).map(drop), "non-leaf");
     Ok(())
 }
 
@@ -329,10 +328,10 @@ fn a_hook_must_keep_sizes_and_dtype() -> Result<()> {
     let x = leaf([1.0, 2.0]);
     let wrong_size = x.register_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
     let y = x.mul(2.0)?.sum(..)?;
-    assert_refused!(y.backward_with(None, RETAIN), "a hook changed the sizes of a gradient from [2] to [3]");
+    assert_refused(y.backward_with(None, RETAIN), "a hook changed the sizes of a gradient from [2] to [3]");
     wrong_size.remove();
     let wrong_dtype = x.register_hook(|_| Ok(Some(Tensor::ones([2])?)))?;
-    assert_refused!(y.backward_with(None, RETAIN), "a hook changed the dtype");
+    assert_refused(y.backward_with(None, RETAIN), "a hook changed the dtype");
     wrong_dtype.remove();
     assert!(x.grad().is_none());
     y.backward()?;
@@ -353,9 +352,9 @@ fn the_error_of_a_hook_comes_through() -> Result<()> {
 #[test]
 fn hooks_need_a_gradient_to_wait_for() -> Result<()> {
     let x = Tensor::ones([1])?;
-    assert_refused!(x.register_hook(|_| Ok(None)).map(drop), "doesn't require gradient");
-    assert_refused!(x.retain_grad(), "can't retain_grad");
-    assert_refused!(x.set_grad(Some(Tensor::ones([1])?)), "does not require a gradient");
+    assert_refused(x.register_hook(|_| Ok(None)).map(drop), "doesn't require gradient");
+    assert_refused(x.retain_grad(), "can't retain_grad");
+    assert_refused(x.set_grad(Some(Tensor::ones([1])?)), "does not require a gradient");
     Ok(())
 }
 
@@ -384,8 +383,8 @@ fn leaves_and_their_makers() -> Result<()> {
     assert_eq!(cut.value().data_ptr(), y.value().data_ptr(), "detach shares the buffer");
     let truth = x.gt(0.0)?;
     assert!(!truth.requires_grad() && truth.is_leaf());
-    assert_refused!(y.clone().requires_grad_(false).map(drop), "only change requires_grad flags of leaf");
-    assert_refused!(Tensor::new(1)?.requires_grad_(true).map(drop), "only Tensors of floating point dtype");
+    assert_refused(y.clone().requires_grad_(false).map(drop), "only change requires_grad flags of leaf");
+    assert_refused(Tensor::new(1)?.requires_grad_(true).map(drop), "only Tensors of floating point dtype");
     Ok(())
 }
 
@@ -438,11 +437,11 @@ fn what_is_made_in_no_grad_can_require_a_gradient() -> Result<()> {
 #[test]
 fn a_leaf_is_not_changed_in_place_while_recording() -> Result<()> {
     let mut x = leaf([1.0, 2.0]);
-    assert_refused!(x.mul_(2.0).map(drop), "a leaf Variable that requires grad");
-    assert_refused!(x.exp_().map(drop), "a leaf Variable that requires grad");
-    assert_refused!(x.zero_().map(drop), "a leaf Variable that requires grad");
-    assert_refused!(x.clamp_(0.0, 1.0).map(drop), "a leaf Variable that requires grad");
-    assert_refused!(x.transpose_(0, 0).map(drop), "a leaf Variable that requires grad");
+    assert_refused(x.mul_(2.0).map(drop), "a leaf Variable that requires grad");
+    assert_refused(x.exp_().map(drop), "a leaf Variable that requires grad");
+    assert_refused(x.zero_().map(drop), "a leaf Variable that requires grad");
+    assert_refused(x.clamp_(0.0, 1.0).map(drop), "a leaf Variable that requires grad");
+    assert_refused(x.transpose_(0, 0).map(drop), "a leaf Variable that requires grad");
     assert_eq!(numbers(&x), [1.0, 2.0]);
     no_grad(|| x.mul_(2.0).map(drop))?;
     assert!(x.requires_grad() && x.is_leaf());
@@ -643,7 +642,8 @@ fn at_a_bound_the_gradient_is_that_of_what_is_clamped() -> Result<()> {
     let want =
         [[0.0, 1.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]];
     assert_eq!(found, want);
-    // Equal bounds: below them the result is the lower one, above the upper one. Exchanged bounds: always the upper one.
+    // Equal bounds: below them the result is the lower one, above the upper one. Exchanged bounds: always the
+    // upper one.
     let found = slopes(clamp, [[0.0, 1.0, 2.0], [1.0; 3], [1.0; 3]])?;
     assert_eq!(found, [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
     let found = slopes(clamp, [[0.0, 1.5, 3.0], [2.0; 3], [1.0; 3]])?;
@@ -717,14 +717,14 @@ fn a_wrong_derivative_is_found() -> Result<()> {
         let kept = Kept::input(&x[0]);
         Ok(Op::new("wrong", value).input(&x[0], move |g, cx| g.mul(&kept.get(cx).mul(2.01)?)).output())
     };
-    assert_refused!(gradcheck(wrong, &[leaf([1.0])], GradCheck::default()), "on the tape");
+    assert_refused(gradcheck(wrong, &[leaf([1.0])], GradCheck::default()), "on the tape");
     let first_order_only = |x: &[Tensor]| {
         let value = x[0].value().square()?;
         let kept = Kept::input(&x[0].detach());
         Ok(Op::new("cut", value).input(&x[0], move |g, cx| g.mul(&kept.get(cx).mul(2.0)?)).output())
     };
     gradcheck(first_order_only, &[leaf([1.0])], GradCheck::default())?;
-    assert_refused!(gradgradcheck(first_order_only, &[leaf([1.0])], GradCheck::default()), "on the tape");
+    assert_refused(gradgradcheck(first_order_only, &[leaf([1.0])], GradCheck::default()), "on the tape");
     Ok(())
 }
 

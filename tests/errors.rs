@@ -1,5 +1,5 @@
-//! Bad inputs: each is an error of the right kind that names the op, the operands with their sizes and names, a repair where there is one, and the line of
-//! the caller; and no tensor is changed by it.
+//! Bad inputs: each is an error of the right kind that names the op, the operands with their sizes and names,
+//! a repair where there is one, and the line of the caller; and no tensor is changed by it.
 
 use namegrad::autograd::{
     BackwardOptions, GradCheck, Op, Operand, checkpoint, grad, gradcheck, gradgradcheck,
@@ -238,12 +238,12 @@ fn dims_out_of_range_or_given_twice() -> Result<()> {
     assert_error!(x.transpose(0, 5), DimRange, "transpose", "but got 5");
     assert_error!(x.unsqueeze(4), DimRange, "unsqueeze", "range of [-4, 3], but got 4");
     assert_error!(x.sum([0, 1, 0]), DimRange, "sum", "dim 0 appears multiple times", "[N=32, C=3, ?=7]");
-    assert_error!(x.mean_keepdim(["N", "N"]), DimRange, "mean", "dim 0 appears multiple times");
+    assert_error!(x.mean(keep(["N", "N"])), DimRange, "mean", "dim 0 appears multiple times");
     assert_error!(x.amax([-1, 2]), DimRange, "amax", "dim 2 appears multiple times");
     assert_error!(x.flip([1, 1]), DimRange, "flip", "dim 1 appears multiple times");
     assert_error!(x.permute([0, 1, 1]), DimRange, "permute", "dim 1 appears multiple times");
     assert_error!(x.permute([0, 1]), DimRange, "permute", "2 dims are given for a tensor of 3");
-    assert_error!(x.diagonal(0, 1, 1), DimRange, "diagonal", "cannot be identical");
+    assert_error!(x.diagonal(1, 1), DimRange, "diagonal", "cannot be identical");
     assert_error!(x.flatten(["N", "?"], "F"), NameNotFound, "flatten");
     assert_error!(x.flatten([0, 2], "F"), DimRange, "flatten", "must be consecutive", "[N=32, C=3, ?=7]");
     assert_error!(x.size(3), DimRange, "size", "but got 3");
@@ -315,7 +315,7 @@ fn sizes_that_do_not_reshape() -> Result<()> {
     );
     assert_error!(x.reshape([-1, -1]), Shape, "reshape", "only one dimension can be inferred");
     assert_error!(x.reshape([-1, 4]), Shape, "reshape", "'[-1, 4]' is invalid");
-    assert_error!(x.reshape([-2, 3]), Shape, "reshape", "'[-2, 3]' is invalid");
+    assert_error!(x.reshape([-2, 3]), Value, "reshape", "a size must not be negative, got -2");
     assert_error!(x.reshape([-1, 0]), Shape, "reshape", "[N=2, C=3]");
     assert_error!(
         x.transpose(0, 1)?.view([6]),
@@ -376,14 +376,25 @@ fn sizes_that_do_not_reshape() -> Result<()> {
     assert_error!(Tensor::zeros([("N", 0)])?.max(..), Value, "max", "[N=0]");
     let x = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
     assert_error!(x.kthvalue(3, "N"), Value, "kthvalue", "3 of 2 elements", "[N=2]");
-    assert_error!(x.topk(3, "N", true), Value, "topk", "3 of 2 elements", "[N=2]");
+    assert_error!(x.topk(3, "N"), Value, "topk", "3 of 2 elements", "[N=2]");
     assert_error!(x.quantile(1.5, "N"), Value, "quantile", "q is 1.5", "[N=2]");
-    assert_error!(x.sum(..)?.diff(1, 0), Shape, "diff", "at least one-dimensional");
-    assert_error!(x.histc(0, 0.0, 1.0), Value, "histc", "0 bins from 0 to 1", "[N=2]");
-    assert_error!(x.bucketize(&Tensor::zeros([1, 1])?, false), Shape, "bucketize", "dim(2)", "[N=2]");
-    assert_error!(x.bincount(0), DType, "bincount", "non-negative integral", "[N=2]");
-    assert_error!(x.nanmean_keepdim("C"), NameNotFound, "nanmean", "[N=2]");
-    assert_error!(x.to(DType::I64)?.vector_norm("N", 1.0), DType, "vector_norm", "x.to(F32)?");
+    assert_error!(x.sum(..)?.diff(0), Shape, "diff", "at least one-dimensional");
+    assert_error!(
+        x.histc_with(HistcOptions::new().bins(0).max(1.0)),
+        Value,
+        "histc",
+        "0 bins from 0 to 1",
+        "[N=2]"
+    );
+    assert_error!(x.bucketize(&Tensor::zeros([1, 1])?), Shape, "bucketize", "dim(2)", "[N=2]");
+    assert_error!(x.bincount(), DType, "bincount", "non-negative integral", "[N=2]");
+    assert_error!(x.nanmean(keep("C")), NameNotFound, "nanmean", "[N=2]");
+    assert_error!(
+        x.to(DType::I64)?.vector_norm_with("N", VectorNormOptions::new().ord(1.0)),
+        DType,
+        "vector_norm",
+        "x.to(F32)?"
+    );
     assert_error!(x.requires_grad_(true)?.unique(), Autograd, "unique", "x.detach().unique()");
     Ok(())
 }
@@ -391,7 +402,7 @@ fn sizes_that_do_not_reshape() -> Result<()> {
 #[test]
 fn sizes_that_cannot_be_had() -> Result<()> {
     let live = memory::stats().live_bytes;
-    assert_error!(Tensor::zeros([1usize << 60]), OutOfMemory, "zeros", "bytes of memory cannot be had");
+    assert_error!(Tensor::zeros([1usize << 60]), OutOfMemory, "zeros", "out of memory: ");
     assert_error!(Tensor::ones([1usize << 60]), OutOfMemory, "ones");
     assert_error!(Tensor::zeros([1usize << 45]), OutOfMemory, "zeros");
     assert_error!(Tensor::zeros([usize::MAX, usize::MAX]), OutOfMemory, "zeros", "do not fit in memory");
@@ -474,7 +485,7 @@ fn wrong_dtypes() -> Result<()> {
     assert_error!(
         floats.where_self(&floats, 0.0),
         DType,
-        "where",
+        "where_self",
         "expected condition to be a boolean tensor, but got float32"
     );
     assert_error!(floats.masked_fill(&ints, 0.0), DType, "masked_fill", "x.ne(0)?");
@@ -571,9 +582,9 @@ fn bad_parts_and_places() -> Result<()> {
     assert_error!(x.unfold("C", 4, 1), Value, "unfold", "do not fit into dim 1, of 3", "[N=2, C=3]");
     assert_error!(x.movedim([0, 1], 0), DimRange, "movedim", "2 dims are to be moved to 1 places");
     assert_error!(x.rot90(1, 0), DimRange, "rot90", "rotation dims == 2");
-    assert_error!(images().diag(0), Shape, "diag", "1D or 2D", "[N=32, C=3, ?=7]");
+    assert_error!(images().diag(), Shape, "diag", "1D or 2D", "[N=32, C=3, ?=7]");
     assert_error!(images().trace(), Shape, "trace");
-    assert_error!(Tensor::new(1.0)?.diag_embed(0, 0, 1), Shape, "diag_embed");
+    assert_error!(Tensor::new(1.0)?.diag_embed(), Shape, "diag_embed");
     assert_error!(Tensor::block_diag(&[&images()]), Shape, "block_diag", "2 or fewer");
     assert_error!(
         Tensor::broadcast_tensors(&[&x, &images()]),
@@ -609,11 +620,11 @@ fn bad_parts_and_places() -> Result<()> {
 fn bad_products_and_queries() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     assert_error!(x.cross(&x, "N"), Shape, "cross", "must have length 3", "[N=2, C=3], [N=2, C=3]");
-    assert_error!(x.addr(&x, &x, 1, 1), Shape, "addr", "expected two vectors");
-    assert_error!(x.addbmm(&x, &x, 1, 1), Shape, "addbmm", "expected batches of matrices");
-    assert_error!(x.dist(&x, -1.0), Value, "dist", "p >= 0");
-    assert_error!(x.addcmul(&x, &images(), 1), Misaligned, "addcmul");
-    assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?, 1), DType, "addcmul", "not implemented for bool");
+    assert_error!(x.addr(&x, &x), Shape, "addr", "expected two vectors");
+    assert_error!(x.addbmm(&x, &x), Shape, "addbmm", "expected batches of matrices");
+    assert_error!(x.dist_with(&x, DistOptions::new().p(-1.0)), Value, "dist", "p >= 0");
+    assert_error!(x.addcmul(&x, &images()), Misaligned, "addcmul");
+    assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?), DType, "addcmul", "not implemented for bool");
     assert_error!(Tensor::einsum("ij->ik", &[&x]), Shape, "einsum", "subscript k does not appear");
     assert_error!(Tensor::einsum("i,j", &[&x]), Value, "einsum", "1 operands for the 2");
     assert_error!(x.round_decimals(1)?.to(DType::I32)?.round_decimals(-1), DType, "round_decimals");
@@ -695,9 +706,7 @@ fn a_failed_call_leaves_its_tensor_as_it_was() -> Result<()> {
         }),
         ("duplicate names", |x| x.rename_(["A", "A"]).map(drop)),
         ("too many names", |x| x.rename_(["A", "B", "C"]).map(drop)),
-        ("matrices that do not fit", |x| {
-            x.addmm_(&Tensor::ones([2, 2])?, &Tensor::ones([3, 3])?, 1, 1).map(drop)
-        }),
+        ("matrices that do not fit", |x| x.addmm_(&Tensor::ones([2, 2])?, &Tensor::ones([3, 3])?).map(drop)),
         ("no random integers", |x| x.random_(3..3).map(drop)),
     ];
     for (what, change) in changes {

@@ -45,8 +45,8 @@ fn forwards_without_backward() -> Result<()> {
 /// Bytes of a block for `SIDE` by `SIDE` numbers.
 const SIDE: usize = 64;
 
-/// How many tensors of the size of `x` stay for the backward pass of `op`, of two operands that the tape follows and a third that it does not. Everything but the
-/// sum of the result is dropped.
+/// How many tensors of the size of `x` stay for the backward pass of `op`, of two operands that the tape
+/// follows and a third that it does not. Everything but the sum of the result is dropped.
 fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64> {
     let leaf = Tensor::ones([SIDE, SIDE])?.requires_grad_(true)?;
     let live = |op: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>| -> Result<usize> {
@@ -103,8 +103,8 @@ fn what_ops_keep() -> Result<()> {
         ("both: matmul", 2, |x, w, _| x.matmul(w)),
         ("the other: matmul with a constant", 1, |x, _, c| x.matmul(c)),
         ("the other: matmul of a constant", 1, |x, _, c| c.matmul(x)),
-        ("the factors: addmm", 2, |x, w, _| x.addmm(x, w, 1, 1)),
-        ("the other: bias and product with a constant", 1, |x, w, c| w.addmm(x, c, 1, 1)),
+        ("the factors: addmm", 2, |x, w, _| x.addmm(x, w)),
+        ("the other: bias and product with a constant", 1, |x, w, c| w.addmm(x, c)),
         ("nothing outside of the tape", 0, |x, w, _| x.add(&no_grad(|| x.mul(w))?)),
     ];
     for (what, tensors, op) in expected {
@@ -127,7 +127,8 @@ fn what_is_kept_for_one_input_alone() -> Result<()> {
     Ok(())
 }
 
-/// A deep stack needs no more in its backward pass than in its forward pass, but for the gradient of one layer.
+/// A deep stack needs no more in its backward pass than in its forward pass, but for the gradient of one
+/// layer.
 fn backward_frees_as_it_passes() -> Result<()> {
     const DEPTH: usize = 16;
     let (batch, width) = (2048, 32);
@@ -157,7 +158,8 @@ fn backward_frees_as_it_passes() -> Result<()> {
     Ok(())
 }
 
-/// Ops that keep their own output, gradients with a graph, hooks and failed walks are freed with the last handle.
+/// Ops that keep their own output, gradients with a graph, hooks and failed walks are freed with the last
+/// handle.
 fn graphs_that_hold_themselves() -> Result<()> {
     let before = memory::stats().live_blocks;
     for _ in 0..100 {
@@ -183,7 +185,8 @@ fn exp_and_sin(x: &Tensor) -> Result<Vec<Tensor>> {
     }))
 }
 
-/// An op of several outputs keeps their values and not their places on the tape, however far it is differentiated.
+/// An op of several outputs keeps their values and not their places on the tape, however far it is
+/// differentiated.
 fn outputs_that_their_op_keeps() -> Result<()> {
     let before = memory::stats().live_blocks;
     let create = BackwardOptions { create_graph: true, ..Default::default() };

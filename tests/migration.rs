@@ -21,8 +21,8 @@ fn factories() -> Result<()> {
 #[test]
 fn parts_and_places() -> Result<()> {
     let mut x = Tensor::zeros([("N", 2), ("C", 3)])?;
-    x.index_put_(&[Index::At(0)], &Tensor::ones([("C", 3)])?, false)?;
-    x.index_put_(&[(&Tensor::new([0, 0])?).into()], 1.0, true)?;
+    x.index_put_(&[Index::At(0)], &Tensor::ones([("C", 3)])?)?;
+    x.index_put_with_(&[(&Tensor::new([0, 0])?).into()], 1.0, IndexPutOptions::new().accumulate(true))?;
     assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]);
     assert_eq!([x.split(2, "N")?.len(), x.unbind("C")?.len(), x.chunk(2, 0)?.len()], [1, 3, 2]);
     assert_eq!(*x.ge(1)?.to(DType::F32)?.bernoulli()?.names(), ["N", "C"]);
@@ -58,13 +58,16 @@ fn the_naming_api() -> Result<()> {
 fn ops_by_name() -> Result<()> {
     let x = images()?;
     assert_eq!(*x.sum("C")?.names(), ["N", "H", "W"]);
-    assert_eq!(*x.sum_keepdim(["N", "C"])?.names(), ["N", "C", "H", "W"]);
+    assert_eq!(*x.sum(keep(["N", "C"]))?.names(), ["N", "C", "H", "W"]);
     assert_eq!(x.sum(..)?.ndim(), 0);
     assert_eq!(x.amax("C")?.names(), x.argmax("C")?.names());
     let Picked { values, indices } = x.max("C")?;
     assert_eq!((values.names(), indices.names()), (x.amax("C")?.names(), x.amax("C")?.names()));
-    assert_eq!(x.topk(2, "C", true)?.values.extents().to_string(), "[N=4, C=2, H=5, W=7]");
-    assert_eq!(x.std_corrected("C", 0.0)?.names(), x.vector_norm("C", 1.0)?.names());
+    assert_eq!(x.topk(2, "C")?.values.extents().to_string(), "[N=4, C=2, H=5, W=7]");
+    assert_eq!(
+        x.std_with("C", StdOptions::new().correction(0.0))?.names(),
+        x.vector_norm_with("C", VectorNormOptions::new().ord(1.0))?.names()
+    );
     for y in [x.softmax("C")?, x.log_softmax("C")?, x.cumsum("W")?] {
         assert_eq!(y.names(), x.names());
     }
@@ -112,13 +115,13 @@ fn more_parts_and_places() -> Result<()> {
     let index = Tensor::new([0, 2])?;
     assert_eq!(*x.index_fill(&index, 0, "N")?.names(), ["N", "C", "H", "W"]);
     assert_eq!(x.masked_select(&x.ge(0)?)?.numel(), x.numel());
-    x.index_put_(&[Index::At(0)], &Tensor::zeros([1])?, false)?;
-    x.index_put_(&[(&index).into()], &Tensor::ones([1])?, true)?;
+    x.index_put_(&[Index::At(0)], &Tensor::zeros([1])?)?;
+    x.index_put_with_(&[(&index).into()], &Tensor::ones([1])?, IndexPutOptions::new().accumulate(true))?;
     assert_eq!(x.select("N", 0)?.sum(..)?.item()?.to_f64(), 3.0 * 5.0 * 7.0);
     for picked in [x.median("C")?, x.mode("C")?, x.kthvalue(2, "C")?] {
         assert_eq!(*picked.values.names(), ["N", "H", "W"]);
     }
-    let StdMean { std, mean } = x.std_mean("C", 1.0)?;
+    let StdMean { std, mean } = x.std_mean("C")?;
     assert_eq!(std.names(), mean.names());
     let mut out = Tensor::zeros([4, 5, 7])?;
     x.sum("C")?.write_to(&mut out)?;

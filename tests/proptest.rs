@@ -1,114 +1,169 @@
-//! Every op on tensors of random shapes, names, dtypes and memory orders. The ops come from the tables of the library, so that a new one is tested without a
-//! line here, unless it takes a kind of argument that none took before: that is drawn in `proptest/tables.rs`.
+//! Every op of the registry on tensors of random shapes, names, dtypes and memory orders. A new op is tested
+//! without a line here, unless it takes a kind of argument that none took before: that is drawn in
+//! `proptest/draw.rs`.
 
+#[path = "proptest/draw.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod draw;
 #[path = "proptest/recipe.rs"]
 mod recipe;
-#[path = "proptest/tables.rs"]
-mod tables;
 
+use draw::{Draw, Drawn};
+use namegrad::ops::{self, Op, Value};
 use namegrad::prelude::*;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 use recipe::{Recipe, close, dense, identical, recipe, recipes};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use tables::{Draw, Pointwise, REDUCTIONS, pointwise, with_arguments};
 
 /// Rayon pools of one thread and of four.
 static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
     [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 });
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(0), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn ops_by_element(recipes in recipes()) {
-        let inputs = recipes.map(|recipe| recipe.tensor(true));
-        let copies = inputs.each_ref().map(dense);
-        for op in pointwise() {
-            let (inputs, copies) = (&inputs[..op.arity], &copies[..op.arity]);
-            let result = (op.call)(inputs);
-            // The result does not depend on the memory order.
-            match (&result, (op.call)(copies)) {
-                (Ok(a), Ok(b)) => prop_assert!(identical(a, &b), "{} of views {a} and of dense tensors {b}", op.name),
-                (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}", op.name),
-                (a, b) => prop_assert!(false, "{} of views {a:?} and of dense tensors {b:?}", op.name),
-            }
-            // In place gives what the op gives, or an error that changes nothing; other holders of the buffer see nothing.
-            let Some(in_place) = op.in_place else { continue };
-            let fits = |y: &Tensor| y.sizes() == inputs[0].sizes() && y.dtype().can_cast(inputs[0].dtype());
-            let wanted = result.as_ref().ok().filter(|y| fits(y)).map(|y| y.to(inputs[0].dtype()).unwrap());
-            for mut x in [inputs[0].clone(), dense(&inputs[0])] {
-                match (in_place(&mut x, &inputs[1..]), &wanted) {
-                    (Ok(()), Some(y)) => prop_assert!(identical(&x, y), "{} in place gives {x} and not {y}", op.name),
-                    (Err(_), None) => prop_assert!(identical(&x, &copies[0]), "{} failed and changed its tensor", op.name),
-                    (done, _) => prop_assert!(false, "{} in place gives {done:?} and else {result:?}", op.name),
-                }
-            }
-            prop_assert!(inputs.iter().zip(copies).all(|(a, b)| identical(a, b)), "{} changed an input", op.name);
-        }
-    }
-
-    #[test]
-    fn reductions(recipe in recipe(), which in any::<[bool; 4]>(), special in any::<bool>()) {
-        let x = recipe.tensor(special);
-        let copy = dense(&x);
-        let dims: Vec<usize> = (0..x.ndim()).filter(|dim| which[*dim]).collect();
-        for (name, reduce, keepdim) in REDUCTIONS {
-            let (a, b) = (reduce(&x, &dims), reduce(&copy, &dims));
-            match (&a, &b) {
-                (Ok(a), Ok(b)) if special => prop_assert_eq!((a.extents(), a.dtype()), (b.extents(), b.dtype()), "{}", name),
-                (Ok(a), Ok(b)) => prop_assert!(close(a, b, 9.0 * x.numel() as f64), "{name} of a view {a} and of a dense tensor {b}"),
-                (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}", name),
-                _ => prop_assert!(false, "{name} of a view {a:?} and of a dense tensor {b:?}"),
-            }
-            match (a, keepdim(&x, &dims)) {
-                (Ok(a), Ok(b)) => {
-                    let kept: Vec<usize> = (0..x.ndim()).map(|dim| if dims.contains(&dim) { 1 } else { x.sizes()[dim] }).collect();
-                    prop_assert_eq!(b.sizes(), &kept[..], "{}", name);
-                    prop_assert_eq!(b.names(), x.names(), "{}", name);
-                    prop_assert!(identical(&a.rename(None)?, &b.rename(None)?.reshape(a.sizes())?), "{name} with its dims kept");
-                }
-                (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}", name),
-                (a, b) => prop_assert!(false, "{name} {a:?} and with its dims kept {b:?}"),
-            }
-        }
-        prop_assert!(identical(&x, &copy), "a reduction changed its input");
-    }
+/// Plays `cases` draws of a strategy. Each op that `f` counts must have worked a few times, or nothing was
+/// seen of it.
+fn play<S: Strategy>(
+    cases: u32,
+    seed: u64,
+    strategy: S,
+    f: impl Fn(S::Value, &dyn Fn(&Op, bool)) -> TestCaseResult,
+) {
+    let config = ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let worked: RefCell<BTreeMap<&str, u32>> = RefCell::default();
+    let count = |op: &Op, ok: bool| *worked.borrow_mut().entry(op.info.name).or_default() += u32::from(ok);
+    TestRunner::new(config)
+        .run(&strategy, |value| f(value, &count))
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    let rarely: Vec<_> = worked.into_inner().into_iter().filter(|(_, times)| *times < cases / 400).collect();
+    assert!(rarely.is_empty(), "of {cases} calls these worked so few times: {rarely:?}");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn ops_with_arguments(recipe in recipe(), seed in any::<u64>()) {
-        let x = recipe.tensor(false);
-        let copy = dense(&x);
-        for op in with_arguments() {
-            let mut draw = Draw(seed);
-            let mut others = Vec::new();
-            for role in op.roles {
-                others.push(draw.other(role, &x, &others));
+/// A call on views gives what it gives on dense tensors; in place gives what the op gives, or an error that
+/// changes nothing; other holders of a buffer see nothing. `same` says when two results are equal.
+fn check(
+    op: &Op,
+    call: &Drawn,
+    same: &dyn Fn(&Tensor, &Tensor) -> bool,
+    count: &dyn Fn(&Op, bool),
+) -> TestCaseResult {
+    let name = op.info.name;
+    let (copies, result) = (call.map(dense), call.call(op));
+    count(op, result.is_ok());
+    match (&result, copies.call(op)) {
+        (Ok(a), Ok(b)) => {
+            let equal = a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| same(a, b));
+            prop_assert!(equal, "{name} of views {a:?} and of dense tensors {b:?}: {call:?}");
+        }
+        (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}: {} and {}", name, a, b),
+        (Err(_), Ok(_)) if name.starts_with("view") => {} // they never copy
+        (a, b) => prop_assert!(false, "{name} of views {a:?} and of dense tensors {b:?}"),
+    }
+    let unchanged = |x: &Drawn| {
+        let pairs = x.tensors.iter().flat_map(|(_, x)| x).zip(copies.tensors.iter().flat_map(|(_, x)| x));
+        pairs.into_iter().all(|(a, b)| identical(a, b))
+    };
+    prop_assert!(unchanged(call), "{name} changed an input");
+    // A cast is not among the arguments of an in-place form, which keeps its dtype.
+    if op.info.in_place.is_none()
+        || call
+            .args
+            .iter()
+            .any(|(arg, _)| op.info.args.iter().any(|info| info.name == *arg && info.ty == "Cast"))
+    {
+        return Ok(());
+    }
+    let x = &call.tensors[0].1[0];
+    let fits = |y: &Tensor| (!op.info.by_element || y.sizes() == x.sizes()) && y.dtype().can_cast(x.dtype());
+    let wanted =
+        result.as_ref().ok().map(|results| &results[0]).filter(|y| fits(y)).map(|y| y.to(x.dtype()).unwrap());
+    for mut own in [x.clone(), dense(x)] {
+        match (call.call_in_place(op, &mut own), &wanted) {
+            (Ok(()), Some(y)) => {
+                prop_assert!(same(&own, y), "{name} in place gives {own} and not {y}: {call:?}")
             }
-            let draw = || draw.clone();
-            let result = (op.call)(&x, &others, &mut draw());
-            match (&result, (op.call)(&copy, &others, &mut draw())) {
-                (Ok(a), Ok(b)) => prop_assert!(close(a, &b, 9.0 * x.numel() as f64), "{} of a view {a} and of a dense tensor {b}", op.name),
-                (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}", op.name),
-                (Err(_), Ok(_)) if op.name == "view" => {} // it never copies
-                (a, b) => prop_assert!(false, "{} of a view {a:?} and of a dense tensor {b:?}", op.name),
+            (Err(_), None) => {
+                prop_assert!(identical(&own, x), "{name} failed and changed its tensor: {call:?}")
             }
-            let Some(in_place) = op.in_place else { continue };
-            for mut own in [x.clone(), copy.clone(), dense(&x)] {
-                match (in_place(&mut own, &others, &mut draw()), &result) {
-                    (Ok(()), Ok(y)) => prop_assert!(close(&own, &y.to(x.dtype())?, 9.0 * x.numel() as f64), "{} in place gives {own} and not {y}", op.name),
-                    (Err(_), _) => prop_assert!(identical(&own, &copy), "{} failed and changed its tensor", op.name),
-                    (Ok(()), Err(error)) => prop_assert!(false, "{} in place works where {error}", op.name),
-                }
-            }
-            prop_assert!(identical(&x, &copy), "{} changed its input", op.name);
+            (done, _) => prop_assert!(false, "{name} in place gives {done:?} and else {result:?}: {call:?}"),
         }
     }
+    prop_assert!(unchanged(call), "{name} in place changed an input");
+    Ok(())
+}
+
+#[test]
+fn ops_by_element() {
+    play(400, 0, (recipes(), any::<u64>()), |(recipes, seed), count| {
+        let inputs = recipes.map(|recipe| recipe.tensor(true));
+        for op in ops::all().filter(|op| op.info.by_element) {
+            check(op, &Drawn::of(op, &inputs, &mut Draw::new(seed)), &identical, count)?;
+        }
+        Ok(())
+    });
+}
+
+/// Ops whose results are sums, rounded in the order of the terms: all of these tables, and these of others.
+/// What other ops give are elements where they were, or computed one by one, so that no bit may differ.
+const SUMS: ([&str; 8], [&str; 8]) = (
+    ["reduce", "along", "matmul", "products", "einsum", "activation", "conv", "loss"],
+    ["scatter_add", "scatter_reduce", "index_add", "index_put", "put", "bincount", "quantile", "trace"],
+);
+
+#[test]
+fn other_ops() {
+    play(1200, 1, (recipe(), any::<u64>()), |(recipe, seed), count| {
+        let x = recipe.tensor(false);
+        let largest = x.sizes().iter().copied().max().unwrap_or(1).max(x.numel());
+        let rounded = |a: &Tensor, b: &Tensor| close(a, b, 9.0 * largest as f64);
+        for op in ops::all().filter(|op| !op.info.by_element) {
+            let sums = SUMS.0.contains(&op.info.table) || SUMS.1.contains(&op.info.name);
+            let same: &dyn Fn(&Tensor, &Tensor) -> bool = if sums { &rounded } else { &identical };
+            check(op, &Drawn::of(op, std::slice::from_ref(&x), &mut Draw::new(seed)), same, count)?;
+        }
+        Ok(())
+    });
+}
+
+/// The dims of a reduction stay with size one, and their names with them; nothing else changes.
+#[test]
+fn reductions_keep_dims() {
+    let reduces = |op: &&Op| op.info.args.iter().any(|arg| arg.ty == "Reduced");
+    play(300, 2, (recipe(), any::<u64>()), |(recipe, seed), count| {
+        let x = recipe.tensor(false);
+        for op in ops::all().filter(reduces) {
+            let mut call = Drawn::of(op, std::slice::from_ref(&x), &mut Draw::new(seed));
+            call.args.retain(|(name, _)| *name != "keepdim");
+            let gone = call.call(op);
+            call.args.push(("keepdim", true.into()));
+            count(op, gone.is_ok());
+            match (gone, call.call(op)) {
+                (Ok(gone), Ok(kept)) => {
+                    for (gone, kept) in gone.iter().zip(&kept) {
+                        prop_assert_eq!(kept.names(), x.names(), "{}: {:?}", op.info.name, call);
+                        let sizes = kept.sizes().iter().zip(x.sizes());
+                        prop_assert!(
+                            sizes.into_iter().all(|(a, b)| a == b || *a == 1),
+                            "{}: {call:?}",
+                            op.info.name
+                        );
+                        let same = kept.rename(None)?.reshape(gone.sizes())?;
+                        prop_assert!(identical(&gone.rename(None)?, &same), "{}: {call:?}", op.info.name);
+                    }
+                }
+                (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}", op.info.name),
+                (a, b) => prop_assert!(false, "{} {a:?} and with its dims kept {b:?}", op.info.name),
+            }
+        }
+        Ok(())
+    });
 }
 
 /// Large enough to be divided among threads.
@@ -122,43 +177,44 @@ fn large([rows, cols]: [usize; 2], dtype: DType, transposed: bool) -> Tensor {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     for dtype in [DType::F32, DType::BF16, DType::I64] {
-        let inputs = |sizes| [false, true, false].map(|transposed| large(sizes, dtype, transposed));
-        let same = |name: &str, call: &(dyn Fn() -> Result<Tensor> + Sync)| {
+        let same = |name: &str, call: &(dyn Fn() -> Result<Vec<Tensor>> + Sync)| {
             let [one, four] = POOLS.each_ref().map(|pool| pool.install(call));
             match (one, four) {
                 (Ok(one), Ok(four)) => {
-                    assert!(identical(&one, &four), "{name} of {dtype} with one thread and with four")
+                    let equal = one.iter().zip(&four).all(|(one, four)| identical(one, four));
+                    assert!(equal, "{name} of {dtype} with one thread and with four");
                 }
                 (one, four) => assert_eq!(one.is_ok(), four.is_ok(), "{name} of {dtype}"),
             }
         };
+        let inputs = |sizes| [false, true, false].map(|transposed| large(sizes, dtype, transposed));
         // The loops are the same for all dtypes; integers have ops of their own.
-        let once =
-            |op: &&Pointwise| dtype == DType::F32 || dtype == DType::I64 && op.name.starts_with("bitwise");
+        let once = |op: &&Op| {
+            op.info.by_element
+                && (dtype == DType::F32 || dtype == DType::I64 && op.info.name.starts_with("bitwise"))
+        };
         let few = inputs([300, 450]);
-        for op in pointwise().filter(once) {
-            same(op.name, &|| (op.call)(&few[..op.arity]));
+        for op in ops::all().filter(once) {
+            let call = Drawn::of(op, &few, &mut Draw::new(3));
+            same(op.info.name, &|| call.call(op));
         }
-        let inputs = inputs([701, 401]);
-        for (name, reduce, _) in REDUCTIONS {
-            for dims in [&[0][..], &[1], &[0, 1]] {
-                same(name, &|| reduce(&inputs[0], dims));
-                same(name, &|| reduce(&inputs[1], dims));
+        let [plain, transposed, other] = inputs([701, 401]);
+        for op in ops::all().filter(|op| ["reduce", "along", "pick"].contains(&op.info.table)) {
+            for dim in [Value::from([0]), [1].into(), [0, 1].into()] {
+                let dim = match (op.info.args.iter().find(|arg| arg.name == "dim").map(|arg| arg.ty), &dim) {
+                    (Some("Dim"), Value::List(dims)) => dims[0].clone(),
+                    _ => dim,
+                };
+                let args = [("dim", dim.into()), ("k", 9.into())];
+                let args =
+                    if op.info.args.iter().any(|arg| arg.name == "k") { &args[..] } else { &args[..1] };
+                same(op.info.name, &|| op.call(&[&plain], args));
+                same(op.info.name, &|| op.call(&[&transposed], args));
             }
         }
         same("matmul", &|| {
-            inputs[0].narrow(0, 0, 150)?.matmul(&inputs[1].narrow(0, 0, 401)?.narrow(1, 0, 150)?)
+            Ok(vec![plain.narrow(0, 0, 150)?.matmul(&other.narrow(0, 0, 401)?.narrow(1, 0, 150)?)?])
         });
-        same("softmax", &|| inputs[1].softmax(0));
-        same("log_softmax", &|| inputs[0].log_softmax(1));
-        same("cumsum", &|| inputs[1].cumsum(1));
-        same("cumprod", &|| inputs[0].cumprod(0));
-        same("logcumsumexp", &|| inputs[0].to(DType::F32)?.logcumsumexp(1));
-        same("argsort", &|| inputs[0].argsort(1, false));
-        same("median", &|| Ok(inputs[0].median(0)?.values));
-        same("topk", &|| Ok(inputs[1].topk(9, 1, true)?.indices));
-        same("searchsorted", &|| {
-            inputs[0].select(0, 0)?.sort(0, false)?.values.searchsorted(&inputs[1], false)
-        });
+        same("searchsorted", &|| Ok(vec![plain.select(0, 0)?.sort(0)?.values.searchsorted(&transposed)?]));
     }
 }

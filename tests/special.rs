@@ -1,10 +1,12 @@
-//! Special functions against values of 25 digits, which mpmath 1.3 computed with 60 (Johansson et al., *mpmath: a Python library for arbitrary-precision
-//! floating-point arithmetic*), in `fixtures/special.csv`; and in the narrower dtypes against those in `f64`.
+//! Special functions against values of 25 digits, which mpmath 1.3 computed with 60 (Johansson et al.,
+//! *mpmath: a Python library for arbitrary-precision floating-point arithmetic*), in `fixtures/special.csv`;
+//! and in the narrower dtypes against those in `f64`.
 
 use namegrad::prelude::*;
 
-/// A function, and the largest error that it may have in `f64` and in `f32`, in units of the last place of the value or of `scale`, whichever is larger: where a
-/// function crosses zero at a number that is not exact, no digit of the value can be.
+/// A function, and the largest error that it may have in `f64` and in `f32`, in units of the last place of
+/// the value or of `scale`, whichever is larger: where a function crosses zero at a number that is not exact,
+/// no digit of the value can be.
 struct Row {
     name: &'static str,
     call: fn(&Tensor) -> Result<Tensor>,
@@ -12,33 +14,32 @@ struct Row {
     scale: f64,
 }
 
-macro_rules! rows {
-    ($($name:literal $call:expr, $f64:literal $f32:literal, scale $scale:literal;)*) => {
-        const ROWS: &[Row] = &[$(Row { name: $name, call: $call, units: [$f64, $f32], scale: $scale }),*];
-    };
+const fn row(name: &'static str, call: fn(&Tensor) -> Result<Tensor>, units: [f64; 2], scale: f64) -> Row {
+    Row { name, call, units, scale }
 }
-rows! {
-    "lgamma"     |x| x.lgamma(),     4.0 2.0, scale 1.0;
-    "digamma"    |x| x.digamma(),    8.0 2.0, scale 1.0;
-    "trigamma"   |x| x.polygamma(1), 8.0 2.0, scale 0.0;
-    "polygamma3" |x| x.polygamma(3), 8.0 2.0, scale 0.0;
-    "erf"        |x| x.erf(),        4.0 4.0, scale 0.0;
-    "erfc"       |x| x.erfc(),       8.0 8.0, scale 0.0;
-    "erfinv"     |x| x.erfinv(),     4.0 2.0, scale 0.0;
-    "erfcx"      |x| x.erfcx(),      8.0 4.0, scale 0.0;
-    "ndtr"       |x| x.ndtr(),       8.0 4.0, scale 0.0;
-    "ndtri"      |x| x.ndtri(),      8.0 2.0, scale 1.0;
-    "log_ndtr"   |x| x.log_ndtr(),   8.0 4.0, scale 0.0;
-    "i0"         |x| x.i0(),         8.0 4.0, scale 0.0;
-    "i1"         |x| x.i1(),         8.0 4.0, scale 0.0;
-    "i0e"        |x| x.i0e(),        8.0 4.0, scale 0.0;
-    "i1e"        |x| x.i1e(),        8.0 4.0, scale 0.0;
-    "expm1"      |x| x.expm1(),      4.0 4.0, scale 0.0;
-    "log1p"      |x| x.log1p(),      4.0 4.0, scale 0.0;
-    "logit"      |x| x.logit(),      4.0 4.0, scale 1.0;
-    "sinc"       |x| x.sinc(),       4.0 4.0, scale 1.0;
-    "entr"       |x| x.entr(),       4.0 4.0, scale 1.0;
-}
+
+const ROWS: &[Row] = &[
+    row("lgamma", |x| x.lgamma(), [4.0, 2.0], 1.0),
+    row("digamma", |x| x.digamma(), [8.0, 2.0], 1.0),
+    row("trigamma", |x| x.polygamma(1), [8.0, 2.0], 0.0),
+    row("polygamma3", |x| x.polygamma(3), [8.0, 2.0], 0.0),
+    row("erf", |x| x.erf(), [4.0, 4.0], 0.0),
+    row("erfc", |x| x.erfc(), [8.0, 8.0], 0.0),
+    row("erfinv", |x| x.erfinv(), [4.0, 2.0], 0.0),
+    row("erfcx", |x| x.erfcx(), [8.0, 4.0], 0.0),
+    row("ndtr", |x| x.ndtr(), [8.0, 4.0], 0.0),
+    row("ndtri", |x| x.ndtri(), [8.0, 2.0], 1.0),
+    row("log_ndtr", |x| x.log_ndtr(), [8.0, 4.0], 0.0),
+    row("i0", |x| x.i0(), [8.0, 4.0], 0.0),
+    row("i1", |x| x.i1(), [8.0, 4.0], 0.0),
+    row("i0e", |x| x.i0e(), [8.0, 4.0], 0.0),
+    row("i1e", |x| x.i1e(), [8.0, 4.0], 0.0),
+    row("expm1", |x| x.expm1(), [4.0, 4.0], 0.0),
+    row("log1p", |x| x.log1p(), [4.0, 4.0], 0.0),
+    row("logit", |x| x.logit(), [4.0, 4.0], 1.0),
+    row("sinc", |x| x.sinc(), [4.0, 4.0], 1.0),
+    row("entr", |x| x.entr(), [4.0, 4.0], 1.0),
+];
 
 /// The error of `got` in units of the last place of the exact value.
 fn error(got: f64, exact: f64, scale: f64, epsilon: f64) -> f64 {

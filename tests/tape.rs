@@ -1,4 +1,5 @@
-//! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated again, values computed again, NaN, names, pictures.
+//! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated
+//! again, values computed again, NaN, names, pictures.
 
 use namegrad::autograd::{
     BackwardOptions, Cx, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck,
@@ -148,12 +149,12 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
 fn a_checkpoint_draws_the_same_numbers_again() -> Result<()> {
     let x = Tensor::ones([1000])?.requires_grad_(true)?;
     manual_seed(3);
-    let y = checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&x])?;
+    let y = checkpoint(|x| F::dropout(&x[0], 0.5), &[&x])?;
     let after = Tensor::rand([1])?.item()?;
     y.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?, "what was dropped has no gradient");
     manual_seed(3);
-    F::dropout(&x, 0.5, true)?;
+    F::dropout(&x, 0.5)?;
     assert_eq!(Tensor::rand([1])?.item()?, after, "nothing is drawn twice from the generator");
     Ok(())
 }
@@ -392,8 +393,7 @@ fn what_panics_as_it_is_dropped_does_not_stop_the_dropping() -> Result<()> {
 #[test]
 fn checkpoints_within_checkpoints_draw_the_same_numbers_again() -> Result<()> {
     let x = Tensor::ones([1000])?.requires_grad_(true)?;
-    let inner =
-        |x: &[Tensor]| checkpoint(|x| F::dropout(&x[0], 0.5, true), &[&F::dropout(&x[0], 0.5, true)?]);
+    let inner = |x: &[Tensor]| checkpoint(|x| F::dropout(&x[0], 0.5), &[&F::dropout(&x[0], 0.5)?]);
     let y = Generator::from_seed(5).scope(|| checkpoint(inner, &[&x]))?;
     y.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);

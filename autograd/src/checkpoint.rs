@@ -7,11 +7,13 @@ use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// `f(inputs)`, of which nothing is kept for the backward pass but the inputs: it runs a second time when its gradient is asked for. This trades the time of one
-/// more forward pass for the memory of what `f` computes on its way (Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016).
+/// `f(inputs)`, of which nothing is kept for the backward pass but the inputs: it runs a second time when its
+/// gradient is asked for. This trades the time of one more forward pass for the memory of what `f` computes
+/// on its way (Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016).
 ///
-/// Gradients reach what `f` holds, such as the parameters of a layer, as well as the inputs. Random numbers are the same both times, whatever other threads draw.
-/// `f` must compute the same both times in every other respect, too.
+/// Gradients reach what `f` holds, such as the parameters of a layer, as well as the inputs. Random numbers
+/// are the same both times, whatever other threads draw. `f` must compute the same both times in every other
+/// respect, too.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -26,8 +28,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// What `f` gives, and [`ErrorKind::Autograd`] if `f` itself takes a gradient of what it computes. In the backward pass
-/// [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
+/// What `f` gives, and [`ErrorKind::Autograd`] if `f` itself takes a gradient of what it computes. In the
+/// backward pass [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
 #[track_caller]
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,

@@ -1,14 +1,9 @@
 //! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
 
-use crate::op::Op;
-use crate::operators::Operand;
 use crate::tensor::Tensor;
 use namegrad_core::{
     DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
 };
-use std::fmt;
-use std::ops::RangeBounds;
-use std::panic::Location;
 
 /// Dtype and gradient of a tensor to be made.
 ///
@@ -205,7 +200,8 @@ factories! {
 }
 
 impl Tensor {
-    /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype, integers `i64`.
+    /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
+    /// integers `i64`.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -268,232 +264,15 @@ impl Tensor {
         NamedTensor::randperm(n).map(Tensor::constant)
     }
 
-    /// Zeros of the sizes, names and dtype of this tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
+    /// Fails where `condition` does not hold; only then the message is made.
+    #[inline]
     #[track_caller]
-    pub fn zeros_like(&self) -> Result<Tensor> {
-        self.full_like(0)
-    }
-
-    /// Ones of the sizes, names and dtype of this tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn ones_like(&self) -> Result<Tensor> {
-        self.full_like(1)
-    }
-
-    /// The sizes, names and dtype of this tensor, with values that mean nothing.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn empty_like(&self) -> Result<Tensor> {
-        self.full_like(0)
-    }
-
-    /// `value` everywhere, of the sizes, names and dtype of this tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
-        self.value().full_like(value, self.dtype()).map(Tensor::constant)
-    }
-
-    /// Uniform numbers in [0, 1) of the sizes, names and dtype of this tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] unless floating-point.
-    #[track_caller]
-    pub fn rand_like(&self) -> Result<Tensor> {
-        NamedTensor::uniform("rand_like", self.shape(), 0.0, 1.0, self.dtype()).map(Tensor::constant)
-    }
-
-    /// Normal numbers of the sizes, names and dtype of this tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] unless floating-point.
-    #[track_caller]
-    pub fn randn_like(&self) -> Result<Tensor> {
-        NamedTensor::normal("randn_like", self.shape(), 0.0, 1.0, self.dtype()).map(Tensor::constant)
-    }
-
-    /// Zeros of other sizes and the dtype of this tensor.
-    ///
-    /// # Errors
-    /// Those of the shape.
-    #[track_caller]
-    pub fn new_zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.new_full(shape, 0)
-    }
-
-    /// Ones of other sizes and the dtype of this tensor.
-    ///
-    /// # Errors
-    /// Those of the shape.
-    #[track_caller]
-    pub fn new_ones(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.new_full(shape, 1)
-    }
-
-    /// `value` everywhere, of other sizes and the dtype of this tensor.
-    ///
-    /// # Errors
-    /// Those of the shape.
-    #[track_caller]
-    pub fn new_full(&self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
-        NamedTensor::full_as("new_full", shape, value.into(), self.dtype()).map(Tensor::constant)
-    }
-
-    /// `value`, a number or a 0-d tensor, everywhere, in place. The gradient of what was there is 0, that of the value the sum of all.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if the value has dims, [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn fill_(&mut self, value: impl Operand) -> Result<&mut Tensor> {
-        let value = &*value.operand_beside(self.dtype())?;
-        if value.ndim() > 0 {
-            let message = format!(
-                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-                value.ndim()
-            );
-            return Err(Error::new(ErrorKind::Shape, "fill_", message)
-                .with_operands([self.extents(), value.extents()]));
-        }
-        let filled = self.full_like(value.item()?)?.into_value();
-        let op = Op::new("fill_", filled).input(self, |g, _| g.zeros_like());
-        let result = op.input(value, |g, _| Ok(g.clone())).output();
-        self.assign("fill_", result)
-    }
-
-    /// `value` in the place of this tensor's, on which the result still depends for the tape, with a gradient of 0.
-    #[track_caller]
-    fn overwrite(&mut self, op: &'static str, value: NamedTensor) -> Result<&mut Tensor> {
-        let result = Op::new(op, value).input(self, |g, _| g.zeros_like()).output();
-        self.assign(op, result)
-    }
-
-    /// Zeros, in place. The gradient of what was there is 0.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn zero_(&mut self) -> Result<&mut Tensor> {
-        self.fill_(0)
-    }
-
-    /// Fails where `condition` does not hold. A message from `format_args!` is only formatted then.
-    #[track_caller]
-    pub(crate) fn ensure(
+    pub(crate) fn ensure<M: Into<String>>(
         condition: bool,
         kind: ErrorKind,
         op: &'static str,
-        message: impl fmt::Display,
+        message: impl FnOnce() -> M,
     ) -> Result<()> {
-        if condition { Ok(()) } else { Err(Error::new(kind, op, message.to_string())) }
-    }
-}
-
-/// Ops that replace every element by a random number: the gradient of what was there is 0.
-macro_rules! tensor_random {
-    ($(
-        #[doc = $doc:literal]
-        $name:ident ($($arg:ident: $ty:ty),*) [$need:literal] $valid:expr => $fill:ident
-    )*) => {
-        impl Tensor {$(
-            #[doc = $doc]
-            ///
-            /// # Errors
-            #[doc = concat!("[`ErrorKind::Value`] unless ", $need, "; [`ErrorKind::DType`] unless floating-point; [`ErrorKind::Autograd`] on a leaf that requires a gradient.")]
-            #[track_caller]
-            pub fn $name(&mut self, $($arg: $ty),*) -> Result<&mut Tensor> {
-                self.draw_in_place(stringify!($name), |value| value.$name($($arg),*).map(drop))
-            }
-        )*}
-    };
-}
-namegrad_core::random_ops!(tensor_random);
-
-impl Tensor {
-    #[track_caller]
-    fn draw_in_place(
-        &mut self,
-        op: &'static str,
-        draw: impl FnOnce(&mut NamedTensor) -> Result<()>,
-    ) -> Result<&mut Tensor> {
-        self.check_in_place(op)?;
-        let (mut value, at) = (self.value().clone(), Location::caller());
-        draw(&mut value).map_err(|error| error.at(at))?; // a closure does not know its caller
-        self.overwrite(op, value)
-    }
-
-    /// The number of trials up to the first success, each of probability `p`, in place.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] unless `p` is in (0, 1); [`ErrorKind::DType`] on `bool`; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn geometric_(&mut self, p: f64) -> Result<&mut Tensor> {
-        self.draw_in_place("geometric_", |value| value.geometric_(p).map(drop))
-    }
-
-    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest integer up to which the dtype has all of them.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let mut x = Tensor::zeros([("N", 9)])?;
-    /// x.random_(2..5)?;
-    /// assert!(x.to_vec::<i64>()?.iter().all(|x| (2..5).contains(x)));
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] if the range is empty or beyond the dtype; [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut Tensor> {
-        self.draw_in_place("random_", |value| value.random_(range).map(drop))
-    }
-
-    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to this one.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers, [`ErrorKind::Shape`] for one that does not fit,
-    /// [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut Tensor> {
-        let p = p.operand_beside(DType::F64)?.into_owned();
-        self.draw_in_place("bernoulli_", |value| value.bernoulli_(p.value()).map(drop))
-    }
-
-    /// Normal numbers, each with its own mean and standard deviation; one of the two may be a number. They broadcast to each other, names unify. No gradient flows
-    /// through: for one write `mean + std * Tensor::randn(..)`.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let mean = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
-    /// let x = Tensor::normal(&mean, 0.0)?;
-    /// assert_eq!((x.to_vec::<f32>()?, x.extents()), (vec![1.0, 2.0], mean.extents()));
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule.
-    #[track_caller]
-    pub fn normal(mean: impl Operand, std: impl Operand) -> Result<Tensor> {
-        let beside = std.operand()?.dtype();
-        let mean = mean.operand_beside(beside)?;
-        mean.value().normal_around(std.operand_beside(mean.dtype())?.value()).map(Tensor::constant)
-    }
-
-    /// For each element `p` of this tensor 1 with probability `p`, else 0. No gradient flows through.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] unless all are in [0, 1], [`ErrorKind::DType`] unless floating-point.
-    #[track_caller]
-    pub fn bernoulli(&self) -> Result<Tensor> {
-        self.value().bernoulli().map(Tensor::constant)
+        if condition { Ok(()) } else { Err(Error::new(kind, op, message())) }
     }
 }

@@ -1,13 +1,15 @@
 //! Functions of functions: products with the Jacobian, the Jacobian itself, and second derivatives.
 //!
-//! `f` takes tensors and gives one. What it is called with are copies of the inputs that require gradients, so that the inputs themselves need not, and no
-//! `grad` is touched. The results are recorded if recording is on and the inputs require gradients: they can be differentiated again.
+//! `f` takes tensors and gives one. What it is called with are copies of the inputs that require gradients,
+//! so that the inputs themselves need not, and no `grad` is touched. The results are recorded if recording is
+//! on and the inputs require gradients: they can be differentiated again.
 
 use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
 use crate::tensor::{Tensor, grad};
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 
-/// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are to be recorded.
+/// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are
+/// to be recorded.
 #[track_caller]
 fn tracked(inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let mut tracked = Vec::with_capacity(inputs.len());
@@ -58,7 +60,8 @@ fn recorded(inputs: &[&Tensor]) -> bool {
     is_grad_enabled() && inputs.iter().any(|x| x.requires_grad())
 }
 
-/// `f(inputs)`, and the gradient `v · ∂f/∂x` of each input: the product of a vector with the Jacobian. Without `v`, `f` must give one element.
+/// `f(inputs)`, and the gradient `v · ∂f/∂x` of each input: the product of a vector with the Jacobian.
+/// Without `v`, `f` must give one element.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -85,10 +88,12 @@ pub fn vjp(
     Ok((finished(y, create), gradients))
 }
 
-/// `f(inputs)`, and its derivative `∂f/∂x · v` along the direction `v`, a tensor for each input: the product of the Jacobian with a vector.
+/// `f(inputs)`, and its derivative `∂f/∂x · v` along the direction `v`, a tensor for each input: the product
+/// of the Jacobian with a vector.
 ///
-/// Computed by two backward passes: the first gives the gradient as a function of that of the output, which is linear, the second differentiates it (Townsend, *A
-/// new trick for calculating Jacobian vector products*, 2017).
+/// Computed by two backward passes: the first gives the gradient as a function of that of the output, which
+/// is linear, the second differentiates it (Townsend, *A new trick for calculating Jacobian vector products*,
+/// 2017).
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -100,7 +105,8 @@ pub fn vjp(
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::Autograd`] if there are not as many directions as inputs, or one has other sizes than its input.
+/// What `f` gives; [`ErrorKind::Autograd`] if there are not as many directions as inputs, or one has other
+/// sizes than its input.
 #[track_caller]
 pub fn jvp(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -150,8 +156,10 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
     }
 }
 
-/// The derivative of each element of `f(inputs)` by each element of an input, a tensor for each input. Its dims are those of the output, then those of the input, whose
-/// names get a `_`, as the prime in Chiang, Rush, Barak, *Named Tensor Notation* (2021), section 5: `∂y/∂x` of `y[n]` by `x[n]` has the dims `n` and `n_`.
+/// The derivative of each element of `f(inputs)` by each element of an input, a tensor for each input. Its
+/// dims are those of the output, then those of the input, whose names get a `_`, as the prime in Chiang,
+/// Rush, Barak, *Named Tensor Notation* (2021), section 5: `∂y/∂x` of `y[n]` by `x[n]` has the dims `n` and
+/// `n_`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -208,7 +216,8 @@ fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
     Names::new("jacobian", names)
 }
 
-/// The second derivatives of `f`, which gives one element, by each two elements of `x`: dims of `x` twice, the second time with names with a `_`.
+/// The second derivatives of `f`, which gives one element, by each two elements of `x`: dims of `x` twice,
+/// the second time with names with a `_`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -259,10 +268,11 @@ pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Res
     Ok((finished(y, create), product))
 }
 
-/// `f` of each slice of `inputs` along `dim`, which `f` does not see; the results are stacked along a dim of that name, which comes first.
+/// `f` of each slice of `inputs` along `dim`, which `f` does not see; the results are stacked along a dim of
+/// that name, which comes first.
 ///
-/// This calls `f` once per slice. Where `f` is made of ops by element, reductions over named dims and products, it needs no `vmap`: such ops leave dims that they do
-/// not name as they are.
+/// This calls `f` once per slice. Where `f` is made of ops by element, reductions over named dims and
+/// products, it needs no `vmap`: such ops leave dims that they do not name as they are.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -275,7 +285,8 @@ pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Res
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::NameNotFound`] if an input has no such dim, [`ErrorKind::Shape`] if it has different sizes there, or size 0.
+/// What `f` gives; [`ErrorKind::NameNotFound`] if an input has no such dim, [`ErrorKind::Shape`] if it has
+/// different sizes there, or size 0.
 #[track_caller]
 pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &str) -> Result<Tensor> {
     let count = inputs.first().map_or(Ok(0), |x| x.size(dim))?;

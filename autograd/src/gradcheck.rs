@@ -28,7 +28,8 @@ pub struct Checked {
     pub warning: Option<String>,
 }
 
-/// Compares the derivative of each output of `f` by each of `inputs` with `(f(x + eps) - f(x - eps)) / (2 eps)`, element by element.
+/// Compares the derivative of each output of `f` by each of `inputs` with `(f(x + eps) - f(x - eps)) / (2
+/// eps)`, element by element.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -39,8 +40,9 @@ pub struct Checked {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] with the first element that differs and both numbers; [`ErrorKind::DType`] unless the inputs are floats; what `f` gives. Inputs
-/// narrower than `f64`, in which alone differences are exact enough, most likely fail; if they do not, [`Checked::warning`] says so.
+/// [`ErrorKind::Autograd`] with the first element that differs and both numbers; [`ErrorKind::DType`] unless
+/// the inputs are floats; what `f` gives. Inputs narrower than `f64`, in which alone differences are exact
+/// enough, most likely fail; if they do not, [`Checked::warning`] says so.
 #[track_caller]
 pub fn gradcheck(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -60,7 +62,8 @@ pub fn gradgradcheck(
     inputs: &[Tensor],
     options: GradCheck,
 ) -> Result<Checked> {
-    // The gradient of a weighted sum of the outputs, as a function of the inputs; the weights differ, so that no error cancels.
+    // The gradient of a weighted sum of the outputs, as a function of the inputs; the weights differ, so that
+    // no error cancels.
     let mut checked = Checked::default();
     for which in 0..inputs.len() {
         let gradient = |xs: &[Tensor]| {

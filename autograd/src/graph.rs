@@ -8,7 +8,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// The values that some tensors were made of, and by which ops. Its `Display` is the language of Graphviz: `dot -Tsvg` draws it.
+/// The values that some tensors were made of, and by which ops. Its `Display` is the language of Graphviz:
+/// `dot -Tsvg` draws it.
 ///
 /// ```
 /// use namegrad::prelude::*;

@@ -5,7 +5,8 @@ use crate::tensor::Tensor;
 use namegrad_core::Result;
 use std::sync::Arc;
 
-/// A function of a gradient: it may look at it, replace it with another (`Some`), or stop the backward pass with an error.
+/// A function of a gradient: it may look at it, replace it with another (`Some`), or stop the backward pass
+/// with an error.
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// The hooks of one tensor, in the order of their registration.

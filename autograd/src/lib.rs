@@ -1,7 +1,7 @@
 //! Tensors that remember where they came from.
 //!
-//! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the derivatives in `rules/`, then the walk in
-//! `tape/walk.rs`.
+//! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the
+//! derivatives in `rules/`, then the walk in `tape/walk.rs`.
 
 mod checkpoint;
 mod composed;
@@ -10,17 +10,17 @@ pub mod functional;
 mod gradcheck;
 mod graph;
 mod hooks;
-mod methods;
 mod naming;
 mod op;
 mod operators;
 mod parameter;
-pub mod rules;
+pub mod registry;
+mod rules;
 mod tape;
 mod tensor;
 
 pub use checkpoint::checkpoint;
-pub use composed::{Indexing, Sections, Tolerance};
+pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
 pub use gradcheck::{Checked, GradCheck, gradcheck, gradgradcheck};
 pub use graph::{Graph, GraphNode};
@@ -28,9 +28,14 @@ pub use hooks::HookHandle;
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::Operand;
 pub use parameter::Parameter;
-pub use rules::getitem::Index;
 pub use tape::{
     BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled,
 };
 pub use tensor::{Tensor, grad};
+
+/// The options of ops: those of core, and of the ops made of others.
+pub mod options {
+    pub use crate::composed::options::*;
+    pub use namegrad_core::options::*;
+}

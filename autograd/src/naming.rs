@@ -1,11 +1,13 @@
-//! The naming API of [`Tensor`] and what changes the dtype: the value changes its dress, gradients pass unchanged or go the way back.
+//! The naming API of [`Tensor`] and what changes the dtype: the value changes its dress, gradients pass
+//! unchanged or go the way back.
 
 use crate::op::Op;
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Dim, Dims, ErrorKind, IntoShape, Name, NameArg, NameList, RenameArg, Result};
+use namegrad_core::{Dim, Dims, ErrorKind, IntoShape, Name, NameArg, NameList, RenameArg, Result};
 
 impl Tensor {
-    /// The tensor with other names: `None` drops them, a list renames by position (with at most one `"..."`), pairs rename by name. A view.
+    /// The tensor with other names: `None` drops them, a list renames by position (with at most one `"..."`),
+    /// pairs rename by name. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -35,7 +37,8 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The tensor with unnamed dims named; a named dim keeps its name. One `"..."` stands for the dims that stay as they are. A view.
+    /// The tensor with unnamed dims named; a named dim keeps its name. One `"..."` stands for the dims that
+    /// stay as they are. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -63,7 +66,8 @@ impl Tensor {
         Tensor::from_parts(self.into_value().with_names(names), meta)
     }
 
-    /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands for the dims not mentioned. A view.
+    /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands
+    /// for the dims not mentioned. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -73,14 +77,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `UnnamedNotAllowed`, `NameNotFound` if a dim is not mentioned, `DuplicateName`, `InvalidName`, `Ellipsis`.
+    /// `UnnamedNotAllowed`, `NameNotFound` if a dim is not mentioned, `DuplicateName`, `InvalidName`,
+    /// `Ellipsis`.
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<Tensor> {
         let value = self.value().align_to(names)?;
         Ok(self.aligned("align_to", value))
     }
 
-    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one. For broadcasting by name. A view.
+    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one.
+    /// For broadcasting by name. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -99,8 +105,8 @@ impl Tensor {
         Ok(self.aligned("align_as", value))
     }
 
-    /// All tensors with their dims in the order of those of the tensor that has most, which has every name that one of them has; a dim that a
-    /// tensor lacks gets size one. For broadcasting by name. Views.
+    /// All tensors with their dims in the order of those of the tensor that has most, which has every name
+    /// that one of them has; a dim that a tensor lacks gets size one. For broadcasting by name. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -140,7 +146,8 @@ impl Tensor {
             .output()
     }
 
-    /// Consecutive dims as one dim of name `out_dim`, or without a name for `None`. A view if they stand together in memory.
+    /// Consecutive dims as one dim of name `out_dim`, or without a name for `None`. A view if they stand
+    /// together in memory.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -150,14 +157,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `DimRange` unless the dims stand side by side in that order, `NameNotFound`, `InvalidName`, `DuplicateName`.
+    /// `DimRange` unless the dims stand side by side in that order, `NameNotFound`, `InvalidName`,
+    /// `DuplicateName`.
     #[track_caller]
     pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<Tensor> {
         let value = self.value().flatten(dims, out_dim)?;
         Ok(Op::new("flatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be inferred. A view.
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
+    /// inferred. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -176,19 +185,6 @@ impl Tensor {
         Ok(Op::new("unflatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 
-    /// The elements cast to `dtype`. Floats lose their fraction in integers; anything but 0 is `true`. The gradient is cast back.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    #[track_caller]
-    pub fn to(&self, dtype: DType) -> Result<Tensor> {
-        if self.dtype() == dtype && !self.value().is_number() {
-            return Ok(self.clone());
-        }
-        let value = self.value().to(dtype)?;
-        Ok(Op::new("to", value).input(self, |g, _| Ok(g.clone())).output())
-    }
-
     /// The sum over the dims along which a tensor of `sizes` was broadcast to this one's.
     ///
     /// # Errors
@@ -199,7 +195,7 @@ impl Tensor {
         let broadcast = |dim: &usize| *dim < new || sizes[dim - new] == 1 && self.sizes()[*dim] != 1;
         let fits = self.ndim() >= sizes.len()
             && (new..self.ndim()).all(|dim| sizes[dim - new] == self.sizes()[dim] || sizes[dim - new] == 1);
-        let message = format_args!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
+        let message = || format!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
         Tensor::ensure(fits, ErrorKind::Shape, "sum_to", message)?;
         let dims: Vec<usize> = (0..self.ndim()).filter(broadcast).collect();
         self.unnamed().sum(dims)?.reshape(sizes)
@@ -209,7 +205,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
-        let message = format_args!("result type {from} can't be cast to the desired output type {to}");
+        let message = || format!("result type {from} can't be cast to the desired output type {to}");
         Tensor::ensure(from.can_cast(to), ErrorKind::DType, op, message)?;
         *self = y.to(self.dtype())?;
         Ok(self)

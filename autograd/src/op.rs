@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// - [`inputs`](Self::inputs) adds several inputs with one derivative for all of them.
 /// - [`with_outputs`](Self::with_outputs) starts an op of several outputs.
 ///
-/// A derivative keeps what it needs of an input through [`Kept::input`], and of an output through [`Kept::output`].
-/// Both are taken as they are now: changing a handle in place later does not affect them. A derivative made of
-/// tensor ops can be differentiated again.
+/// A derivative keeps what it needs of an input through [`Kept::input`], and of an output through
+/// [`Kept::output`]. Both are taken as they are now: changing a handle in place later does not affect them. A
+/// derivative made of tensor ops can be differentiated again.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -42,15 +42,17 @@ pub struct Op {
 }
 
 impl Op {
-    /// An op of that name with its value. The caller's line is where anomalies and errors of the backward pass point to.
+    /// An op of that name with its value. The caller's line is where anomalies and errors of the backward
+    /// pass point to.
     #[inline]
     #[track_caller]
     pub fn new(op: &'static str, value: NamedTensor) -> Op {
         Op { value, origin: Origin { op, at: Location::caller() }, edges: Edges::new() }
     }
 
-    /// Says how the gradient of input `x` follows from that of the output, `g`. The gradient may have the sizes of the output where `x` was broadcast, or the
-    /// wider dtype: it is summed and cast to fit. Nothing is kept if `x` requires no gradient or recording is off.
+    /// Says how the gradient of input `x` follows from that of the output, `g`. The gradient may have the
+    /// sizes of the output where `x` was broadcast, or the wider dtype: it is summed and cast to fit. Nothing
+    /// is kept if `x` requires no gradient or recording is off.
     #[inline]
     pub fn input(
         mut self,
@@ -63,8 +65,8 @@ impl Op {
         self
     }
 
-    /// As [`input`](Self::input), with a gradient that is computed outside of the tape, on plain values. It cannot be differentiated again: to ask for that is
-    /// an error that names the op.
+    /// As [`input`](Self::input), with a gradient that is computed outside of the tape, on plain values. It
+    /// cannot be differentiated again: to ask for that is an error that names the op.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -101,16 +103,17 @@ impl Op {
         })
     }
 
-    /// Says how the gradients of several inputs follow from that of the output, `g`, where they share work. An input
-    /// that the op was called without is `None`.
+    /// Says how the gradients of several inputs follow from that of the output, `g`, where they share work.
+    /// An input that the op was called without is `None`.
     ///
-    /// `gradients` returns one gradient for each of `inputs`, in the same order. `None` stands for zero, and for the
-    /// gradient of an input that is `None`. As with [`input`](Self::input), a gradient can have the sizes of the
-    /// output where its input was broadcast, or a wider dtype. The same input can be in the list more than once.
+    /// `gradients` returns one gradient for each of `inputs`, in the same order. `None` stands for zero, and
+    /// for the gradient of an input that is `None`. As with [`input`](Self::input), a gradient can have the
+    /// sizes of the output where its input was broadcast, or a wider dtype. The same input can be in the list
+    /// more than once.
     ///
-    /// `gradients` is called once in a backward pass that needs the gradient of an input; [`Cx::wants`] says of which.
-    /// Nothing is kept if no input requires a gradient or recording is off. Inputs added with `input` before keep
-    /// their own derivatives.
+    /// `gradients` is called once in a backward pass that needs the gradient of an input; [`Cx::wants`] says
+    /// of which. Nothing is kept if no input requires a gradient or recording is off. Inputs added with
+    /// `input` before keep their own derivatives.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -136,8 +139,8 @@ impl Op {
     /// ```
     ///
     /// # Errors
-    /// In the backward pass, [`ErrorKind::Autograd`] if there are not as many gradients as inputs, or one does not
-    /// fit its input. The error names the op and the line that called [`new`](Self::new).
+    /// In the backward pass, [`ErrorKind::Autograd`] if there are not as many gradients as inputs, or one
+    /// does not fit its input. The error names the op and the line that called [`new`](Self::new).
     pub fn inputs(
         mut self,
         inputs: &[Option<&Tensor>],
@@ -221,9 +224,9 @@ pub struct Outputs {
 impl Outputs {
     /// The results, recorded if one of `inputs` requires a gradient.
     ///
-    /// `gradients` returns one gradient for each of `inputs`, as in [`Op::inputs`], given those of the outputs. It is
-    /// called once, when the gradients of all outputs are complete. The gradient of an output that nothing was made
-    /// of is `None`; [`Cx::output_gradient`] gives it as zeros.
+    /// `gradients` returns one gradient for each of `inputs`, as in [`Op::inputs`], given those of the
+    /// outputs. It is called once, when the gradients of all outputs are complete. The gradient of an output
+    /// that nothing was made of is `None`; [`Cx::output_gradient`] gives it as zeros.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -287,9 +290,10 @@ impl Outputs {
 
 /// A tensor kept for the backward pass, without names.
 ///
-/// Keep an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store its value alone: an op
-/// that owned its own place on the tape would never be freed. [`get`](Self::get) gives the value back as a tensor at
-/// that place, so that its gradient reaches the op, and the hooks of the output see all of it.
+/// Keep an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store its value
+/// alone: an op that owned its own place on the tape would never be freed. [`get`](Self::get) gives the value
+/// back as a tensor at that place, so that its gradient reaches the op, and the hooks of the output see all
+/// of it.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -337,8 +341,8 @@ impl Kept {
 
     /// Keeps output `number` of an op of several outputs, counted from 0; `y` is its value.
     ///
-    /// A wrong number is found when the gradient is differentiated again: if the op has no output of that number, or
-    /// one of other sizes, that is an error.
+    /// A wrong number is found when the gradient is differentiated again: if the op has no output of that
+    /// number, or one of other sizes, that is an error.
     #[inline]
     pub fn output_at(number: usize, y: &NamedTensor) -> Kept {
         Kept(Which::Output { number, value: y.unnamed() })

@@ -1,4 +1,5 @@
-//! What may stand beside a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic where the methods give an error.
+//! What may stand beside a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic where the
+//! methods give an error.
 
 use crate::tensor::Tensor;
 use namegrad_core::{DType, NamedTensor, Result, Scalar};
@@ -14,7 +15,8 @@ pub trait Operand {
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, Tensor>>;
 
-    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default dtype.
+    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default
+    /// dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).

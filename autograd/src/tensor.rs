@@ -6,13 +6,14 @@ use namegrad_core::names::rules;
 use namegrad_core::{
     DType, Element, Error, ErrorKind, Extents, Name, NamedTensor, Names, Result, Scalar, Shape,
 };
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 /// A tensor whose dims may have names, and that can be differentiated.
 ///
-/// A tensor is a value: a clone shares the buffer and the place on the tape, an in-place op changes one handle only, and
-/// a view never writes through to its base.
+/// A tensor is a value: a clone shares the buffer and the place on the tape, an in-place op changes one
+/// handle only, and a view never writes through to its base.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -182,7 +183,8 @@ impl Tensor {
     /// The same leaf, requiring a gradient from now on, or not any more.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the dtype has no gradients, or to switch it off for a tensor that an op made.
+    /// [`ErrorKind::Autograd`] if the dtype has no gradients, or to switch it off for a tensor that an op
+    /// made.
     #[track_caller]
     pub fn requires_grad_(mut self, requires_grad: bool) -> Result<Tensor> {
         self.set_requires_grad(requires_grad)?;
@@ -221,8 +223,8 @@ impl Tensor {
         }
     }
 
-    /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was called. It has no names, unless the backward pass was
-    /// asked for them by [`BackwardOptions::named`].
+    /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was
+    /// called. It has no names, unless the backward pass was asked for them by [`BackwardOptions::named`].
     pub fn grad(&self) -> Option<Tensor> {
         let state = self.meta.as_ref()?.state();
         let grad = state.grad.clone()?;
@@ -232,7 +234,8 @@ impl Tensor {
     /// Puts a gradient in place, or removes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the tensor requires none, or the gradient has other sizes or is not floating-point.
+    /// [`ErrorKind::Autograd`] if the tensor requires none, or the gradient has other sizes or is not
+    /// floating-point.
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";
@@ -338,7 +341,8 @@ impl Tensor {
         }
     }
 
-    /// Adds the gradients of this one element to the `grad` of every leaf that it was computed from, and frees what the ops kept.
+    /// Adds the gradients of this one element to the `grad` of every leaf that it was computed from, and
+    /// frees what the ops kept.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if it has more than one element, requires no gradient, or was walked before.
@@ -355,6 +359,23 @@ impl Tensor {
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, gradient, options.named)?;
         walk("backward", vec![root], Goal::Leaves, options).map(drop)
+    }
+
+    /// The tensor in that dtype, if there is one.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
+        match dtype {
+            Some(dtype) if dtype != self.dtype() => Ok(Cow::Owned(self.to(dtype)?)),
+            _ => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// What an op writes to that leaves its input as it is: the value with its place on the tape, if ops are
+    /// recorded.
+    #[inline]
+    pub(crate) fn to_write(&self) -> Tensor {
+        if is_grad_enabled() { self.clone() } else { self.detach() }
     }
 
     /// Adds `other` to this tensor, outside the tape; the buffer is reused if nobody else holds it.
@@ -406,11 +427,12 @@ impl Tensor {
         Ok(())
     }
 
-    /// Writes this result to `out`: the one form that every op, function and layer has of PyTorch's argument `out=`.
+    /// Writes this result to `out`: the one form that every op, function and layer has of PyTorch's argument
+    /// `out=`.
     ///
-    /// The names of the result propagate to an unnamed `out`, and must equal those of a named one. `out` keeps its dtype, to which the result is
-    /// cast. It must have the sizes of the result; without elements and names it takes them. Nothing is copied where the dtypes agree: `out` becomes
-    /// the result.
+    /// The names of the result propagate to an unnamed `out`, and must equal those of a named one. `out`
+    /// keeps its dtype, to which the result is cast. It must have the sizes of the result; without elements
+    /// and names it takes them. Nothing is copied where the dtypes agree: `out` becomes the result.
     ///
     /// ```
     /// use namegrad_autograd::Tensor;
@@ -423,9 +445,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::DType`] if the result cannot be cast, such as floats to integers,
-    /// [`ErrorKind::Autograd`] if either tensor requires a gradient while ops are recorded: a tape cannot follow a result into a tensor that was there
-    /// before. `out` is then as it was.
+    /// [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::DType`] if the result cannot be cast, such
+    /// as floats to integers, [`ErrorKind::Autograd`] if either tensor requires a gradient while ops are
+    /// recorded: a tape cannot follow a result into a tensor that was there before. `out` is then as it was.
     #[track_caller]
     pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
         if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
@@ -438,7 +460,8 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Changes the value without the tape noticing, as an optimizer does. A leaf of which `f` changes the sizes or the dtype is a new leaf afterwards.
+    /// Changes the value without the tape noticing, as an optimizer does. A leaf of which `f` changes the
+    /// sizes or the dtype is a new leaf afterwards.
     ///
     /// # Errors
     /// What `f` gives.
@@ -506,8 +529,8 @@ fn root(
     Ok((meta, gradient))
 }
 
-/// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no `grad` is touched. `grad_outputs` are the gradients of
-/// the outputs, `None` standing for one.
+/// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no
+/// `grad` is touched. `grad_outputs` are the gradients of the outputs, `None` standing for one.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -522,8 +545,8 @@ fn root(
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it and `allow_unused` is not set; those of
-/// [`Tensor::backward_with`].
+/// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it and `allow_unused` is
+/// not set; those of [`Tensor::backward_with`].
 #[track_caller]
 pub fn grad(
     outputs: &[&Tensor],

@@ -1,4 +1,5 @@
-//! Numbers that are the same in every framework under comparison: number `i` of stream `seed` is a hash of the two.
+//! Numbers that are the same in every framework under comparison: number `i` of stream `seed` is a hash of
+//! the two.
 
 use namegrad::prelude::*;
 

@@ -178,7 +178,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs `measure` until others left the machine alone meanwhile, and gives the run that was disturbed least.
+    /// Runs `measure` until others left the machine alone meanwhile, and gives the run that was disturbed
+    /// least.
     fn undisturbed(&self, mut measure: impl FnMut() -> Vec<f64>) -> Measured {
         let mut best: Option<Measured> = None;
         for _ in 0..=self.flags.retry {
@@ -246,7 +247,8 @@ fn machine_seconds() -> f64 {
 /// CPU time that this process has used; 0 where it is not told.
 fn own_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may hold spaces; what follows its bracket starts with the third field, and 14 and 15 are the times.
+    // The name of the program may hold spaces; what follows its bracket starts with the third field, and 14
+    // and 15 are the times.
     let fields = numbers(stat.rsplit(')').next().unwrap_or_default());
     // The state is a letter and does not count as a number.
     if fields.len() < 12 { 0.0 } else { (fields[10] + fields[11]) / TICKS }

@@ -1,4 +1,5 @@
-//! Training steps: W5, a perceptron on 784 pixels, and the memory that it takes; W11, a deep stack with and without checkpoints.
+//! Training steps: W5, a perceptron on 784 pixels, and the memory that it takes; W11, a deep stack with and
+//! without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::harness::{Bench, Step};
@@ -73,7 +74,8 @@ fn mlp(batch: usize) -> Result<Step> {
     }))
 }
 
-/// 32 layers of 256 with tanh, the mean square and plain descent, on one batch of 1024. Of each segment of so many layers nothing but the input is kept.
+/// 32 layers of 256 with tanh, the mean square and plain descent, on one batch of 1024. Of each segment of so
+/// many layers nothing but the input is kept.
 fn deep(segment: Option<usize>) -> Result<Step> {
     let mut init = Init(0);
     let layers = (0..32).map(|_| linear(&mut init, 256, 256)).collect::<Result<Vec<_>>>()?;

@@ -1,10 +1,10 @@
 //! Dims that exist: by index (negative counts from the end), by name, a list of either, or `..` for all.
 
+use crate::args::Whole;
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Name, rules};
-use crate::shape::Sizes;
+use crate::names::{Name, naming};
 use crate::tensor::NamedTensor;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::ops::RangeFull;
 
 /// One dim of a tensor, not yet looked up.
@@ -18,22 +18,45 @@ pub enum Dim {
     Unknown(String),
 }
 
-/// Several dims of a tensor, not yet looked up.
+/// Several dims of a tensor, not yet looked up: one, a list, or `..` for all. [`keep`] says that a reduction
+/// is to keep them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dims {
-    /// `..`: all of them.
-    All,
-    /// These; a single dim or a list.
-    List(SmallVec<[Dim; 2]>),
+pub struct Dims {
+    /// Nothing stands for all of them.
+    list: Option<SmallVec<[Dim; 2]>>,
+    keep: bool,
 }
 
-/// One dim of a tensor, not yet looked up, or `..`: all elements as one dim, in row-major order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DimOrAll {
-    /// `..`: all elements.
-    All,
-    /// This dim.
-    One(Dim),
+impl Dims {
+    /// `..`: all dims.
+    pub const ALL: Dims = Dims { list: None, keep: false };
+
+    /// Are these all dims?
+    pub fn is_all(&self) -> bool {
+        self.list.is_none()
+    }
+
+    /// Is a reduction to keep them at size one?
+    pub fn is_kept(&self) -> bool {
+        self.keep
+    }
+
+    fn of(dims: impl IntoIterator<Item = Dim>) -> Dims {
+        Dims { list: Some(dims.into_iter().collect()), keep: false }
+    }
+}
+
+/// The dims of a reduction, which keeps them at size one instead of removing them: PyTorch's `keepdim=True`.
+///
+/// ```
+/// use namegrad_core::{NamedTensor, keep};
+/// let x = NamedTensor::ones([("N", 2), ("C", 3)])?;
+/// assert_eq!(x.sum(keep("C"))?.extents().to_string(), "[N=2, C=1]");
+/// assert_eq!(x.sum("C")?.extents().to_string(), "[N=2]");
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub fn keep(dims: impl Into<Dims>) -> Dims {
+    Dims { keep: true, ..dims.into() }
 }
 
 /// Dims of a tensor by position, in the order in which they were given, none of them twice.
@@ -55,56 +78,42 @@ impl From<Name> for Dim {
     }
 }
 
-macro_rules! indices {
-    ($($int:ty),*) => {$(
-        impl From<$int> for Dim {
-            /// An index too large for `isize` is out of range of every tensor, so the largest stands for it.
-            fn from(index: $int) -> Dim { Dim::Index(isize::try_from(index).unwrap_or(isize::MAX)) }
-        }
-    )*};
+impl<I: Whole> From<I> for Dim {
+    /// An index too large for `isize` is out of range of every tensor, so the largest stands for it.
+    fn from(index: I) -> Dim {
+        Dim::Index(index.try_into().unwrap_or(isize::MAX))
+    }
 }
-indices!(i32, i64, isize, usize, u32);
 
-macro_rules! lists {
-    ($($ty:ty),*) => {$(
-        impl From<$ty> for Dims {
-            fn from(dim: $ty) -> Dims { Dims::List(smallvec![dim.into()]) }
-        }
-        impl From<$ty> for DimOrAll {
-            fn from(dim: $ty) -> DimOrAll { DimOrAll::One(dim.into()) }
-        }
-        impl<const K: usize> From<[$ty; K]> for Dims {
-            fn from(dims: [$ty; K]) -> Dims { Dims::List(dims.into_iter().map(Dim::from).collect()) }
-        }
-        impl From<&[$ty]> for Dims {
-            fn from(dims: &[$ty]) -> Dims { Dims::List(dims.iter().cloned().map(Dim::from).collect()) }
-        }
-        impl From<Vec<$ty>> for Dims {
-            fn from(dims: Vec<$ty>) -> Dims { Dims::List(dims.into_iter().map(Dim::from).collect()) }
-        }
-    )*};
+impl<D: Into<Dim>> From<D> for Dims {
+    fn from(dim: D) -> Dims {
+        Dims::of([dim.into()])
+    }
 }
-lists!(&str, String, Name, i32, i64, isize, usize, u32, Dim);
+impl<D: Into<Dim>, const K: usize> From<[D; K]> for Dims {
+    fn from(dims: [D; K]) -> Dims {
+        Dims::of(dims.into_iter().map(D::into))
+    }
+}
+impl<D: Into<Dim> + Clone> From<&[D]> for Dims {
+    fn from(dims: &[D]) -> Dims {
+        Dims::of(dims.iter().cloned().map(D::into))
+    }
+}
+impl<D: Into<Dim>> From<Vec<D>> for Dims {
+    fn from(dims: Vec<D>) -> Dims {
+        Dims::of(dims.into_iter().map(D::into))
+    }
+}
 
 impl From<RangeFull> for Dims {
     fn from(_: RangeFull) -> Dims {
-        Dims::All
-    }
-}
-impl From<RangeFull> for DimOrAll {
-    fn from(_: RangeFull) -> DimOrAll {
-        DimOrAll::All
-    }
-}
-impl From<Option<usize>> for DimOrAll {
-    /// What was looked up before.
-    fn from(dim: Option<usize>) -> DimOrAll {
-        dim.map_or(DimOrAll::All, DimOrAll::from)
+        Dims::ALL
     }
 }
 impl From<Axes> for Dims {
     fn from(axes: Axes) -> Dims {
-        Dims::List(axes.into_iter().map(Dim::from).collect())
+        Dims::of(axes.into_iter().map(Dim::from))
     }
 }
 impl From<&Axes> for Dims {
@@ -113,134 +122,38 @@ impl From<&Axes> for Dims {
     }
 }
 
-/// Sizes of which one may be -1, to be inferred: the argument of `view`, `expand` and the like.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SizeList(pub SmallVec<[isize; 6]>);
-
-macro_rules! size_lists {
-    ($($int:ty),*) => {$(
-        impl<const K: usize> From<[$int; K]> for SizeList {
-            fn from(sizes: [$int; K]) -> SizeList { SizeList::from(sizes.as_slice()) }
+/// A dim of a tensor by position. A 0-d tensor takes the dims 0 and -1, as PyTorch has it; the kernels read
+/// it as one dim of size one.
+#[inline]
+#[track_caller]
+pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<usize> {
+    match dim {
+        Dim::Index(index) => {
+            resolve_index(op, *index, x.ndim().max(1)).map_err(|e| e.with_operands([x.extents()]))
         }
-        impl From<Vec<$int>> for SizeList {
-            fn from(sizes: Vec<$int>) -> SizeList { SizeList::from(sizes.as_slice()) }
-        }
-        impl From<&[$int]> for SizeList {
-            /// A size too large for `isize` is too large for memory, so the largest stands for it.
-            fn from(sizes: &[$int]) -> SizeList {
-                SizeList(sizes.iter().map(|size| isize::try_from(*size).unwrap_or(isize::MAX)).collect())
-            }
-        }
-    )*};
-}
-size_lists!(i32, i64, isize, usize, u32);
-
-impl Argument for SizeList {
-    type Resolved = SmallVec<[isize; 6]>;
-    #[inline]
-    fn resolve(self, _: &'static str, _: &NamedTensor) -> Result<SmallVec<[isize; 6]>> {
-        Ok(self.0)
+        Dim::Name(name) => match x.names().position(*name) {
+            Some(dim) => Ok(dim),
+            None => Err(naming::not_found(op, x.input(), name.as_str())),
+        },
+        Dim::Unknown(text) => Err(naming::not_found(op, x.input(), text)),
     }
 }
 
-impl From<SmallVec<[isize; 6]>> for SizeList {
-    fn from(sizes: SmallVec<[isize; 6]>) -> SizeList {
-        SizeList(sizes)
-    }
-}
-impl From<Sizes> for SizeList {
-    fn from(sizes: Sizes) -> SizeList {
-        SizeList::from(sizes.as_slice())
-    }
-}
-
-/// A whole number, positive or negative: an index, an offset, a shift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Int(pub isize);
-
-/// A number of things: a length, a step. A negative one is an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(pub isize);
-
-macro_rules! whole_numbers {
-    ($($int:ty),*) => {$(
-        impl From<$int> for Int {
-            /// What does not fit `isize` is out of every range, so the largest stands for it.
-            fn from(value: $int) -> Int { Int(isize::try_from(value).unwrap_or(isize::MAX)) }
+/// Dims of a tensor by position, none of them twice.
+#[inline]
+#[track_caller]
+pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Axes> {
+    let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };
+    let mut axes = Axes::new();
+    for dim in list {
+        let axis = position(dim, op, x)?;
+        if axes.contains(&axis) {
+            let message = format!("dim {axis} appears multiple times in the list of dims");
+            return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }
-        impl From<$int> for Count {
-            /// As for [`Int`].
-            fn from(value: $int) -> Count { Count(isize::try_from(value).unwrap_or(isize::MAX)) }
-        }
-    )*};
-}
-whole_numbers!(i32, i64, isize, usize, u32);
-
-impl Argument for Int {
-    type Resolved = isize;
-    #[inline]
-    fn resolve(self, _: &'static str, _: &NamedTensor) -> Result<isize> {
-        Ok(self.0)
+        axes.push(axis);
     }
-}
-
-impl Argument for Count {
-    type Resolved = usize;
-    #[inline]
-    #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<usize> {
-        match usize::try_from(self.0) {
-            Ok(count) => Ok(count),
-            Err(_) => {
-                let message = format!("a length or step must not be negative, got {}", self.0);
-                Err(Error::new(ErrorKind::Value, op, message).with_operands([x.extents()]))
-            }
-        }
-    }
-}
-
-/// An argument of an op that is looked up in its first input before the op runs.
-pub trait Argument {
-    /// What the kernel and the derivative get.
-    type Resolved;
-    /// Looks the argument up in `x`, the first input of `op`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
-    #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Self::Resolved>;
-}
-
-impl Argument for Dim {
-    type Resolved = usize;
-    /// A 0-d tensor takes the dims 0 and -1, as PyTorch has it; the kernels read it as one dim of size one.
-    #[inline]
-    #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<usize> {
-        match self {
-            Dim::Index(index) => {
-                resolve_index(op, index, x.ndim().max(1)).map_err(|e| e.with_operands([x.extents()]))
-            }
-            Dim::Name(name) => match x.names().position(name) {
-                Some(dim) => Ok(dim),
-                None => Err(rules::not_found(op, x.input(), name.as_str())),
-            },
-            Dim::Unknown(text) => Err(rules::not_found(op, x.input(), &text)),
-        }
-    }
-}
-
-impl Argument for DimOrAll {
-    /// `None` for all elements.
-    type Resolved = Option<usize>;
-    #[inline]
-    #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Option<usize>> {
-        match self {
-            DimOrAll::All => Ok(None),
-            DimOrAll::One(dim) => Ok(Some(dim.resolve(op, x)?)),
-        }
-    }
+    Ok(axes)
 }
 
 /// An index into `ndim` dims, negative counting from the end.
@@ -258,38 +171,3 @@ pub(crate) fn resolve_index(op: &'static str, index: isize, ndim: usize) -> Resu
     }
     Ok(positive as usize)
 }
-
-impl Argument for Dims {
-    type Resolved = Axes;
-    #[inline]
-    #[track_caller]
-    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Axes> {
-        let Dims::List(list) = self else { return Ok((0..x.ndim()).collect()) };
-        let mut axes = Axes::new();
-        for dim in list {
-            let axis = dim.resolve(op, x)?;
-            if axes.contains(&axis) {
-                let message = format!("dim {axis} appears multiple times in the list of dims");
-                return Err(Error::new(ErrorKind::DimRange, op, message).with_operands([x.extents()]));
-            }
-            axes.push(axis);
-        }
-        if x.ndim() == 0 {
-            axes.clear(); // the one dim that a 0-d tensor was read as
-        }
-        Ok(axes)
-    }
-}
-
-/// Arguments that need no look-up.
-macro_rules! plain {
-    ($($ty:ty),*) => {$(
-        impl $crate::Argument for $ty {
-            type Resolved = $ty;
-            #[inline]
-            fn resolve(self, _: &'static str, _: &$crate::NamedTensor) -> $crate::Result<$ty> { Ok(self) }
-        }
-    )*};
-}
-pub(crate) use plain;
-plain!(bool, f64, crate::dtype::Scalar, crate::dtype::DType);

@@ -94,8 +94,8 @@ impl DType {
         !matches!(self, DType::Bool | DType::U8)
     }
 
-    /// The dtype that both promote to: the higher category wins, within one the wider type; `f16` with `bf16` gives `f32`,
-    /// `u8` with `i8` gives `i16`.
+    /// The dtype that both promote to: the higher category wins, within one the wider type; `f16` with `bf16`
+    /// gives `f32`, `u8` with `i8` gives `i16`.
     pub const fn promote(self, other: DType) -> DType {
         use DType::*;
         if self as u8 == other as u8 {
@@ -109,7 +109,8 @@ impl DType {
         }
     }
 
-    /// May a value of this dtype be written where `to` is stored? Floats do not go into integers, nor numbers into bool.
+    /// May a value of this dtype be written where `to` is stored? Floats do not go into integers, nor numbers
+    /// into bool.
     pub const fn can_cast(self, to: DType) -> bool {
         self.category() as u8 <= to.category() as u8
     }
@@ -153,7 +154,8 @@ impl fmt::Display for DType {
 
 static DEFAULT_IS_F64: AtomicBool = AtomicBool::new(false);
 
-/// The dtype of new tensors of floats, and what integers become in ops that only floats have: `f32` unless set otherwise.
+/// The dtype of new tensors of floats, and what integers become in ops that only floats have: `f32` unless
+/// set otherwise.
 #[inline]
 pub fn default_dtype() -> DType {
     if DEFAULT_IS_F64.load(Ordering::Relaxed) { DType::F64 } else { DType::F32 }
@@ -190,6 +192,21 @@ pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + f
     fn from_scalar(value: Scalar) -> Self;
 }
 
+/// The types of elements: a row says the dtype, the kind of number, how it becomes that, and how a `bool`, an
+/// `i64` and an `f64` become one. `f32 = F32, Float, |v| v.into(), |b, i, f| b.into(), i as f32, f as f32`
+/// becomes
+///
+/// ```ignore
+/// impl sealed::Sealed for f32 {}
+/// impl Element for f32 {
+///     const DTYPE: DType = DType::F32;
+///     fn to_scalar(self) -> Scalar { let v = self; Scalar::Float(v.into()) }
+///     fn from_scalar(value: Scalar) -> Self {
+///         match value { Scalar::Bool(b) => b.into(), Scalar::Int(i) => i as f32, Scalar::Float(f) => f as f32 }
+///     }
+/// }
+/// impl From<f32> for Scalar { fn from(value: f32) -> Scalar { value.to_scalar() } }
+/// ```
 macro_rules! elements {
     ($($ty:ty = $dtype:ident, $variant:ident, |$v:ident| $to:expr, |$b:ident, $i:ident, $f:ident| $from_bool:expr, $from_int:expr, $from_float:expr;)*) => {$(
         impl sealed::Sealed for $ty {}
@@ -225,8 +242,8 @@ impl From<usize> for Scalar {
     }
 }
 
-/// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64 bits (NaN and
-/// infinities too) becomes `i64::MIN`.
+/// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64
+/// bits (NaN and infinities too) becomes `i64::MIN`.
 #[inline(always)]
 pub(crate) fn float_to_int(value: f64) -> i64 {
     const LIMIT: f64 = -(i64::MIN as f64); // 2⁶³
@@ -241,7 +258,8 @@ pub(crate) fn float_to_i32(value: f64) -> i32 {
     if value > -LIMIT - 1.0 && value < LIMIT { value as i32 } else { i32::MIN }
 }
 
-/// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its category.
+/// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its
+/// category.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
@@ -279,8 +297,19 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Runs `body` with `T` bound to the Rust type of `dtype`. The second form covers the listed dtypes only and has an
-/// `else`.
+/// Runs `body` with `T` bound to the Rust type of `dtype`: `dispatch!(dtype, float T => body, else other)`
+/// becomes
+///
+/// ```ignore
+/// match dtype {
+///     DType::F32 => { type T = f32; body }
+///     DType::F64 => { type T = f64; body }
+///     _ => other
+/// }
+/// ```
+///
+/// `T` alone stands for all dtypes, `compute T` for those that are computed in, `number T` for these without
+/// `bool`.
 macro_rules! dispatch {
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::dtype::dispatch!(@ $dtype, $T, $body,

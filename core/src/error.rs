@@ -15,7 +15,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// Two named dims at the same position from the right differ.
     NameMismatch,
-    /// A name stands in both inputs, at different positions from the right.
+    /// A name is in both inputs, at different positions from the right.
     Misaligned,
     /// A dim name that the tensor does not have.
     NameNotFound,
@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Autograd,
     /// This form of the op does not exist here.
     Unsupported,
-    /// Memory for the result cannot be had.
+    /// Out of memory.
     OutOfMemory,
     /// A file or stream could not be read or written.
     Io,
@@ -57,7 +57,8 @@ pub enum ErrorKind {
 
 /// What went wrong in a call.
 ///
-/// Prints the sentence, the caller's line, the operands as `[N=32, C=3, ?=7]` and the repair, if one is known:
+/// Prints the sentence, the caller's line, the operands as `[N=32, C=3, ?=7]` and the repair, if one is
+/// known:
 ///
 /// ```
 /// use namegrad_core::{ErrorKind, NamedTensor};
@@ -95,6 +96,18 @@ impl Error {
         }))
     }
 
+    /// An error of op `op` about its inputs, at the caller's line.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn about(
+        inputs: &[&crate::NamedTensor],
+        kind: ErrorKind,
+        op: &'static str,
+        message: impl Into<String>,
+    ) -> Error {
+        Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.extents()))
+    }
+
     /// The same error with the sizes and names of the inputs that it is about.
     pub fn with_operands(mut self, operands: impl IntoIterator<Item = Extents>) -> Error {
         self.0.operands = operands.into_iter().collect();
@@ -110,6 +123,13 @@ impl Error {
     /// The same error, reported at `at`: for a call that fails later than it was made.
     pub fn at(mut self, at: &'static Location<'static>) -> Error {
         self.0.at = at;
+        self
+    }
+
+    /// The same error, of another op: for an argument that is checked before the op that it is for is known.
+    #[doc(hidden)]
+    pub fn of(mut self, op: &'static str) -> Error {
+        self.0.op = op;
         self
     }
 
@@ -178,8 +198,8 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The size of each dim with its name: how errors and `Debug` show a tensor, as `[N=32, C=3, ?=7]` or, without
-/// names, `[32, 3, 7]`.
+/// The size of each dim with its name: how errors and `Debug` show a tensor, as `[N=32, C=3, ?=7]` or,
+/// without names, `[32, 3, 7]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Extents {
     /// The sizes, outermost first.

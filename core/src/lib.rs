@@ -1,8 +1,11 @@
-//! Named tensors as plain values: what [`namegrad`](https://docs.rs/namegrad) computes with. Knows no gradient.
+//! Named tensors as plain values: what [`namegrad`](https://docs.rs/namegrad) computes with. Knows no
+//! gradient.
 //!
-//! Read [`NamedTensor`] first, then [`names`] and its rules, then the tables of [`ops`], and [`cpu`] for the loops. Users hold
-//! `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
+//! Read [`NamedTensor`] first, then [`names`] and its rules, then the tables of [`ops`], and [`cpu`] for the
+//! loops. Users hold `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
 
+#[doc(hidden)]
+pub mod args;
 pub mod cpu;
 mod device;
 mod dim;
@@ -19,8 +22,9 @@ mod shape;
 mod storage;
 mod tensor;
 
+pub use args::{Argument, Value, Whole};
 pub use device::Device;
-pub use dim::{Argument, Axes, Count, Dim, DimOrAll, Dims, Int, SizeList};
+pub use dim::{Axes, Dim, Dims, keep};
 pub use dtype::{Category, DType, Element, Scalar, default_dtype, set_default_dtype};
 pub use error::{Error, ErrorKind, Extents, Result};
 pub use fmt::{PrintOptions, printoptions, set_printoptions};
@@ -33,6 +37,11 @@ pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{Axis, IntoAxis, IntoShape, Part, Parts, Shape, Sizes, Strides};
 pub use tensor::NamedTensor;
+
+/// The options of ops: what `x.softplus_with(SoftplusOptions::new().beta(2.0))` takes.
+pub mod options {
+    pub use crate::ops::options::*;
+}
 
 /// The memory that tensors hold, and what is kept for reuse.
 pub mod memory {

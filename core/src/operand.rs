@@ -14,7 +14,8 @@ pub trait Operand {
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, NamedTensor>>;
 
-    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default dtype.
+    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default
+    /// dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -45,6 +46,16 @@ impl<T: Operand> Operand for &T {
     }
 }
 
+/// Plain numbers as operands: `f64` becomes
+///
+/// ```ignore
+/// impl Operand for f64 {
+///     fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
+///     fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+///         Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?))
+///     }
+/// }
+/// ```
 macro_rules! numbers {
     ($($ty:ty),*) => {$(
         impl Operand for $ty {
@@ -53,7 +64,9 @@ macro_rules! numbers {
             fn operand(&self) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number(*self)?)) }
             #[inline]
             #[track_caller]
-            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> { Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?)) }
+            fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
+                Ok(Cow::Owned(NamedTensor::number_beside(*self, dtype)?))
+            }
         }
     )*};
 }

@@ -1,5 +1,6 @@
 //! Sizes and names given together: `[2, 3]`, `[("N", 2), ("C", 3)]`, or mixed as `(("N", 2), 3)`.
 
+use crate::args::Whole;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::fill_strides;
 use crate::names::{Name, Names};
@@ -60,7 +61,8 @@ pub trait IntoAxis: Sized {
     }
 }
 
-/// What can be written for a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, a [`Shape`].
+/// What can be written for a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, a
+/// [`Shape`].
 ///
 /// ```
 /// use namegrad_core::NamedTensor;
@@ -88,8 +90,8 @@ pub trait IntoShape: Sized {
 }
 
 #[track_caller]
-fn size_of<T: TryInto<usize> + TryInto<i64> + Copy + std::fmt::Display>(size: T) -> Result<Option<usize>> {
-    match (TryInto::<usize>::try_into(size), TryInto::<i64>::try_into(size)) {
+fn size_of(size: impl Whole) -> Result<Option<usize>> {
+    match (TryInto::<usize>::try_into(size), TryInto::<isize>::try_into(size)) {
         (Ok(size), _) => Ok(Some(size)),
         (_, Ok(-1)) => Ok(None),
         _ => Err(negative(size)),
@@ -151,76 +153,97 @@ impl IntoShape for () {
     }
 }
 
-/// `[ty; K]`, `&[ty]` and `Vec<ty>` as shapes.
-macro_rules! lists {
-    ($({$($generics:tt)*})? $ty:ty) => {
-        impl<$($($generics)*,)? const K: usize> IntoShape for [$ty; K] {
-            #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
-        }
-        impl$(<$($generics)*>)? IntoShape for Vec<$ty> {
-            #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
-        }
-        impl$(<$($generics)*>)? IntoShape for &Vec<$ty> {
-            #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
-        }
-        impl<$($($generics)*,)? const K: usize> IntoShape for &[$ty; K] {
-            #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> { self.as_slice().into_dim_parts() }
-        }
-        impl$(<$($generics)*>)? IntoShape for &[$ty] {
-            #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> {
-                let mut parts = Parts::new();
-                for part in self {
-                    parts.push(part.clone().into_part()?);
-                }
-                Ok(parts)
-            }
-        }
-    };
-}
-
-/// A size of this integer type, alone and with a name.
-macro_rules! sizes {
-    ($($int:ty),*) => {$(
-        impl IntoAxis for $int {
-            #[track_caller]
-            fn into_part(self) -> Result<Part> { Ok(Part { name: None, size: size_of(self)? }) }
-        }
-        impl IntoAxis for (&str, $int) {
-            #[track_caller]
-            fn into_part(self) -> Result<Part> { Ok(Part { name: Some(Name::new(self.0)?), size: size_of(self.1)? }) }
-        }
-        impl IntoAxis for (Option<&str>, $int) {
-            #[track_caller]
-            fn into_part(self) -> Result<Part> {
-                let name = match self.0 { Some(text) => Some(Name::new(text)?), None => None };
-                Ok(Part { name, size: size_of(self.1)? })
-            }
-        }
-        impl IntoAxis for (Name, $int) {
-            #[track_caller]
-            fn into_part(self) -> Result<Part> { Ok(Part { name: Some(self.0), size: size_of(self.1)? }) }
-        }
-        lists!($int);
-        lists!((&str, $int));
-        lists!((Option<&str>, $int));
-        lists!((Name, $int));
-    )*};
-}
-sizes!(usize, i32, i64, isize, u32);
-
-impl IntoAxis for (String, usize) {
+impl<A: IntoAxis, const K: usize> IntoShape for [A; K] {
     #[track_caller]
-    fn into_part(self) -> Result<Part> {
-        (self.0.as_str(), self.1).into_part()
+    fn into_dim_parts(self) -> Result<Parts> {
+        parts(self)
     }
 }
-lists!((String, usize));
-lists!(Axis);
+impl<A: IntoAxis> IntoShape for Vec<A> {
+    #[track_caller]
+    fn into_dim_parts(self) -> Result<Parts> {
+        parts(self)
+    }
+}
+impl<A: IntoAxis + Clone> IntoShape for &Vec<A> {
+    #[track_caller]
+    fn into_dim_parts(self) -> Result<Parts> {
+        parts(self.iter().cloned())
+    }
+}
+impl<A: IntoAxis + Clone, const K: usize> IntoShape for &[A; K] {
+    #[track_caller]
+    fn into_dim_parts(self) -> Result<Parts> {
+        parts(self.iter().cloned())
+    }
+}
+impl<A: IntoAxis + Clone> IntoShape for &[A] {
+    #[track_caller]
+    fn into_dim_parts(self) -> Result<Parts> {
+        parts(self.iter().cloned())
+    }
+}
+
+#[track_caller]
+fn parts<A: IntoAxis>(dims: impl IntoIterator<Item = A>) -> Result<Parts> {
+    let mut parts = Parts::new();
+    for dim in dims {
+        parts.push(dim.into_part()?);
+    }
+    Ok(parts)
+}
+
+/// What can be written for the name of a dim to be made: a text, a [`Name`], or nothing.
+pub trait AxisName {
+    /// The name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    #[track_caller]
+    fn axis_name(self) -> Result<Option<Name>>;
+}
+
+impl AxisName for &str {
+    #[track_caller]
+    fn axis_name(self) -> Result<Option<Name>> {
+        Ok(Some(Name::new(self)?))
+    }
+}
+impl AxisName for String {
+    #[track_caller]
+    fn axis_name(self) -> Result<Option<Name>> {
+        Ok(Some(Name::new(&self)?))
+    }
+}
+impl AxisName for Name {
+    fn axis_name(self) -> Result<Option<Name>> {
+        Ok(Some(self))
+    }
+}
+/// Only of `&str`, so that the type of `None` alone is known.
+impl AxisName for Option<&str> {
+    #[track_caller]
+    fn axis_name(self) -> Result<Option<Name>> {
+        match self {
+            Some(name) => name.axis_name(),
+            None => Ok(None),
+        }
+    }
+}
+
+impl<I: Whole> IntoAxis for I {
+    #[track_caller]
+    fn into_part(self) -> Result<Part> {
+        Ok(Part { name: None, size: size_of(self)? })
+    }
+}
+
+impl<N: AxisName, I: Whole> IntoAxis for (N, I) {
+    #[track_caller]
+    fn into_part(self) -> Result<Part> {
+        Ok(Part { name: self.0.axis_name()?, size: size_of(self.1)? })
+    }
+}
 
 impl IntoShape for &Sizes {
     fn into_dim_parts(self) -> Result<Parts> {
@@ -228,7 +251,25 @@ impl IntoShape for &Sizes {
     }
 }
 
-/// Tuples of dims of different kinds.
+impl IntoShape for Sizes {
+    fn into_dim_parts(self) -> Result<Parts> {
+        (&self).into_dim_parts()
+    }
+}
+
+/// Tuples of dims of different kinds: `A B` becomes
+///
+/// ```ignore
+/// impl<A: IntoAxis, B: IntoAxis> IntoShape for (A, B) {
+///     fn into_dim_parts(self) -> Result<Parts> {
+///         let (A, B) = self;
+///         let mut parts = Parts::new();
+///         parts.push(A.into_part()?);
+///         parts.push(B.into_part()?);
+///         Ok(parts)
+///     }
+/// }
+/// ```
 macro_rules! tuples {
     ($($($axis:ident)+;)*) => {$(
         impl<$($axis: IntoAxis),+> IntoShape for ($($axis,)+) {

@@ -1,19 +1,21 @@
-//! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies when somebody
-//! else holds the buffer.
+//! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy;
+//! writing copies when somebody else holds the buffer. `make` has the tensors made anew.
 
 use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Extents, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
 use crate::names::{Name, Names};
-use crate::shape::{IntoShape, Shape, Sizes, Strides, checked_numel};
+use crate::shape::{Shape, Sizes, Strides};
 use crate::storage::Storage;
 use std::borrow::Cow;
 
+mod make;
+
 /// A tensor as a value, without gradients: what `namegrad::Tensor` holds.
 ///
-/// A clone is a reference to the same buffer; an in-place op writes into the buffer when nobody else holds it and into a copy when somebody
-/// does. So two values never change each other.
+/// A clone is a reference to the same buffer; an in-place op writes into the buffer when nobody else holds it
+/// and into a copy when somebody does. So two values never change each other.
 #[derive(Clone)]
 pub struct NamedTensor {
     storage: Storage,
@@ -24,19 +26,31 @@ pub struct NamedTensor {
     is_number: bool,
 }
 
-/// Up to this size a tensor is moved in registers; most ops of small tensors would otherwise be spent on moving results.
+/// Up to this size a tensor is moved in registers; most ops of small tensors would otherwise be spent on
+/// moving results.
 const _: () = assert!(size_of::<NamedTensor>() <= 128);
 
 impl NamedTensor {
-    /// A dense tensor over a buffer that has room for it.
+    /// A dense tensor over a buffer.
+    ///
+    /// # Safety
+    /// The buffer has room for the elements, and if the dtype is `bool`, all that are read before they are
+    /// written are 0 or 1.
     #[inline]
-    pub(crate) fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
+    unsafe fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
         NamedTensor { storage, layout: Layout::contiguous(sizes), names, offset: 0, dtype, is_number: false }
     }
 
-    /// Another view of the same buffer. Every element of it must lie inside.
+    /// Another view of the same buffer.
+    ///
+    /// # Panics
+    /// If an element of it would lie outside of the buffer: a mistake of the op, not of its user.
     #[inline]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
+        let room = self.storage.bytes() / self.dtype.itemsize();
+        // A part of no elements may begin anywhere, also behind the end of a buffer that holds none.
+        let offset = if sizes.contains(&0) { 0 } else { offset };
+        assert!(lies_within(room, &sizes, &strides, offset), "a view outside of the buffer");
         let (storage, layout) = (self.storage.clone(), Layout::new(&sizes, &strides));
         NamedTensor { storage, layout, names, offset, dtype: self.dtype, is_number: false }
     }
@@ -68,86 +82,24 @@ impl NamedTensor {
         }
     }
 
-    /// A 0-d tensor that stands for a plain number beside tensors: it does not widen their dtype within its category.
-    #[track_caller]
-    pub fn number(value: impl Into<Scalar>) -> Result<NamedTensor> {
-        let value = value.into();
-        let mut number = NamedTensor::filled(
-            "scalar",
-            Shape { sizes: Sizes::new(), names: Names::none() },
-            value.dtype(),
-            value,
-        )?;
-        number.is_number = true;
-        Ok(number)
-    }
-
-    /// As [`number`](Self::number), beside a tensor of `dtype`: beside `f64` a float keeps all of its digits.
-    #[track_caller]
-    pub fn number_beside(value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
-        let value = value.into();
-        let Scalar::Float(_) = value else { return NamedTensor::number(value) };
-        let own = if dtype == DType::F64 { DType::F64 } else { value.dtype() };
-        let shape = Shape { sizes: Sizes::new(), names: Names::none() };
-        let mut number = NamedTensor::filled("scalar", shape, own, value)?;
-        number.is_number = true;
-        Ok(number)
-    }
-
     /// Does this stand for a plain number?
     #[inline]
     pub fn is_number(&self) -> bool {
         self.is_number
     }
 
-    /// A dense tensor of one value.
-    #[track_caller]
-    pub(crate) fn filled(op: &'static str, shape: Shape, dtype: DType, value: Scalar) -> Result<NamedTensor> {
-        let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
-        if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
-            let storage = Storage::zeroed(op, numel * dtype.itemsize())?;
-            return Ok(NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names));
-        }
-        let mut out = NamedTensor::uninit(op, shape, dtype)?;
-        dispatch!(dtype, T => {
-            // SAFETY: a fresh dense buffer of `numel` elements, written as a whole.
-            unsafe { out.uninit_mut::<T>().iter_mut().for_each(|element| { element.write(T::from_scalar(value)); }) }
-        });
-        Ok(out)
-    }
-
-    /// A dense tensor whose elements are not written yet: for kernels that write all of them.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn uninit(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
-        NamedTensor::unwritten(op, &shape.sizes, shape.names, dtype)
-    }
-
-    /// [`uninit`](Self::uninit) from parts of a shape.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn unwritten(
-        op: &'static str,
-        sizes: &[usize],
-        names: Names,
-        dtype: DType,
-    ) -> Result<NamedTensor> {
-        let numel = checked_numel(op, sizes, dtype.itemsize())?;
-        let storage = Storage::uninit(op, numel * dtype.itemsize())?;
-        Ok(NamedTensor::from_parts(storage, dtype, sizes, names))
-    }
-
-    /// A dense tensor of the same sizes and names, whose elements are not written yet.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
-        NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype)
-    }
-
-    /// Same dtype, sizes and names, so that an op by element has nothing to find out. `false` says nothing if there are many dims.
+    /// Same dtype, sizes and names, so that an op by element has nothing to find out. `false` says nothing if
+    /// there are many dims.
     #[inline]
     pub(crate) fn is_like(&self, other: &NamedTensor) -> bool {
         self.dtype == other.dtype && self.layout.has_sizes_of(&other.layout) && self.names == other.names
+    }
+
+    /// Is this a mask of `other`: of `bool`, with the same sizes and names? `false` says nothing if there are
+    /// many dims.
+    #[inline]
+    pub(crate) fn is_mask_of(&self, other: &NamedTensor) -> bool {
+        self.dtype == DType::Bool && self.layout.has_sizes_of(&other.layout) && self.names == other.names
     }
 
     /// The tensor in the dtype that its loops compute in: half types become `f32`.
@@ -164,58 +116,18 @@ impl NamedTensor {
         Ok(if self.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
     }
 
+    /// The tensor in that dtype, if there is one.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, NamedTensor>> {
+        self.cast(dtype.unwrap_or(self.dtype))
+    }
+
     /// [`to`](Self::to) for a tensor that is not needed any more.
     #[inline]
     #[track_caller]
     pub(crate) fn into_dtype(self, dtype: DType) -> Result<NamedTensor> {
         if self.dtype == dtype { Ok(self) } else { self.to(dtype) }
-    }
-
-    /// The elements of a fresh dense tensor, to be written.
-    ///
-    /// # Safety
-    /// The tensor comes from [`NamedTensor::uninit`] with the dtype of `T`, and is not shared.
-    #[inline]
-    pub(crate) unsafe fn uninit_mut<T: Element>(&mut self) -> &mut [std::mem::MaybeUninit<T>] {
-        debug_assert!(self.dtype == T::DTYPE && self.offset == 0 && self.is_contiguous());
-        let numel = self.numel();
-        // SAFETY: the buffer has room for `numel` elements, is aligned to 64 bytes and held by this tensor alone.
-        unsafe { std::slice::from_raw_parts_mut(self.storage.data_mut().cast(), numel) }
-    }
-
-    /// The elements of a fresh dense tensor, for a kernel that writes each before it reads it.
-    ///
-    /// # Safety
-    /// That of [`NamedTensor::uninit_mut`]; no element is read before it is written.
-    #[inline]
-    pub(crate) unsafe fn unwritten_mut<T: Element>(&mut self) -> &mut [T] {
-        // SAFETY: the caller's contract; an element of memory that is not read may hold anything.
-        unsafe {
-            let slots = self.uninit_mut::<T>();
-            std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), slots.len())
-        }
-    }
-
-    /// A tensor of these elements in row-major order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has; the errors of the shape.
-    #[track_caller]
-    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
-        let shape = shape.into_shape()?;
-        let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
-        if numel != data.len() {
-            let message =
-                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
-            return Err(Error::new(ErrorKind::Shape, "from_slice", message));
-        }
-        let mut out = NamedTensor::uninit("from_slice", shape, T::DTYPE)?;
-        // SAFETY: fresh, of dtype T, and written as a whole.
-        let slots = unsafe { out.uninit_mut::<T>() };
-        for (slot, value) in slots.iter_mut().zip(data) {
-            slot.write(*value);
-        }
-        Ok(out)
     }
 
     /// The dtype.
@@ -250,8 +162,7 @@ impl NamedTensor {
             return Ok(());
         }
         let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
-        Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([self.extents()])
+        Err(Error::about(&[self], ErrorKind::DType, op, message)
             .with_repair(format!("x.to({:?})?", default_dtype())))
     }
 
@@ -262,12 +173,12 @@ impl NamedTensor {
             return Ok(());
         }
         let message = "not implemented for bool; it takes the integers and floats";
-        Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([self.extents()])
+        Err(Error::about(&[self], ErrorKind::DType, op, message)
             .with_repair(format!("x.to({:?})?", DType::U8)))
     }
 
-    /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is expanded.
+    /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is
+    /// expanded.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
@@ -353,14 +264,16 @@ impl NamedTensor {
 
     #[inline]
     pub(crate) fn ptr(&self) -> *const u8 {
-        // SAFETY: the offset of a view lies inside the buffer, or at its end when it is empty.
+        // SAFETY: the offset of a view lies inside the buffer, or at its end: `view_as` checks it.
         unsafe { self.storage.data().add(self.offset * self.dtype.itemsize()) }
     }
 
-    /// The first element, to be written; only where [`is_writable`](Self::is_writable) holds.
+    /// The first element, to be written.
+    ///
+    /// # Panics
+    /// If somebody else holds the buffer.
     #[inline]
     pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
-        debug_assert!(self.storage.is_unique());
         // SAFETY: as in `ptr`.
         unsafe { self.storage.data_mut().add(self.offset * self.dtype.itemsize()) }
     }
@@ -373,7 +286,8 @@ impl NamedTensor {
     /// The elements in row-major order, if they stand so in memory.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::Value`] if the tensor is not contiguous.
+    /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::Value`] if the tensor is not
+    /// contiguous.
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_dtype::<T>("as_slice")?;
@@ -387,12 +301,14 @@ impl NamedTensor {
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );
         }
-        // SAFETY: contiguous, so `numel` elements of dtype T stand there, written, and nobody writes to a shared buffer.
+        // SAFETY: contiguous, so `numel` elements of dtype T are there, and nobody writes to a shared buffer.
+        // Any bytes are a number, and what is read as a `bool` was written as one: the contract of
+        // `from_parts`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
 
-    /// The elements in row-major order, to be written in place. Copies first when somebody else holds the buffer or the tensor is not
-    /// contiguous.
+    /// The elements in row-major order, to be written in place. Copies first when somebody else holds the
+    /// buffer or the tensor is not contiguous.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
@@ -413,7 +329,7 @@ impl NamedTensor {
             return Ok(());
         }
         let message = format!("expected a tensor of {}, found {}", T::DTYPE, self.dtype);
-        Err(Error::new(ErrorKind::DType, op, message).with_operands([self.extents()]))
+        Err(Error::about(&[self], ErrorKind::DType, op, message))
     }
 
     /// The elements in row-major order, copied and cast to `T`.
@@ -434,19 +350,39 @@ impl NamedTensor {
     pub fn item(&self) -> Result<Scalar> {
         if self.numel() != 1 {
             let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
-            return Err(Error::new(ErrorKind::Shape, "item", message).with_operands([self.extents()]));
+            return Err(Error::about(&[self], ErrorKind::Shape, "item", message));
         }
-        // SAFETY: there is one element, and it is at `ptr`.
+        // SAFETY: there is one element, and it is at `ptr`; as in `as_slice`.
         Ok(dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().read() }.to_scalar()))
     }
 
     /// The element at `index`, one index a dim.
+    ///
+    /// # Panics
+    /// If there is no such element.
     pub(crate) fn at(&self, index: &[usize]) -> Scalar {
-        debug_assert!(index.iter().zip(self.sizes()).all(|(i, n)| i < n) && index.len() == self.ndim());
+        assert!(index.iter().zip(self.sizes()).all(|(i, n)| i < n) && index.len() == self.ndim());
         let step: isize = index.iter().zip(self.strides()).map(|(i, stride)| *i as isize * stride).sum();
         // SAFETY: the index is inside, so the element is inside the buffer.
         dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
     }
+}
+
+/// Do all elements of a view lie among the first `room` elements of a buffer? An empty one may start at their
+/// end.
+#[inline]
+fn lies_within(room: usize, sizes: &[usize], strides: &[isize], offset: usize) -> bool {
+    let (mut low, mut high) = (0isize, 0isize);
+    for (size, stride) in sizes.iter().zip(strides) {
+        if *size == 0 {
+            return offset <= room;
+        }
+        // Where this saturates, the reach is far outside of any buffer.
+        let reach = stride.saturating_mul((*size - 1).min(isize::MAX as usize) as isize);
+        let side = if reach < 0 { &mut low } else { &mut high };
+        *side = side.saturating_add(reach);
+    }
+    low.unsigned_abs() <= offset && (high as usize) < room.saturating_sub(offset)
 }
 
 impl NamedTensor {
@@ -478,5 +414,31 @@ impl std::fmt::Debug for NamedTensor {
     /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", self.dtype, self.extents())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_lie_within_their_buffer() {
+        let inside = |sizes: &[usize], strides: &[isize], offset| lies_within(12, sizes, strides, offset);
+        assert!(
+            inside(&[3, 4], &[4, 1], 0) && inside(&[3, 4], &[-4, -1], 11) && inside(&[9, 12], &[0, 1], 0)
+        );
+        assert!(inside(&[], &[], 11) && inside(&[0, 100], &[1, 1], 12));
+        assert!(
+            !inside(&[3, 4], &[4, 1], 1) && !inside(&[3, 4], &[4, 2], 0) && !inside(&[3, 4], &[-4, 1], 7)
+        );
+        assert!(!inside(&[], &[], 12) && !inside(&[0], &[1], 13));
+        assert!(!inside(&[3, 3], &[isize::MAX, isize::MAX], 0) && !inside(&[usize::MAX], &[-2], 11));
+    }
+
+    #[test]
+    #[should_panic = "outside of the buffer"]
+    fn a_wrong_stride_is_found() {
+        let x = NamedTensor::from_slice(&[0.0f64; 512], [512]).unwrap();
+        x.view_as(Sizes::from_slice(&[512]), Strides::from_slice(&[2]), 0, Names::none());
     }
 }

@@ -23,7 +23,8 @@ pub(crate) fn load() -> Result<Samples> {
     parse(&text).map_err(|what| format!("digits.csv.gz, {what}").into())
 }
 
-/// Reads lines of 64 grey levels and a label; the error says the line, counted from 1, and what is wrong there.
+/// Reads lines of 64 grey levels and a label; the error says the line, counted from 1, and what is wrong
+/// there.
 fn parse(text: &str) -> std::result::Result<Samples, String> {
     let mut samples = Samples { pixels: Vec::new(), labels: Vec::new(), height: SIDE, width: SIDE };
     for (index, line) in text.lines().enumerate() {

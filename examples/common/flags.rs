@@ -1,7 +1,7 @@
 //! The command line of a training example, and its way out.
 //!
-//! An example flattens [`TrainFlags`] into its own `clap::Parser`, changes a default with `mut_arg` where it needs another, and runs
-//! under [`run`]:
+//! An example flattens [`TrainFlags`] into its own `clap::Parser`, changes a default with `mut_arg` where it
+//! needs another, and runs under [`run`]:
 //!
 //! ```ignore
 //! #[derive(clap::Parser)]

@@ -1,7 +1,9 @@
-//! Reading MNIST, or a data set in its format (Fashion-MNIST, KMNIST), from a folder with its four idx files, gzip or not.
+//! Reading MNIST, or a data set in its format (Fashion-MNIST, KMNIST), from a folder with its four idx files,
+//! gzip or not.
 //!
-//! An idx file is a big-endian header, then bytes: two zeros, the type of the values (8: unsigned byte), the number of dims,
-//! the size of each dim in four bytes. See Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*.
+//! An idx file is a big-endian header, then bytes: two zeros, the type of the values (8: unsigned byte), the
+//! number of dims, the size of each dim in four bytes. See Y. LeCun, C. Cortes, C. Burges, *The MNIST
+//! database of handwritten digits*.
 
 use std::cmp::Ordering;
 use std::fs::File;
@@ -16,7 +18,8 @@ use super::samples::Samples;
 /// The ten classes of each of these data sets.
 pub(crate) const CLASSES: usize = 10;
 
-/// How many bytes a header may announce: twenty times MNIST. A damaged header, or a small file that unpacks without end, stops here.
+/// How many bytes a header may announce: twenty times MNIST. A damaged header, or a small file that unpacks
+/// without end, stops here.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The part to train on and the part to test on.
@@ -110,7 +113,8 @@ fn parse<const DIMS: usize>(mut input: impl Read) -> std::result::Result<Idx<DIM
         return Err(format!("wrong header: sizes {sizes:?} are empty or more than {MAX_BYTES} bytes"));
     };
 
-    // The vector grows with what is really there. The byte past the end tells trailing data, and makes gzip check its sum.
+    // The vector grows with what is really there. The byte past the end tells trailing data, and makes gzip
+    // check its sum.
     let mut bytes = Vec::new();
     input.take(announced + 1).read_to_end(&mut bytes).map_err(|error| fault(&error))?;
     match (bytes.len() as u64).cmp(&announced) {
@@ -156,7 +160,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Two images of 1x3 to train on and one to test on; the test part is packed, and one of its files hides it.
+    /// Two images of 1x3 to train on and one to test on; the test part is packed, and one of its files hides
+    /// it.
     fn whole(name: &str) -> Scratch {
         let folder = Scratch::new(name);
         let save = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();

@@ -28,7 +28,8 @@ impl Samples {
 
     /// The first `train` images in the given order, and the others.
     ///
-    /// `order` is a permutation of `0..count`; the caller draws it, so that the seed of the run decides the split as well.
+    /// `order` is a permutation of `0..count`; the caller draws it, so that the seed of the run decides the
+    /// split as well.
     pub(crate) fn split(&self, order: &[usize], train: usize) -> Result<(Self, Self)> {
         let count = self.count();
         let mut seen = vec![false; count];

@@ -68,7 +68,8 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains an [`Mlp`], prints a line per epoch and the confusion matrix at the end, and writes the curves and the checkpoint.
+/// Trains an [`Mlp`], prints a line per epoch and the confusion matrix at the end, and writes the curves and
+/// the checkpoint.
 pub(crate) fn train(
     title: &str,
     flags: &TrainFlags,

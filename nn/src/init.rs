@@ -1,6 +1,7 @@
 //! Starting values for parameters, in place.
 //!
-//! A weight has the dims `[out, in, kernel...]`: its fan in is `in` times the size of the kernel, its fan out `out` times that.
+//! A weight has the dims `[out, in, kernel...]`: its fan in is `in` times the size of the kernel, its fan out
+//! `out` times that.
 
 use namegrad_autograd::{Parameter, TensorOptions};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Scalar};
@@ -133,7 +134,8 @@ pub fn eye_(parameter: &Parameter) -> Result<()> {
 /// Uniform in `±gain √(6 / (fan_in + fan_out))`.
 ///
 /// # Source
-/// Glorot, Bengio, *Understanding the difficulty of training deep feedforward neural networks* (2010), equation 16.
+/// Glorot, Bengio, *Understanding the difficulty of training deep feedforward neural networks* (2010),
+/// equation 16.
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.

@@ -1,7 +1,7 @@
 //! Layers whose dims are found by name.
 //!
-//! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, [`init`], and [`StateDict`], the values of a
-//! model by path.
+//! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, [`init`],
+//! and [`StateDict`], the values of a model by path.
 
 pub mod functional;
 pub mod init;

@@ -11,8 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A layer, a model, or a part of one: it holds parameters, buffers and other modules.
 ///
-/// Derive it. Each field must be a module itself; numbers, names, strings and the like are modules that hold nothing, `Option`, `Vec`, arrays and boxes hold
-/// what is in them. `forward` is a method of one's own, with whatever arguments it needs.
+/// Derive it. Each field must be a module itself; numbers, names, strings and the like are modules that hold
+/// nothing, `Option`, `Vec`, arrays and boxes hold what is in them. `forward` is a method of one's own, with
+/// whatever arguments it needs.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -178,10 +179,12 @@ pub trait Module {
         StateDict::of(self)
     }
 
-    /// Takes the values of `state`. Every path must be there and no other, names and sizes must agree; otherwise nothing changes.
+    /// Takes the values of `state`. Every path must be there and no other, names and sizes must agree;
+    /// otherwise nothing changes.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) with all that is missing, unexpected or of other dims.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) with all that is missing, unexpected or of other
+    /// dims.
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict) -> Result<()>
     where
@@ -269,7 +272,8 @@ impl Module for Parameter {
     }
 }
 
-/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones are the same buffer.
+/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones are the same
+/// buffer.
 #[derive(Clone)]
 pub struct Buffer(Arc<RwLock<NamedTensor>>);
 

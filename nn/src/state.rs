@@ -19,7 +19,8 @@ pub struct StateDict(BTreeMap<String, NamedTensor>);
 pub struct LoadOptions {
     /// Allow the state to have paths that the model has not, and the other way round.
     pub partial: bool,
-    /// Bring the dims of a value into the order of the model's by name, as from `[N, H, W, C]` to `[N, C, H, W]`.
+    /// Bring the dims of a value into the order of the model's by name, as from `[N, H, W, C]` to `[N, C, H,
+    /// W]`.
     pub align: bool,
     /// Take values whose dims have other names, or none.
     pub ignore_names: bool,
@@ -84,7 +85,8 @@ impl StateDict {
         StateDict(places(module).into_iter().map(|(path, place)| (path, place.value())).collect())
     }
 
-    /// Writes the values with the names of their dims to a safetensors file, which is replaced as a whole or not at all.
+    /// Writes the values with the names of their dims to a safetensors file, which is replaced as a whole or
+    /// not at all.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] with the path.

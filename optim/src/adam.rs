@@ -1,14 +1,15 @@
-//! Adam, and AdamW, its form with decoupled weight decay.
+//! Adam and AdamW, its form with decoupled weight decay.
 
 use crate::method::{Checks, Method, Turn, hyperparameters};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::optimizer_steps::{self, adam};
+use namegrad_core::cpu::update::{Update, update};
 
 hyperparameters! {
-    /// Adam: steps of about `lr` along a moving average of the gradient, over the root of one of its square.
+    /// Adam: steps of about `lr` along a moving average of the gradient, divided by the root of a moving
+    /// average of its square.
     ///
-    /// With `g` the gradient, negated if `maximize`, and `t` the number of the step, from 1:
+    /// `g` is the gradient, negated if `maximize`, and `t` the number of the step, from 1:
     ///
     /// ```text
     /// d          = g + weight_decay · param
@@ -17,11 +18,12 @@ hyperparameters! {
     /// param     -= lr · (exp_avg / (1 - β₁ᵗ)) / (√(exp_avg_sq / (1 - β₂ᵗ)) + eps)
     /// ```
     ///
-    /// With `amsgrad` the largest `exp_avg_sq` so far takes the place of the present one in the last line.
+    /// With `amsgrad`, the last line uses the largest `exp_avg_sq` so far instead of the current one.
     ///
     /// # Source
-    /// Kingma, Ba, *Adam: A Method for Stochastic Optimization* (arXiv:1412.6980), algorithm 1; Reddi, Kale, Kumar, *On the Convergence
-    /// of Adam and Beyond* (arXiv:1904.09237) for `amsgrad`; in the form of `torch.optim.Adam`.
+    /// Kingma, Ba, *Adam: A Method for Stochastic Optimization* (arXiv:1412.6980), algorithm 1, and for
+    /// `amsgrad` Reddi, Kale, Kumar, *On the Convergence of Adam and Beyond* (arXiv:1904.09237), both in the
+    /// form of `torch.optim.Adam`.
     ///
     /// # Examples
     /// ```
@@ -31,7 +33,8 @@ hyperparameters! {
     /// let mut optimizer = Adam::new([weight.clone()]).lr(0.25).eps(0.0).build()?;
     /// weight.tensor().mul(100.0)?.backward()?;
     /// optimizer.step()?;
-    /// assert_eq!(weight.tensor().item()?.to_f64(), 0.75); // the first step is `lr` long, whatever the gradient
+    /// // The first step has length `lr` for any gradient.
+    /// assert_eq!(weight.tensor().item()?.to_f64(), 0.75);
     /// # Ok::<(), Error>(())
     /// ```
     Adam {
@@ -53,19 +56,22 @@ hyperparameters! {
 }
 
 hyperparameters! {
-    /// AdamW: [`Adam`] with a weight decay that does not pass through the averages.
+    /// AdamW: [`Adam`] with a weight decay that does not enter the averages.
+    ///
+    /// A step shrinks the parameter,
     ///
     /// ```text
     /// param *= 1 - lr · weight_decay
     /// ```
     ///
-    /// comes first, then the step of [`Adam`] with `d = g`.
+    /// and then takes the step of [`Adam`] with `d = g`.
     ///
     /// # Source
-    /// Loshchilov, Hutter, *Decoupled Weight Decay Regularization* (arXiv:1711.05101), algorithm 2, in the form of `torch.optim.AdamW`.
+    /// Loshchilov, Hutter, *Decoupled Weight Decay Regularization* (arXiv:1711.05101), algorithm 2, in the
+    /// form of `torch.optim.AdamW`.
     ///
     /// # Examples
-    /// No decay for biases, and a learning rate of their own:
+    /// Biases with their own learning rate and without decay:
     /// ```
     /// use namegrad::prelude::*;
     /// use namegrad::optim::{AdamW, Optimizer};
@@ -98,7 +104,7 @@ hyperparameters! {
     }
 }
 
-/// What both keep; the last with `amsgrad` only.
+/// What both keep for each parameter. The last is only for `amsgrad`.
 const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
 impl Method for Adam {
@@ -130,13 +136,12 @@ impl Method for Adam {
     }
 
     fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
-        let [exp_avg, exp_avg_sq, max_exp_avg_sq @ ..] = slots else { unreachable!("two slots or three") };
-        let Adam { lr, betas, eps, weight_decay, decoupled_weight_decay: decoupled, maximize, .. } = *self;
-        let t = turn.number as f64;
-        let bias_corrections = (1.0 - betas.0.powf(t), 1.0 - betas.1.powf(t));
-        let step =
-            optimizer_steps::Adam { lr, betas, eps, weight_decay, decoupled, maximize, bias_corrections };
-        adam(&step, param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq.first_mut().map(|max| &mut **max));
+        let step = Step::new(self, turn.number);
+        match slots {
+            [exp_avg, exp_avg_sq] => update(&step, param, grad, [exp_avg, exp_avg_sq]),
+            [exp_avg, exp_avg_sq, max] => update(&step, param, grad, [exp_avg, exp_avg_sq, max]),
+            _ => unreachable!("two slots or three"),
+        }
     }
 }
 
@@ -152,7 +157,7 @@ impl Adam {
 }
 
 impl AdamW {
-    /// The same method, said as Adam.
+    /// The same method as an [`Adam`].
     fn as_adam(&self) -> Adam {
         let AdamW { lr, betas, eps, weight_decay, amsgrad, maximize } = *self;
         Adam { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay: true }
@@ -189,5 +194,167 @@ impl Method for AdamW {
 
     fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
         self.as_adam().step(turn, param, grad, slots);
+    }
+}
+
+/// The numbers of a step that are the same for all elements.
+#[derive(Clone, Copy)]
+struct Step<T> {
+    /// -1 to ascend.
+    sign: T,
+    /// Added to the gradient, times the parameter: 0 if the decay is decoupled.
+    weight_decay: T,
+    /// The parameter is multiplied by this: 1 unless the decay is decoupled.
+    shrink: T,
+    /// `1 - β₁`.
+    take: T,
+    /// `β₂`.
+    keep_sq: T,
+    /// `1 - β₂`.
+    take_sq: T,
+    /// `lr / (1 - β₁ᵗ)`.
+    size: T,
+    /// `1 / √(1 - β₂ᵗ)`.
+    root_scale: T,
+    eps: T,
+}
+
+impl Step<f64> {
+    /// Step number `t`, from 1.
+    fn new(method: &Adam, t: u64) -> Step<f64> {
+        let Adam { lr, betas, eps, weight_decay, decoupled_weight_decay: decoupled, maximize, .. } = *method;
+        let t = t as f64;
+        Step {
+            sign: if maximize { -1.0 } else { 1.0 },
+            weight_decay: if decoupled { 0.0 } else { weight_decay },
+            shrink: if decoupled { 1.0 - lr * weight_decay } else { 1.0 },
+            take: 1.0 - betas.0,
+            keep_sq: betas.1,
+            take_sq: 1.0 - betas.1,
+            size: lr / (1.0 - betas.0.powf(t)),
+            root_scale: (1.0 - betas.1.powf(t)).sqrt().recip(),
+            eps,
+        }
+    }
+
+    /// The same numbers in the type that is computed in.
+    #[inline(always)]
+    fn to<T: Real>(self) -> Step<T> {
+        Step {
+            sign: T::from_f64(self.sign),
+            weight_decay: T::from_f64(self.weight_decay),
+            shrink: T::from_f64(self.shrink),
+            take: T::from_f64(self.take),
+            keep_sq: T::from_f64(self.keep_sq),
+            take_sq: T::from_f64(self.take_sq),
+            size: T::from_f64(self.size),
+            root_scale: T::from_f64(self.root_scale),
+            eps: T::from_f64(self.eps),
+        }
+    }
+}
+
+impl<T: Real> Step<T> {
+    /// Updates the averages of one element. Returns the parameter after a decoupled decay.
+    #[inline(always)]
+    fn average(self, param: T, grad: T, exp_avg: &mut T, exp_avg_sq: &mut T) -> T {
+        let param = param * self.shrink;
+        let d = param * self.weight_decay + grad * self.sign;
+        *exp_avg += (d - *exp_avg) * self.take;
+        *exp_avg_sq = *exp_avg_sq * self.keep_sq + d * d * self.take_sq;
+        param
+    }
+
+    /// The parameter after a step along `exp_avg`.
+    #[inline(always)]
+    fn descend(self, param: T, exp_avg: T, exp_avg_sq: T) -> T {
+        param - self.size * exp_avg / (exp_avg_sq.sqrt() * self.root_scale + self.eps)
+    }
+}
+
+/// Adam.
+impl Update<2> for Step<f64> {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
+        let step = self.to::<T>();
+        for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
+            let decayed = step.average(*p, *g, m, v);
+            *p = step.descend(decayed, *m, *v);
+        }
+    }
+}
+
+/// AMSGrad, with the largest `exp_avg_sq` so far.
+impl Update<3> for Step<f64> {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq, max]: [&mut [T]; 3]) {
+        let step = self.to::<T>();
+        for ((((p, g), m), v), max) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq).zip(max) {
+            let decayed = step.average(*p, *g, m, v);
+            *max = max.maximum(*v);
+            *p = step.descend(decayed, *m, *max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::testing::{LENGTHS, assert_close, gradient, parameters};
+
+    /// `[param, exp_avg, exp_avg_sq, max_exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop
+    /// in `f64`.
+    fn by_hand(method: &Adam, t: u64, [mut p, m, v, max]: [f64; 4], g: f64) -> [f64; 4] {
+        let mut g = if method.maximize { -g } else { g };
+        if method.decoupled_weight_decay {
+            p *= 1.0 - method.lr * method.weight_decay;
+        } else {
+            g += method.weight_decay * p;
+        }
+        let m = method.betas.0 * m + (1.0 - method.betas.0) * g;
+        let v = method.betas.1 * v + (1.0 - method.betas.1) * g * g;
+        let max = if method.amsgrad { f64::max(max, v) } else { v };
+        let corrections = [method.betas.0, method.betas.1].map(|beta| 1.0 - beta.powf(t as f64));
+        let denom = max.sqrt() / corrections[1].sqrt() + method.eps;
+        [p - method.lr / corrections[0] * m / denom, m, v, max]
+    }
+
+    fn check<T: Real>(n: usize, method: &Adam) {
+        let mut expected: Vec<[f64; 4]> = parameters(n).map(|p| [p, 0.0, 0.0, 0.0]).collect();
+        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
+        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
+        for t in 1..=3 {
+            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
+            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
+            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
+            method.step(turn, &mut param, &grad, &mut slices);
+            for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
+                *expected = by_hand(method, t, *expected, g);
+            }
+            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
+                assert_close(
+                    found,
+                    expected.iter().map(|state| state[k]),
+                    &format!("slice {k} of {method:?}"),
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn steps_follow_the_formula() {
+        for n in LENGTHS {
+            for (decoupled_weight_decay, amsgrad) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
+                for maximize in [false, true] {
+                    let (lr, betas, eps, weight_decay) = (0.1, (0.9, 0.99), 1e-8, 0.01);
+                    let method =
+                        Adam { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay };
+                    check::<f32>(n, &method);
+                    check::<f64>(n, &method);
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! [`Descent`]: groups of parameters, what is kept for each, and one fused pass per parameter and step.
+//! [`Descent`]: groups of parameters, the state of each, and one fused pass per parameter and step.
 
 use crate::method::{Checks, Method, Turn};
 use crate::optimizer::Optimizer;
@@ -10,42 +10,44 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 
-/// An optimizer whose formula `M` treats each parameter by itself: `Descent<AdamW>` is what [`AdamW::new`](crate::AdamW::new) builds.
+/// An optimizer whose method `M` updates each parameter independently. [`AdamW::new`](crate::AdamW::new)
+/// builds a `Descent<AdamW>`.
 ///
-/// A step goes once over each parameter, its gradient and what is kept for it, and allocates nothing. Parameters of a half type are
-/// computed, and what is kept for them is stored, in `f32`: PyTorch stores it in the half type, where a small step vanishes in rounding.
+/// A step passes once over each parameter, its gradient and its state, and allocates nothing. For parameters
+/// of a half type, the step is computed and the state is stored in `f32`. PyTorch stores the state in the
+/// half type, where small steps are lost to rounding.
 pub struct Descent<M> {
     /// One set of hyperparameters for each group.
     groups: Vec<M>,
     members: Vec<Vec<Member>>,
 }
 
-/// A parameter and what is kept for it.
+/// A parameter and its state.
 struct Member {
     parameter: Parameter,
     steps: u64,
-    /// Those that `Method::slots` does not name any more, then those that it names, in its order.
+    /// Slots that `Method::slots` no longer names, then those that it names, in its order.
     slots: Vec<(String, NamedTensor)>,
 }
 
-/// An optimizer in the making: its groups of parameters and their hyperparameters.
+/// A builder of an optimizer: groups of parameters and their hyperparameters.
 pub struct Builder<M> {
     pub(crate) method: M,
     parameters: Vec<Parameter>,
     groups: Vec<(Vec<Parameter>, Change<M>)>,
 }
 
-/// What makes the hyperparameters of a group differ from the common ones.
+/// Changes the common hyperparameters to those of a group.
 type Change<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
-    /// An optimizer of these parameters with these hyperparameters.
+    /// A builder of an optimizer for these parameters with these hyperparameters.
     pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
         Builder { method, parameters: parameters.into_iter().collect(), groups: Vec::new() }
     }
 
-    /// A further group of parameters. `change` sets what differs from the hyperparameters of the optimizer, wherever in the chain those are
-    /// given.
+    /// Adds a group of parameters. `change` sets what differs from the hyperparameters of the optimizer,
+    /// including those that are set after this call.
     pub fn group(
         mut self,
         parameters: impl IntoIterator<Item = Parameter>,
@@ -55,10 +57,11 @@ impl<M: Method> Builder<M> {
         self
     }
 
-    /// The optimizer.
+    /// Builds the optimizer.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a hyperparameter is out of its range, a parameter is given twice, or there is none.
+    /// [`ErrorKind::Value`] if a hyperparameter is out of range, a parameter is given twice, or there are no
+    /// parameters.
     #[track_caller]
     pub fn build(self) -> Result<Descent<M>> {
         let mut optimizer = Descent { groups: Vec::new(), members: Vec::new() };
@@ -81,27 +84,28 @@ impl<M: Method> Descent<M> {
         &self.groups
     }
 
-    /// The hyperparameters of each group, to be changed between steps.
+    /// The hyperparameters of each group, which may be changed between steps.
     pub fn groups_mut(&mut self) -> &mut [M] {
         &mut self.groups
     }
 
-    /// The parameters of a group, none if there is no such group.
+    /// The parameters of a group, or none if there is no such group.
     pub fn group_parameters(&self, group: usize) -> Vec<Parameter> {
         self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
     }
 
-    /// Adds a group while training goes on, as for layers that were frozen at first. `change` sets what differs from the first group.
+    /// Adds a group during training, for example layers that were frozen at first. `change` sets what differs
+    /// from the first group.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a hyperparameter is out of its range, or a parameter is in the optimizer already.
+    /// [`ErrorKind::Value`] if a hyperparameter is out of range or the optimizer already has a parameter.
     #[track_caller]
     pub fn add_group(
         &mut self,
         parameters: impl IntoIterator<Item = Parameter>,
         change: impl FnOnce(&mut M),
     ) -> Result<()> {
-        let mut method = self.groups[0].clone(); // `build` has made one at least
+        let mut method = self.groups[0].clone(); // `build` makes at least one
         change(&mut method);
         self.push_group(parameters.into_iter().collect(), method)
     }
@@ -185,7 +189,8 @@ impl<M: Method> Optimizer for Descent<M> {
     fn state_dict(&self) -> OptimizerState {
         let groups = self.groups.iter().zip(&self.members);
         let groups = groups.map(|(method, members)| GroupState {
-            // A struct of numbers always has a JSON form; a `Method` that has none is refused when its state is loaded.
+            // A struct of numbers always has a JSON form. A `Method` without one is refused when its state is
+            // loaded.
             hyperparameters: serde_json::to_value(method).unwrap_or_default(),
             parameters: members.iter().map(Member::state).collect(),
         });
@@ -201,7 +206,7 @@ impl<M: Method> Optimizer for Descent<M> {
 }
 
 impl<M: Method> Descent<M> {
-    /// The groups with what `state` has kept for them.
+    /// The groups of this optimizer with the given state.
     fn fitted(&self, state: &OptimizerState) -> Result<(Vec<M>, Vec<Vec<Member>>)> {
         if state.method != M::NAME {
             return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
@@ -227,7 +232,8 @@ fn fitted_group<M: Method>(
     }
     let method = M::deserialize(&state.hyperparameters)
         .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
-    // Ranges are not checked: what a schedule or a user has set while training went on must come back.
+    // Ranges are not checked, so that everything that a schedule or a user set during training can be
+    // restored.
     let mut fitted = Vec::with_capacity(own);
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let place = |error: Error| error.context(format!("parameter {index} of group {number}: "));
@@ -278,7 +284,7 @@ impl Member {
         }
     }
 
-    /// The same parameter with what `state` has kept for it.
+    /// The same parameter with the given state.
     fn fitted<M: Method>(&self, method: &M, state: &ParameterState) -> Result<Member> {
         let own = self.parameter.tensor();
         let theirs = namegrad_core::Extents { sizes: state.sizes.clone(), names: state.names.clone() };
@@ -313,7 +319,7 @@ impl Member {
     }
 }
 
-/// A slot that has the sizes of the parameter has the names of its dims.
+/// The names of a slot: those of the parameter if it has the same sizes.
 fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
     if sizes == value.sizes() { value.names().clone() } else { Names::none() }
 }
@@ -322,7 +328,7 @@ fn sort_slots<M: Method>(method: &M, slots: &mut [(String, NamedTensor)]) {
     slots.sort_by_key(|(name, _)| method.slots().iter().position(|slot| slot == name));
 }
 
-/// Makes the slots that `method` asks for and that are not there yet; says whether all of them are new.
+/// Makes the missing slots of `method`. Returns whether all of its slots are new.
 fn make_slots<M: Method>(
     method: &M,
     slots: &mut Vec<(String, NamedTensor)>,
@@ -358,7 +364,7 @@ fn make_slots<M: Method>(
     Ok(made == method.slots().len())
 }
 
-/// The step over slices of `T`; `value`, `grad` and the slots of the method have that dtype.
+/// Runs a step on slices of `T`, the dtype of `value`, `grad` and the slots of the method.
 fn run<M: Method, T: Real + Element>(
     method: &M,
     number: u64,

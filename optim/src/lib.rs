@@ -1,7 +1,10 @@
-//! Optimizers over named parameters: groups with hyperparameters of their own, state that can be saved.
+//! Optimizers over named parameters, with groups that have their own hyperparameters and state that can be
+//! saved.
 //!
-//! Read [`Optimizer`] first, what all have in common, then [`Sgd`] and [`AdamW`]. [`Descent`] is the machinery that they share, and
-//! [`Method`] what a further optimizer has to say: its hyperparameters, the tensors it keeps, and its formula.
+//! Read [`Optimizer`] first, which has what all of them can do, then [`Sgd`] and [`AdamW`]. [`Descent`] is
+//! their common implementation. A [`Method`] is what distinguishes an optimizer: its hyperparameters, the
+//! tensors it keeps, and its formula. Implement it, with a loop that [`update`] runs fast, for your own
+//! optimizer.
 //!
 //! ```
 //! use namegrad::prelude::*;
@@ -31,6 +34,7 @@ pub use adam::{Adam, AdamW};
 pub use descent::{Builder, Descent};
 pub use method::{Method, Turn};
 pub use namegrad_core::cpu::math::Real;
+pub use namegrad_core::cpu::update::{Update, update};
 pub use optimizer::Optimizer;
 pub use sgd::Sgd;
 pub use state::{GroupState, OptimizerState, ParameterState};

@@ -1,4 +1,4 @@
-//! [`Method`]: what an optimizer has to say of its own. [`Descent`](crate::Descent) does the rest.
+//! [`Method`]: what distinguishes an optimizer. [`Descent`](crate::Descent) does the rest.
 
 use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -8,10 +8,11 @@ use std::fmt::Debug;
 
 /// The hyperparameters of an optimizer, and its formula for one parameter.
 ///
-/// A method of one's own is a struct of hyperparameters with this trait:
+/// Your own method is a struct of hyperparameters that implements this trait. [`update`](crate::update) runs
+/// its loop with the widest vectors of the CPU and on all threads:
 ///
 /// ```
-/// use namegrad::optim::{Builder, Method, Optimizer, Real, Turn};
+/// use namegrad::optim::{Builder, Method, Optimizer, Real, Turn, Update, update};
 /// use namegrad::prelude::*;
 /// use serde::{Deserialize, Serialize};
 ///
@@ -34,11 +35,18 @@ use std::fmt::Debug;
 ///         &["momentum_buffer"]
 ///     }
 ///     fn step<T: Real>(&self, _: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
-///         let [m] = slots else { unreachable!() };
+///         let [m] = slots else { unreachable!("one slot") };
+///         update(self, param, grad, [m]);
+///     }
+/// }
+///
+/// impl Update<1> for Signum {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [m]: [&mut [T]; 1]) {
 ///         let [lr, beta] = [self.lr, self.beta].map(T::from_f64);
-///         for ((p, g), m) in param.iter_mut().zip(grad).zip(m.iter_mut()) {
+///         for ((p, g), m) in param.iter_mut().zip(grad).zip(m) {
 ///             *m = beta * *m + (T::ONE - beta) * *g;
-///             *p = *p - if *m > T::ZERO { lr } else { -lr };
+///             *p -= if *m > T::ZERO { lr } else { -lr };
 ///         }
 ///     }
 /// }
@@ -51,7 +59,7 @@ use std::fmt::Debug;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
-    /// The name of the optimizer, as errors and saved states have it.
+    /// The name of the optimizer in errors and saved states.
     const NAME: &'static str;
 
     /// The learning rate, per step.
@@ -60,7 +68,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// Changes the learning rate.
     fn set_lr(&mut self, lr: f64);
 
-    /// What schedules that cycle the momentum read, if the method has one.
+    /// The momentum, if the method has one. Schedules that cycle it read it.
     fn momentum(&self) -> Option<f64> {
         None
     }
@@ -68,58 +76,59 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// Changes the momentum, if the method has one.
     fn set_momentum(&mut self, _momentum: f64) {}
 
-    /// Are the hyperparameters in their ranges? Asked when a group is made.
+    /// Checks the ranges of the hyperparameters when a group is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`].
+    /// [`ErrorKind::Value`] if a hyperparameter is out of range.
     #[track_caller]
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The names of the tensors that these hyperparameters make it keep for each parameter. A tensor is made, of zeros, when it is first
-    /// asked for, and stays when it is not asked for any more.
+    /// The names of the tensors that the method keeps for each parameter with these hyperparameters. A tensor
+    /// starts with zeros when it is first named, and is kept when it is no longer named.
     fn slots(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The sizes of such a tensor, for a parameter of `sizes`.
+    /// The sizes of such a tensor for a parameter of `sizes`.
     fn slot_sizes(&self, _slot: &str, sizes: &[usize]) -> Vec<usize> {
         sizes.to_vec()
     }
 
-    /// One step for one parameter, in place. All slices are in row-major order; `slots` are those of [`slots`](Self::slots), in its order.
+    /// Updates one parameter in place. All slices are in row-major order. `slots` has the tensors of
+    /// [`slots`](Self::slots), in its order.
     fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]);
 }
 
-/// What [`Method::step`] is told of the parameter besides its elements.
+/// What [`Method::step`] knows of the parameter besides its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     /// The number of this step of this parameter, from 1.
     pub number: u64,
-    /// Whether all slots were made for this step, and so are zero.
+    /// Whether all slots were made for this step, so that they are zero.
     pub fresh: bool,
     /// The sizes of the parameter.
     pub sizes: &'a [usize],
 }
 
-/// Checks of hyperparameters, with PyTorch's sentences.
+/// Checks of hyperparameters, with PyTorch's messages.
 pub(crate) struct Checks(pub &'static str);
 
 impl Checks {
-    /// `what` must hold; NaN never does.
+    /// Checks that `holds` is true.
     #[track_caller]
     pub(crate) fn require(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
         if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, self.0, message())) }
     }
 
-    /// A number that must be finite and not negative.
+    /// Checks that a number is finite and not negative.
     #[track_caller]
     pub(crate) fn not_negative(&self, what: &str, value: f64) -> Result<()> {
         self.require(value >= 0.0 && value.is_finite(), || format!("Invalid {what}: {value:?}"))
     }
 
-    /// Factors of moving averages, each at least 0 and below 1.
+    /// Checks that factors of moving averages are at least 0 and less than 1.
     #[track_caller]
     pub(crate) fn betas(&self, betas: (f64, f64)) -> Result<()> {
         for (index, beta) in [betas.0, betas.1].into_iter().enumerate() {
@@ -131,9 +140,10 @@ impl Checks {
     }
 }
 
-/// The hyperparameters of a method, one row each: its doc, its name, its type, its default.
+/// The hyperparameters of a method. A row has the doc, the name, the type and the default of one.
 ///
-/// The row `/// The learning rate, per step.` `lr: f64 = 1e-3,` of `Sgd` gives the field `pub lr: f64`, its value in `Sgd::default()`, and
+/// The row `/// The learning rate, per step.` `lr: f64 = 1e-3,` of `Sgd` becomes the field `pub lr: f64`, its
+/// value in `Sgd::default()`, and
 ///
 /// ```text
 /// impl Builder<Sgd> {
@@ -165,7 +175,7 @@ macro_rules! hyperparameters {
         }
 
         impl $Method {
-            /// An optimizer of these parameters; to be given hyperparameters and built.
+            /// A builder of an optimizer for these parameters.
             pub fn new(parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>) -> $crate::Builder<$Method> {
                 $crate::Builder::new(parameters, $Method::default())
             }
@@ -184,3 +194,30 @@ macro_rules! hyperparameters {
     };
 }
 pub(crate) use hyperparameters;
+
+/// What the tests of formulas share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::Real;
+
+    /// A length that one thread updates and one that several do.
+    pub(crate) const LENGTHS: [usize; 2] = [37, (1 << 16) + 5];
+
+    /// `n` parameters.
+    pub(crate) fn parameters(n: usize) -> impl Iterator<Item = f64> {
+        (0..n).map(|i| (i as f64 * 0.1).cos())
+    }
+
+    /// Their gradients in step `t`.
+    pub(crate) fn gradient(n: usize, t: u64) -> impl Iterator<Item = f64> {
+        (0..n).map(move |i| ((i as u64 * 7 + t * 13) as f64 * 0.37).sin())
+    }
+
+    /// Checks that `found` differs from `expected` by a few roundings.
+    pub(crate) fn assert_close<T: Real>(found: &[T], expected: impl Iterator<Item = f64>, what: &str) {
+        let tolerance = 16.0 * T::EPSILON.to_f64();
+        for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+            assert!((a.to_f64() - b).abs() <= tolerance * (1.0 + b.abs()), "{what}: {a} is not {b} at {i}");
+        }
+    }
+}

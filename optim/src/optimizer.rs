@@ -1,12 +1,12 @@
-//! [`Optimizer`]: what all optimizers have in common.
+//! [`Optimizer`]: what all optimizers can do.
 
 use crate::state::OptimizerState;
 use namegrad_autograd::Parameter;
 use namegrad_core::Result;
 
-/// Changes parameters along their gradients.
+/// Updates parameters with their gradients.
 ///
-/// A training step is `zero_grad`, a forward and a backward pass, `step`:
+/// A training step is `zero_grad`, a forward pass, a backward pass, and `step`:
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -24,12 +24,13 @@ use namegrad_core::Result;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Optimizer: Send {
-    /// Updates every parameter that has a gradient; the others stay as they are, and so does their state.
+    /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a learning rate is not finite,
-    /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if a parameter has got other sizes since its last step,
-    /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) for the state.
+    /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
+    /// its last step, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
+    /// for the state.
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
@@ -39,39 +40,42 @@ pub trait Optimizer: Send {
     /// The learning rate of each group.
     fn lrs(&self) -> Vec<f64>;
 
-    /// Gives each group its learning rate; what a schedule calls.
+    /// Sets the learning rate of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, or there is not one for each group.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite or there is not one for
+    /// each group.
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()>;
 
-    /// The momentum of each group (for Adam and its kin the first of `betas`), `None` if the optimizer has none.
+    /// The momentum of each group, or `None` if the optimizer has no momentum. For Adam it is the first of
+    /// `betas`.
     fn momentums(&self) -> Option<Vec<f64>>;
 
-    /// Gives each group its momentum; what a schedule calls.
+    /// Sets the momentum of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, there is not one for each group, or the optimizer
-    /// has none.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, there is not one for each
+    /// group, or the optimizer has no momentum.
     #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()>;
 
-    /// Everything that the next steps depend on besides the parameters and their gradients. Nothing is copied, and later steps do not
-    /// reach it.
+    /// Everything that the next steps depend on besides the parameters and their gradients. Nothing is
+    /// copied, and later steps do not change it.
     fn state_dict(&self) -> OptimizerState;
 
-    /// Continues from a state as if the steps before it had been made here. Takes over the hyperparameters as well.
+    /// Continues from a state, including its hyperparameters, as if this optimizer had made the steps before
+    /// it.
     ///
-    /// Nothing is changed if the state does not fit.
+    /// Nothing changes if the state does not fit.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the state is of another optimizer, has other groups, or parameters of
-    /// other sizes or names.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the state belongs to another optimizer, or to
+    /// other groups, sizes or names.
     #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()>;
 
-    /// Forgets the gradients of all parameters.
+    /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Parameter::zero_grad);
     }
@@ -81,7 +85,7 @@ pub trait Optimizer: Send {
         self.lrs()[0]
     }
 
-    /// Gives all groups this learning rate.
+    /// Sets the learning rate of all groups.
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if it is not finite.

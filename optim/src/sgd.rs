@@ -3,12 +3,13 @@
 use crate::method::{Checks, Method, Turn, hyperparameters};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::optimizer_steps::{self, sgd};
+use namegrad_core::cpu::update::{Update, update};
 
 hyperparameters! {
-    /// Stochastic gradient descent, with momentum if asked for.
+    /// Stochastic gradient descent, optionally with momentum.
     ///
-    /// With `g` the gradient, negated if `maximize`, and `b` the momentum buffer, which is `d` at the first step:
+    /// `g` is the gradient, negated if `maximize`, and `b` the momentum buffer, which is `d` in the first
+    /// step:
     ///
     /// ```text
     /// d      = g + weight_decay · param
@@ -17,8 +18,8 @@ hyperparameters! {
     /// ```
     ///
     /// # Source
-    /// Sutskever, Martens, Dahl, Hinton, *On the importance of initialization and momentum in deep learning* (ICML 2013), in the form of
-    /// `torch.optim.SGD`.
+    /// Sutskever, Martens, Dahl, Hinton, *On the importance of initialization and momentum in deep learning*
+    /// (ICML 2013), in the form of `torch.optim.SGD`.
     ///
     /// # Examples
     /// ```
@@ -43,7 +44,7 @@ hyperparameters! {
         dampening: f64 = 0.0,
         /// Added to the gradient, times the parameter: an L2 penalty.
         weight_decay: f64 = 0.0,
-        /// Whether to step to where the momentum leads from here, as Nesterov does.
+        /// Whether to use Nesterov's form, which looks ahead along the momentum.
         nesterov: bool = false,
         /// Whether to ascend.
         maximize: bool = false,
@@ -88,9 +89,119 @@ impl Method for Sgd {
     }
 
     fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
-        let Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize } = *self;
-        let first = turn.fresh;
-        let step = optimizer_steps::Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize, first };
-        sgd(&step, param, grad, slots.first_mut().map(|buffer| &mut **buffer));
+        let step = Step::new(self, turn.fresh);
+        match slots {
+            [] => update(&step, param, grad, []),
+            [momentum_buffer] => update(&step, param, grad, [momentum_buffer]),
+            _ => unreachable!("one slot at most"),
+        }
+    }
+}
+
+/// The numbers of a step that are the same for all elements.
+struct Step {
+    lr: f64,
+    /// -1 to ascend.
+    sign: f64,
+    weight_decay: f64,
+    /// How much of the momentum buffer is kept.
+    keep: f64,
+    /// How much of the gradient enters the momentum buffer.
+    take: f64,
+    /// The momentum, if the step looks ahead along it.
+    ahead: Option<f64>,
+}
+
+impl Step {
+    /// In the first step the momentum buffer becomes the gradient itself, undampened.
+    fn new(method: &Sgd, first: bool) -> Step {
+        let Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize } = *method;
+        let (keep, take) = if first { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
+        let sign = if maximize { -1.0 } else { 1.0 };
+        Step { lr, sign, weight_decay, keep, take, ahead: nesterov.then_some(momentum) }
+    }
+}
+
+/// Without momentum.
+impl Update<0> for Step {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
+        let [lr, sign, weight_decay] = [self.lr, self.sign, self.weight_decay].map(T::from_f64);
+        for (p, g) in param.iter_mut().zip(grad) {
+            let d = *p * weight_decay + *g * sign;
+            *p -= lr * d;
+        }
+    }
+}
+
+/// With momentum.
+impl Update<1> for Step {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [momentum_buffer]: [&mut [T]; 1]) {
+        let [lr, sign, weight_decay] = [self.lr, self.sign, self.weight_decay].map(T::from_f64);
+        let [keep, take] = [self.keep, self.take].map(T::from_f64);
+        for ((p, g), b) in param.iter_mut().zip(grad).zip(momentum_buffer) {
+            let d = *p * weight_decay + *g * sign;
+            *b = *b * keep + d * take;
+            *p -= lr
+                * match self.ahead {
+                    Some(momentum) => d + *b * T::from_f64(momentum),
+                    None => *b,
+                };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::testing::{LENGTHS, assert_close, gradient, parameters};
+
+    /// `[param, momentum_buffer]` of one element after a step, by `torch.optim`'s loop in `f64`.
+    fn by_hand(method: &Sgd, first: bool, [p, b]: [f64; 2], g: f64) -> [f64; 2] {
+        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
+        if method.momentum == 0.0 {
+            return [p - method.lr * g, b];
+        }
+        let b = if first { g } else { method.momentum * b + (1.0 - method.dampening) * g };
+        let d = if method.nesterov { g + method.momentum * b } else { b };
+        [p - method.lr * d, b]
+    }
+
+    fn check<T: Real>(n: usize, method: &Sgd) {
+        let mut expected: Vec<[f64; 2]> = parameters(n).map(|p| [p, 0.0]).collect();
+        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
+        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
+        for t in 1..=3 {
+            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
+            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
+            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
+            method.step(turn, &mut param, &grad, &mut slices);
+            for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
+                *expected = by_hand(method, t == 1, *expected, g);
+            }
+            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
+                assert_close(
+                    found,
+                    expected.iter().map(|state| state[k]),
+                    &format!("slice {k} of {method:?}"),
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn steps_follow_the_formula() {
+        for n in LENGTHS {
+            for (momentum, dampening, nesterov) in
+                [(0.0, 0.0, false), (0.9, 0.0, false), (0.9, 0.1, false), (0.9, 0.0, true)]
+            {
+                for maximize in [false, true] {
+                    let method = Sgd { lr: 0.1, momentum, dampening, weight_decay: 0.01, nesterov, maximize };
+                    check::<f32>(n, &method);
+                    check::<f64>(n, &method);
+                }
+            }
+        }
     }
 }

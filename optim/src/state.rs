@@ -1,4 +1,4 @@
-//! [`OptimizerState`]: what an optimizer's next steps depend on, as a value, and as a file.
+//! [`OptimizerState`]: what the next steps of an optimizer depend on, as a value and as a file.
 
 use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 
-/// The key of the file's metadata that says everything but the tensors.
+/// The key in the metadata of a file under which everything except the tensors is stored.
 const DESCRIPTION: &str = "optimizer";
 
 /// What the next steps of an optimizer depend on besides the parameters and their gradients.
 ///
-/// In a file, tensors are called `<parameter>.<slot>`, such as `0.exp_avg`, where the parameters are numbered through all groups; the rest
-/// is JSON under the key `optimizer` of the metadata.
+/// In a file, a tensor is called `<parameter>.<slot>`, such as `0.exp_avg`. The parameters of all groups are
+/// numbered together. Everything else is JSON under the key `optimizer` of the metadata.
 ///
 /// # Examples
-/// Training that is resumed goes on bit by bit as if it had not been interrupted:
+/// Resumed training gives the same bits as training without an interruption:
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::optim::{Adam, Optimizer, OptimizerState};
@@ -29,7 +29,8 @@ const DESCRIPTION: &str = "optimizer";
 /// let weight = Parameter::new(Tensor::new([1.0, 2.0])?)?;
 /// let mut optimizer = Adam::new([weight.clone()]).lr(0.1).build()?;
 /// step(&weight, &mut optimizer)?;
-/// # let path = std::env::temp_dir().join(format!("namegrad-doc-optimizer-{}.safetensors", std::process::id()));
+/// # let file = format!("namegrad-doc-optimizer-{}.safetensors", std::process::id());
+/// # let path = std::env::temp_dir().join(file);
 /// optimizer.state_dict().save(&path)?;
 ///
 /// let resumed = Parameter::new(weight.tensor())?;
@@ -54,7 +55,7 @@ pub struct OptimizerState {
 pub struct GroupState {
     /// The hyperparameters by name.
     pub hyperparameters: serde_json::Value,
-    /// What is kept for each parameter.
+    /// The state of each parameter.
     pub parameters: Vec<ParameterState>,
 }
 
@@ -65,14 +66,14 @@ pub struct ParameterState {
     pub sizes: Vec<usize>,
     /// The names of its dims.
     pub names: Names,
-    /// How many steps it has made.
+    /// The number of its steps so far.
     pub steps: u64,
-    /// The tensors that are kept for it, by name.
+    /// The tensors that the optimizer keeps for it, by name.
     pub slots: BTreeMap<String, NamedTensor>,
 }
 
 impl OptimizerState {
-    /// Writes the state to a safetensors file, or replaces it. If that fails, what was there is still there.
+    /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
     ///
     /// # Errors
     /// Those of [`TensorFile::save`].
@@ -84,7 +85,7 @@ impl OptimizerState {
     /// Reads a state from a file.
     ///
     /// # Errors
-    /// Those of [`TensorFile::load`], [`ErrorKind::Format`] if the file is not one of an optimizer's state.
+    /// Those of [`TensorFile::load`], [`ErrorKind::Format`] if the file is not the state of an optimizer.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<OptimizerState> {
         let (path, caller) = (path.as_ref(), Location::caller());
@@ -116,7 +117,7 @@ impl OptimizerState {
     /// The state in a file's content.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`] if it is not one of an optimizer's state.
+    /// [`ErrorKind::Format`] if it is not the state of an optimizer.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
         let caller = Location::caller();
@@ -137,7 +138,7 @@ impl OptimizerState {
         }
     }
 
-    /// The same state without the names of dims, for parameters whose dims have got other names since.
+    /// The same state without the names of dims, for parameters whose dims were renamed.
     pub fn ignore_names(mut self) -> OptimizerState {
         for parameter in self.groups.iter_mut().flat_map(|group| &mut group.parameters) {
             parameter.names = Names::none();
@@ -147,7 +148,7 @@ impl OptimizerState {
     }
 }
 
-/// All of a state but its tensors, of which there are the names.
+/// A state with the names of its tensors in place of the tensors.
 #[derive(Serialize, Deserialize)]
 struct Description {
     method: String,
@@ -183,7 +184,7 @@ impl Description {
         Description { method: state.method.clone(), groups: state.groups.iter().map(group).collect() }
     }
 
-    /// The state, with tensors from `take`; or what is wrong.
+    /// The state with tensors from `take`, or a message that says what is wrong.
     fn state(
         self,
         mut take: impl FnMut(&str) -> Option<NamedTensor>,

@@ -15,8 +15,8 @@ fn tensor(values: &[f64], dtype: DType) -> Result<NamedTensor> {
     NamedTensor::from_slice(values, [("out", 2), ("in", 3)])?.to(dtype)
 }
 
-/// Makes three steps with the optimizer and with `formula`, of the number of the step, the parameter and its gradient, for each element by
-/// itself.
+/// Makes three steps with the optimizer and with `formula`, of the number of the step, the parameter and its
+/// gradient, for each element by itself.
 fn compare<F: FnMut(i32, f64, f64) -> f64>(
     optimizer: impl Fn(Parameter) -> Result<Box<dyn Optimizer>>,
     formula: impl Fn() -> F,

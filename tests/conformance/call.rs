@@ -69,7 +69,8 @@ impl IntoOutputs for Vec<Value> {
     }
 }
 
-/// A call. An argument that the row does not read makes the form count as not implemented, so no row can pass by ignoring one.
+/// A call. An argument that the row does not read makes the form count as not implemented, so no row can pass
+/// by ignoring one.
 pub(crate) struct Call<'a> {
     args: &'a Map<String, Json>,
     inputs: Vec<Option<Tensor>>,
@@ -121,10 +122,10 @@ impl<'a> Call<'a> {
         Ok(self.outs.iter().cloned().map(Value::Tensor).collect())
     }
 
-    /// Arguments that no row has read.
-    pub(crate) fn unread(&self) -> Option<&'a str> {
+    /// Arguments that nothing has read yet.
+    pub(crate) fn unread(&self) -> Vec<&'a str> {
         let read = self.read.borrow();
-        self.args.keys().map(String::as_str).find(|key| !read.contains(key))
+        self.args.keys().map(String::as_str).filter(|key| !read.contains(key)).collect()
     }
 
     /// The number of positional tensors.
@@ -183,8 +184,8 @@ impl<'a> Call<'a> {
     /// A dim or a list of them; all if there are none.
     pub(crate) fn dims(&self, key: &str) -> Answer<Dims> {
         match self.arg(key) {
-            None => Ok(Dims::All),
-            Some(Json::Array(list)) if list.is_empty() => Ok(Dims::All), // as PyTorch reads an empty list
+            None => Ok(Dims::ALL),
+            Some(Json::Array(list)) if list.is_empty() => Ok(Dims::ALL), // as PyTorch reads an empty list
             Some(list) => dims(list),
         }
     }
@@ -278,9 +279,9 @@ impl<'a> Call<'a> {
         self.inputs.get(k as usize)?.as_ref()
     }
 
-    /// The tensors of a list that a keyword names.
-    pub(crate) fn tensors(&self, key: &str) -> Vec<&Tensor> {
-        let list = self.arg(key).and_then(|value| value.get("inputs")?.as_array()).into_iter().flatten();
+    /// The tensors that `{"inputs": [..]}` stands for.
+    pub(crate) fn inputs_of(&self, value: &Json) -> Vec<&Tensor> {
+        let list = value.get("inputs").and_then(Json::as_array).into_iter().flatten();
         list.filter_map(|k| self.inputs.get(k.as_u64()? as usize)?.as_ref()).collect()
     }
 
@@ -315,14 +316,6 @@ impl<'a> Call<'a> {
             .map(|pair| Ok((pair[0].as_str().map(String::from), int(&pair[1])?)))
             .collect::<Answer<_>>()
             .map(Pairs)
-    }
-
-    /// The two operands of an op by element: tensors, or a number on either side.
-    pub(crate) fn pair(&self) -> Answer<(Tensor, Tensor)> {
-        if self.has("self") {
-            return Ok((self.number(&["self"])?, self.x(0)?.clone()));
-        }
-        Ok((self.x(0)?.clone(), self.other()?))
     }
 
     /// The right operand: a tensor or a number, times `alpha` if there is one.

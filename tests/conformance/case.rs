@@ -1,4 +1,5 @@
-//! Cases as they stand in the fixtures, and the tensors that they describe. `tests/fixtures/README.md` says the format.
+//! Cases as they stand in the fixtures, and the tensors that they describe. `tests/fixtures/README.md` says
+//! the format.
 
 use namegrad::core::{Element, NamedTensor, Scalar};
 use namegrad::prelude::*;
@@ -80,7 +81,8 @@ pub(crate) struct Tolerance {
     pub(crate) atol: f64,
 }
 
-/// A number as the fixtures write it: with a fraction or exponent a float, without an integer; NaN and the infinities are strings.
+/// A number as the fixtures write it: with a fraction or exponent a float, without an integer; NaN and the
+/// infinities are strings.
 pub(crate) fn scalar(number: &Json) -> Option<Scalar> {
     match number {
         Json::Bool(value) => Some(Scalar::Bool(*value)),

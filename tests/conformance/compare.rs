@@ -116,12 +116,16 @@ fn plain(got: &Json, want: &Json, tol: Tolerance) -> Difference {
     if equal { Ok(()) } else { Err(format!("{got}, expected {want}")) }
 }
 
-/// The gradients of the inputs, which have no names whatever the cotangent had. One that is missing may be zero where a zero is expected, and the other way round.
+/// The gradients of the inputs, which have no names whatever the cotangent had. One that is missing may be
+/// zero where a zero is expected, and the other way round.
 pub(crate) fn gradients(
     got: &[Option<NamedTensor>],
     want: &[Option<TensorSpec>],
     tol: Tolerance,
 ) -> Difference {
+    if got.len() != want.len() {
+        return Err(format!("gradients of {} inputs, expected those of {}", got.len(), want.len()));
+    }
     for (number, (got, want)) in got.iter().zip(want).enumerate() {
         let at = |difference: String| format!("gradient of input {number}: {difference}");
         let all_zero = |x: &NamedTensor| x.to_vec::<f64>().is_ok_and(|x| x.iter().all(|x| *x == 0.0));
@@ -130,6 +134,28 @@ pub(crate) fn gradients(
             (Some(got), None) if !all_zero(got) => return Err(at("not expected".into())),
             (None, Some(_)) => return Err(at("missing".into())),
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The same dtypes, sizes and elements, whatever the names are.
+pub(crate) fn same_values(got: &[Value], want: &[Value]) -> Difference {
+    if got.len() != want.len() {
+        return Err(format!("{} outputs and {}", got.len(), want.len()));
+    }
+    for (number, pair) in got.iter().zip(want).enumerate() {
+        let same = match pair {
+            (Value::Tensor(a), Value::Tensor(b)) => {
+                let elements = |x: &NamedTensor| format!("{:?}", x.to_vec::<f64>());
+                let (a, b) = (a.value(), b.value());
+                a.dtype() == b.dtype() && a.sizes() == b.sizes() && elements(a) == elements(b)
+            }
+            (Value::Plain(a), Value::Plain(b)) => a == b,
+            _ => false,
+        };
+        if !same {
+            return Err(format!("output {number} has other values"));
         }
     }
     Ok(())

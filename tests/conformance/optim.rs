@@ -1,4 +1,5 @@
-//! `optim.*`: some steps with given gradients, and where the parameters are after them. A new optimizer is one row of [`run`].
+//! `optim.*`: some steps with given gradients, and where the parameters are after them. A new optimizer is
+//! one row of [`run`].
 
 use crate::conformance::call::{Stop, missing};
 use crate::conformance::case::Case;

@@ -1,7 +1,8 @@
-//! `program`: several calls in a row on registers. A register is a place: an in-place op changes it under all of its numbers.
+//! `program`: several calls in a row on registers. A register is a place: an in-place op changes it under all
+//! of its numbers.
 
 use crate::conformance::call::{Answer, Call, Stop, Value, missing};
-use crate::conformance::ops::row;
+use crate::conformance::ops::play;
 use namegrad::autograd::{BackwardOptions, grad};
 use namegrad::prelude::*;
 use serde::Deserialize;
@@ -96,10 +97,10 @@ fn run_step(step: &Step, registers: &mut Registers) -> Answer<()> {
         "clear_grad" => inputs[0].zero_grad(),
         "retain_grad" => inputs[0].retain_grad()?,
         op => {
-            let Some(row) = row(op) else { return missing(op) };
             let mut call = Call::new(&step.args, inputs);
-            let outputs = row(&mut call)?;
-            if let Some(argument) = call.unread() {
+            let Some(outputs) = play(op, &mut call) else { return missing(op) };
+            let outputs = outputs?;
+            if let Some(argument) = call.unread().first() {
                 return missing(format!("{op} with `{argument}`"));
             }
             if op.ends_with('_') {

@@ -1,7 +1,8 @@
-//! Ops along one dim: a row gives the call, the dtype of the result, and the reference on the numbers along the dim.
+//! Ops along one dim: a row gives the call, the dtype of the result, and the reference on the numbers along
+//! the dim.
 
 use crate::check::{
-    Axes, CallInPlace, Case, Input, Reference, axes, check, near_one, numbers, sizes, values,
+    Args, Axes, Case, Input, Reference, axes, by_name, check, near_one, numbers, sizes, values,
 };
 use crate::plain::{self, Plain};
 use namegrad::prelude::*;
@@ -10,14 +11,25 @@ use std::cmp::Ordering;
 /// A row of the table.
 struct Along {
     op: &'static str,
-    call: fn(&Tensor, usize) -> Result<Tensor>,
-    in_place: Option<fn(&mut Tensor, usize) -> Result<()>>,
+    /// Other arguments than the dim, of `n` elements along it.
+    args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> Vec<f64>,
-    /// What becomes of the dim.
     place: Place,
-    /// Is the result an index?
-    exact: bool,
+    order: Order,
+}
+
+/// May the result depend on the memory order?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Rounds,
+    Exact,
+}
+
+/// The arguments of an op along a dim.
+pub(crate) fn with_dim(args: fn(usize) -> Args, from: &str, dim: usize) -> Args {
+    let n = axes(from).get(dim).map_or(1, |(_, size)| *size);
+    args(n).into_iter().chain([("dim", dim.into())]).collect()
 }
 
 /// What becomes of the dim that an op runs along.
@@ -31,18 +43,8 @@ pub(crate) enum Place {
     Removed,
 }
 
-impl Place {
-    /// From the first letter of a word in a row; texts cannot be compared in a `static`.
-    pub(crate) const fn of(word: &str) -> Place {
-        match word.as_bytes()[0] {
-            b's' => Place::Stays,
-            b'o' => Place::One,
-            _ => Place::Removed,
-        }
-    }
-}
-
-/// The reference of an op along `dim` of a tensor of sizes `from`, made of that on the numbers along it, and the sizes of the result.
+/// The reference of an op along `dim` of a tensor of sizes `from`, made of that on the numbers along it, and
+/// the sizes of the result.
 pub(crate) fn lanes(
     from: &str,
     dim: usize,
@@ -81,14 +83,12 @@ pub(crate) fn lanes(
 impl Along {
     fn case(&'static self, input: Input, from: &str, dim: usize) -> Case {
         let (result, reference) = lanes(from, dim, self.place, self.reference);
-        let in_place = |call: fn(&mut Tensor, usize) -> Result<()>| -> CallInPlace {
-            Box::new(move |x: &mut Tensor, _: &[Tensor]| call(x, dim))
-        };
-        let scale = if self.exact { None } else { Some(input.magnitude()) };
+        let (call, in_place) = by_name(self.op, with_dim(self.args, from, dim), "");
+        let scale = if self.order == Order::Exact { None } else { Some(input.magnitude()) };
         Case {
             op: self.op,
-            call: Box::new(move |x| (self.call)(&x[0], dim)),
-            in_place: self.in_place.map(in_place),
+            call,
+            in_place,
             inputs: vec![input],
             result,
             dtype: self.dtype,
@@ -126,73 +126,68 @@ impl Along {
     }
 }
 
+/// Rows of ops along a dim, a test for each:
+///
+/// ```ignore
+/// argsort_descending = argsort (n: descending true) indices Stays Exact |x| plain::sorted(x, true);
+/// ```
+/// The name of the test, if it is not that of the op; the op and its other arguments, of `n` elements along
+/// the dim; how the dtype of the result follows, what becomes of the dim, whether the result depends on the
+/// memory order, and the reference on the numbers along the dim. The row becomes
+///
+/// ```ignore
+/// static ROWS: &[(&str, Along)] = &[("argsort_descending", Along { op: "argsort", args: |n| vec![("descending", true.into())], .. })];
+/// #[test]
+/// fn argsort_descending() {
+///     row("argsort_descending").check();
+/// }
+/// ```
 macro_rules! along {
-    ($($name:ident $($name_:ident)? |$x:ident, $dim:ident| $call:expr, $dtype:ident $place:ident $exact:ident |$lane:ident| $reference:expr;)*) => {
+    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident $order:ident |$x:ident| $reference:expr;)*) => {
         /// The ops of this table.
-        pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), in_place!(name $($name_)?))),*];
+        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
+        static ROWS: &[(&str, Along)] = &[$((stringify!($name), Along {
+            op: [$(stringify!($op),)? stringify!($name)][0],
+            args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
+            dtype: $crate::check::$dtype,
+            reference: |$x| $reference,
+            place: Place::$place,
+            order: Order::$order,
+        })),*];
         $(
             #[test]
             fn $name() {
-                static ROW: Along = Along {
-                    op: stringify!($name),
-                    call: |$x, $dim| $call,
-                    in_place: along!(@ $($name_)?),
-                    dtype: $crate::check::$dtype,
-                    reference: |$lane| $reference,
-                    place: Place::of(stringify!($place)),
-                    exact: stringify!($exact).as_bytes()[0] == b'e', // const: texts cannot be compared here
-                };
-                ROW.check();
+                row(stringify!($name)).check();
             }
         )*
     };
-    (@) => { None };
-    (@ $name_:ident) => { Some(|x, dim| x.$name_(dim).map(drop)) };
+}
+
+fn row(name: &str) -> &'static Along {
+    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
 }
 
 along! {
-//  op                 call                           dtype   the dim, the result  reference
-    softmax            |x, dim| x.softmax(dim),        floats  stays   rounded |x| plain::softmax(x);
-    log_softmax        |x, dim| x.log_softmax(dim),    floats  stays   rounded |x| plain::log_softmax(x);
-    cumsum cumsum_     |x, dim| x.cumsum(dim),         sums    stays   rounded |x| plain::running_sum(x);
-    cumprod cumprod_   |x, dim| x.cumprod(dim),        sums    stays   rounded |x| plain::running_product(x);
-    logcumsumexp       |x, dim| x.logcumsumexp(dim),   floats  stays   rounded |x| plain::running_logsumexp(x);
-    argmax             |x, dim| x.argmax(dim),         places  removed exact   |x| vec![plain::best(x, Ordering::Greater)];
-    argmax_keepdim     |x, dim| x.argmax_keepdim(dim), places  one     exact   |x| vec![plain::best(x, Ordering::Greater)];
-    argmin             |x, dim| x.argmin(dim),         places  removed exact   |x| vec![plain::best(x, Ordering::Less)];
-    argmin_keepdim     |x, dim| x.argmin_keepdim(dim), places  one     exact   |x| vec![plain::best(x, Ordering::Less)];
-    argsort            |x, dim| x.argsort(dim, false), indices stays   exact   |x| plain::sorted(x, false);
-}
-
-#[test]
-fn argsort_descending() {
-    static ROW: Along = Along {
-        op: "argsort",
-        call: |x, dim| x.argsort(dim, true),
-        in_place: None,
-        dtype: crate::check::indices,
-        reference: |x| plain::sorted(x, true),
-        place: Place::Stays,
-        exact: true,
-    };
-    ROW.check();
+//  op, or name = op, arguments      dtype   the dim order   reference
+    softmax                          floats  Stays   Rounds |x| plain::softmax(x);
+    log_softmax                      floats  Stays   Rounds |x| plain::log_softmax(x);
+    cumsum                           sums    Stays   Rounds |x| plain::running_sum(x);
+    cumprod                          sums    Stays   Rounds |x| plain::running_product(x);
+    logcumsumexp                     floats  Stays   Rounds |x| plain::running_logsumexp(x);
+    argmax                           places  Removed Exact  |x| vec![plain::best(x, Ordering::Greater)];
+    argmax_kept = argmax (_n: keepdim true) places One Exact |x| vec![plain::best(x, Ordering::Greater)];
+    argmin                           places  Removed Exact  |x| vec![plain::best(x, Ordering::Less)];
+    argmin_kept = argmin (_n: keepdim true) places One Exact |x| vec![plain::best(x, Ordering::Less)];
+    argsort                          indices Stays   Exact  |x| plain::sorted(x, false);
+    argsort_descending = argsort (_n: descending true) indices Stays Exact |x| plain::sorted(x, true);
 }
 
 /// Where an element is zero the products cannot be divided by it, to no order.
 #[test]
 fn cumprod_of_zeros() {
-    static ROW: Along = Along {
-        op: "cumprod",
-        call: |x, dim| x.cumprod(dim),
-        in_place: None,
-        dtype: crate::check::sums,
-        reference: plain::running_product,
-        place: Place::Stays,
-        exact: false,
-    };
     for zeros in [[0.0, 2.0, 3.0, 4.0], [2.0, 0.0, 3.0, 0.0], [0.0, 0.0, 0.0, 5.0]] {
         for (from, dim) in [("A=4", 0), ("A=2 B=2", 1), ("B=4 A=1", 0)] {
-            check(&ROW.case(numbers(from, zeros), from, dim));
+            check(&row("cumprod").case(numbers(from, zeros), from, dim));
         }
     }
 }
@@ -209,73 +204,44 @@ fn logcumsumexp_of_infinite_numbers() {
     assert_eq!(gradient([1.0, f64::INFINITY, 2.0]), [1.0, 0.0, 0.0]);
 }
 
-/// Ops that are made of others, on named dims, to second order.
-#[test]
-fn composed() {
-    let of = |from: &'static str,
-              dim: usize,
-              place,
-              call: fn(&Tensor, usize) -> Result<Tensor>,
-              reference: fn(&[f64]) -> Vec<f64>,
-              dtype| {
-        let (result, reference) = lanes(from, dim, place, reference);
-        check(&Case {
-            op: "narrow", // differentiated as the ops that it is made of
-            call: Box::new(move |x| call(&x[0], dim)),
-            in_place: None,
-            inputs: vec![values(from)],
-            result,
-            dtype,
-            reference,
-            scale: Some(6.0),
-            reshapes: false,
-        });
-    };
-    let floats = crate::check::floats;
-    for (from, dim) in [("A=2 B=4", 1), ("A=4 B=2", 0), ("B=5", 0)] {
-        of(
-            from,
-            dim,
-            Place::Stays,
-            |x, dim| x.diff(1, dim),
-            |x| x.windows(2).map(|x| x[1] - x[0]).collect(),
-            crate::check::any,
-        );
-        of(
-            from,
-            dim,
-            Place::Removed,
-            |x, dim| x.quantile(0.3, dim),
-            |x| vec![plain::quantile(x, 0.3)],
-            floats,
-        );
-        of(
-            from,
-            dim,
-            Place::One,
-            |x, dim| x.quantile_keepdim(1.0, dim),
-            |x| vec![plain::quantile(x, 1.0)],
-            floats,
-        );
+/// Ops that are made of others.
+pub(crate) mod composed {
+    use crate::check::values;
+    use crate::plain;
+    use namegrad::prelude::*;
+
+    cases! {
+        diff {
+            (x: values("A=2 B=4"); 1) => "A=2 B=3" any, |i| plain::diff(&x.lane(i, 1))[i[1]], scale 6.0;
+            (x: values("A=4 B=2"); "A", 2) => "A=2 B=2" any, |i| {
+                let second = plain::diff(&plain::diff(&x.lane(i, 0)))[i[0]];
+                // Of bools it is whether neighbors differ.
+                if x.data.iter().all(|x| *x == 0.0 || *x == 1.0) { second.rem_euclid(2.0) } else { second }
+            }, scale 12.0;
+            (x: values("B=5")) => "B=4" any, |i| plain::diff(&x.data)[i[0]], scale 6.0;
+            (x: values("A=2 B=2"); 1, 3) => "A=2 B=0" any, |i| 0.0;
+        }
+        quantile {
+            (x: values("A=2 B=4"); 0.3, 1) => "A=2" floats, |i| plain::quantile(&x.lane(&[i[0], 0], 1), 0.3), scale 6.0;
+            (x: values("A=4 B=2"); 1.0, "A") => "B=2" floats, |i| plain::quantile(&x.lane(&[0, i[0]], 0), 1.0), scale 6.0;
+            (x: values("B=5"); 0.5) => "" floats, |i| plain::quantile(&x.data, 0.5), scale 6.0;
+        }
+        msort {
+            (x: values("A=3 B=2")) => "A=3 B=2" any, |i| {
+                let lane = x.lane(i, 0);
+                lane[plain::sorted(&lane, false)[i[0]] as usize]
+            };
+        }
     }
-    let x = Tensor::new([[1.0, 5.0], [4.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
-    assert_eq!(x.quantile(0.5, ..).unwrap().item().unwrap().to_f64(), 3.0);
-    assert_eq!(x.quantile_keepdim(0.5, ..).unwrap().extents().to_string(), "[N=1, C=1]");
-    assert_eq!(x.msort().unwrap().to_vec::<f64>().unwrap(), [1.0, 2.0, 4.0, 5.0]);
-    assert_eq!(x.diff(3, "C").unwrap().extents().to_string(), "[N=2, C=0]");
-    assert!(
-        x.div(0.0)
-            .unwrap()
-            .sub(f64::INFINITY)
-            .unwrap()
-            .quantile(0.5, ..)
-            .unwrap()
-            .item()
-            .unwrap()
-            .to_f64()
-            .is_nan()
-    );
-    assert_eq!(x.quantile(1.5, "C").unwrap_err().kind(), ErrorKind::Value);
-    assert_eq!(x.to(DType::I64).unwrap().quantile(0.5, "C").unwrap_err().kind(), ErrorKind::DType);
-    assert_eq!(x.sum(..).unwrap().diff(1, 0).unwrap_err().kind(), ErrorKind::Shape);
+
+    #[test]
+    fn what_quantile_and_diff_refuse() {
+        let x = Tensor::new([[1.0, 5.0], [4.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
+        assert_eq!(x.quantile(0.5, keep(..)).unwrap().extents().to_string(), "[N=1, C=1]");
+        let nan = x.add(f64::NAN).unwrap().quantile(0.5, ..).unwrap();
+        assert!(nan.item().unwrap().to_f64().is_nan());
+        assert_eq!(x.quantile(1.5, "C").unwrap_err().kind(), ErrorKind::Value);
+        assert_eq!(x.to(DType::I64).unwrap().quantile(0.5, "C").unwrap_err().kind(), ErrorKind::DType);
+        assert_eq!(x.sum(..).unwrap().diff(0).unwrap_err().kind(), ErrorKind::Shape);
+    }
 }

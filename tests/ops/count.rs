@@ -22,14 +22,12 @@ cases! {
         (x: numbers("N=2 C=2", [0.0, 0.0, 0.0, 1.0]), values: values("A=2 B=3"); true) => "A=2 B=3" indices, |i| before(values.at(i), &x.lane(&[i[0], 0], 1), true);
     }
     bincount {
-        (x: index("A=5", [1, 3, 1, 0, 1]); 0) => "4" indices, |i| x.data.iter().filter(|x| **x == i[0] as f64).count() as f64;
-        (x: index("A=2", [1, 1]); 3) => "3" indices, |i| [0.0, 2.0, 0.0][i[0]];
-        (x: index("A=0", []); 0) => "0" indices, |i| 0.0;
-    }
-    bincount_weighted {
         (x: index("A=4", [1, 3, 1, 0]), weights: values("B=4"); 5) => "5" weighted, |i| {
             (0..4).filter(|k| x.at(&[*k]) == i[0] as f64).map(|k| weights.at(&[k])).sum()
         }, scale 3.0;
+        (x: index("A=5", [1, 3, 1, 0, 1]); 0) => "4" indices, |i| x.data.iter().filter(|x| **x == i[0] as f64).count() as f64;
+        (x: index("A=2", [1, 1]); 3) => "3" indices, |i| [0.0, 2.0, 0.0][i[0]];
+        (x: index("A=0", []); 0) => "0" indices, |i| 0.0;
     }
     histc {
         (x: values("A=2 B=5"); 4, -2.0, 2.0) => "4" floats, |i| {
@@ -40,10 +38,15 @@ cases! {
         (x: numbers("2", [1.0, 1.0]); 2, 0.0, 0.0) => "2" floats, |i| [0.0, 2.0][i[0]];
         (x: numbers("3", [f64::NAN, -9.0, 1.0]); 1, 0.0, 1.0) => "1" floats, |i| 1.0;
     }
+    unique {
+        (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) => "2" any, |i| [0.0, 1.0][i[0]];
+        (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) inverse => "N=2 C=2" indices, |i| [[1.0, 0.0], [1.0, 1.0]][i[0]][i[1]];
+        (x: numbers("N=2 C=2", [1.0, 0.0, 1.0, 1.0])) counts => "2" indices, |i| [1.0, 3.0][i[0]];
+    }
 }
 
 #[test]
-fn unique() {
+fn unique_of_nan_and_of_nothing() {
     let x =
         TensorOptions::new().dtype(DType::F32).tensor([[3.0, f64::NAN, -0.0], [0.0, f64::NAN, 3.0]]).unwrap();
     let x = x.refine_names(["N", "C"]).unwrap();
@@ -65,15 +68,18 @@ fn what_cannot_be_counted() {
     let x = Tensor::new([1.0, 2.0]).unwrap();
     let whole = Tensor::new([1i64, -2]).unwrap();
     let kinds = [
-        (x.bincount(0), ErrorKind::DType),
-        (whole.bincount(0), ErrorKind::DType),
-        (whole.abs().unwrap().bincount_weighted(&x.narrow(0, 0, 1).unwrap(), 0), ErrorKind::Shape),
-        (x.histc(0, 0.0, 1.0), ErrorKind::Value),
-        (x.histc(2, 1.0, 0.0), ErrorKind::Value),
-        (x.histc(2, 0.0, f64::INFINITY), ErrorKind::Value),
-        (x.bucketize(&whole, false), ErrorKind::DType),
-        (x.bucketize(&Tensor::zeros([2, 2]).unwrap(), false), ErrorKind::Shape),
-        (Tensor::zeros([3, 2]).unwrap().searchsorted(&x, false), ErrorKind::Shape),
+        (x.bincount(), ErrorKind::DType),
+        (whole.bincount(), ErrorKind::DType),
+        (
+            whole.abs().unwrap().bincount_with(BincountOptions::new().weights(&x.narrow(0, 0, 1).unwrap())),
+            ErrorKind::Shape,
+        ),
+        (x.histc_with(HistcOptions::new().bins(0).max(1.0)), ErrorKind::Value),
+        (x.histc_with(HistcOptions::new().bins(2).min(1.0)), ErrorKind::Value),
+        (x.histc_with(HistcOptions::new().bins(2).max(f64::INFINITY)), ErrorKind::Value),
+        (x.bucketize(&whole), ErrorKind::DType),
+        (x.bucketize(&Tensor::zeros([2, 2]).unwrap()), ErrorKind::Shape),
+        (Tensor::zeros([3, 2]).unwrap().searchsorted(&x), ErrorKind::Shape),
     ];
     for (number, (result, kind)) in kinds.into_iter().enumerate() {
         assert_eq!(result.unwrap_err().kind(), kind, "call {number}");

@@ -37,7 +37,7 @@ cases! {
         (a: values("A=0 N=2 K=3"), b: values("K=3 M=2")) => "A=0 N=2 M=2" numeric, |i| 0.0, scale 1.0;
         (a: values("A=2 N=2 K=0"), b: values("K=0 M=2")) => "A=2 N=2 M=2" numeric, |i| 0.0, scale 1.0;
     }
-    addmm addmm_ {
+    addmm {
         (x: values("N=2 M=2"), a: values("N=2 K=3"), b: values("K=3 M=2"); 2, -1) => "N=2 M=2" numeric,
             |i| 2.0 * x.at(i) - sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 33.0;
         (x: values("M=2"), a: values("N=2 K=3"), b: values("K=3 M=2"); 1, 1) => "N=2 M=2" numeric,
@@ -46,25 +46,25 @@ cases! {
         (x: numbers("2 2", [f64::NAN; 4]), a: values("N=2 K=3"), b: values("K=3 M=2"); 0, 1) => "N=2 M=2" numeric,
             |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[k, i[1]])), scale 33.0;
     }
-    addmv addmv_ {
+    addmv {
         (x: values("N=2"), a: values("N=2 K=3"), b: values("K=3"); 3, 2) => "N=2" numeric,
             |i| 3.0 * x.at(i) + 2.0 * sum(3, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 63.0;
         (x: values(""), a: values("N=2 K=3"), b: values("K=3"); 1, 1) => "N=2" numeric,
             |i| x.at(&[]) + sum(3, |k| a.at(&[i[0], k]) * b.at(&[k])), scale 30.0;
     }
-    baddbmm baddbmm_ {
+    baddbmm {
         (x: values("B=2 N=2 M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); -1, 2) => "B=2 N=2 M=2" numeric,
             |i| 2.0 * sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])) - x.at(i), scale 57.0;
         (x: values("M=2"), a: values("B=2 N=2 K=3"), b: values("B=2 K=3 M=2"); 1, 1) => "B=2 N=2 M=2" numeric,
             |i| x.broadcast(i) + sum(3, |k| a.at(&[i[0], i[1], k]) * b.at(&[i[0], k, i[2]])), scale 57.0;
     }
-    addcmul addcmul_ {
+    addcmul {
         (x: values("N=2 C=3"), a: values("N=2 ?=1"), b: values("C=3"); 2) => "N=2 C=3" numeric,
             |i| x.at(i) + 2.0 * a.broadcast(i) * b.broadcast(i), scale 21.0;
         (x: values("C=3"), a: values("N=2 C=3"), b: values("")  ; 1) => "N=2 C=3" numeric, |i| x.broadcast(i) + a.at(i) * b.at(&[]), scale 12.0;
         (x: values("0"), a: values("0"), b: values("0"); 1) => "0" numeric, |i| 0.0;
     }
-    addcdiv addcdiv_ {
+    addcdiv {
         (x: values("N=2 C=3"), a: values("N=2 ?=1"), b: near_one("C=3"); -0.5) => "N=2 C=3" to_float,
             |i| x.at(i) - 0.5 * a.broadcast(i) / b.broadcast(i), scale 5.0;
         (x: values(""), a: values("N=2"), b: near_one("N=2"); 1) => "N=2" to_float, |i| x.at(&[]) + a.at(i) / b.at(i), scale 6.0;
@@ -72,6 +72,12 @@ cases! {
     outer {
         (a: values("N=3"), b: values("M=2")) => "N=3 M=2" any, |i| a.at(&i[..1]) * b.at(&i[1..]);
         (a: values("N=0"), b: values("2")) => "N=0 ?=2" any, |i| 0.0;
+    }
+    tensordot {
+        (a: values("N=2 K=3"), b: values("M=4 K=3"); "K", 1) => "N=2 M=4" numeric, |i| sum(3, |k| a.at(&[i[0], k]) * b.at(&[i[1], k])), scale 27.0;
+        (a: values("A=2 B=3 N=2"), b: values("3 2 M=2"); [0, 1], [1, 0]) => "N=2 M=2" numeric,
+            |i| sum(6, |k| a.at(&[k / 3, k % 3, i[0]]) * b.at(&[k % 3, k / 3, i[1]])), scale 54.0;
+        (a: values("N=2"), b: values("M=3"); [] as [i32; 0], [] as [i32; 0]) => "N=2 M=3" numeric, |i| a.at(&i[..1]) * b.at(&i[1..]), scale 9.0;
     }
     contract {
         (a: values("N=3 K=4"), b: values("M=2 K=4"); "K") => "N=3 M=2" numeric, |i| sum(4, |k| a.at(&[i[0], k]) * b.at(&[i[1], k])), scale 36.0;

@@ -1,7 +1,8 @@
-//! Ops that pick along a dim: a row gives the call and the places that a plain search finds; the values are the numbers there.
+//! Ops that pick along a dim: a row gives the call and the places that a plain search finds; the values are
+//! the numbers there.
 
-use crate::along::{Place, lanes};
-use crate::check::{Case, Input, check, indices, numbers, values};
+use crate::along::{Place, lanes, with_dim};
+use crate::check::{Args, Case, Input, axes, by_name, check, indices, numbers, values};
 use crate::plain;
 use namegrad::core::Picked;
 use namegrad::prelude::*;
@@ -10,7 +11,8 @@ use std::cmp::Ordering;
 /// A row of the table.
 struct Pick {
     op: &'static str,
-    call: fn(&Tensor, usize) -> Result<Picked<Tensor>>,
+    /// Other arguments than the dim, of `n` elements along it.
+    args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> Vec<f64>,
     place: Place,
@@ -21,9 +23,10 @@ impl Pick {
     fn values(&'static self, input: Input, from: &str, dim: usize) -> Case {
         let numbers = |x: &[f64]| (self.reference)(x).into_iter().map(|place| x[place as usize]).collect();
         let (result, reference) = lanes(from, dim, self.place, numbers);
+        let (call, _) = by_name(self.op, with_dim(self.args, from, dim), "values");
         Case {
             op: self.op,
-            call: Box::new(move |x| Ok((self.call)(&x[0], dim)?.values)),
+            call,
             in_place: None,
             inputs: vec![input],
             result,
@@ -37,14 +40,10 @@ impl Pick {
     /// The indices are those of the reference, in any memory order.
     fn check_indices(&'static self, input: Input, from: &str, dim: usize) {
         let (result, reference) = lanes(from, dim, self.place, self.reference);
-        let call = move |x: &[Tensor]| {
-            let indices = (self.call)(&x[0], dim)?.indices;
-            assert!(!indices.requires_grad());
-            Ok(indices)
-        };
+        let (call, _) = by_name(self.op, with_dim(self.args, from, dim), "indices");
         let case = Case {
             op: self.op,
-            call: Box::new(call),
+            call,
             in_place: None,
             inputs: vec![input],
             result,
@@ -56,6 +55,11 @@ impl Pick {
         for dtype in DType::ALL.into_iter().filter(|dtype| (self.dtype)(*dtype).is_some()) {
             case.value(dtype);
             case.orders(dtype);
+        }
+        if (self.dtype)(DType::F64).is_some() && axes(from).iter().all(|(_, size)| *size > 0) {
+            let x = Tensor::ones(axes(from).iter().map(|(_, size)| *size).collect::<Vec<_>>()).unwrap();
+            let indices = (case.call)(&[x.requires_grad_(true).unwrap()]).unwrap();
+            assert!(!indices.requires_grad(), "{}: an index has no gradient", self.op);
         }
     }
 
@@ -82,30 +86,38 @@ impl Pick {
     }
 }
 
+/// Rows of ops that pick, a test for each:
+///
+/// ```ignore
+/// sort_descending = sort (_n: descending true) any Stays |x| plain::sorted(x, true);
+/// ```
+/// As the rows of `along!`; the reference gives the places. The row becomes
+///
+/// ```ignore
+/// #[test]
+/// fn sort_descending() {
+///     static ROW: Pick = Pick { op: "sort", args: |_n| vec![("descending", true.into())], dtype: any, reference: |x| .., place: Place::Stays };
+///     ROW.check();
+/// }
+/// ```
 macro_rules! picks {
-    ($($name:ident $([$form:ident])? |$x:ident, $dim:ident| $call:expr, $dtype:ident $place:ident |$lane:ident| $reference:expr;)*) => {
+    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident |$x:ident| $reference:expr;)*) => {
         /// The ops of this table.
-        pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
-        $(picks! { @ $name [$($form)? $name] |$x, $dim| $call, $dtype $place |$lane| $reference })*
+        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
+        $(
+            #[test]
+            fn $name() {
+                static ROW: Pick = Pick {
+                    op: [$(stringify!($op),)? stringify!($name)][0],
+                    args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
+                    dtype: $crate::check::$dtype,
+                    reference: |$x| $reference,
+                    place: Place::$place,
+                };
+                ROW.check();
+            }
+        )*
     };
-    (@ $name:ident [$test:ident $($rest:ident)?] |$x:ident, $dim:ident| $call:expr, $dtype:ident $place:ident |$lane:ident| $reference:expr) => {
-        #[test]
-        fn $test() {
-            static ROW: Pick = Pick {
-                op: stringify!($name),
-                call: |$x, $dim| $call,
-                dtype: $crate::check::$dtype,
-                reference: |$lane| $reference,
-                place: Place::of(stringify!($place)),
-            };
-            ROW.check();
-        }
-    };
-}
-
-/// A number of elements that fits each dim: half of it, rounded up.
-fn half(x: &Tensor, dim: usize) -> usize {
-    x.sizes().get(dim).map_or(1, |n| n.div_ceil(2))
 }
 
 /// The first half of places.
@@ -114,28 +126,29 @@ fn first_half(places: Vec<f64>) -> Vec<f64> {
 }
 
 picks! {
-//  op, another form of it          call                                      dtype   the dim  places
-    max                             |x, dim| x.max(dim),                      any     removed |x| vec![plain::best(x, Ordering::Greater)];
-    max [max_keepdim]               |x, dim| x.max_keepdim(dim),              any     one     |x| vec![plain::best(x, Ordering::Greater)];
-    min                             |x, dim| x.min(dim),                      any     removed |x| vec![plain::best(x, Ordering::Less)];
-    min [min_keepdim]               |x, dim| x.min_keepdim(dim),              any     one     |x| vec![plain::best(x, Ordering::Less)];
-    median                          |x, dim| x.median(dim),                   numeric removed |x| vec![plain::median(x)];
-    median [median_keepdim]         |x, dim| x.median_keepdim(dim),           numeric one     |x| vec![plain::median(x)];
-    nanmedian                       |x, dim| x.nanmedian(dim),                numeric removed |x| vec![plain::nanmedian(x)];
-    nanmedian [nanmedian_keepdim]   |x, dim| x.nanmedian_keepdim(dim),        numeric one     |x| vec![plain::nanmedian(x)];
-    mode                            |x, dim| x.mode(dim),                     any     removed |x| vec![plain::mode(x)];
-    mode [mode_keepdim]             |x, dim| x.mode_keepdim(dim),             any     one     |x| vec![plain::mode(x)];
-    kthvalue                        |x, dim| x.kthvalue(half(x, dim), dim),   numeric removed |x| vec![plain::sorted(x, false)[x.len().div_ceil(2) - 1]];
-    kthvalue [kthvalue_keepdim]     |x, dim| x.kthvalue_keepdim(1, dim),      numeric one     |x| vec![plain::sorted(x, false)[0]];
-    sort                            |x, dim| x.sort(dim, false),              any     stays   |x| plain::sorted(x, false);
-    sort [sort_descending]          |x, dim| x.sort(dim, true),               any     stays   |x| plain::sorted(x, true);
-    topk                            |x, dim| x.topk(half(x, dim), dim, true), numeric stays   |x| first_half(plain::sorted(x, true));
-    topk [topk_smallest]            |x, dim| x.topk(half(x, dim), dim, false), numeric stays  |x| first_half(plain::sorted(x, false));
-    cummax                          |x, dim| x.cummax(dim),                   any     stays   |x| plain::running_best(x, Ordering::Greater);
-    cummin                          |x, dim| x.cummin(dim),                   any     stays   |x| plain::running_best(x, Ordering::Less);
+//  op, or name = op, arguments                     dtype   the dim places
+    max                                             any     Removed |x| vec![plain::best(x, Ordering::Greater)];
+    max_kept = max (_n: keepdim true)               any     One     |x| vec![plain::best(x, Ordering::Greater)];
+    min                                             any     Removed |x| vec![plain::best(x, Ordering::Less)];
+    min_kept = min (_n: keepdim true)               any     One     |x| vec![plain::best(x, Ordering::Less)];
+    median                                          numeric Removed |x| vec![plain::median(x)];
+    median_kept = median (_n: keepdim true)         numeric One     |x| vec![plain::median(x)];
+    nanmedian                                       numeric Removed |x| vec![plain::nanmedian(x)];
+    nanmedian_kept = nanmedian (_n: keepdim true)   numeric One     |x| vec![plain::nanmedian(x)];
+    mode                                            any     Removed |x| vec![plain::mode(x)];
+    mode_kept = mode (_n: keepdim true)             any     One     |x| vec![plain::mode(x)];
+    kthvalue (n: k n.div_ceil(2))                   numeric Removed |x| vec![plain::sorted(x, false)[x.len().div_ceil(2) - 1]];
+    kthvalue_kept = kthvalue (_n: k 1, keepdim true) numeric One    |x| vec![plain::sorted(x, false)[0]];
+    sort                                            any     Stays   |x| plain::sorted(x, false);
+    sort_descending = sort (_n: descending true)    any     Stays   |x| plain::sorted(x, true);
+    topk (n: k n.div_ceil(2))                       numeric Stays   |x| first_half(plain::sorted(x, true));
+    topk_smallest = topk (n: k n.div_ceil(2), largest false) numeric Stays |x| first_half(plain::sorted(x, false));
+    cummax                                          any     Stays   |x| plain::running_best(x, Ordering::Greater);
+    cummin                                          any     Stays   |x| plain::running_best(x, Ordering::Less);
 }
 
-/// Of all elements the values have no dims and the indices count in row-major order; equal elements share the gradient.
+/// Of all elements the values have no dims and the indices count in row-major order; equal elements share the
+/// gradient.
 #[test]
 fn of_all_elements() {
     type Op = fn(&Tensor) -> Result<Picked<Tensor>>;
@@ -162,11 +175,11 @@ fn of_all_elements() {
         assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), gradient);
     }
     let x = Tensor::new([[1.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
-    let kept = x.max_keepdim(..).unwrap();
+    let kept = x.max(keep(..)).unwrap();
     assert_eq!(kept.values.extents().to_string(), "[N=1, C=1]");
     assert_eq!(kept.indices.extents().to_string(), "[N=1, C=1]");
     assert_eq!(x.argmax(..).unwrap().to_vec::<i64>().unwrap(), [1]);
-    assert_eq!(x.argmin_keepdim(..).unwrap().extents().to_string(), "[N=1, C=1]");
+    assert_eq!(x.argmin(keep(..)).unwrap().extents().to_string(), "[N=1, C=1]");
 }
 
 /// Nothing to pick from, more than there is, and a dim that is not there.
@@ -180,16 +193,16 @@ fn what_cannot_be_picked() {
         (x.kthvalue(1, "C"), ErrorKind::Shape),
         (x.kthvalue(0, "N"), ErrorKind::Value),
         (x.kthvalue(3, "N"), ErrorKind::Value),
-        (x.topk(3, "N", true), ErrorKind::Value),
-        (x.topk(-1, "N", true), ErrorKind::Value),
-        (x.sort("H", false), ErrorKind::NameNotFound),
+        (x.topk(3, "N"), ErrorKind::Value),
+        (x.topk(-1, "N"), ErrorKind::Value),
+        (x.sort("H"), ErrorKind::NameNotFound),
         (x.cummax(2), ErrorKind::DimRange),
         (x.to(DType::Bool).unwrap().median("N"), ErrorKind::DType),
     ];
     for (number, (result, kind)) in kinds.into_iter().enumerate() {
         assert_eq!(result.unwrap_err().kind(), kind, "call {number}");
     }
-    assert_eq!(x.sort("C", false).unwrap().values.extents().to_string(), "[N=2, C=0]");
+    assert_eq!(x.sort("C").unwrap().values.extents().to_string(), "[N=2, C=0]");
     assert_eq!(x.max("N").unwrap().indices.extents().to_string(), "[C=0]");
-    assert_eq!(x.topk(0, "N", true).unwrap().values.extents().to_string(), "[N=0, C=0]");
+    assert_eq!(x.topk(0, "N").unwrap().values.extents().to_string(), "[N=0, C=0]");
 }

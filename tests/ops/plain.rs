@@ -226,7 +226,8 @@ pub(crate) fn log_ndtr(x: f64) -> f64 {
     if x > 0.0 { (-0.5 * libm::erfc(y)).ln_1p() } else { (0.5 * erfcx(-y)).ln() - x * x / 2.0 }
 }
 
-/// The number below which the share `p` of the normal distribution lies, by bisection in the tail, where `p` has all its digits.
+/// The number below which the share `p` of the normal distribution lies, by bisection in the tail, where `p`
+/// has all its digits.
 pub(crate) fn ndtri(p: f64) -> f64 {
     if p > 0.5 || p.is_nan() {
         return if p <= 1.0 { -ndtri(1.0 - p) } else { f64::NAN };
@@ -242,7 +243,8 @@ pub(crate) fn ndtri(p: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The derivative of order `n` of [`digamma`]: the first terms of the series, and the rest by the formula of Euler and Maclaurin.
+/// The derivative of order `n` of [`digamma`]: the first terms of the series, and the rest by the formula of
+/// Euler and Maclaurin.
 ///
 /// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 6.4.10 and 23.1.30.
 pub(crate) fn polygamma(n: i32, x: f64) -> f64 {
@@ -258,7 +260,8 @@ pub(crate) fn polygamma(n: i32, x: f64) -> f64 {
     if n % 2 == 1 { factorial * (head + tail) } else { -factorial * (head + tail) }
 }
 
-/// `x + weight (end - x)`, exact at both ends: what PyTorch's document leaves open for infinite ends follows from these two forms.
+/// `x + weight (end - x)`, exact at both ends: what PyTorch's document leaves open for infinite ends follows
+/// from these two forms.
 pub(crate) fn lerp(x: f64, end: f64, weight: f64) -> f64 {
     if weight.abs() < 0.5 { x + weight * (end - x) } else { end - (end - x) * (1.0 - weight) }
 }
@@ -273,6 +276,11 @@ pub(crate) fn logsumexp(x: &[f64]) -> f64 {
 pub(crate) fn variance(x: &[f64], correction: f64) -> f64 {
     let mean = sum(x.len(), |i| x[i]) / x.len() as f64;
     sum(x.len(), |i| (x[i] - mean).powi(2)) / (x.len() as f64 - correction).max(0.0)
+}
+
+/// `Σ x / n`.
+pub(crate) fn mean(x: &[f64]) -> f64 {
+    sum(x.len(), |i| x[i]) / x.len() as f64
 }
 
 /// The mean of what is not NaN.
@@ -370,6 +378,11 @@ pub(crate) fn running_best(x: &[f64], better: Ordering) -> Vec<f64> {
         places.push(best as f64);
     }
     places
+}
+
+/// What each number is more than the one before.
+pub(crate) fn diff(x: &[f64]) -> Vec<f64> {
+    x.windows(2).map(|x| x[1] - x[0]).collect()
 }
 
 /// The number at place `q (n - 1)` of those in order, between two of them if need be.

@@ -1,22 +1,45 @@
-//! Reductions: a row gives the dtype of the result, whether nothing at all can be reduced, and the reference on the numbers that become one.
+//! Reductions: a row gives the dtype of the result, whether nothing at all can be reduced, and the reference
+//! on the numbers that become one.
 
-use crate::check::{Call, Case, Input, axes, check, near_one, numbers, sizes, values};
+use crate::check::{Args, Case, Input, axes, by_name, check, near_one, numbers, sizes, values};
 use crate::plain::{self, Plain, unravel};
+use namegrad::ops::Value;
 use namegrad::prelude::*;
 
 /// A row of the table.
 struct Reduction {
     op: &'static str,
-    call: fn(&Tensor, &[usize], bool) -> Result<Tensor>,
+    /// Which output, if there are several.
+    output: &'static str,
+    /// Other arguments than the dims.
+    args: &'static [(&'static str, f64)],
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> f64,
-    /// Does it have an answer over nothing?
-    empty: bool,
-    /// Is it `bool`, so that any order of the terms gives the same?
-    exact: bool,
+    nothing: Nothing,
+    order: Order,
+}
+
+/// What an op does over no elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nothing {
+    Answers,
+    Refuses,
+}
+
+/// May the result depend on the order of the terms?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Rounds,
+    Exact,
 }
 
 impl Reduction {
+    fn arguments(&self, dims: &[usize], keepdim: bool) -> Args {
+        let dims = Value::from(dims.to_vec());
+        let own = self.args.iter().map(|(name, value)| (*name, Value::from(*value)));
+        own.chain([("dim", dims), ("keepdim", keepdim.into())]).collect()
+    }
+
     /// The op over `dims` of an input, with the reduced dims gone or of size one.
     fn case(&'static self, input: Input, from: &str, dims: &[usize], keepdim: bool) -> Case {
         let all = axes(from);
@@ -41,8 +64,8 @@ impl Reduction {
                 (self.reference)(&lane)
             })
         };
-        let call: Call = Box::new(move |x| (self.call)(&x[0], &dims, keepdim));
-        let scale = if self.exact { None } else { Some(input.magnitude()) };
+        let (call, _) = by_name(self.op, self.arguments(&dims, keepdim), self.output);
+        let scale = if self.order == Order::Exact { None } else { Some(input.magnitude()) };
         Case {
             op: self.op,
             call,
@@ -58,15 +81,16 @@ impl Reduction {
 
     fn check(&'static self) {
         let shape = "A=2 B=3 C=2";
-        for dims in
-            [vec![], vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2], vec![0, 2], vec![2, 0], vec![0, 1, 2]]
+        for dims in [vec![0], vec![1], vec![2], vec![0, 1], vec![1, 2], vec![0, 2], vec![2, 0], vec![0, 1, 2]]
         {
             for keepdim in [false, true] {
                 check(&self.case(values(shape), shape, &dims, keepdim));
             }
         }
-        for shape in ["", "A=1 ?=3", "B=3 A=0"] {
-            check(&self.case(values(shape), shape, &[0][..shape.len().min(1)], false));
+        // By name an empty list is all dims, as in PyTorch.
+        check(&self.case(values(""), "", &[], false));
+        for shape in ["A=1 ?=3", "B=3 A=0"] {
+            check(&self.case(values(shape), shape, &[0], false));
         }
         self.nothing();
         self.long();
@@ -74,15 +98,19 @@ impl Reduction {
         self.by_name();
     }
 
+    fn refused(&self, x: &Tensor, dims: &[usize]) -> Error {
+        by_name(self.op, self.arguments(dims, false), self.output).0(std::slice::from_ref(x)).unwrap_err()
+    }
+
     /// Over nothing there is an answer, or an error.
     fn nothing(&'static self) {
-        if self.empty {
+        if self.nothing == Nothing::Answers {
             let case = self.case(values("A=0 B=3"), "A=0 B=3", &[0], true);
             DType::ALL.into_iter().for_each(|dtype| case.value(dtype));
             self.case(values("A=0 B=0"), "A=0 B=0", &[0, 1], false).value(DType::F64);
         } else {
             let x = Tensor::zeros([("A", 0), ("B", 3)]).unwrap();
-            let error = (self.call)(&x, &[0], false).unwrap_err();
+            let error = self.refused(&x, &[0]);
             assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
         }
     }
@@ -127,25 +155,41 @@ impl Reduction {
     /// A dim by name, by a negative index and as one of a list is the same dim.
     fn by_name(&'static self) {
         let x = Tensor::ones([("A", 2), ("B", 3)]).unwrap();
-        let error = (self.call)(&x, &[2], false).unwrap_err();
+        let error = self.refused(&x, &[2]);
         assert_eq!(error.kind(), ErrorKind::DimRange, "{error}");
-        let error = (self.call)(&x, &[1, 1], false).unwrap_err();
+        let error = self.refused(&x, &[1, 1]);
         assert_eq!(error.kind(), ErrorKind::DimRange, "{error}");
     }
 }
 
+/// Rows of reductions, a test for each:
+///
+/// ```ignore
+/// var_of_half = var (correction 0.5) floats Answers Rounds |x| plain::variance(x, 0.5);
+/// ```
+/// The name of the test, if it is not that of the op; the op, which of its outputs, other arguments; how the
+/// dtype of the result follows, what there is over nothing, whether the result depends on the order of the
+/// terms, and the reference on the numbers that become one. The row becomes an entry of `ROWS` and
+///
+/// ```ignore
+/// #[test]
+/// fn var_of_half() {
+///     row("var_of_half").check();
+/// }
+/// ```
 macro_rules! reductions {
-    ($($name:ident $name_keepdim:ident $(($arg:expr))? $dtype:ident $empty:ident |$x:ident| $reference:expr $(, $exact:ident)?;)*) => {
+    ($($name:ident $(= $op:ident $(.$output:ident)?)? $(($key:ident $arg:expr))? $dtype:ident $nothing:ident $order:ident |$x:ident| $reference:expr;)*) => {
         /// The ops of this table.
-        pub(crate) const OPS: &[$crate::Tested] = &[$((stringify!($name), None)),*];
-        static ROWS: &[Reduction] = &[$(Reduction {
-            op: stringify!($name),
-            call: |x, dims, keepdim| if keepdim { x.$name_keepdim(dims $(, $arg)?) } else { x.$name(dims $(, $arg)?) },
+        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
+        static ROWS: &[(&str, Reduction)] = &[$((stringify!($name), Reduction {
+            op: [$(stringify!($op),)? stringify!($name)][0],
+            output: concat!($($(stringify!($output))?)?),
+            args: &[$((stringify!($key), $arg))?],
             dtype: $crate::check::$dtype,
             reference: |$x| $reference,
-            empty: stringify!($empty).as_bytes()[0] == b'o', // const: texts cannot be compared here
-            exact: [$(stringify!($exact).len() > 0,)? false][0],
-        }),*];
+            nothing: Nothing::$nothing,
+            order: Order::$order,
+        })),*];
         $(
             #[test]
             fn $name() {
@@ -155,29 +199,56 @@ macro_rules! reductions {
     };
 }
 
-fn row(op: &str) -> &'static Reduction {
-    ROWS.iter().find(|row| row.op == op).expect("a row of the table")
+fn row(name: &str) -> &'static Reduction {
+    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
 }
 
 reductions! {
-//  op                          dtype    nothing  reference
-    sum sum_keepdim             sums     or_zero  |x| plain::sum(x.len(), |i| x[i]);
-    prod prod_keepdim           sums     or_one   |x| x.iter().product();
-    mean mean_keepdim           floats   or_nan   |x| plain::sum(x.len(), |i| x[i]) / x.len() as f64;
-    amax amax_keepdim           any      error    |x| x.iter().copied().reduce(plain::larger).unwrap_or(f64::NAN), exact;
-    amin amin_keepdim           any      error    |x| x.iter().copied().reduce(plain::smaller).unwrap_or(f64::NAN), exact;
-    all all_keepdim             truth_or_byte or_true  |x| x.iter().all(|x| *x != 0.0).into(), exact;
-    any any_keepdim             truth_or_byte or_false |x| x.iter().any(|x| *x != 0.0).into(), exact;
-    logsumexp logsumexp_keepdim to_float or_log_0 |x| plain::logsumexp(x);
-    var var_keepdim             floats   or_nan   |x| plain::variance(x, 1.0);
-    std std_keepdim             floats   or_nan   |x| plain::variance(x, 1.0).sqrt();
-    norm norm_keepdim           floats   or_zero  |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
-    vector_norm vector_norm_keepdim (3.0) floats or_zero |x| plain::norm(x, 3.0);
-    var_corrected var_corrected_keepdim (0.5) floats or_nan |x| plain::variance(x, 0.5);
-    std_corrected std_corrected_keepdim (0.5) floats or_nan |x| plain::variance(x, 0.5).sqrt();
-    nansum nansum_keepdim       sums     or_zero  |x| x.iter().filter(|x| !x.is_nan()).sum();
-    nanmean nanmean_keepdim     floats   or_nan   |x| plain::nanmean(x);
-    count_nonzero count_nonzero_keepdim indices or_zero |x| x.iter().filter(|x| **x != 0.0).count() as f64, exact;
+//  op, or name = op, arguments            dtype    nothing order   reference
+    sum                                    sums     Answers Rounds |x| plain::sum(x.len(), |i| x[i]);
+    prod                                   sums     Answers Rounds |x| x.iter().product();
+    mean                                   floats   Answers Rounds |x| plain::mean(x);
+    amax                                   any      Refuses Exact  |x| x.iter().copied().reduce(plain::larger).unwrap_or(f64::NAN);
+    amin                                   any      Refuses Exact  |x| x.iter().copied().reduce(plain::smaller).unwrap_or(f64::NAN);
+    smallest_of_pair = aminmax.min         any      Refuses Exact  |x| x.iter().copied().reduce(plain::smaller).unwrap_or(f64::NAN);
+    largest_of_pair = aminmax.max          any      Refuses Exact  |x| x.iter().copied().reduce(plain::larger).unwrap_or(f64::NAN);
+    all                                    truth_or_byte Answers Exact |x| x.iter().all(|x| *x != 0.0).into();
+    any                                    truth_or_byte Answers Exact |x| x.iter().any(|x| *x != 0.0).into();
+    logsumexp                              to_float Answers Rounds |x| plain::logsumexp(x);
+    var                                    floats   Answers Rounds |x| plain::variance(x, 1.0);
+    std                                    floats   Answers Rounds |x| plain::variance(x, 1.0).sqrt();
+    var_of_half = var (correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5);
+    std_of_half = std (correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5).sqrt();
+    var_of_pair = var_mean.var             floats   Answers Rounds |x| plain::variance(x, 1.0);
+    mean_beside_var = var_mean.mean        floats   Answers Rounds |x| plain::mean(x);
+    std_of_pair = std_mean.std             floats   Answers Rounds |x| plain::variance(x, 1.0).sqrt();
+    mean_beside_std = std_mean.mean        floats   Answers Rounds |x| plain::mean(x);
+    norm                                   floats   Answers Rounds |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
+    vector_norm (ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
+    // The orders that have a formula of their own, and some between them. A ratio of 0 to a negative order
+    // has no derivative.
+    norm_0 = vector_norm (ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
+    norm_half = vector_norm (ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
+    norm_1 = vector_norm (ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
+    norm_1_5 = vector_norm (ord 1.5)       floats   Answers Rounds |x| plain::norm(x, 1.5);
+    norm_2 = vector_norm (ord 2.0)         floats   Answers Rounds |x| plain::norm(x, 2.0);
+    norm_inf = vector_norm (ord f64::INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::INFINITY);
+    norm_neg_inf = vector_norm (ord f64::NEG_INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::NEG_INFINITY);
+    norm_neg_1 = vector_norm (ord -1.0)    floats   Refuses Rounds |x| plain::norm(x, -1.0);
+    nansum                                 sums     Answers Rounds |x| x.iter().filter(|x| !x.is_nan()).sum();
+    nanmean                                floats   Answers Rounds |x| plain::nanmean(x);
+    count_nonzero                          indices  Answers Exact  |x| x.iter().filter(|x| **x != 0.0).count() as f64;
+}
+
+/// A method reduces the dims of its list, so none of an empty one.
+#[test]
+fn over_no_dims() {
+    let x = Tensor::new([[1.0, -2.0], [3.0, 4.0]]).unwrap().refine_names(["N", "C"]).unwrap();
+    let none: [usize; 0] = [];
+    for same in [x.sum(none), x.amax(none), x.mean(keep(none)), x.prod(none)] {
+        assert!(same.unwrap().equal(&x).unwrap());
+    }
+    assert!(x.norm(none).unwrap().equal(&x.abs().unwrap()).unwrap());
 }
 
 /// Where an element is zero the product cannot be divided by it, to no order.
@@ -190,41 +261,13 @@ fn prod_of_zeros() {
     }
 }
 
-/// The orders that have a formula of their own, and some between them. A ratio of 0 to a negative order has no derivative.
-#[test]
-fn vector_norm_of_each_order() {
-    macro_rules! order {
-        ($($ord:expr, $empty:literal;)*) => { $({
-            static ROW: Reduction = Reduction {
-                op: "vector_norm",
-                call: |x, dims, keepdim| if keepdim { x.vector_norm_keepdim(dims, $ord) } else { x.vector_norm(dims, $ord) },
-                dtype: crate::check::floats,
-                reference: |x| plain::norm(x, $ord),
-                empty: $empty,
-                exact: false,
-            };
-            ROW.check();
-        })* };
-    }
-    order! {
-        0.0, true;
-        0.5, true;
-        1.0, true;
-        1.5, true;
-        2.0, true;
-        f64::INFINITY, false;
-        f64::NEG_INFINITY, false;
-        -1.0, false;
-    }
-}
-
 /// At zeros the gradient of a norm is zero, for every order.
 #[test]
 fn vector_norm_of_zeros() {
     for ord in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY] {
         for data in [[0.0, 0.0], [0.0, 1.0]] {
             let x = Tensor::new(data).unwrap().requires_grad_(true).unwrap();
-            x.vector_norm(.., ord).unwrap().backward().unwrap();
+            x.vector_norm_with(.., VectorNormOptions::new().ord(ord)).unwrap().backward().unwrap();
             let grad = x.grad().unwrap().to_vec::<f64>().unwrap();
             let one = f64::from(data[1] == 1.0 && ord > 0.0);
             assert_eq!(grad, [0.0, one], "order {ord} at {data:?}");
@@ -242,21 +285,4 @@ fn reductions_without_nan() {
             case.gradient();
         }
     }
-}
-
-/// As the single ops give.
-#[test]
-fn pairs_of_reductions() {
-    use namegrad::core::{MinMax, StdMean, VarMean};
-    let x = Tensor::new([[1.0, 4.0, 2.0], [3.0, 3.0, 0.0]]).unwrap().refine_names(["N", "C"]).unwrap();
-    let same = |a: &Tensor, b: Result<Tensor>| assert!(crate::check::identical(a, &b.unwrap()));
-    let MinMax { min, max } = x.aminmax("C").unwrap();
-    same(&min, x.amin("C"));
-    same(&max, x.amax("C"));
-    let StdMean { std, mean } = x.std_mean("C", 1.0).unwrap();
-    same(&std, x.std("C"));
-    same(&mean, x.mean("C"));
-    let VarMean { var, mean } = x.var_mean_keepdim(.., 0.0).unwrap();
-    same(&var, x.var_corrected_keepdim(.., 0.0));
-    same(&mean, x.mean_keepdim(..));
 }

@@ -4,14 +4,14 @@ use crate::check::values;
 use crate::plain::{ravel, unravel};
 
 cases! {
-    transpose transpose_ {
+    transpose {
         (x: values("N=2 C=3 H=4"); 0, 2) => "H=4 C=3 N=2" any, |i| x.at(&[i[2], i[1], i[0]]);
         (x: values("N=2 C=3"); "C", "N") => "C=3 N=2" any, |i| x.at(&[i[1], i[0]]);
         (x: values("N=2 ?=3"); -1, -1) => "N=2 ?=3" any, |i| x.at(i);
         (x: values(""); 0, -1) => "" any, |i| x.at(i);
         (x: values("N=0 C=3"); 0, 1) => "C=3 N=0" any, |i| x.at(i);
     }
-    t t_ {
+    t {
         (x: values("N=2 C=3")) => "C=3 N=2" any, |i| x.at(&[i[1], i[0]]);
         (x: values("N=2")) => "N=2" any, |i| x.at(i);
         (x: values("")) => "" any, |i| x.at(i);
@@ -28,18 +28,19 @@ cases! {
         (x: values(""); 0, 0) => "" any, |i| x.at(i);
         (x: values("N=2 C=3 H=4"); ["N", "C"], [2, 0]) => "C=3 H=4 N=2" any, |i| x.at(&[i[2], i[0], i[1]]);
     }
-    squeeze squeeze_ {
+    squeeze {
         (x: values("A=1 B=2 C=1"); [0, 2]) => "B=2" any, |i| x.at(&[0, i[0], 0]);
-        (x: values("A=1 B=2 C=1"); ..) => "B=2" any, |i| x.at(&[0, i[0], 0]);
+        (x: values("A=1 B=2 C=1"); "..") => "B=2" any, |i| x.at(&[0, i[0], 0]);
         (x: values("A=1 B=2"); "B") => "A=1 B=2" any, |i| x.at(i);
         (x: values("A=1 B=0"); 0) => "B=0" any, |i| x.at(i);
         (x: values(""); 0) => "" any, |i| x.at(i);
     }
-    unsqueeze unsqueeze_ {
+    unsqueeze {
         (x: values("A=2 B=3"); 1) => "A=2 ?=1 B=3" any, |i| x.at(&[i[0], i[2]]);
         (x: values("A=2"); -1) => "A=2 ?=1" any, |i| x.at(&i[..1]);
         (x: values(""); 0) => "?=1" any, |i| x.at(&[]);
         (x: values("A=0"); 0) => "?=1 A=0" any, |i| x.at(&[]);
+        (x: values("A=2"); 0, "N") => "N=1 A=2" any, |i| x.at(&i[1..]);
     }
     expand {
         (x: values("A=1 B=3"); [2, -1]) => "A=2 B=3" any, |i| x.at(&[0, i[1]]);
@@ -58,7 +59,7 @@ cases! {
         (x: values("A=2 B=6"); [2, 6]) => "A=2 B=6" any, |i| x.at(i);
         (x: values("A=2 B=3"); [-1]) => "6" any, |i| x.at(&unravel(i[0], &[2, 3]));
         (x: values("A=4 B=3"); [2, 1, 2, 3]) => "2 1 2 3" any, |i| x.at(&[2 * i[0] + i[2], i[3]]);
-        (x: values("A=1"); ([] as [i32; 0])) => "" any, |i| x.at(&[0]);
+        (x: values("A=1"); [] as [i32; 0]) => "" any, |i| x.at(&[0]);
         (x: values("0 3"); [3, 0]) => "3 0" any, |i| x.at(i);
     }
     narrow {
@@ -80,14 +81,15 @@ cases! {
     flip {
         (x: values("A=2 B=3"); [0, 1]) => "A=2 B=3" any, |i| x.at(&[1 - i[0], 2 - i[1]]);
         (x: values("A=2 B=3"); "B") => "A=2 B=3" any, |i| x.at(&[i[0], 2 - i[1]]);
-        (x: values("A=0 B=3"); ..) => "A=0 B=3" any, |i| x.at(i);
-        (x: values(""); ..) => "" any, |i| x.at(i);
+        (x: values("A=0 B=3"); "..") => "A=0 B=3" any, |i| x.at(i);
+        (x: values(""); "..") => "" any, |i| x.at(i);
     }
     diagonal {
-        (x: values("A=3 B=3"); 0, 0, 1) => "3" any, |i| x.at(&[i[0], i[0]]);
-        (x: values("A=3 C=2 B=4"); 1, "A", "B") => "C=2 ?=3" any, |i| x.at(&[i[1], i[0], i[1] + 1]);
-        (x: values("A=3 B=4"); -1, 0, 1) => "2" any, |i| x.at(&[i[0] + 1, i[0]]);
-        (x: values("A=3 B=4"); 9, 0, 1) => "0" any, |i| x.at(i);
+        (x: values("A=3 B=3")) => "3" any, |i| x.at(&[i[0], i[0]]);
+        (x: values("A=3 C=2 B=4"); "A", "B", 1) => "C=2 ?=3" any, |i| x.at(&[i[1], i[0], i[1] + 1]);
+        (x: values("A=3 B=4"); 0, 1, -1) => "2" any, |i| x.at(&[i[0] + 1, i[0]]);
+        (x: values("A=3 B=4"); 0, 1, 9) => "0" any, |i| x.at(i);
+        (x: values("A=2 B=2"); 0, 1, 0, "D") => "D=2" any, |i| x.at(&[i[0], i[0]]);
     }
     repeat {
         (x: values("A=2 B=3"); [2, 1]) => "A=4 B=3" any, |i| x.at(&[i[0] % 2, i[1]]);
@@ -100,6 +102,7 @@ cases! {
         (x: values("A=4 B=2"); 0, 2, 1) => "A=3 B=2 ?=2" any, |i| x.at(&[i[0] + i[2], i[1]]);
         (x: values(""); 0, 1, 1) => "1" any, |i| x.at(&[]);
         (x: values("A=2"); 0, 0, 3) => "A=1 ?=0" any, |i| x.at(i);
+        (x: values("A=3"); 0, 2, 1, "W") => "A=2 W=2" any, |i| x.at(&[i[0] + i[1]]);
     }
     contiguous {
         (x: values("A=2 B=3")) => "A=2 B=3" any, |i| x.at(i);

@@ -140,16 +140,18 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.extents() == b.extents() && bits(a) == bits(b)
 }
 
-/// The same, where sums may have been rounded in another order: `size` is that of the terms.
+/// The same, where sums may have been rounded in another order: `size` is that of the terms. Half types are
+/// added in `f32` and rounded once.
 pub(crate) fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
-    let tolerance = match a.dtype() {
-        DType::F64 => 1e-12,
-        DType::F32 => 1e-5,
-        DType::F16 | DType::BF16 => 1e-2,
-        _ => 0.0,
+    let (last, sums) = match a.dtype() {
+        DType::F64 => (1e-12, 1e-12),
+        DType::F32 => (1e-5, 1e-5),
+        DType::F16 => (2f64.powi(-10), 1e-5),
+        DType::BF16 => (2f64.powi(-7), 1e-5),
+        _ => (0.0, 0.0),
     };
     let near = |(a, b): (f64, f64)| {
-        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (a.abs() + size)
+        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= last * a.abs() + sums * size
     };
     let pairs = || a.to_vec::<f64>().unwrap().into_iter().zip(b.to_vec::<f64>().unwrap());
     a.dtype() == b.dtype() && a.extents() == b.extents() && pairs().all(near)

@@ -1,13 +1,12 @@
 //! What a tensor is made to hold in the place of its values.
 
 use crate::Tensor;
-use crate::op::Op;
-use namegrad_core::names::rules;
-use namegrad_core::{Error, ErrorKind, Result, SizeList};
+use namegrad_macros::composed;
 
-impl Tensor {
-    /// The values of `source`, cast and broadcast, in the place of those of this tensor; the gradient goes to the source. A tensor without names takes on those
-    /// of the source, one with names must have what the two unify to.
+composed! { assign;
+    /// The values of `src`, cast and broadcast, in the place of those of this tensor; the gradient goes to
+    /// the source. A tensor without names takes on those of the source, one with names must have what the two
+    /// unify to.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -18,74 +17,109 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Those of the name rule, [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::Autograd`] on a leaf that requires a gradient.
+    /// Those of the name rule, `OutNames`, `Shape`.
+    copy_ (mut x, src) names "unifies names from inputs";
+    /// `value`, a number or a 0-d tensor, everywhere. The gradient of what was there is 0, that of the value
+    /// the sum of all.
+    ///
+    /// # Errors
+    /// `Shape` if the value has dims.
+    fill_ (mut x, value: Operand) names "keeps input names";
+    /// Zeros. The gradient of what was there is 0.
+    zero_ (mut x) names "keeps input names";
+    /// The tensor under other sizes: the first elements stay in row-major order, those that are new are zero.
+    /// One with names keeps its sizes.
+    ///
+    /// # Errors
+    /// `Shape` if the tensor has names and other sizes, or if a size is negative, `Autograd` if it requires a
+    /// gradient.
+    resize_ (mut x; size: Shape) names "keeps input names" refused;
+    /// The tensor under the sizes of `other`, as [`resize_`](Self::resize_); without names it takes on those
+    /// of `other`, which else must be its own.
+    ///
+    /// # Errors
+    /// Those of `resize_`, `OutNames`.
+    resize_as_ (mut x, other) names "takes the names of the other" refused;
+}
+
+mod kernels {
+    use super::*;
+    use crate::op::Op;
+    use namegrad_core::names::rules;
+    use namegrad_core::{Error, ErrorKind, IntoShape, Parts, Result, args};
+
     #[track_caller]
-    pub fn copy_(&mut self, source: &Tensor) -> Result<&mut Tensor> {
+    pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
         const OP: &str = "copy_";
-        self.check_in_place(OP)?;
-        let mut value = self.value().clone();
-        value.copy_(source.value())?;
-        let y = Op::new(OP, value)
-            .input(self, |g, _| g.zeros_like())
-            .input(source, |g, _| Ok(g.clone()))
-            .output();
-        self.assign(OP, y)
+        let mut value = x.value().clone();
+        value.copy_(src.value())?;
+        let y = Op::new(OP, value).input(x, |g, _| g.zeros_like()).input(src, |g, _| Ok(g.clone())).output();
+        x.assign(OP, y).map(drop)
     }
 
-    /// The tensor under other sizes, in place: the first elements stay in row-major order, those that are new are zero. One with names keeps its sizes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if the tensor has names and other sizes, or if a size is negative, [`ErrorKind::Autograd`] if it requires a gradient.
     #[track_caller]
-    pub fn resize_(&mut self, sizes: impl Into<SizeList>) -> Result<&mut Tensor> {
-        let SizeList(sizes) = sizes.into();
-        self.resized("resize_", &sizes)
+    pub(super) fn fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
+        const OP: &str = "fill_";
+        if value.ndim() > 0 {
+            let message = format!(
+                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                value.ndim()
+            );
+            return Err(
+                Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), value.extents()])
+            );
+        }
+        let filled = x.full_like(value.item()?)?.into_value();
+        let y =
+            Op::new(OP, filled).input(x, |g, _| g.zeros_like()).input(value, |g, _| Ok(g.clone())).output();
+        x.assign(OP, y).map(drop)
     }
 
-    /// The tensor under the sizes of `other`, in place, as [`resize_`](Self::resize_); without names it takes on those of `other`, which else must be its own.
-    ///
-    /// # Errors
-    /// Those of `resize_`, [`ErrorKind::OutNames`].
     #[track_caller]
-    pub fn resize_as_(&mut self, other: &Tensor) -> Result<&mut Tensor> {
+    pub(super) fn zero_(x: &mut Tensor) -> Result<()> {
+        x.fill_(0).map(drop)
+    }
+
+    #[track_caller]
+    pub(super) fn resize_(x: &mut Tensor, size: Parts) -> Result<()> {
+        resized(x, "resize_", &args::Shape(size).into_shape()?.sizes)
+    }
+
+    #[track_caller]
+    pub(super) fn resize_as_(x: &mut Tensor, other: &Tensor) -> Result<()> {
         const OP: &str = "resize_as_";
-        let sizes: Vec<isize> = other.sizes().iter().map(|size| *size as isize).collect();
-        if self.sizes() == other.sizes() {
-            rules::out(OP, other.names(), self.value().input())?;
+        if x.sizes() == other.sizes() {
+            rules::out(OP, other.names(), x.value().input())?;
         }
-        self.resized(OP, &sizes)?;
-        *self = self.clone().named(other.names().clone());
-        Ok(self)
+        resized(x, OP, other.sizes())?;
+        *x = x.clone().named(other.names().clone());
+        Ok(())
     }
 
     #[track_caller]
-    fn resized(&mut self, op: &'static str, sizes: &[isize]) -> Result<&mut Tensor> {
-        Tensor::ensure(
-            !self.requires_grad(),
-            ErrorKind::Autograd,
-            op,
-            "cannot resize variables that require grad",
-        )?;
-        if sizes.iter().copied().eq(self.sizes().iter().map(|size| *size as isize)) {
-            return Ok(self);
+    fn resized(x: &mut Tensor, op: &'static str, sizes: &[usize]) -> Result<()> {
+        let message = "cannot resize variables that require grad";
+        Tensor::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
+        if sizes == x.sizes() {
+            return Ok(());
         }
-        if self.has_names() {
+        if x.has_names() {
             let message = format!(
                 "Cannot resize named tensor with resize_ or resize_as_ (tried to resize Tensor{} with size {:?} to {sizes:?}).",
-                self.names().list(self.ndim()),
-                self.sizes()
+                x.names().list(x.ndim()),
+                x.sizes()
             );
             return Err(Error::new(ErrorKind::Shape, op, message)
-                .with_operands([self.extents()])
+                .with_operands([x.extents()])
                 .with_repair("x.rename(None)? first"));
         }
-        let numel = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(usize::try_from(*size).ok()?));
+        let numel = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
         let Some(numel) = numel else {
-            return Err(Error::new(ErrorKind::Shape, op, format!("sizes {sizes:?} are no sizes")));
+            return Err(Error::new(ErrorKind::Shape, op, format!("sizes {sizes:?} are too large")));
         };
-        let kept = self.reshape([-1])?.narrow(0, 0, numel.min(self.numel()))?;
+        let kept = x.reshape([-1])?.narrow(0, 0, numel.min(x.numel()))?;
         let new = kept.new_zeros([numel - kept.numel()])?;
-        *self = Tensor::cat(&[&kept, &new], 0)?.reshape(sizes)?;
-        Ok(self)
+        *x = Tensor::cat(&[&kept, &new], 0)?.reshape(sizes)?;
+        Ok(())
     }
 }

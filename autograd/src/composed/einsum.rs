@@ -1,10 +1,12 @@
 //! Sums of products in Einstein's notation.
 //!
-//! The operands are multiplied from the left to the right. A label that no later operand and not the result has is summed as soon as it can be: in one operand
-//! alone before the product, in both by the product itself, which is one batched product of matrices.
+//! The operands are multiplied from the left to the right. A label that no later operand and not the result
+//! has is summed as soon as it can be: in one operand alone before the product, in both by the product
+//! itself, which is one batched product of matrices.
 
 use crate::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use namegrad_core::{Argument, DType, Error, ErrorKind, NamedTensor, Result, Value};
+use namegrad_macros::composed;
 
 /// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +56,44 @@ fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
     Ok(list)
 }
 
-impl Tensor {
-    /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`, those of the result. A label that is not in
-    /// the result is summed over; dims of one label have one size, or size one, which broadcasts. Without `->` the result has the labels that stand once,
-    /// in the order of the alphabet. `...` stands for all dims without a label. Without names: [`contract`](Self::contract) does this by name.
+/// The equation of [`Tensor::einsum`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equation(pub String);
+
+impl From<&str> for Equation {
+    fn from(equation: &str) -> Equation {
+        Equation(equation.into())
+    }
+}
+impl From<String> for Equation {
+    fn from(equation: String) -> Equation {
+        Equation(equation)
+    }
+}
+
+impl Argument for Equation {
+    type Resolved = String;
+    type View<'a> = &'a str;
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<String> {
+        Ok(self.0)
+    }
+    fn view(resolved: &String) -> &str {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Equation> {
+        match value {
+            Value::Text(equation) => Some(Equation(equation.clone())),
+            _ => None,
+        }
+    }
+}
+
+composed! { einsum;
+    /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`,
+    /// those of the result. A label that is not in the result is summed over; dims of one label have one
+    /// size, or size one, which broadcasts. Without `->` the result has the labels that stand once, in the
+    /// order of the alphabet. `...` stands for all dims without a label. [`contract`](Self::contract) does
+    /// this by name.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -68,9 +104,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the labels do not fit the operands, [`ErrorKind::Value`] if the equation cannot be read, [`ErrorKind::Ellipsis`].
+    /// `Shape` if the labels do not fit the operands, `Value` if the equation cannot be read, `Ellipsis`.
+    einsum (equation: Equation; [operands]) on floats integers names "drops names";
+}
+
+mod kernels {
+    use super::*;
+
     #[track_caller]
-    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+    pub(super) fn einsum(operands: &[&Tensor], equation: String) -> Result<Tensor> {
         let equation: String = equation.split_whitespace().collect();
         let (left, right) = match equation.split_once("->") {
             Some((left, right)) => (left, Some(right)),
@@ -130,7 +172,8 @@ fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
     Ok(Labelled { x: x.unnamed(), labels })
 }
 
-/// The labels of the result: those that are asked for, else those of the ellipses and the letters that stand once.
+/// The labels of the result: those that are asked for, else those of the ellipses and the letters that stand
+/// once.
 #[track_caller]
 fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>> {
     let all = || factors.iter().flat_map(|factor| &factor.labels).copied();
@@ -208,7 +251,7 @@ impl Labelled {
                         );
                         return fail(ErrorKind::Shape, message);
                     }
-                    self.x = self.x.diagonal(0, first, second)?;
+                    self.x = self.x.diagonal(first, second)?;
                     self.labels.remove(second);
                     self.labels.remove(first);
                     self.labels.push(label);

@@ -1,7 +1,8 @@
 //! Tensors put together, or made to fit each other.
 
 use crate::Tensor;
-use namegrad_core::{Error, ErrorKind, Names, Result, SizeList};
+use namegrad_core::{Result, Value, plain};
+use namegrad_macros::composed;
 
 /// In which order the grid of [`Tensor::meshgrid`] has its dims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,8 +13,80 @@ pub enum Indexing {
     /// The first two exchanged, as coordinates of a picture: `x` runs along the columns.
     Xy,
 }
+plain! {
+    Indexing => |value| match value {
+        Value::Text(text) if text == "ij" => Some(Indexing::Ij),
+        Value::Text(text) if text == "xy" => Some(Indexing::Xy),
+        _ => None,
+    },
+}
 
-impl Tensor {
+composed! { join;
+    /// All tensors expanded to the sizes that they broadcast to; views.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, y) = (Tensor::zeros([("N", 3), ("C", 1)])?, Tensor::zeros([("C", 2)])?);
+    /// let parts = Tensor::broadcast_tensors(&[&x, &y])?;
+    /// assert_eq!([parts[0].sizes(), parts[1].sizes()], [[3, 2], [3, 2]]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` if they do not broadcast to each other.
+    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims have none";
+    /// The tensors side by side: along the only dim of vectors, else along dim 1. As [`cat`](Self::cat).
+    hstack ([tensors]) names "unifies names from inputs";
+    /// The tensors one below the other, along dim 0; a vector is a row. As [`cat`](Self::cat).
+    vstack ([tensors]) names "unifies names from inputs";
+    /// The tensors one behind the other, along dim 2; a vector `[n]` is taken as `[1, n, 1]`, a matrix `[n,
+    /// m]` as `[n, m, 1]`. As [`cat`](Self::cat).
+    dstack ([tensors]) names "unifies names from inputs";
+    /// The tensors side by side, along dim 1; a vector is a column. As [`cat`](Self::cat).
+    column_stack ([tensors]) names "unifies names from inputs";
+    /// The matrices along the diagonal of one, zeros elsewhere; a vector is a row.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let y = Tensor::block_diag(&[&Tensor::new([[1], [2]])?, &Tensor::new([[3, 4]])?])?;
+    /// assert_eq!(y.to_vec::<i64>()?, [1, 0, 0, 2, 0, 0, 0, 3, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` for an empty list, `Shape` for more than two dims.
+    block_diag ([tensors]) names "drops names";
+    /// For vectors the grid of their elements: one tensor for each, in which it runs along a dim of its own
+    /// and is the same along the others; views.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
+    /// let grid = Tensor::meshgrid(&[&y, &x])?;
+    /// assert_eq!(grid[1].extents().to_string(), "[H=2, W=3]");
+    /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Shape` for a tensor of more than one dim, `DuplicateName` for two vectors of one name.
+    meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names "keeps the name of each vector";
+    /// Kronecker's product: a block `x[i] y` for each element `x[i]` of this tensor. The one with fewer dims
+    /// is given some of size one in front.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let y = Tensor::new([[1, 2]])?.kron(&Tensor::new([[1, 10]])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    kron (x, other) names "drops names";
+}
+
+mod kernels {
+    use super::*;
+    use namegrad_core::{Error, ErrorKind, Names};
+
     /// The sizes that the tensors broadcast to.
     #[track_caller]
     fn common_sizes(op: &'static str, tensors: &[&Tensor]) -> Result<Vec<usize>> {
@@ -35,21 +108,9 @@ impl Tensor {
         Ok(sizes)
     }
 
-    /// All tensors expanded to the sizes that they broadcast to; views. Dims keep their names, new ones have none.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let (x, y) = (Tensor::zeros([("N", 3), ("C", 1)])?, Tensor::zeros([("C", 2)])?);
-    /// let parts = Tensor::broadcast_tensors(&[&x, &y])?;
-    /// assert_eq!([parts[0].sizes(), parts[1].sizes()], [[3, 2], [3, 2]]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if they do not broadcast to each other.
     #[track_caller]
-    pub fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let sizes = Tensor::common_sizes("broadcast_tensors", tensors)?;
+    pub(super) fn broadcast_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let sizes = common_sizes("broadcast_tensors", tensors)?;
         let mut expanded = Vec::with_capacity(tensors.len());
         for x in tensors {
             expanded.push(x.expand(&sizes[..])?);
@@ -57,54 +118,26 @@ impl Tensor {
         Ok(expanded)
     }
 
-    /// The tensor repeated along its last dims as often as `dims` says; the dims before them stay. As [`repeat`](Self::repeat), for which none may be left out.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] for a negative number.
     #[track_caller]
-    pub fn tile(&self, dims: impl Into<SizeList>) -> Result<Tensor> {
-        let SizeList(dims) = dims.into();
-        let left = self.ndim().saturating_sub(dims.len());
-        let repeats: Vec<isize> = std::iter::repeat_n(1, left).chain(dims).collect();
-        self.repeat(repeats)
-    }
-
-    /// The tensors side by side: along the only dim of vectors, else along dim 1. Names unify.
-    ///
-    /// # Errors
-    /// Those of [`cat`](Self::cat).
-    #[track_caller]
-    pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        let grown = Tensor::grown(tensors, &[0], 1)?;
+    pub(super) fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        let grown = grown(tensors, &[0], 1)?;
         let dim = usize::from(grown.first().is_some_and(|x| x.ndim() > 1));
         Tensor::cat(&grown.iter().collect::<Vec<_>>(), dim)
     }
 
-    /// The tensors one below the other, along dim 0; a vector is a row. Names unify.
-    ///
-    /// # Errors
-    /// Those of [`cat`](Self::cat).
     #[track_caller]
-    pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&Tensor::grown(tensors, &[0, 0], 2)?.iter().collect::<Vec<_>>(), 0)
+    pub(super) fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        Tensor::cat(&grown(tensors, &[0, 0], 2)?.iter().collect::<Vec<_>>(), 0)
     }
 
-    /// The tensors one behind the other, along dim 2; a vector `[n]` is taken as `[1, n, 1]`, a matrix `[n, m]` as `[n, m, 1]`. Names unify.
-    ///
-    /// # Errors
-    /// Those of [`cat`](Self::cat).
     #[track_caller]
-    pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&Tensor::grown(tensors, &[0, 0, -1], 3)?.iter().collect::<Vec<_>>(), 2)
+    pub(super) fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
+        Tensor::cat(&grown(tensors, &[0, 0, -1], 3)?.iter().collect::<Vec<_>>(), 2)
     }
 
-    /// The tensors side by side, along dim 1; a vector is a column. Names unify.
-    ///
-    /// # Errors
-    /// Those of [`cat`](Self::cat).
     #[track_caller]
-    pub fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat(&Tensor::grown(tensors, &[-1, -1], 2)?.iter().collect::<Vec<_>>(), 1)
+    pub(super) fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
+        Tensor::cat(&grown(tensors, &[-1, -1], 2)?.iter().collect::<Vec<_>>(), 1)
     }
 
     /// The tensors with new dims until they have `ndim`: one of `d` dims gets its next one at `places[d]`.
@@ -121,23 +154,12 @@ impl Tensor {
         Ok(grown)
     }
 
-    /// The matrices along the diagonal of one, zeros elsewhere; a vector is a row. Without names.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let y = Tensor::block_diag(&[&Tensor::new([[1], [2]])?, &Tensor::new([[3, 4]])?])?;
-    /// assert_eq!(y.to_vec::<i64>()?, [1, 0, 0, 2, 0, 0, 0, 3, 4]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] for an empty list, [`ErrorKind::Shape`] for more than two dims.
     #[track_caller]
-    pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
-        const OP: &str = "block_diag";
-        let blocks = Tensor::grown(tensors, &[0, 0], 2)?;
+    pub(super) fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
+        let blocks = grown(tensors, &[0, 0], 2)?;
+        let matrices = blocks.iter().all(|x| x.ndim() == 2);
         let message = "Input tensors must have 2 or fewer dimensions";
-        Tensor::ensure(blocks.iter().all(|x| x.ndim() == 2), ErrorKind::Shape, OP, message)?;
+        Tensor::ensure(matrices, ErrorKind::Shape, "block_diag", || message)?;
         let cols: usize = blocks.iter().map(|x| x.sizes()[1]).sum();
         let mut bands = Vec::with_capacity(blocks.len());
         let mut before = 0;
@@ -151,26 +173,11 @@ impl Tensor {
         Tensor::cat(&bands.iter().collect::<Vec<_>>(), 0)
     }
 
-    /// For vectors the grid of their elements: one tensor for each, in which it runs along a dim of its own and is the same along the others; views. The dims have
-    /// the names of the vectors.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// use namegrad::autograd::Indexing;
-    /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
-    /// let grid = Tensor::meshgrid(&[&y, &x], Indexing::Ij)?;
-    /// assert_eq!(grid[1].extents().to_string(), "[H=2, W=3]");
-    /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] for a tensor of more than one dim, [`ErrorKind::DuplicateName`] for two vectors of one name.
     #[track_caller]
-    pub fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<Tensor>> {
+    pub(super) fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<Tensor>> {
         const OP: &str = "meshgrid";
-        let message = "Expected 0D or 1D tensors";
-        Tensor::ensure(tensors.iter().all(|x| x.ndim() < 2), ErrorKind::Shape, OP, message)?;
+        let vectors = tensors.iter().all(|x| x.ndim() < 2);
+        Tensor::ensure(vectors, ErrorKind::Shape, OP, || "Expected 0D or 1D tensors")?;
         let names = Names::new(OP, tensors.iter().map(|x| x.name(0)))?;
         let sizes: Vec<usize> = tensors.iter().map(|x| x.numel()).collect();
         let mut grid = Vec::with_capacity(tensors.len());
@@ -186,29 +193,18 @@ impl Tensor {
         Ok(grid)
     }
 
-    /// Kronecker's product: a block `x[i] y` for each element `x[i]` of this tensor. The one with fewer dims is given some of size one in front. Without names.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let y = Tensor::new([[1, 2]])?.kron(&Tensor::new([[1, 10]])?)?;
-    /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
-    pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
-        let ndim = self.ndim().max(other.ndim());
+    pub(super) fn kron(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let ndim = x.ndim().max(other.ndim());
         let size =
             |x: &Tensor, dim: usize| (dim + x.ndim()).checked_sub(ndim).map_or(1, |own| x.sizes()[own]);
         let (mut left, mut right, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         for dim in 0..ndim {
-            let (own, others) = (size(self, dim), size(other, dim));
+            let (own, others) = (size(x, dim), size(other, dim));
             left.extend([own, 1]);
             right.extend([1, others]);
             sizes.push(own * others);
         }
-        self.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?)?.reshape(sizes)
+        x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?)?.reshape(sizes)
     }
 }

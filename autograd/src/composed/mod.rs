@@ -1,18 +1,56 @@
 //! Ops that others express at no loss of accuracy or speed: no kernel and no derivative of their own.
 //!
-//! [`parts`] a tensor in parts, [`join`] tensors put together, [`shape`] rearrangements, [`index`] parts by position, [`pointwise`] by element, [`products`] sums
-//! of products with [`einsum`], [`assign`] what a tensor is made to hold, [`query`] what is asked of one.
+//! Each file has a table of rows, in the grammar of all ops, and the functions that the rows call in the
+//! module `kernels` below it: [`parts`] a tensor in parts, [`join`] tensors put together, [`shape`]
+//! rearrangements, [`along`] one dim, [`getitem`] and [`index`] parts by position, [`pointwise`] by element,
+//! [`products`] sums of products with [`einsum`], [`cast`] other dtypes, [`like`] new tensors like one that
+//! is there, [`assign`] what a tensor is made to hold, [`random`] random numbers in it. Without rows is
+//! [`query`], what is asked of a tensor.
 
+mod along;
 mod assign;
+mod cast;
 mod einsum;
+mod getitem;
 mod index;
 mod join;
+mod like;
 mod parts;
 mod pointwise;
 mod products;
 mod query;
+mod random;
 mod shape;
 
+pub use einsum::Equation;
+pub use getitem::{Index, Indices};
 pub use join::Indexing;
 pub use parts::Sections;
-pub use pointwise::Tolerance;
+
+/// The tables.
+pub(crate) const OPS: [&[&crate::registry::Op]; 13] = [
+    along::OPS,
+    assign::OPS,
+    cast::OPS,
+    einsum::OPS,
+    getitem::OPS,
+    index::OPS,
+    join::OPS,
+    like::OPS,
+    parts::OPS,
+    pointwise::OPS,
+    products::OPS,
+    random::OPS,
+    shape::OPS,
+];
+
+/// The options of composed ops.
+pub(crate) mod options {
+    pub use super::along::options::*;
+    pub use super::index::options::*;
+    pub use super::join::options::*;
+    pub use super::like::options::*;
+    pub use super::pointwise::options::*;
+    pub use super::products::options::*;
+    pub use super::shape::options::*;
+}

@@ -1,8 +1,8 @@
 //! A tensor in parts along one dim; views.
 
-use crate::op::Op;
-use crate::{Cx, Tensor};
-use namegrad_core::{Argument, Dim, Error, ErrorKind, Result};
+use crate::Tensor;
+use namegrad_core::{Argument, NamedTensor, Result, Value};
+use namegrad_macros::composed;
 
 /// Into what [`Tensor::split`] and [`Tensor::tensor_split`] part a dim: one number for all parts, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +13,22 @@ pub enum Sections {
     List(Vec<isize>),
 }
 
-macro_rules! sections {
-    ($($int:ty),*) => {$(
-        impl From<$int> for Sections {
-            fn from(each: $int) -> Sections { Sections::Each(each as isize) }
-        }
-    )*};
+impl From<i32> for Sections {
+    fn from(each: i32) -> Sections {
+        Sections::Each(each as isize)
+    }
 }
-sections!(i32, isize, usize);
-
+impl From<isize> for Sections {
+    fn from(each: isize) -> Sections {
+        Sections::Each(each)
+    }
+}
+impl From<usize> for Sections {
+    /// A length too large for `isize` is longer than every dim, so the largest stands for it.
+    fn from(each: usize) -> Sections {
+        Sections::Each(each.try_into().unwrap_or(isize::MAX))
+    }
+}
 impl<const K: usize> From<[isize; K]> for Sections {
     fn from(list: [isize; K]) -> Sections {
         Sections::List(list.to_vec())
@@ -38,41 +45,28 @@ impl From<Vec<isize>> for Sections {
     }
 }
 
-impl Tensor {
-    /// The dim by position, and its size.
-    #[track_caller]
-    fn sized_dim(&self, op: &'static str, dim: Dim) -> Result<(usize, usize)> {
-        let dim = dim.resolve(op, self.value())?;
-        match self.sizes().get(dim) {
-            Some(size) => Ok((dim, *size)),
-            None => {
-                let message = format!("{op}: Dimension specified as {dim} but tensor has no dimensions");
-                Err(Error::new(ErrorKind::DimRange, op, message))
+impl Argument for Sections {
+    type Resolved = Sections;
+    type View<'a> = &'a Sections;
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Sections> {
+        Ok(self)
+    }
+    fn view(resolved: &Sections) -> &Sections {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Sections> {
+        match value {
+            Value::List(list) => {
+                list.iter().map(isize::from_value).collect::<Option<_>>().map(Sections::List)
             }
+            each => isize::from_value(each).map(Sections::Each),
         }
     }
+}
 
-    /// One part after the other, of these sizes, which add up to that of the dim. One op, so that the gradient of all parts is put together once.
-    #[track_caller]
-    fn parted(
-        &self,
-        op: &'static str,
-        dim: usize,
-        sizes: impl IntoIterator<Item = usize>,
-    ) -> Result<Vec<Tensor>> {
-        let (mut parts, mut start) = (Vec::new(), 0);
-        for length in sizes {
-            parts.push(self.value().narrow(dim, start, length)?);
-            start += length;
-        }
-        Ok(Op::with_outputs(op, parts).inputs(&[Some(self)], move |gradients, cx| {
-            let present = all(gradients, cx)?;
-            Ok(vec![Some(Tensor::cat(&present.iter().collect::<Vec<_>>(), dim)?)])
-        }))
-    }
-
-    /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of the sizes of a list, which add up to that of the
-    /// dim. Views with the names of this tensor.
+composed! { parts;
+    /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of
+    /// the sizes of a list, which add up to that of the dim. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -84,37 +78,10 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes do not add up, [`ErrorKind::Value`] for a size below 0, or of 0 of a dim that has elements,
-    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
-    #[track_caller]
-    pub fn split(&self, sections: impl Into<Sections>, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
-        const OP: &str = "split";
-        let (dim, size) = self.sized_dim(OP, dim.into())?;
-        match sections.into() {
-            Sections::Each(each) => {
-                let message = format_args!("split expects split_size to be positive, got split_size={each}");
-                Tensor::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, message)?;
-                let each = each.max(1) as usize;
-                let parts = size.div_ceil(each).max(1);
-                self.parted(OP, dim, (0..parts).map(|part| each.min(size - part * each)))
-            }
-            Sections::List(list) => {
-                let message = format_args!(
-                    "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
-                );
-                Tensor::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, message)?;
-                let message = format_args!(
-                    "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got \
-                     split_sizes={list:?}"
-                );
-                let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
-                Tensor::ensure(total == Some(size as isize), ErrorKind::Shape, OP, message)?;
-                self.parted(OP, dim, list.into_iter().map(|size| size as usize))
-            }
-        }
-    }
-
-    /// The tensor in at most `chunks` parts along `dim`, of equal size but for the last one. Views with the names of this tensor.
+    /// `Shape` if the sizes do not add up, `Value` for a size below 0, or of 0 of a dim that has elements,
+    /// `NameNotFound`, `DimRange`.
+    split (x; split_size: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
+    /// The tensor in at most `chunks` parts along `dim`, of equal size but for the last one. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -124,21 +91,10 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for no chunks, [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
-    #[track_caller]
-    pub fn chunk(&self, chunks: usize, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
-        const OP: &str = "chunk";
-        let message = format_args!("chunk expects `chunks` to be greater than 0, got: {chunks}");
-        Tensor::ensure(chunks > 0, ErrorKind::Value, OP, message)?;
-        let (dim, size) = self.sized_dim(OP, dim.into())?;
-        if size == 0 {
-            return self.parted(OP, dim, vec![0; chunks]);
-        }
-        self.split(size.div_ceil(chunks), dim)
-    }
-
-    /// The tensor in parts along `dim`: in so many whose sizes differ by one at most, the larger ones first, or before each index of a list. Views with the
-    /// names of this tensor.
+    /// `Value` for no chunks, `NameNotFound`, `DimRange`.
+    chunk (x; chunks: usize, dim: Dim = 0) -> [parts] names "keeps input names";
+    /// The tensor in parts along `dim`: in so many whose sizes differ by one at most, the larger ones first,
+    /// or before each index of a list. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -150,30 +106,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for no sections, [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
-    #[track_caller]
-    pub fn tensor_split(&self, sections: impl Into<Sections>, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
-        const OP: &str = "tensor_split";
-        let (dim, size) = self.sized_dim(OP, dim.into())?;
-        match sections.into() {
-            Sections::Each(count) => {
-                let message = format_args!("number of sections must be larger than 0, got {count}");
-                Tensor::ensure(count > 0, ErrorKind::Value, OP, message)?;
-                let count = count as usize;
-                self.parted(OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))
-            }
-            Sections::List(indices) => {
-                let mut parts = Vec::with_capacity(indices.len() + 1);
-                let mut start = 0;
-                for end in indices.into_iter().chain([isize::MAX]) {
-                    parts.push(self.slice(dim, start, end, 1)?);
-                    start = end;
-                }
-                Ok(parts)
-            }
-        }
-    }
-
+    /// `Value` for no sections, `NameNotFound`, `DimRange`.
+    tensor_split (x; indices_or_sections: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
     /// The elements along `dim`, each a tensor without that dim; views.
     ///
     /// ```
@@ -183,24 +117,130 @@ impl Tensor {
     /// assert_eq!(rows[1].to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
+    unbind (x; dim: Dim = 0) -> [parts] names "removes dimensions";
+}
+
+mod kernels {
+    use super::*;
+    use crate::Cx;
+    use crate::op::Op;
+    use namegrad_core::{Error, ErrorKind};
+
+    /// The size of a dim; a 0-d tensor has none.
     #[track_caller]
-    pub fn unbind(&self, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
-        let (dim, size) = self.sized_dim("unbind", dim.into())?;
+    fn size_of(x: &Tensor, op: &'static str, dim: usize) -> Result<usize> {
+        match x.sizes().get(dim) {
+            Some(size) => Ok(*size),
+            None => {
+                let message = format!("{op}: Dimension specified as {dim} but tensor has no dimensions");
+                Err(Error::new(ErrorKind::DimRange, op, message))
+            }
+        }
+    }
+
+    /// One part after the other, of these sizes, which add up to that of the dim. One op, so that the
+    /// gradient of all parts is put together once.
+    #[track_caller]
+    fn parted(
+        x: &Tensor,
+        op: &'static str,
+        dim: usize,
+        sizes: impl IntoIterator<Item = usize>,
+    ) -> Result<Vec<Tensor>> {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for length in sizes {
+            parts.push(x.value().narrow(dim, start, length)?);
+            start += length;
+        }
+        Ok(Op::with_outputs(op, parts).inputs(&[Some(x)], move |gradients, cx| {
+            let present = all(gradients, cx)?;
+            Ok(vec![Some(Tensor::cat(&present.iter().collect::<Vec<_>>(), dim)?)])
+        }))
+    }
+
+    #[track_caller]
+    pub(super) fn split(x: &Tensor, split_size: Sections, dim: usize) -> Result<Vec<Tensor>> {
+        const OP: &str = "split";
+        let size = size_of(x, OP, dim)?;
+        match split_size {
+            Sections::Each(each) => {
+                Tensor::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, || {
+                    format!("split expects split_size to be positive, got split_size={each}")
+                })?;
+                let each = each.max(1) as usize;
+                let parts = size.div_ceil(each).max(1);
+                parted(x, OP, dim, (0..parts).map(|part| each.min(size - part * each)))
+            }
+            Sections::List(list) => {
+                Tensor::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
+                    format!(
+                        "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
+                    )
+                })?;
+                let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
+                Tensor::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
+                    format!(
+                        "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), \
+                         but got split_sizes={list:?}"
+                    )
+                })?;
+                parted(x, OP, dim, list.into_iter().map(|size| size as usize))
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn chunk(x: &Tensor, chunks: usize, dim: usize) -> Result<Vec<Tensor>> {
+        const OP: &str = "chunk";
+        Tensor::ensure(chunks > 0, ErrorKind::Value, OP, || {
+            format!("chunk expects `chunks` to be greater than 0, got: {chunks}")
+        })?;
+        let size = size_of(x, OP, dim)?;
+        if size == 0 {
+            return parted(x, OP, dim, vec![0; chunks]);
+        }
+        x.split(size.div_ceil(chunks), dim)
+    }
+
+    #[track_caller]
+    pub(super) fn tensor_split(x: &Tensor, sections: Sections, dim: usize) -> Result<Vec<Tensor>> {
+        const OP: &str = "tensor_split";
+        let size = size_of(x, OP, dim)?;
+        match sections {
+            Sections::Each(count) => {
+                Tensor::ensure(count > 0, ErrorKind::Value, OP, || {
+                    format!("number of sections must be larger than 0, got {count}")
+                })?;
+                let count = count as usize;
+                parted(x, OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))
+            }
+            Sections::List(indices) => {
+                let mut parts = Vec::with_capacity(indices.len() + 1);
+                let mut start = 0;
+                for end in indices.into_iter().chain([isize::MAX]) {
+                    parts.push(x.slice(dim, start, end, 1)?);
+                    start = end;
+                }
+                Ok(parts)
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn unbind(x: &Tensor, dim: usize) -> Result<Vec<Tensor>> {
+        let size = size_of(x, "unbind", dim)?;
         let mut parts = Vec::with_capacity(size);
         for at in 0..size {
-            parts.push(self.value().select(dim, at as isize)?);
+            parts.push(x.value().select(dim, at as isize)?);
         }
-        Ok(Op::with_outputs("unbind", parts).inputs(&[Some(self)], move |gradients, cx| {
+        Ok(Op::with_outputs("unbind", parts).inputs(&[Some(x)], move |gradients, cx| {
             let present = all(gradients, cx)?;
             Ok(vec![Some(Tensor::stack(&present.iter().collect::<Vec<_>>(), dim as isize, None)?)])
         }))
     }
-}
 
-/// The gradients of all outputs, zeros for those that nothing was made of.
-fn all(gradients: &[Option<Tensor>], cx: &Cx<'_>) -> Result<Vec<Tensor>> {
-    (0..gradients.len()).map(|part| cx.output_gradient(part)).collect()
+    /// The gradients of all outputs, zeros for those that nothing was made of.
+    fn all(gradients: &[Option<Tensor>], cx: &Cx<'_>) -> Result<Vec<Tensor>> {
+        (0..gradients.len()).map(|part| cx.output_gradient(part)).collect()
+    }
 }

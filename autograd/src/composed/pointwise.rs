@@ -1,94 +1,189 @@
 //! Ops by element.
 
-use crate::{Operand, Tensor};
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use crate::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_macros::composed;
 
-/// How near is near enough: `|x - y| <= atol + rtol |y|`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
-    /// Relative to the other tensor.
-    pub rtol: f64,
-    /// Absolute.
-    pub atol: f64,
-    /// Is NaN near to NaN?
-    pub equal_nan: bool,
+composed! { pointwise;
+    /// Is each element near that of `other`, `|x - y| <= atol + rtol |y|`? Equal infinities are, NaN only
+    /// with `equal_nan`.
+    ///
+    /// # Errors
+    /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::Value`] for a negative tolerance.
+    isclose (x, other: Operand; rtol: f64 = 1e-5, atol: f64 = 1e-8, equal_nan: bool = false) -> bool
+        names "unifies names from inputs";
+    /// Is each element infinite and positive?
+    isposinf (x) -> bool names "keeps input names";
+    /// Is each element infinite and negative?
+    isneginf (x) -> bool names "keeps input names";
+    /// The nearest number to each element that has so many decimals, halves to the even digit; negative
+    /// decimals stand before the point. Its gradient is 0.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([12.345, -67.89])?;
+    /// assert_eq!(x.round_decimals(1)?.to_vec::<f32>()?, [12.3, -67.9]);
+    /// assert_eq!(x.round_decimals(-1)?.to_vec::<f32>()?, [10.0, -70.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] on `bool`, and on integers for negative decimals.
+    round_decimals round_decimals_ (x; decimals: isize) on floats integers names "keeps input names";
+    /// The tensor with `nan` for NaN and finite numbers for the infinities: without others the largest and
+    /// the lowest of the dtype. The gradient of what was replaced is 0.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([f64::NAN, f64::INFINITY, 1.0])?;
+    /// assert_eq!(x.nan_to_num_with(NanToNumOptions::new().posinf(9.0))?.to_vec::<f32>()?, [0.0, 9.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    nan_to_num nan_to_num_ (x; nan: f64 = 0.0, posinf: Option<f64> = None, neginf: Option<f64> = None)
+        names "keeps input names";
+    /// `x^y` in `f64`, whatever the dtypes are.
+    float_power (x, exponent: Operand of f64) names "unifies names from inputs";
+    /// `x 2^y`.
+    ldexp (x, other: Operand) names "unifies names from inputs";
+    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] on other dtypes, [`ErrorKind::Shape`], those of the name rule,
+    /// [`ErrorKind::Autograd`] on a tensor that requires a gradient.
+    nextafter (x, other: Operand) on floats names "unifies names from inputs" refused;
 }
 
-impl Default for Tolerance {
-    /// PyTorch's: `1e-5` relative, `1e-8` absolute, NaN near to nothing.
-    fn default() -> Tolerance {
-        Tolerance { rtol: 1e-5, atol: 1e-8, equal_nan: false }
+mod kernels {
+    use super::*;
+    use namegrad_core::DType;
+
+    #[track_caller]
+    pub(super) fn isclose(
+        x: &Tensor,
+        other: &Tensor,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Tensor> {
+        Tensor::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", || {
+            format!("rtol and atol must not be negative, but got {rtol} and {atol}")
+        })?;
+        let (x, other) = (x.detach(), other.detach());
+        let mut close = x.eq(&other)?;
+        if equal_nan {
+            close = close.logical_or(x.isnan()?.logical_and(other.isnan()?)?)?;
+        }
+        // Integers are compared as they are or, within a tolerance, as floats that hold nearly all of them.
+        let float = |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.clone()) } else { x.to(DType::F64) };
+        let (x, other) = (float(&x)?, float(&other)?);
+        let distance = x.sub(&other)?.abs()?;
+        let near = distance.le(other.abs()?.mul(rtol)?.add(atol)?)?.logical_and(distance.isfinite()?)?;
+        close.logical_or(near)
     }
-}
 
-/// The largest finite number of a float dtype.
-fn largest(dtype: DType) -> f64 {
-    // 2 less the last digit, times the largest power of 2.
-    match dtype {
-        DType::F16 => (2.0 - 2f64.powi(-10)) * 2f64.powi(15),
-        DType::BF16 => (2.0 - 2f64.powi(-7)) * 2f64.powi(127),
-        DType::F32 => f32::MAX.into(),
-        _ => f64::MAX,
+    #[track_caller]
+    pub(super) fn isposinf(x: &Tensor) -> Result<Tensor> {
+        x.eq(f64::INFINITY)
+    }
+
+    #[track_caller]
+    pub(super) fn isneginf(x: &Tensor) -> Result<Tensor> {
+        x.eq(f64::NEG_INFINITY)
+    }
+
+    #[track_caller]
+    pub(super) fn round_decimals(x: &Tensor, decimals: isize) -> Result<Tensor> {
+        let dtype = x.dtype();
+        if !dtype.is_floating_point() {
+            Tensor::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", || {
+                format!("rounding to {decimals} decimals is not implemented for {dtype}")
+            })?;
+            return x.round();
+        }
+        // More decimals than an `i32` counts are more than any float has.
+        let power = 10f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
+        // Half types would overflow on the way.
+        let x = x.to(if dtype == DType::F64 { DType::F64 } else { DType::F32 })?;
+        let rounded = match decimals {
+            0 => x.round()?,
+            1.. => x.mul(power)?.round()?.div(power)?,
+            _ => x.div(power)?.round()?.mul(power)?,
+        };
+        rounded.to(dtype)
+    }
+
+    /// The largest finite number of a float dtype.
+    fn largest(dtype: DType) -> f64 {
+        // 2 less the last digit, times the largest power of 2.
+        match dtype {
+            DType::F16 => (2.0 - 2f64.powi(-10)) * 2f64.powi(15),
+            DType::BF16 => (2.0 - 2f64.powi(-7)) * 2f64.powi(127),
+            DType::F32 => f32::MAX.into(),
+            _ => f64::MAX,
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn nan_to_num(
+        x: &Tensor,
+        nan: f64,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        if !x.dtype().is_floating_point() {
+            return Ok(x.clone());
+        }
+        let most = largest(x.dtype());
+        x.masked_fill(&x.isnan()?, nan)?
+            .masked_fill(&x.isposinf()?, posinf.unwrap_or(most))?
+            .masked_fill(&x.isneginf()?, neginf.unwrap_or(-most))
+    }
+
+    #[track_caller]
+    pub(super) fn float_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+        let x = x.to(DType::F64)?;
+        // A number stays one: some have ops of their own.
+        if exponent.value().is_number() { x.pow(exponent) } else { x.pow(exponent.to(DType::F64)?) }
+    }
+
+    #[track_caller]
+    pub(super) fn ldexp(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        x.mul(other.exp2()?)
+    }
+
+    #[track_caller]
+    pub(super) fn nextafter(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        crate::rules::refuse("nextafter", x)?;
+        x.value().nextafter(other.value()).map(Tensor::constant)
     }
 }
 
 impl Tensor {
-    /// Is each element near that of `other`, within the default [`Tolerance`]? Equal infinities are.
-    ///
-    /// # Errors
-    /// Those of the name rule, [`ErrorKind::Shape`].
-    #[track_caller]
-    pub fn isclose(&self, other: impl Operand) -> Result<Tensor> {
-        self.isclose_with(other, Tolerance::default())
-    }
-
-    /// [`isclose`](Self::isclose) within another tolerance.
-    ///
-    /// # Errors
-    /// Those of `isclose`, [`ErrorKind::Value`] for a negative tolerance.
-    #[track_caller]
-    pub fn isclose_with(&self, other: impl Operand, tolerance: Tolerance) -> Result<Tensor> {
-        let Tolerance { rtol, atol, equal_nan } = tolerance;
-        let message = format!("rtol and atol must not be negative, but got {rtol} and {atol}");
-        Tensor::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", message)?;
-        let other = other.operand_beside(self.dtype())?;
-        let mut close = self.detach().eq(other.detach())?;
-        if equal_nan {
-            close = close.logical_or(self.detach().isnan()?.logical_and(other.detach().isnan()?)?)?;
-        }
-        // Integers are compared as they are or, within a tolerance, as floats that hold nearly all of them.
-        let float =
-            |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.detach()) } else { x.to(DType::F64) };
-        let (x, y) = (float(self)?, float(&other)?);
-        let distance = x.sub(&y)?.abs()?;
-        let near = distance.le(y.abs()?.mul(rtol)?.add(atol)?)?.logical_and(distance.isfinite()?)?;
-        close.logical_or(near)
-    }
-
-    /// Are all elements near those of `other`, within the default [`Tolerance`]?
+    /// Are all elements near those of `other`, as [`isclose`](Self::isclose) says it?
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::rand([("N", 3)])?;
     /// assert!(x.exp()?.log()?.allclose(&x)?);
     /// assert!(!x.add(1e-3)?.allclose(&x)?);
+    /// assert!(x.add(1e-3)?.allclose_with(&x, IscloseOptions::new().atol(0.1))?);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// Those of the name rule, [`ErrorKind::Shape`].
+    /// Those of `isclose`.
     #[track_caller]
-    pub fn allclose(&self, other: impl Operand) -> Result<bool> {
-        self.allclose_with(other, Tolerance::default())
+    pub fn allclose(&self, other: impl crate::Operand) -> Result<bool> {
+        self.isclose(other)?.all(..)?.is_nonzero()
     }
 
     /// [`allclose`](Self::allclose) within another tolerance.
     ///
     /// # Errors
-    /// Those of `allclose`, [`ErrorKind::Value`] for a negative tolerance.
+    /// Those of `isclose`.
     #[track_caller]
-    pub fn allclose_with(&self, other: impl Operand, tolerance: Tolerance) -> Result<bool> {
-        self.isclose_with(other, tolerance)?.all(..)?.is_nonzero()
+    pub fn allclose_with(&self, other: impl crate::Operand, options: IscloseOptions) -> Result<bool> {
+        self.isclose_with(other, options)?.all(..)?.is_nonzero()
     }
 
     /// Have the two tensors the same sizes, names and elements? NaN is not equal to itself.
@@ -101,136 +196,6 @@ impl Tensor {
             return Ok(false);
         }
         self.detach().eq(other.detach())?.all(..)?.is_nonzero()
-    }
-
-    /// Is each element infinite and positive?
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn isposinf(&self) -> Result<Tensor> {
-        self.eq(f64::INFINITY)
-    }
-
-    /// Is each element infinite and negative?
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn isneginf(&self) -> Result<Tensor> {
-        self.eq(f64::NEG_INFINITY)
-    }
-
-    /// The nearest number to each element that has so many decimals, halves to the even digit; negative decimals stand before the point. Its gradient is 0.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([12.345, -67.89])?;
-    /// assert_eq!(x.round_decimals(1)?.to_vec::<f32>()?, [12.3, -67.9]);
-    /// assert_eq!(x.round_decimals(-1)?.to_vec::<f32>()?, [10.0, -70.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] on `bool`, and on integers for negative decimals.
-    #[track_caller]
-    pub fn round_decimals(&self, decimals: i32) -> Result<Tensor> {
-        if !self.dtype().is_floating_point() {
-            let message = format!("rounding to {decimals} decimals is not implemented for {}", self.dtype());
-            Tensor::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", message)?;
-            return self.round();
-        }
-        let power = 10f64.powi(decimals.abs());
-        // Half types would overflow on the way.
-        let x = self.to(if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 })?;
-        let rounded = match decimals {
-            0 => x.round()?,
-            1.. => x.mul(power)?.round()?.div(power)?,
-            _ => x.div(power)?.round()?.mul(power)?,
-        };
-        rounded.to(self.dtype())
-    }
-
-    /// The tensor with `nan` for NaN and finite numbers for the infinities: without others the largest and the lowest of the dtype. The gradient of what was
-    /// replaced is 0.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([f64::NAN, f64::INFINITY, 1.0])?;
-    /// assert_eq!(x.nan_to_num(0.0, 9.0, None)?.to_vec::<f32>()?, [0.0, 9.0, 1.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn nan_to_num(
-        &self,
-        nan: f64,
-        posinf: impl Into<Option<f64>>,
-        neginf: impl Into<Option<f64>>,
-    ) -> Result<Tensor> {
-        if !self.dtype().is_floating_point() {
-            return Ok(self.clone());
-        }
-        let (high, low) = (posinf.into(), neginf.into());
-        let most = largest(self.dtype());
-        self.masked_fill(&self.isnan()?, nan)?
-            .masked_fill(&self.isposinf()?, high.unwrap_or(most))?
-            .masked_fill(&self.isneginf()?, low.unwrap_or(-most))
-    }
-
-    /// In place: [`nan_to_num`](Self::nan_to_num).
-    ///
-    /// # Errors
-    /// Those of the other form, [`ErrorKind::Autograd`] on a leaf that requires a gradient.
-    #[track_caller]
-    pub fn nan_to_num_(
-        &mut self,
-        nan: f64,
-        posinf: impl Into<Option<f64>>,
-        neginf: impl Into<Option<f64>>,
-    ) -> Result<&mut Tensor> {
-        let y = self.nan_to_num(nan, posinf, neginf)?;
-        self.assign("nan_to_num_", y)
-    }
-
-    /// `x^y` in `f64`, whatever the dtypes are.
-    ///
-    /// # Errors
-    /// Those of [`pow`](Self::pow).
-    #[track_caller]
-    pub fn float_power(&self, exponent: impl Operand) -> Result<Tensor> {
-        let exponent = exponent.operand_beside(DType::F64)?;
-        // A number stays one: some have ops of their own.
-        let exponent = if exponent.value().is_number() {
-            exponent
-        } else {
-            std::borrow::Cow::Owned(exponent.to(DType::F64)?)
-        };
-        self.to(DType::F64)?.pow(&*exponent)
-    }
-
-    /// `x 2^y`.
-    ///
-    /// # Errors
-    /// Those of [`mul`](Self::mul).
-    #[track_caller]
-    pub fn ldexp(&self, exponent: impl Operand) -> Result<Tensor> {
-        self.mul(exponent.operand_beside(self.dtype())?.exp2()?)
-    }
-
-    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`. It has no derivative: the result requires no gradient.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] on other dtypes, [`ErrorKind::Shape`], those of the name rule.
-    #[track_caller]
-    pub fn nextafter(&self, other: impl Operand) -> Result<Tensor> {
-        let other = other.operand_beside(self.dtype())?;
-        if self.requires_grad() && crate::is_grad_enabled() {
-            return Err(crate::rules::no_derivative("nextafter", self));
-        }
-        self.value().nextafter(other.value()).map(Tensor::constant)
     }
 
     /// Is the only element not zero? It is what a condition asks of a tensor.

@@ -1,4 +1,4 @@
-//! What is asked of a tensor, and tensors of another type or on another device.
+//! What is asked of a tensor, and tensors on another device.
 
 use crate::{Operand, Tensor};
 use namegrad_core::{DType, Device, Error, ErrorKind, Result};
@@ -87,7 +87,8 @@ impl Tensor {
         self.value().data_ptr()
     }
 
-    /// PyTorch's old name of dtype and device: `torch.FloatTensor` for `f32`. What `x.type()` gives there; [`to`](Self::to) is its form with a dtype.
+    /// PyTorch's old name of dtype and device: `torch.FloatTensor` for `f32`. What `x.type()` gives there;
+    /// [`to`](Self::to) is its form with a dtype.
     pub fn type_name(&self) -> &'static str {
         match self.dtype() {
             DType::Bool => "torch.BoolTensor",
@@ -103,17 +104,9 @@ impl Tensor {
         }
     }
 
-    /// The tensor cast to the dtype of `other`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn type_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.to(other.dtype())
-    }
-
-    /// The dtype that an op by element computes in on this tensor and `other`. Among tensors with dims, then among 0-d ones, then among numbers the widest counts; a
-    /// later group matters only when its category is higher.
+    /// The dtype that an op by element computes in on this tensor and `other`. Among tensors with dims, then
+    /// among 0-d ones, then among numbers the widest counts; a later group matters only when its category is
+    /// higher.
     ///
     /// ```
     /// use namegrad::prelude::*;

@@ -1,56 +1,31 @@
 //! Rearrangements.
 
 use crate::Tensor;
-use crate::rules::shape::onto_diagonal;
-use namegrad_core::{Argument, Dim, Dims, ErrorKind, Result};
+use namegrad_macros::composed;
 
-impl Tensor {
-    /// Of a matrix its diagonal, `diagonal` above the main one, as [`diagonal`](Self::diagonal); of a vector the matrix that has it there, as
-    /// [`diag_embed`](Self::diag_embed).
+composed! { shape;
+    /// Of a matrix its diagonal, `diagonal` above the main one, as [`diagonal`](Self::diagonal); of a vector
+    /// the matrix that has it there, as [`diag_embed`](Self::diag_embed).
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless this is a vector or a matrix.
-    #[track_caller]
-    pub fn diag(&self, diagonal: isize) -> Result<Tensor> {
-        match self.ndim() {
-            1 => self.diag_embed(diagonal, -2, -1),
-            2 => self.diagonal(diagonal, 0, 1),
-            ndim => {
-                let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
-                Err(namegrad_core::Error::new(ErrorKind::Shape, "diag", message)
-                    .with_operands([self.extents()]))
-            }
-        }
-    }
-
-    /// Matrices with the last dim on their diagonal, `offset` above the main one, and zeros elsewhere. `dim0` and `dim1` are the rows and columns in the result;
-    /// both have no name, the other dims keep theirs.
+    /// `Shape` unless this is a vector or a matrix.
+    diag (x; diagonal: isize = 0) names "gives dims without names";
+    /// Matrices with the last dim on their diagonal, `offset` above the main one, and zeros elsewhere. `dim1`
+    /// and `dim2` are the rows and columns in the result.
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let y = Tensor::new([[1, 2]])?.refine_names(["N", "C"])?.diag_embed(0, -2, -1)?;
+    /// let y = Tensor::new([[1, 2]])?.refine_names(["N", "C"])?.diag_embed()?;
     /// assert_eq!((y.extents().to_string(), y.to_vec::<i64>()?), ("[N=1, ?=2, ?=2]".into(), vec![1, 0, 0, 2]));
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for a 0-d tensor, [`ErrorKind::DimRange`] if the two dims are the same or out of range.
-    #[track_caller]
-    pub fn diag_embed(&self, offset: isize, dim0: isize, dim1: isize) -> Result<Tensor> {
-        const OP: &str = "diag_embed";
-        let Some((last, rest)) = self.sizes().split_last() else {
-            let message = "diag_embed expects a tensor of at least one dim";
-            return Err(namegrad_core::Error::new(ErrorKind::Shape, OP, message));
-        };
-        let side = last + offset.unsigned_abs();
-        let sizes = [rest, &[side, side]].concat();
-        let y = onto_diagonal(&self.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)?;
-        let names = self.names().iter(self.ndim()).take(rest.len()).chain([None, None]);
-        let y = y.named(namegrad_core::Names::new(OP, names)?);
-        y.movedim([-2, -1], [dim0, dim1])
-    }
-
-    /// The tensor turned `k` times by a quarter in the plane of two dims, from the first towards the second; a view.
+    /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
+    diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1)
+        names "keeps those of the other dims; rows and columns have none";
+    /// The tensor turned `k` times by a quarter in the plane of two dims, from the first towards the second;
+    /// a view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -60,35 +35,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::DimRange`] unless there are two different dims, [`ErrorKind::NameNotFound`].
-    #[track_caller]
-    pub fn rot90(&self, k: isize, dims: impl Into<Dims>) -> Result<Tensor> {
-        const OP: &str = "rot90";
-        let dims = dims.into().resolve(OP, self.value())?;
-        let &[first, second] = &dims[..] else {
-            let message = format!("expected total rotation dims == 2, but got {}", dims.len());
-            return Err(namegrad_core::Error::new(ErrorKind::DimRange, OP, message));
-        };
-        match k.rem_euclid(4) {
-            0 => Ok(self.clone()),
-            1 => self.flip(second)?.transpose(first, second),
-            2 => self.flip([first, second]),
-            _ => self.flip(first)?.transpose(first, second),
-        }
-    }
-
+    /// `DimRange` unless there are two different dims, `NameNotFound`.
+    rot90 (x; k: isize or 1, dims: Dims = [0, 1]) names "permutes dimensions";
     /// The sum of the diagonal of a matrix.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless this is a matrix.
-    #[track_caller]
-    pub fn trace(&self) -> Result<Tensor> {
-        let message = format!("trace: expected a matrix, but got a tensor of {} dims", self.ndim());
-        Tensor::ensure(self.ndim() == 2, ErrorKind::Shape, "trace", message)?;
-        self.diagonal(0, 0, 1)?.sum(..)
-    }
-
-    /// The tensor with each element repeated along `dim`: `repeats` is a number, or a vector of one for each element. A copy.
+    /// `Shape` unless this is a matrix.
+    trace (x) names "removes dimensions";
+    /// The tensor with each element repeated along `dim`: `repeats` is a number, or a vector of one for each
+    /// element. With `..` the elements of all dims are repeated, as a vector. A copy.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -99,34 +54,162 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] unless `repeats` are `i32` or `i64`, [`ErrorKind::Value`] if one is negative, [`ErrorKind::Shape`] if there are not as many as elements,
-    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
+    /// `DType` unless `repeats` are `i32` or `i64`, `Value` if one is negative, `Shape` if there are not as
+    /// many as elements, `NameNotFound`, `DimRange`.
+    repeat_interleave (x, repeats: Operand; dim: Dims = ..) names "keeps input names";
+    /// The tensor repeated along its last dims as often as `dims` says; the dims before them stay. As
+    /// [`repeat`](Self::repeat), for which none may be left out.
+    tile (x; dims: Shape) names "keeps input names; new dims have those given";
+    /// The elements in row-major order, as a vector; a view if possible.
+    ravel (x) names "drops names unless the tensor is a vector";
+    /// The tensor with dim 1 reversed: left to right.
+    ///
+    /// # Errors
+    /// `DimRange` for fewer than two dims.
+    fliplr (x) names "keeps input names";
+    /// The tensor with dim 0 reversed: upside down.
+    ///
+    /// # Errors
+    /// `DimRange` for a 0-d tensor.
+    flipud (x) names "keeps input names";
+    /// The tensor with two dims exchanged, as [`transpose`](Self::transpose); a view.
+    swapaxes (x; axis0: Dim, axis1: Dim) names "permutes dimensions";
+    /// The tensor expanded to the sizes of `other`; a view.
+    expand_as (x, other) names "keeps input names; new dims have none";
+    /// The elements in the same order under the sizes of `other`; a view, or an error if that needs a copy.
+    view_as (x, other) names "drops names unless the sizes stay";
+    /// The elements in the same order under the sizes of `other`; a view if possible.
+    reshape_as (x, other) names "drops names unless the sizes stay";
+}
+
+mod kernels {
+    use super::*;
+    use crate::rules::shape::onto_diagonal;
+    use namegrad_core::options::DiagonalOptions;
+    use namegrad_core::{Axes, DType, Error, ErrorKind, Names, Part, Parts, Result, args};
+
     #[track_caller]
-    pub fn repeat_interleave(&self, repeats: impl crate::Operand, dim: impl Into<Dim>) -> Result<Tensor> {
+    pub(super) fn diag(x: &Tensor, diagonal: isize) -> Result<Tensor> {
+        match x.ndim() {
+            1 => x.diag_embed_with(DiagEmbedOptions::new().offset(diagonal)),
+            2 => x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal)),
+            ndim => {
+                let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
+                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.extents()]))
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn diag_embed(x: &Tensor, offset: isize, dim1: isize, dim2: isize) -> Result<Tensor> {
+        const OP: &str = "diag_embed";
+        let Some((last, rest)) = x.sizes().split_last() else {
+            return Err(Error::new(ErrorKind::Shape, OP, "diag_embed expects a tensor of at least one dim"));
+        };
+        let Some(side) = last.checked_add(offset.unsigned_abs()) else {
+            return Err(Error::new(ErrorKind::Value, OP, format!("an offset of {offset} is too large")));
+        };
+        let sizes = [rest, &[side, side]].concat();
+        let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)?;
+        let names = x.names().iter(x.ndim()).take(rest.len()).chain([None, None]);
+        let y = y.named(Names::new(OP, names)?);
+        y.movedim([-2, -1], [dim1, dim2])
+    }
+
+    #[track_caller]
+    pub(super) fn rot90(x: &Tensor, k: isize, dims: Axes) -> Result<Tensor> {
+        let &[first, second] = &dims[..] else {
+            let message = format!("expected total rotation dims == 2, but got {}", dims.len());
+            return Err(Error::new(ErrorKind::DimRange, "rot90", message));
+        };
+        match k.rem_euclid(4) {
+            0 => Ok(x.clone()),
+            1 => x.flip(second)?.transpose(first, second),
+            2 => x.flip([first, second]),
+            _ => x.flip(first)?.transpose(first, second),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn trace(x: &Tensor) -> Result<Tensor> {
+        Tensor::ensure(x.ndim() == 2, ErrorKind::Shape, "trace", || {
+            format!("trace: expected a matrix, but got a tensor of {} dims", x.ndim())
+        })?;
+        x.diagonal(0, 1)?.sum(..)
+    }
+
+    #[track_caller]
+    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Axes) -> Result<Tensor> {
         const OP: &str = "repeat_interleave";
-        let dim = dim.into().resolve(OP, self.value())?;
-        if self.ndim() == 0 {
-            return self.reshape([1])?.repeat_interleave(repeats, dim);
-        }
-        let repeats = &*repeats.operand()?;
-        let is_int = matches!(repeats.dtype(), namegrad_core::DType::I32 | namegrad_core::DType::I64);
-        Tensor::ensure(is_int, ErrorKind::DType, OP, "repeats has to be a Long or Int tensor")?;
+        let (x, dim) = match &dims[..] {
+            &[dim] => (x.clone(), dim),
+            dims if dims.len() == x.ndim() => (x.unnamed().reshape([-1])?, 0),
+            dims => {
+                let message = format!("expected one dim, or `..` for all elements, got {} dims", dims.len());
+                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.extents()]));
+            }
+        };
+        let is_int = matches!(repeats.dtype(), DType::I32 | DType::I64);
+        Tensor::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")?;
         let counts = repeats.to_vec::<i64>()?;
-        Tensor::ensure(counts.iter().all(|n| *n >= 0), ErrorKind::Value, OP, "repeats can not be negative")?;
+        let whole = counts.iter().all(|n| *n >= 0);
+        Tensor::ensure(whole, ErrorKind::Value, OP, || "repeats can not be negative")?;
         if let [times] = counts[..] {
-            let mut sizes: Vec<isize> = vec![-1; self.ndim() + 1];
+            let mut sizes: Vec<isize> = vec![-1; x.ndim() + 1];
             sizes[dim + 1] = times as isize;
-            let spread = self.unsqueeze(dim as isize + 1)?.expand(sizes)?;
-            return spread.flatten([dim, dim + 1], self.name(dim).map(|name| name.as_str()));
+            let spread = x.unsqueeze(dim as isize + 1)?.expand(sizes)?;
+            return spread.flatten([dim, dim + 1], x.name(dim).map(|name| name.as_str()));
         }
-        let size = self.sizes()[dim];
-        let message = format!(
-            "repeats must have the same size as input along dim, but got {} and {size}",
-            counts.len()
-        );
-        Tensor::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, message)?;
+        let size = x.sizes()[dim];
+        Tensor::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, || {
+            format!("repeats must have the same size as input along dim, but got {} and {size}", counts.len())
+        })?;
         let places: Vec<i64> =
             (0i64..).zip(counts).flat_map(|(at, times)| std::iter::repeat_n(at, times as usize)).collect();
-        self.index_select(&Tensor::from_slice(&places, [places.len()])?, dim)
+        x.index_select(&Tensor::from_slice(&places, [places.len()])?, dim)
+    }
+
+    #[track_caller]
+    pub(super) fn tile(x: &Tensor, dims: Parts) -> Result<Tensor> {
+        let left = x.ndim().saturating_sub(dims.len());
+        let once = std::iter::repeat_n(Part { name: None, size: Some(1) }, left);
+        x.repeat(args::Shape(once.chain(dims).collect()))
+    }
+
+    #[track_caller]
+    pub(super) fn ravel(x: &Tensor) -> Result<Tensor> {
+        x.reshape([-1])
+    }
+
+    #[track_caller]
+    pub(super) fn fliplr(x: &Tensor) -> Result<Tensor> {
+        Tensor::ensure(x.ndim() >= 2, ErrorKind::DimRange, "fliplr", || "Input must be >= 2-d.")?;
+        x.flip(1)
+    }
+
+    #[track_caller]
+    pub(super) fn flipud(x: &Tensor) -> Result<Tensor> {
+        Tensor::ensure(x.ndim() >= 1, ErrorKind::DimRange, "flipud", || "Input must be >= 1-d.")?;
+        x.flip(0)
+    }
+
+    #[track_caller]
+    pub(super) fn swapaxes(x: &Tensor, axis0: usize, axis1: usize) -> Result<Tensor> {
+        x.transpose(axis0, axis1)
+    }
+
+    #[track_caller]
+    pub(super) fn expand_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        x.expand(other.sizes())
+    }
+
+    #[track_caller]
+    pub(super) fn view_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        x.view(other.sizes())
+    }
+
+    #[track_caller]
+    pub(super) fn reshape_as(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        x.reshape(other.sizes())
     }
 }

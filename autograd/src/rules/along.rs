@@ -3,32 +3,28 @@
 use crate::Tensor;
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
-use namegrad_core::{NamedTensor, Result, Scalar};
+use namegrad_core::{Result, Scalar, keep};
+use namegrad_macros::derivatives;
 
-rules! { in NamedTensor; |g, cx|
-    softmax(x; dim: usize) -> y {
-        x: [y; dim] (g - (g * y).sum_keepdim(*dim)?) * y => kernel(gradients::softmax(y.value(), g.value(), *dim)?)
+derivatives! { along; |g, cx|
+    softmax(x; dim) -> y {
+        x: [y; dim] (g - (g * y).sum(keep(dim))?) * y => kernel(gradients::softmax(y.value(), g.value(), dim)?)
     }
-    log_softmax(x; dim: usize) -> y {
-        x: [y; dim] g - y.exp()? * g.sum_keepdim(*dim)? => kernel(gradients::log_softmax(y.value(), g.value(), *dim)?)
+    log_softmax(x; dim) -> y {
+        x: [y; dim] g - y.exp()? * g.sum(keep(dim))? => kernel(gradients::log_softmax(y.value(), g.value(), dim)?)
     }
-    cumsum(x; dim: usize) -> y { x: [; dim] reversed_cumsum(g, *dim)? }
-    cumprod(x; dim: usize) -> y { x: [x y; dim] cumprod_gradient(g, x, y, *dim)? }
-    logcumsumexp(x; dim: usize) -> y { x: [x y; dim] logcumsumexp_gradient(g, x, y, *dim)? }
-}
-
-constants! { in NamedTensor;
-    argmax(x; dim: Option<usize>) argmax_keepdim(x; dim: Option<usize>)
-    argmin(x; dim: Option<usize>) argmin_keepdim(x; dim: Option<usize>)
-    argsort(x; dim: usize, descending: bool)
+    cumsum(x; dim) -> y { x: [; dim] reversed_cumsum(g, dim)? }
+    cumprod(x; dim) -> y { x: [x y; dim] cumprod_gradient(g, x, y, dim)? }
+    logcumsumexp(x; dim) -> y { x: [x y; dim] logcumsumexp_gradient(g, x, y, dim)? }
 }
 
 fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
     if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim)?.cumsum(dim)?.flip(dim) }
 }
 
-/// The gradient of `x[i]`, which is a factor of `y[i]` and all after it: `Σ g[j] y[j] / x[i]` over `j ≥ i`. Where an element is zero, it is the product of those
-/// before it, times the sum of `g[j]` and the products of those between.
+/// The gradient of `x[i]`, which is a factor of `y[i]` and all after it: `Σ g[j] y[j] / x[i]` over `j ≥ i`.
+/// Where an element is zero, it is the product of those before it, times the sum of `g[j]` and the products
+/// of those between.
 fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
@@ -41,8 +37,8 @@ fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Te
     before.cumprod(dim)?.mul(&reversed_recurrence(&from(x, 1, dim)?, g, dim)?)
 }
 
-/// The gradient of `x[i]`: `Σ g[j] exp(x[i] - y[j])` over `j ≥ i`, as `exp(x[i] - y[i])` times a sum whose factors `exp(y[i] - y[i+1])` are at most 1. It is 0 where
-/// the result is infinite.
+/// The gradient of `x[i]`: `Σ g[j] exp(x[i] - y[j])` over `j ≥ i`, as `exp(x[i] - y[i])` times a sum whose
+/// factors `exp(y[i] - y[i+1])` are at most 1. It is 0 where the result is infinite.
 fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     let infinite = y.isinf()?;
     let exp = |difference: Tensor| difference.masked_fill(&infinite, f64::NEG_INFINITY)?.exp();
@@ -60,8 +56,8 @@ fn from(x: &Tensor, step: usize, dim: usize) -> Result<Tensor> {
     Tensor::cat(&[&x.narrow(dim, step as isize, n - step)?, &x.narrow(dim, 0, step)?.zeros_like()?], dim)
 }
 
-/// `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: with `a` the products and `r` the sums over the next `step` places,
-/// `r[i] + a[i] r[i+step]` are the sums over twice as many.
+/// `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: with `a` the products and
+/// `r` the sums over the next `step` places, `r[i] + a[i] r[i+step]` are the sums over twice as many.
 fn reversed_recurrence(a: &Tensor, b: &Tensor, dim: usize) -> Result<Tensor> {
     let (mut a, mut r) = (a.clone(), b.clone());
     let mut step = 1;

@@ -1,10 +1,12 @@
-//! Derivatives of the ops on two or three tensors by element. An input that was broadcast gets a gradient of the sizes of the result here; the tape sums it.
+//! Derivatives of the ops on two or three tensors by element. An input that was broadcast gets a gradient of
+//! the sizes of the result here; the tape sums it.
 
 use crate::Tensor;
-use namegrad_core::{NamedTensor, Result};
+use namegrad_core::Result;
+use namegrad_macros::derivatives;
 use std::f64::consts::LN_2;
 
-rules! { in NamedTensor; |g, cx|
+derivatives! { binary; |g, cx|
     add(a, b) -> y       { a: [] g.clone(), b: [] g.clone() }
     sub(a, b) -> y       { a: [] g.clone(), b: [] -g }
     mul(a, b) -> y       { a: [b] g * b, b: [a] g * a }
@@ -32,11 +34,14 @@ rules! { in NamedTensor; |g, cx|
         end: [weight] g * weight,
         weight: [a end] g * (end - a)
     }
+    where_self(a, condition, other) -> y { a: [condition] g.where_self(condition, 0.0)?, other: [condition] g.masked_fill(condition, 0.0)? }
+    masked_fill(a, mask, value) -> y { a: [mask] g.masked_fill(mask, 0.0)?, value: [mask] g.where_self(mask, 0.0)?.sum(..)? }
     clamp(a, min, max) -> y {
         a: [a min max] chosen(g, a.ge(min)?.logical_and(a.le(max)?)?)?,
         min: [a min max] chosen(g, a.lt(min)?.logical_and(min.le(max)?)?)?,
         max: [a min max] chosen(g, a.gt(max)?.logical_or(max.lt(min)?)?)?
     }
+    eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm constant;
 }
 
 /// The gradient where `condition` is true, else 0.
@@ -74,10 +79,4 @@ fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Resu
     let vanishing = a.eq(0)?.logical_and(b.ge(0)?)?;
     let slope = y.mul(&a.log()?)?;
     g.mul(&slope.masked_fill(&vanishing, 0.0)?)
-}
-
-constants! { in NamedTensor;
-    eq(a, b) ne(a, b) lt(a, b) le(a, b) gt(a, b) ge(a, b)
-    logical_and(a, b) logical_or(a, b) logical_xor(a, b) bitwise_and(a, b) bitwise_or(a, b) bitwise_xor(a, b)
-    bitwise_left_shift(a, b) bitwise_right_shift(a, b) gcd(a, b) lcm(a, b)
 }

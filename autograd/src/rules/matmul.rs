@@ -1,40 +1,52 @@
 //! Derivatives of the products. The tape sums what was broadcast over batch dims.
 
-use crate::op::{Kept, Op};
+use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
-use namegrad_core::{Argument, Dims, ErrorKind, NameArg, NamedTensor, Names, Result, Scalar};
+use namegrad_core::args::Paired;
+use namegrad_core::{Axes, Result, Scalar};
+use namegrad_macros::derivatives;
 
-rules! { in NamedTensor; |g, cx|
+derivatives! { matmul; |g, cx|
     mm(a, b) -> y { a: [b] g.mm(&b.t()?)?, b: [a] right_of_mm(g, a, cx)? }
     mv(a, b) -> y { a: [b] g.outer(b)?, b: [a] a.t()?.mv(g)? }
     dot(a, b) -> y { a: [b] g * b, b: [a] g * a }
     bmm(a, b) -> y { a: [b] g.bmm(&b.mt()?)?, b: [a] a.mt()?.bmm(g)? }
-    addcmul(x, a, b; value: Scalar) -> y {
+    addcmul(x, a, b; value) -> y {
         x: [] g.clone(),
-        a: [b; value] scaled(g * b, *value)?,
-        b: [a; value] scaled(g * a, *value)?
+        a: [b; value] scaled(g * b, value)?,
+        b: [a; value] scaled(g * a, value)?
     }
-    addcdiv(x, a, b; value: Scalar) -> y {
+    addcdiv(x, a, b; value) -> y {
         x: [] g.clone(),
-        a: [b; value] scaled(g / b, *value)?,
-        b: [a b; value] scaled(-g * (a / b.square()?), *value)?
+        a: [b; value] scaled(g / b, value)?,
+        b: [a b; value] scaled(-g * (a / b.square()?), value)?
     }
     outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
     matmul(a, b) -> y { a: [b] left_gradient(g, b, cx)?, b: [a] right_gradient(g, a, cx)? }
-    addmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
-        x: [; beta] scaled(g.clone(), *beta)?,
-        a: [b; alpha] scaled(g.mm(&b.t()?)?, *alpha)?,
-        b: [a; alpha] scaled(right_of_mm(g, a, cx)?, *alpha)?
+    addmm(x, a, b; beta, alpha) -> y {
+        x: [; beta] scaled(g.clone(), beta)?,
+        a: [b; alpha] scaled(g.mm(&b.t()?)?, alpha)?,
+        b: [a; alpha] scaled(right_of_mm(g, a, cx)?, alpha)?
     }
-    addmv(x, a, b; beta: Scalar, alpha: Scalar) -> y {
-        x: [; beta] scaled(g.clone(), *beta)?,
-        a: [b; alpha] scaled(g.outer(b)?, *alpha)?,
-        b: [a; alpha] scaled(a.t()?.mv(g)?, *alpha)?
+    addmv(x, a, b; beta, alpha) -> y {
+        x: [; beta] scaled(g.clone(), beta)?,
+        a: [b; alpha] scaled(g.outer(b)?, alpha)?,
+        b: [a; alpha] scaled(a.t()?.mv(g)?, alpha)?
     }
-    baddbmm(x, a, b; beta: Scalar, alpha: Scalar) -> y {
-        x: [; beta] scaled(g.clone(), *beta)?,
-        a: [b; alpha] scaled(g.bmm(&b.mt()?)?, *alpha)?,
-        b: [a; alpha] scaled(a.mt()?.bmm(g)?, *alpha)?
+    baddbmm(x, a, b; beta, alpha) -> y {
+        x: [; beta] scaled(g.clone(), beta)?,
+        a: [b; alpha] scaled(g.bmm(&b.mt()?)?, alpha)?,
+        b: [a; alpha] scaled(a.mt()?.bmm(g)?, alpha)?
+    }
+    tensordot(x, other; dims, other_dims) -> y {
+        x: [other; dims other_dims]
+            left_of_pairs(g, other, &pairs([cx.sizes().len(), other.ndim()], dims, other_dims), cx.sizes())?,
+        other: [x; dims other_dims]
+            right_of_pairs(g, x, &pairs([x.ndim(), cx.sizes().len()], dims, other_dims), cx.sizes())?
+    }
+    contract(x, other; dims) -> y {
+        x: [other; dims] left_of_pairs(g, other, dims, cx.sizes())?,
+        other: [x; dims] right_of_pairs(g, x, dims, cx.sizes())?
     }
 }
 
@@ -76,79 +88,32 @@ fn folded(x: &Tensor) -> Result<Tensor> {
     x.reshape([rest.iter().product(), *cols])
 }
 
-impl Tensor {
-    /// The sum of the products over `dims` of this tensor and as many `other_dims` of the other, pair by pair: the dims that are left of this tensor come
-    /// first, then those of the other, with their names.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([("K", 3), ("M", 4)])?);
-    /// assert_eq!(x.tensordot(&y, "C", "K")?.extents().to_string(), "[N=2, M=4]");
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if the summed dims differ in number or size, [`ErrorKind::DuplicateName`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
-    #[track_caller]
-    pub fn tensordot(
-        &self,
-        other: &Tensor,
-        dims: impl Into<Dims>,
-        other_dims: impl Into<Dims>,
-    ) -> Result<Tensor> {
-        const OP: &str = "tensordot";
-        let (here, there) =
-            (dims.into().resolve(OP, self.value())?, other_dims.into().resolve(OP, other.value())?);
-        let sizes =
-            |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Vec<usize>>();
-        let summed = sizes(self, &here);
-        let fits = summed == sizes(other, &there);
-        let message = || {
-            format!(
-                "contracted dims {here:?} of {:?} and {there:?} of {:?} need to match",
-                self.sizes(),
-                other.sizes()
-            )
-        };
-        Tensor::ensure(fits, ErrorKind::Shape, OP, if fits { String::new() } else { message() })?;
-        let left = |x: &Tensor, summed: &[usize]| {
-            (0..x.ndim()).filter(|dim| !summed.contains(dim)).collect::<Vec<usize>>()
-        };
-        let (rows, cols) = (left(self, &here), left(other, &there));
-        let name = |x: &Tensor, dims: &[usize]| dims.iter().map(|dim| x.name(*dim)).collect::<Vec<_>>();
-        let names = Names::new(OP, name(self, &rows).into_iter().chain(name(other, &cols)))
-            .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
-        let inner: usize = summed.iter().product();
-        let result = [sizes(self, &rows), sizes(other, &cols)].concat();
-        let count = |x: &Tensor, dims: &[usize]| sizes(x, dims).iter().product::<usize>();
-        let (m, n) = (count(self, &rows), count(other, &cols));
-        let a = self.unnamed().permute([&rows[..], &here].concat())?.reshape([m, inner])?;
-        let b = other.unnamed().permute([&there[..], &cols].concat())?.reshape([inner, n])?;
-        a.mm(&b)?.reshape(result)?.rename(Some(names))
-    }
+/// The gradient of the left factor of a sum of products over pairs of dims: a sum of products over the dims
+/// that are left of the other one. `g` has the dims of the batch, the rows and the columns, in this order.
+fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
+    let sides = |pairs: &[(usize, usize)]| -> (Axes, Axes) { pairs.iter().copied().unzip() };
+    let ((batch, other_batch), (summed, other_summed)) = (sides(&dims.batch), sides(&dims.summed));
+    let other = other.permute([&other_batch[..], &dims.cols, &other_summed].concat())?;
+    let count =
+        |x: &Tensor, from: usize, length: usize| x.sizes()[from..][..length].iter().product::<usize>();
+    let (b, r, c) = (batch.len(), dims.rows.len(), dims.cols.len());
+    let (products, rows, cols) = (count(g, 0, b), count(g, b, r), count(g, b + r, c));
+    let terms = count(&other, b + c, summed.len());
+    let g = g.reshape([products, rows, cols])?;
+    let gradient = g.bmm(&other.reshape([products, cols, terms])?)?;
+    let order: Axes = batch.iter().chain(&dims.rows).chain(&summed).copied().collect();
+    let made: Vec<usize> = order.iter().map(|dim| sizes[*dim]).collect();
+    gradient.reshape(made)?.permute(inverse(&order))
 }
 
-/// `contract` differs from the other products: its derivative is a contraction of named tensors, so it is recorded by hand.
-#[track_caller]
-pub(crate) fn contract(x: &Tensor, other: &Tensor, dims: &namegrad_core::Axes) -> Result<Tensor> {
-    let value = NamedTensor::contract(x.value(), other.value(), dims)?;
-    let gradient = |side: &Tensor, against: &Tensor| {
-        let (kept, names) = (Kept::input(against), against.names().clone());
-        let (own, made) = (side.names().clone(), value.names().clone());
-        let own_list: Vec<NameArg> = own.iter(side.ndim()).flatten().map(NameArg::Name).collect();
-        move |g: &Tensor, cx: &Cx<'_>| {
-            let against = kept.get(cx).rename(Some(names.clone()))?;
-            // Summed are the dims of the other side that the result has and this side has not.
-            let summed: Vec<_> = names
-                .iter(against.ndim())
-                .flatten()
-                .filter(|name| made.position(*name).is_some() && own.position(*name).is_none())
-                .collect();
-            let g = g.rename(Some(made.clone()))?;
-            let summed = Dims::from(summed).resolve("contract", g.value())?;
-            contract(&g, &against, &summed)?.align_to(own_list.clone())?.rename(None)
-        }
-    };
-    let (left, right) = (gradient(x, other), gradient(other, x));
-    Ok(Op::new("contract", value.clone()).input(x, left).input(other, right).output())
+/// The gradient of the right factor: that of the left one with both exchanged.
+fn right_of_pairs(g: &Tensor, x: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
+    let (b, r) = (dims.batch.len(), dims.rows.len());
+    let order: Axes = (0..b).chain(b + r..g.ndim()).chain(b..b + r).collect();
+    left_of_pairs(&g.permute(order)?, x, &dims.exchanged(), sizes)
+}
+
+/// The pairs of two lists of dims of tensors of so many dims.
+fn pairs(ndims: [usize; 2], dims: &Axes, other_dims: &Axes) -> Paired {
+    Paired::new(ndims, &[], dims.iter().copied().zip(other_dims.iter().copied()).collect())
 }

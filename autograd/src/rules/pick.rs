@@ -1,46 +1,62 @@
-//! Derivatives of the ops that pick along a dim: the values are gathered from the places that core finds, so that their gradient goes to these.
+//! Derivatives of the ops that pick along a dim: the gradient goes to the places that were picked.
 
 use crate::op::{Kept, Op};
 use crate::{Cx, Tensor};
-use namegrad_core::ops::pick::kernels;
+use namegrad_core::args::Over;
 use namegrad_core::{NamedTensor, Picked, Result};
+use namegrad_macros::derivatives;
 
-macro_rules! pick_rows {
-    ($($(#[doc = $doc:literal])* $name:ident $($name_keepdim:ident)? [$rule:literal] $args:tt)*) => {
-        /// Each op of this file with its derivative.
-        pub(crate) const ROWS: &[crate::rules::Row] = &[$(crate::rules::Row {
-            op: stringify!($name),
-            gradients: &[("x", "g.new_zeros(cx.sizes())?.scatter_add(indices, g, *dim)?")],
-        }),*];
-    };
+derivatives! { pick; |g, cx|
+    max min median nanmedian mode kthvalue (x; dim) -> (values, indices) by reduced;
+    sort topk cummax cummin (x; dim) -> (values, indices) by ordered;
+    argmax argmin argsort constant;
 }
-namegrad_core::pick_ops!(pick_rows);
 
-/// The elements of `x` at the places `found` along `dim`.
+/// What an op picked along a dim, which it removed unless it keeps it.
 #[track_caller]
-pub(crate) fn pick(
+fn reduced(
     op: &'static str,
     x: &Tensor,
-    found: NamedTensor,
-    dim: Option<usize>,
-    keepdim: bool,
+    (values, indices): (NamedTensor, NamedTensor),
+    dim: Over,
 ) -> Result<Picked<Tensor>> {
-    let indices = Tensor::constant(kernels::placed(x.value(), found.clone(), dim, keepdim)?);
-    let Some(dim) = dim else { return Ok(Picked { values: only(op, x, found, keepdim)?, indices }) };
-    let values = x.gather(&Tensor::constant(found), dim)?;
-    Ok(Picked { values: if keepdim { values } else { values.squeeze(dim)? }, indices })
+    let Some(at) = dim.one_or_all(op, x.value())? else { return Ok(only(op, x, values, indices)) };
+    if dim.keep || x.ndim() == 0 {
+        return ordered(op, x, (values, indices), at);
+    }
+    let places = indices.unnamed().unsqueeze(at)?;
+    let values = Op::new(op, values).input(x, move |g, cx| put_back(&g.unsqueeze(at)?, &places, at, cx));
+    Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
 }
 
-/// The one element of `x` at place `found`. Its gradient is shared evenly by all that equal it, so that it does not depend on the order of elements.
+/// What an op picked along a dim that it keeps.
 #[track_caller]
-fn only(op: &'static str, x: &Tensor, found: NamedTensor, keepdim: bool) -> Result<Tensor> {
-    let flat = x.value().unnamed().reshape([-1])?;
-    let value = kernels::placed(x.value(), flat.gather(&found, 0)?, None, keepdim)?;
+fn ordered(
+    op: &'static str,
+    x: &Tensor,
+    (values, indices): (NamedTensor, NamedTensor),
+    dim: usize,
+) -> Result<Picked<Tensor>> {
+    let places = indices.unnamed();
+    let values = Op::new(op, values).input(x, move |g, cx| put_back(g, &places, dim, cx));
+    Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
+}
+
+/// Zeros of the sizes of the input, with `g` at the places from which it was picked.
+fn put_back(g: &Tensor, places: &NamedTensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
+    g.new_zeros(cx.sizes())?.scatter_add(&Tensor::constant(places.clone()), g, dim)
+}
+
+/// The one element that was picked of all. Its gradient is shared evenly by all that equal it, so that it
+/// does not depend on the order of elements.
+#[track_caller]
+fn only(op: &'static str, x: &Tensor, value: NamedTensor, indices: NamedTensor) -> Picked<Tensor> {
     let (kept, result) = (Kept::input(x), Kept::output(&value));
     let evenly = move |g: &Tensor, cx: &Cx<'_>| {
         let (x, y) = (kept.get(cx), result.get(cx));
         let tied = x.eq(&y)?.logical_or(x.isnan()?.logical_and(y.isnan()?)?)?.to(x.dtype())?;
         g.mul(&tied)?.div(&tied.sum(..)?)
     };
-    Ok(Op::new(op, value).input(x, evenly).output())
+    let values = Op::new(op, value).input(x, evenly).output();
+    Picked { values, indices: Tensor::constant(indices) }
 }

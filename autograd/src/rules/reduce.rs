@@ -2,68 +2,58 @@
 
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
-use namegrad_core::ops::reduce::kernels;
-use namegrad_core::{Axes, Result, Scalar};
+use namegrad_core::args::Over;
+use namegrad_core::{Axes, Result, Scalar, keep};
+use namegrad_macros::derivatives;
 
-rules! { in kernels; |g, cx|
-    sum(x; dims: Axes, keepdim: bool) -> y { x: [; dims keepdim] spread(g, cx, dims, *keepdim)? }
-    mean(x; dims: Axes, keepdim: bool) -> y { x: [; dims keepdim] spread(&g.div(count(cx, dims))?, cx, dims, *keepdim)? }
-    prod(x; dims: Axes, keepdim: bool) -> y { x: [x; dims keepdim] spread(g, cx, dims, *keepdim)? * products_of_others(x, dims)? }
-    amax(x; dims: Axes, keepdim: bool) -> y { x: [x y; dims keepdim] evenly(g, x, y, cx, dims, *keepdim)? }
-    amin(x; dims: Axes, keepdim: bool) -> y { x: [x y; dims keepdim] evenly(g, x, y, cx, dims, *keepdim)? }
-    logsumexp(x; dims: Axes, keepdim: bool) -> y {
-        x: [x y; dims keepdim] spread(g, cx, dims, *keepdim)? * (x - finite(&spread(y, cx, dims, *keepdim)?)?).exp()?
+derivatives! { reduce; |g, cx|
+    sum(x; dim) -> y { x: [; dim] spread(g, cx, dim)? }
+    mean(x; dim) -> y { x: [; dim] mean_gradient(g, cx, dim)? }
+    prod(x; dim) -> y { x: [x; dim] spread(g, cx, dim)? * products_of_others(x, dim)? }
+    amax(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
+    amin(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
+    logsumexp(x; dim) -> y {
+        x: [x y; dim] spread(g, cx, dim)? * (x - finite(&spread(y, cx, dim)?)?).exp()?
     }
-    var(x; dims: Axes, keepdim: bool) -> y {
-        x: [x; dims keepdim] var_gradient(g, x, cx, dims, *keepdim, 1.0)?
+    var(x; dim, correction) -> y { x: [x; dim correction] var_gradient(g, x, cx, dim, correction)? }
+    std(x; dim, correction) -> y { x: [x y; dim correction] std_gradient(g, x, y, cx, dim, correction)? }
+    var_mean(x; dim, correction) -> (var, mean) {
+        x: [x; dim correction] var_gradient(g_var, x, cx, dim, correction)? + mean_gradient(g_mean, cx, dim)?
     }
-    var_corrected(x; dims: Axes, keepdim: bool, correction: f64) -> y {
-        x: [x; dims keepdim correction] var_gradient(g, x, cx, dims, *keepdim, *correction)?
+    std_mean(x; dim, correction) -> (std, mean) {
+        x: [x std; dim correction] std_gradient(g_std, x, std, cx, dim, correction)? + mean_gradient(g_mean, cx, dim)?
     }
-    std(x; dims: Axes, keepdim: bool) -> y {
-        x: [x y; dims keepdim] std_gradient(g, x, y, cx, dims, *keepdim, 1.0)?
+    aminmax(x; dim) -> (min, max) { x: [x min max; dim] evenly(g_min, x, min, cx, dim)? + evenly(g_max, x, max, cx, dim)? }
+    vector_norm(x; dim, ord) -> y {
+        x: [x y; dim ord] vector_norm_gradient(g, x, y, cx, dim, ord)?
     }
-    std_corrected(x; dims: Axes, keepdim: bool, correction: f64) -> y {
-        x: [x y; dims keepdim correction] std_gradient(g, x, y, cx, dims, *keepdim, *correction)?
+    nansum(x; dim) -> y {
+        x: [x; dim] spread(g, cx, dim)?.masked_fill(&x.isnan()?, 0.0)?
     }
-    vector_norm(x; dims: Axes, keepdim: bool, ord: f64) -> y {
-        x: [x y; dims keepdim ord] vector_norm_gradient(g, x, y, cx, dims, *keepdim, *ord)?
+    nanmean(x; dim) -> y {
+        x: [x; dim] nanmean_gradient(g, x, cx, dim)?
     }
-    nansum(x; dims: Axes, keepdim: bool) -> y {
-        x: [x; dims keepdim] spread(g, cx, dims, *keepdim)?.masked_fill(&x.isnan()?, 0.0)?
+    norm(x; dim) -> y {
+        x: [x y; dim] norm_gradient(g, x, y, cx, dim)?
     }
-    nanmean(x; dims: Axes, keepdim: bool) -> y {
-        x: [x; dims keepdim] nanmean_gradient(g, x, cx, dims, *keepdim)?
-    }
-    norm(x; dims: Axes, keepdim: bool) -> y {
-        x: [x y; dims keepdim] norm_gradient(g, x, y, cx, dims, *keepdim)?
-    }
-}
-
-constants! { in kernels;
-    count_nonzero(x; dims: Axes, keepdim: bool)
-}
-
-#[track_caller]
-pub(crate) fn all(x: &Tensor, dims: &Axes, keepdim: &bool) -> Result<Tensor> {
-    Ok(Tensor::constant(kernels::all(x.value(), dims.clone(), *keepdim)?))
-}
-
-#[track_caller]
-pub(crate) fn any(x: &Tensor, dims: &Axes, keepdim: &bool) -> Result<Tensor> {
-    Ok(Tensor::constant(kernels::any(x.value(), dims.clone(), *keepdim)?))
+    count_nonzero all any constant;
 }
 
 /// The number of elements that became one.
-fn count(cx: &Cx<'_>, dims: &Axes) -> f64 {
+fn count(cx: &Cx<'_>, dims: &Over) -> f64 {
     dims.iter().map(|dim| cx.sizes()[*dim] as f64).product()
 }
 
+/// `g / n`, repeated over the dims that were reduced.
+fn mean_gradient(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
+    spread(&g.div(count(cx, dims))?, cx, dims)
+}
+
 /// A reduced tensor, repeated over the dims that were reduced.
-fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor> {
+fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let mut g = g.clone();
-    if !keepdim {
-        let mut sorted = dims.clone();
+    if !dims.keep {
+        let mut sorted = Axes::from_slice(dims);
         sorted.sort_unstable();
         for dim in sorted {
             g = g.unsqueeze(dim as isize)?;
@@ -72,14 +62,15 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor>
     g.expand(cx.sizes())
 }
 
-/// For each element the product of the others it was multiplied with. Where one of them is zero, dividing the product is no way.
-fn products_of_others(x: &Tensor, dims: &Axes) -> Result<Tensor> {
+/// For each element the product of the others it was multiplied with. Where one of them is zero, dividing the
+/// product is no way.
+fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
     if n == 1 {
         return x.ones_like();
     }
     if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
-        return x.prod_keepdim(dims)?.div(x);
+        return x.prod(keep(&**dims))?.div(x);
     }
     // The product of those before times that of those after, along all dims as one behind the others.
     let order: Axes = (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
@@ -90,7 +81,8 @@ fn products_of_others(x: &Tensor, dims: &Axes) -> Result<Tensor> {
     before.mul(&after)?.reshape(ordered.sizes())?.permute(inverse(&order))
 }
 
-/// In each row of a matrix, for each element the product of those before it: of the one before, then of two, four...
+/// In each row of a matrix, for each element the product of those before it: of the one before, then of two,
+/// four...
 fn products_before(x: &Tensor) -> Result<Tensor> {
     let [rows, n] = [x.sizes()[0], x.sizes()[1]];
     let shifted =
@@ -105,9 +97,9 @@ fn products_before(x: &Tensor) -> Result<Tensor> {
 }
 
 /// The gradient shared evenly by the elements that equal the result.
-fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor> {
-    let tied = x.eq(&spread(y, cx, dims, keepdim)?)?.to(x.dtype())?;
-    spread(g, cx, dims, keepdim)?.mul(&tied)?.div(&tied.sum_keepdim(dims)?)
+fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
+    let tied = x.eq(&spread(y, cx, dims)?)?.to(x.dtype())?;
+    spread(g, cx, dims)?.mul(&tied)?.div(&tied.sum(keep(&**dims))?)
 }
 
 /// Zeros for what is infinite: `inf - inf` would be NaN.
@@ -116,21 +108,24 @@ fn finite(y: &Tensor) -> Result<Tensor> {
 }
 
 /// The denominator of a variance.
-fn degrees_of_freedom(cx: &Cx<'_>, dims: &Axes, correction: f64) -> f64 {
+fn degrees_of_freedom(cx: &Cx<'_>, dims: &Over, correction: f64) -> f64 {
     (count(cx, dims) - correction).max(0.0)
 }
 
 /// `2 (x - mean) / (n - correction)`.
-fn var_gradient(
-    g: &Tensor,
-    x: &Tensor,
-    cx: &Cx<'_>,
-    dims: &Axes,
-    keepdim: bool,
-    correction: f64,
-) -> Result<Tensor> {
+fn var_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over, correction: f64) -> Result<Tensor> {
     let slope = 2.0 / degrees_of_freedom(cx, dims, correction);
-    spread(g, cx, dims, keepdim)?.mul(&x.sub(&x.mean_keepdim(dims)?)?)?.mul(slope)
+    let gradient = spread(g, cx, dims)?.mul(&x.sub(&x.mean(keep(&**dims))?)?)?.mul(slope)?;
+    where_used(gradient, g, cx, dims, correction)
+}
+
+/// Without degrees of freedom a slope is not finite; where no gradient comes, as to the variance when the
+/// mean alone is used, none goes on all the same. What is not finite has no second derivative.
+fn where_used(gradient: Tensor, g: &Tensor, cx: &Cx<'_>, dims: &Over, correction: f64) -> Result<Tensor> {
+    if degrees_of_freedom(cx, dims, correction) > 0.0 {
+        return Ok(gradient);
+    }
+    Ok(gradient.masked_fill(&spread(g, cx, dims)?.eq(0)?, 0.0)?.detach())
 }
 
 /// `(x - mean) / ((n - correction) std)`; where the deviation is 0 the gradient is 0.
@@ -139,45 +134,45 @@ fn std_gradient(
     x: &Tensor,
     y: &Tensor,
     cx: &Cx<'_>,
-    dims: &Axes,
-    keepdim: bool,
+    dims: &Over,
     correction: f64,
 ) -> Result<Tensor> {
     let slope = g.div(&y.mul(degrees_of_freedom(cx, dims, correction))?)?.masked_fill(&y.eq(0)?, 0.0)?;
-    spread(&slope, cx, dims, keepdim)?.mul(&x.sub(&x.mean_keepdim(dims)?)?)
+    let gradient = spread(&slope, cx, dims)?.mul(&x.sub(&x.mean(keep(&**dims))?)?)?;
+    where_used(gradient, g, cx, dims, correction)
 }
 
 /// `1 / n` for the `n` elements that are not NaN.
-fn nanmean_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Axes, keepdim: bool) -> Result<Tensor> {
+fn nanmean_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let nan = x.isnan()?;
-    let count = nan.logical_not()?.sum_keepdim(dims)?;
-    spread(g, cx, dims, keepdim)?.div(&count)?.masked_fill(&nan, 0.0)
+    let count = nan.logical_not()?.sum(keep(&**dims))?;
+    spread(g, cx, dims)?.div(&count)?.masked_fill(&nan, 0.0)
 }
 
-/// `sign(x) (|x| / norm)^(ord - 1)`; 0 where `x` or the norm is 0. That of an infinite order is shared evenly by the elements that equal the norm.
+/// `sign(x) (|x| / norm)^(ord - 1)`; 0 where `x` or the norm is 0. That of an infinite order is shared evenly
+/// by the elements that equal the norm.
 fn vector_norm_gradient(
     g: &Tensor,
     x: &Tensor,
     y: &Tensor,
     cx: &Cx<'_>,
-    dims: &Axes,
-    keepdim: bool,
+    dims: &Over,
     ord: f64,
 ) -> Result<Tensor> {
     if ord == 2.0 {
-        return norm_gradient(g, x, y, cx, dims, keepdim);
+        return norm_gradient(g, x, y, cx, dims);
     }
     if ord == 0.0 {
         return x.zeros_like();
     }
     if ord.is_infinite() {
-        return evenly(g, &x.abs()?, y, cx, dims, keepdim)?.mul(&x.sign()?);
+        return evenly(g, &x.abs()?, y, cx, dims)?.mul(&x.sign()?);
     }
-    let g = spread(g, cx, dims, keepdim)?.mul(&x.sign()?)?;
+    let g = spread(g, cx, dims)?.mul(&x.sign()?)?;
     if ord == 1.0 {
         return Ok(g);
     }
-    let norm = spread(y, cx, dims, keepdim)?;
+    let norm = spread(y, cx, dims)?;
     let zero = x.eq(0)?.logical_or(norm.eq(0)?)?;
     let norm = norm.masked_fill(&zero, 1.0)?;
     let ratio = x.abs()?.div(&norm)?.masked_fill(&zero, 1.0)?;
@@ -185,15 +180,8 @@ fn vector_norm_gradient(
 }
 
 /// `x / norm`; 0 where the norm is 0.
-fn norm_gradient(
-    g: &Tensor,
-    x: &Tensor,
-    y: &Tensor,
-    cx: &Cx<'_>,
-    dims: &Axes,
-    keepdim: bool,
-) -> Result<Tensor> {
+fn norm_gradient(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let zero = y.eq(0)?;
     let slope = g.div(&y.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.0)?;
-    spread(&slope, cx, dims, keepdim)?.mul(x)
+    spread(&slope, cx, dims)?.mul(x)
 }

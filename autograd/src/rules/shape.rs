@@ -1,31 +1,30 @@
 //! Derivatives of the ops that rearrange: the gradient goes the way back.
 
 use crate::Tensor;
-use namegrad_core::{Axes, NamedTensor, Result};
-use smallvec::SmallVec;
+use namegrad_core::options::DiagonalOptions;
+use namegrad_core::{Axes, NamedTensor, Parts, Result};
+use namegrad_macros::derivatives;
 
-type List = SmallVec<[isize; 6]>;
-
-rules! { in NamedTensor; |g, cx|
-    transpose(x; dim0: usize, dim1: usize) -> y { x: [; dim0 dim1] g.transpose(*dim0, *dim1)? }
+derivatives! { shape; |g, cx|
+    transpose(x; dim0, dim1) -> y { x: [; dim0 dim1] g.transpose(dim0, dim1)? }
     t(x) -> y { x: [] g.t()? }
     mt(x) -> y { x: [] g.mt()? }
-    permute(x; dims: Axes) -> y { x: [; dims] g.permute(inverse(dims))? }
-    movedim(x; source: Axes, destination: Axes) -> y { x: [; source destination] g.movedim(destination, source)? }
-    squeeze(x; dims: Axes) -> y { x: [] g.reshape(cx.sizes())? }
-    unsqueeze(x; at: isize) -> y { x: [] g.reshape(cx.sizes())? }
-    expand(x; sizes: List) -> y { x: [] g.clone() }
-    view(x; sizes: List) -> y { x: [] g.reshape(cx.sizes())? }
-    reshape(x; sizes: List) -> y { x: [] g.reshape(cx.sizes())? }
-    narrow(x; dim: usize, start: isize, length: usize) -> y { x: [; dim start] widen(g, cx.sizes(), *dim, *start, 1)? }
-    slice(x; dim: usize, start: isize, end: isize, step: usize) -> y {
-        x: [; dim start step] widen(g, cx.sizes(), *dim, first(*start, cx.sizes()[*dim]), *step)?
+    permute(x; dims) -> y { x: [; dims] g.permute(inverse(dims))? }
+    movedim(x; source, destination) -> y { x: [; source destination] g.movedim(destination, source)? }
+    squeeze(x) -> y { x: [] g.reshape(cx.sizes())? }
+    unsqueeze(x) -> y { x: [] g.reshape(cx.sizes())? }
+    expand(x) -> y { x: [] g.clone() }
+    view(x) -> y { x: [] g.reshape(cx.sizes())? }
+    reshape(x) -> y { x: [] g.reshape(cx.sizes())? }
+    narrow(x; dim, start) -> y { x: [; dim start] widen(g, cx.sizes(), dim, start, 1)? }
+    slice(x; dim, start, step) -> y {
+        x: [; dim start step] widen(g, cx.sizes(), dim, first(start, cx.sizes()[dim]), step)?
     }
-    select(x; dim: usize, index: isize) -> y { x: [; dim index] widen(&g.unsqueeze(*dim as isize)?, cx.sizes(), *dim, *index, 1)? }
-    flip(x; dims: Axes) -> y { x: [; dims] g.flip(dims)? }
-    diagonal(x; offset: isize, dim0: usize, dim1: usize) -> y { x: [; offset dim0 dim1] onto_diagonal(g, cx.sizes(), *offset, *dim0, *dim1)? }
-    repeat(x; repeats: List) -> y { x: [; repeats] sum_repeats(g, cx.sizes(), repeats)? }
-    unfold(x; dim: usize, size: usize, step: usize) -> y { x: [; dim step] folded(g, cx.sizes(), *dim, *step)? }
+    select(x; dim, index) -> y { x: [; dim index] widen(&g.unsqueeze(dim as isize)?, cx.sizes(), dim, index, 1)? }
+    flip(x; dims) -> y { x: [; dims] g.flip(dims)? }
+    diagonal(x; offset, dim1, dim2) -> y { x: [; offset dim1 dim2] onto_diagonal(g, cx.sizes(), offset, dim1, dim2)? }
+    repeat(x; repeats) -> y { x: [; repeats] sum_repeats(g, cx.sizes(), repeats)? }
+    unfold(x; dimension, step) -> y { x: [; dimension step] folded(g, cx.sizes(), dimension, step)? }
     contiguous(x) -> y { x: [] g.clone() }
 }
 
@@ -82,17 +81,18 @@ pub(crate) fn onto_diagonal(
     // The diagonal of a tensor of positions says where each element of `g` goes.
     let numel: usize = sizes.iter().product();
     let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
-    let positions = positions.diagonal(offset, dim0, dim1)?.reshape([-1])?;
+    let positions =
+        positions.diagonal_with(dim0, dim1, DiagonalOptions::new().offset(offset))?.reshape([-1])?;
     let flat = g.new_zeros([numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
     flat.reshape(sizes)
 }
 
 /// The sum over all copies.
-fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &List) -> Result<Tensor> {
+fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &Parts) -> Result<Tensor> {
     let new = repeats.len() - sizes.len();
     let mut parts = Vec::with_capacity(2 * repeats.len());
     for (dim, times) in repeats.iter().enumerate() {
-        parts.extend([*times as usize, dim.checked_sub(new).map_or(1, |own| sizes[own])]);
+        parts.extend([times.size.unwrap_or(1), dim.checked_sub(new).map_or(1, |own| sizes[own])]);
     }
     let copies: Vec<usize> = (0..repeats.len()).map(|dim| 2 * dim).collect();
     g.reshape(parts)?.sum(copies)?.reshape(sizes)

@@ -1,11 +1,11 @@
 //! Derivatives of the ops on one tensor by element.
 
 use crate::rules::kernel;
-use namegrad_core::NamedTensor;
 use namegrad_core::ops::gradients;
+use namegrad_macros::derivatives;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LN_10, PI, TAU};
 
-rules! { in NamedTensor; |g, cx|
+derivatives! { unary; |g, cx|
     abs(x) -> y        { x: [x] g * x.sign()? }
     neg(x) -> y        { x: [] -g }
     positive(x) -> y   { x: [] g.clone() }
@@ -43,7 +43,7 @@ rules! { in NamedTensor; |g, cx|
     deg2rad(x) -> y    { x: [] g * (PI / 180.0) }
     rad2deg(x) -> y    { x: [] g * (180.0 / PI) }
     sigmoid(x) -> y    { x: [y] g * (1.0 - y) * y => kernel(gradients::sigmoid(y.value(), g.value())?) }
-    logit(x) -> y      { x: [x] g / logit_slope(x)? }
+    logit(x; eps) -> y { x: [x; eps] logit_gradient(g, x, eps)? }
     relu(x) -> y       { x: [y] g.masked_fill(&y.le(0)?, 0.0)? => kernel(gradients::relu(y.value(), g.value())?) }
     gelu(x) -> y       { x: [x] g * (x.ndtr()? + x * normal_density(x)?) => kernel(gradients::gelu(x.value(), g.value())?) }
     silu(x) -> y       { x: [x] g * (x.sigmoid()? * (1.0 + x * (1.0 - x.sigmoid()?))) => kernel(gradients::silu(x.value(), g.value())?) }
@@ -52,7 +52,21 @@ rules! { in NamedTensor; |g, cx|
     erfinv(x) -> y     { x: [y] g * (PI.sqrt() / 2.0) * y.square()?.exp()? }
     lgamma(x) -> y     { x: [x] g * x.digamma()? }
     digamma(x) -> y    { x: [x] g * x.polygamma(1)? }
-    polygamma(x; n: usize) -> y { x: [x; n] g * x.polygamma(n + 1)? }
+    polygamma(x; n) -> y { x: [x; n] g * x.polygamma(n + 1)? }
+    elu(x; alpha) -> y {
+        x: [x; alpha] elu_gradient(g, x, alpha, 1.0)? => kernel(gradients::elu(x.value(), g.value(), alpha)?)
+    }
+    leaky_relu(x; negative_slope) -> y {
+        x: [x; negative_slope] g.where_self(&x.gt(0)?, &(g * negative_slope))? => kernel(gradients::leaky_relu(x.value(), g.value(), negative_slope)?)
+    }
+    softplus(x; beta, threshold) -> y {
+        x: [x; beta threshold] g.where_self(&(x * beta).gt(threshold)?, &(g * (x * beta).sigmoid()?))?
+            => kernel(gradients::softplus(x.value(), g.value(), beta, threshold)?)
+    }
+    hardtanh(x; min_val, max_val) -> y { x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)? }
+    celu(x; alpha) -> y {
+        x: [x; alpha] elu_gradient(g, x, 1.0, alpha)? => kernel(gradients::celu(x.value(), g.value(), alpha)?)
+    }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
     i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
@@ -62,11 +76,25 @@ rules! { in NamedTensor; |g, cx|
     ndtri(x) -> y      { x: [y] g * (y.square()? * 0.5).exp()? * TAU.sqrt() }
     log_ndtr(x) -> y   { x: [x] g * (2.0 / PI).sqrt() / (x * -FRAC_1_SQRT_2).erfcx()? }
     entr(x) -> y       { x: [x] -g * (x.log()? + 1.0) }
+    bitwise_not logical_not signbit isnan isinf isfinite constant;
 }
 
 /// `e^(-x²/2) / √(2π)`: the density of the normal distribution.
 fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
+}
+
+/// `g` for `x > 0`, else `g alpha e^(x / width)`. The exponent is taken where `x` is not positive only:
+/// elsewhere it would overflow, and infinity times 0 is NaN.
+fn elu_gradient(
+    g: &crate::Tensor,
+    x: &crate::Tensor,
+    alpha: f64,
+    width: f64,
+) -> namegrad_core::Result<crate::Tensor> {
+    let positive = x.gt(0)?;
+    let slope = x.masked_fill(&positive, 0.0)?.div(width)?.exp()?.mul(alpha)?;
+    g.where_self(&positive, g.mul(&slope)?)
 }
 
 /// `cos(πx)/x - sin(πx)/(πx²)`, and 0 at 0, where the two terms are infinite.
@@ -78,18 +106,19 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
     g.mul(&slope.masked_fill(&zero, 0.0)?)
 }
 
-/// `x (1 - x)`, and NaN outside [0, 1], where there is no logarithm.
-fn logit_slope(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let product = x * (1.0 - x);
-    product.masked_fill(&product.lt(0)?, f64::NAN)
+/// `g / (x (1 - x))`; NaN outside [0, 1], where there is no logarithm, or with `eps` 0 where `x` was clamped.
+fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_core::Result<crate::Tensor> {
+    let product = x.mul(x.neg()?.add(1.0)?)?;
+    if eps < 0.0 {
+        return g.div(&product.masked_fill(&product.lt(0)?, f64::NAN)?);
+    }
+    let clamped = x.lt(eps)?.logical_or(x.gt(1.0 - eps)?)?;
+    // Not divided by what may be 0: the gradient of the quotient would be NaN where 0 is chosen.
+    g.div(&product.masked_fill(&clamped, 1.0)?)?.masked_fill(&clamped, 0.0)
 }
 
 /// `y / x` for `y` one of the functions of order 1, which are `x/2` near 0.
 fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let zero = x.eq(0)?;
     y.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)
-}
-
-constants! { in NamedTensor;
-    bitwise_not(x) logical_not(x) signbit(x) isnan(x) isinf(x) isfinite(x)
 }

@@ -7,8 +7,8 @@ use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
-/// What a derivative may ask for besides what it kept: the sizes and dtypes of the inputs, which of them want a
-/// gradient, and the gradients of the outputs.
+/// What a derivative may ask for besides what it kept: the sizes and dtypes of the inputs, which of them want
+/// a gradient, and the gradients of the outputs.
 ///
 /// The derivative of one input, given to [`Op::input`](crate::Op::input), uses [`sizes`](Self::sizes) and
 /// [`dtype`](Self::dtype). A joint derivative, given to [`Op::inputs`](crate::Op::inputs) or
@@ -81,8 +81,8 @@ impl Cx<'_> {
         self.dtype_of(0)
     }
 
-    /// The sizes of input `number` of the list, whether or not it requires a gradient. They are empty for an input
-    /// that is `None` or that the list does not have.
+    /// The sizes of input `number` of the list, whether or not it requires a gradient. They are empty for an
+    /// input that is `None` or that the list does not have.
     #[inline]
     pub fn sizes_of(&self, number: usize) -> &[usize] {
         match self.inputs {
@@ -92,8 +92,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The dtype of input `number` of the list, whether or not it requires a gradient. It is `f32` for an input
-    /// that is `None` or that the list does not have.
+    /// The dtype of input `number` of the list, whether or not it requires a gradient. It is `f32` for an
+    /// input that is `None` or that the list does not have.
     #[inline]
     pub fn dtype_of(&self, number: usize) -> DType {
         match self.inputs {
@@ -105,8 +105,9 @@ impl Cx<'_> {
 
     /// Does this backward pass need the gradient of input `number` of the list?
     ///
-    /// It does if the input requires a gradient and, in [`grad`](crate::grad), was made of one of the tensors asked
-    /// for or is one. A gradient that is not wanted can be `None`; if it is computed anyway, it is dropped.
+    /// It does if the input requires a gradient and, in [`grad`](crate::grad), was made of one of the tensors
+    /// asked for or is one. A gradient that is not wanted can be `None`; if it is computed anyway, it is
+    /// dropped.
     #[inline]
     pub fn wants(&self, number: usize) -> bool {
         let tracked = match self.inputs {
@@ -116,8 +117,8 @@ impl Cx<'_> {
         tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
     }
 
-    /// The gradient of output `number`, counted from 0. If nothing was made of the output, it is zeros of the sizes
-    /// and the dtype of the output: a view of a single zero, which takes no memory of that size.
+    /// The gradient of output `number`, counted from 0. If nothing was made of the output, it is zeros of the
+    /// sizes and the dtype of the output: a view of a single zero, which takes no memory of that size.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the op has no output of that number.

@@ -1,8 +1,10 @@
-//! What the tape knows of a value; the walk from outputs to leaves is in [`walk`], what is recorded when in [`modes`].
+//! What the tape knows of a value; the walk from outputs to leaves is in [`walk`], what is recorded when in
+//! [`modes`].
 //!
-//! Each tensor that requires a gradient has a [`Meta`]; one made by an op also holds the [`Way`] to the inputs. Metas are numbered in order of birth, so
-//! the walk takes them from a heap, youngest first: when one is taken, every op that used it has been passed, and its gradient is complete.
-//! Nothing is walked or dropped by recursion, so a graph may be as deep as memory allows.
+//! Each tensor that requires a gradient has a [`Meta`]; one made by an op also holds the [`Way`] to the
+//! inputs. Metas are numbered in order of birth, so the walk takes them from a heap, youngest first: when one
+//! is taken, every op that used it has been passed, and its gradient is complete. Nothing is walked or
+//! dropped by recursion, so a graph may be as deep as memory allows.
 
 mod cx;
 mod joint;
@@ -34,7 +36,8 @@ pub(crate) struct Meta {
     pub(crate) id: u64,
     pub(crate) sizes: Sizes,
     pub(crate) dtype: DType,
-    /// Is the value a matrix whose columns stand in memory one after the other, as the transposed weight of a linear map?
+    /// Is the value a matrix whose columns stand in memory one after the other, as the transposed weight of a
+    /// linear map?
     column_major: bool,
     /// The op that made the value, and where it was called; nothing for a leaf.
     pub(crate) origin: Option<Origin>,
@@ -169,8 +172,8 @@ impl Meta {
         Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
     }
 
-    /// The meta at which the gradients of several outputs meet; it has no value of its own. Its way is set once
-    /// the outputs are made, which are younger.
+    /// The meta at which the gradients of several outputs meet; it has no value of its own. Its way is set
+    /// once the outputs are made, which are younger.
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
@@ -209,7 +212,8 @@ thread_local! {
 }
 
 impl Drop for Meta {
-    /// A way may own the last reference to other metas, and those to others: they are dropped by a loop, not by recursion.
+    /// A way may own the last reference to other metas, and those to others: they are dropped by a loop, not
+    /// by recursion.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(way) = state.way.take() else { return };

@@ -48,7 +48,8 @@ pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
     switched(&RECORDING, Recording::Forgetting, f)
 }
 
-/// Runs `f` with recording switched on or off on the calling thread, and restores what was before, also after a panic.
+/// Runs `f` with recording switched on or off on the calling thread, and restores what was before, also after
+/// a panic.
 pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
     // What is to be forgotten stays so: `f` runs a second time, in a backward pass, to be remembered.
     let on = if is_forgetting() { Recording::Forgetting } else { Recording::On };
@@ -73,14 +74,14 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     set_grad_enabled(true, f)
 }
 
-/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping by which it notices in-place changes of what was kept; there is none here, for a
-/// kept value cannot be changed.
+/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping by which it notices in-place
+/// changes of what was kept; there is none here, for a kept value cannot be changed.
 pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }
 
-/// Runs `f` with backward passes that look for NaN: the first gradient with one is an error that names the op whose derivative made it, and the line where that
-/// op was called.
+/// Runs `f` with backward passes that look for NaN: the first gradient with one is an error that names the op
+/// whose derivative made it, and the line where that op was called.
 ///
 /// ```
 /// use namegrad::prelude::*;

@@ -15,14 +15,16 @@ use std::sync::Arc;
 /// How a backward pass treats the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackwardOptions {
-    /// Keep what the ops kept, so that the graph can be walked again; where they kept nothing, it can be anyway. `create_graph` implies it.
+    /// Keep what the ops kept, so that the graph can be walked again; where they kept nothing, it can be
+    /// anyway. `create_graph` implies it.
     pub retain_graph: bool,
     /// Record the pass itself, so that gradients can be differentiated.
     pub create_graph: bool,
-    /// In [`grad`](crate::grad): an input that no output depends on has no gradient, rather than being an error.
+    /// In [`grad`](crate::grad): an input that no output depends on has no gradient, rather than being an
+    /// error.
     pub allow_unused: bool,
-    /// Gradients carry the names of their tensors, and a gradient that is given must have those of its output. Without it names are ignored, as the
-    /// specification says.
+    /// Gradients carry the names of their tensors, and a gradient that is given must have those of its
+    /// output. Without it names are ignored, as the specification says.
     pub named: bool,
 }
 
@@ -75,8 +77,9 @@ impl Pending {
         Ok(())
     }
 
-    /// A gradient of output `number` of the op of several outputs that `of` stands for. More than one arrives if
-    /// the output has several places on the tape: that where it was made, and those from which it was kept.
+    /// A gradient of output `number` of the op of several outputs that `of` stands for. More than one arrives
+    /// if the output has several places on the tape: that where it was made, and those from which it was
+    /// kept.
     fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
         let heap = &mut self.heap;
         let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
@@ -106,8 +109,8 @@ pub(crate) enum Goal<'a> {
     Inputs(&'a [Arc<Meta>]),
 }
 
-/// Walks from `roots` with the gradients given for them. Gives the gradients of the inputs of the goal; those of leaves are added to their `grad` once the whole
-/// walk has succeeded.
+/// Walks from `roots` with the gradients given for them. Gives the gradients of the inputs of the goal; those
+/// of leaves are added to their `grad` once the whole walk has succeeded.
 #[track_caller]
 pub(crate) fn walk(
     op: &'static str,
@@ -313,13 +316,14 @@ impl Walk<'_> {
         self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
     }
 
-    /// Is anything useful behind it? At an input of the goal there may be nothing: then the way beyond is neither
-    /// needed nor used up.
+    /// Is anything useful behind it? At an input of the goal there may be nothing: then the way beyond is
+    /// neither needed nor used up.
     fn goes_on(&self, meta: &Meta) -> bool {
         self.useful.as_ref().is_none_or(|useful| useful.get(&meta.id) == Some(&true))
     }
 
-    /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be retained.
+    /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be
+    /// retained.
     fn take_way(&self, state: &mut State) -> Option<Way> {
         let keeps = state.way.as_ref().is_some_and(Way::keeps);
         if self.retain || !keeps { state.way.clone() } else { state.way.take() }
@@ -333,7 +337,8 @@ impl Walk<'_> {
         Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
     }
 
-    /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what waits, so it is passed first.
+    /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what
+    /// waits, so it is passed first.
     fn enter(&mut self, meta: &Meta, y: Tensor, grad: Tensor) -> Result<()> {
         if y.sizes() != &meta.sizes[..] || y.dtype() != meta.dtype {
             let (dtype, sizes) = (y.dtype(), y.sizes());
@@ -379,7 +384,8 @@ fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
     Ok(gradients)
 }
 
-/// The gradient of input `number` of an op: of one that was broadcast it is summed to its sizes, of one that was promoted it is cast back.
+/// The gradient of input `number` of an op: of one that was broadcast it is summed to its sizes, of one that
+/// was promoted it is cast back.
 fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
     let invalid = |got: String, expected: String| {
         let message =

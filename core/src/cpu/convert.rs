@@ -47,20 +47,31 @@ unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T)
     }
 }
 
-/// What the half crate does for both half types, with the CPU's instructions where there are any.
+/// The half types, converted by the half crate with the CPU's instructions if it has any.
 trait Half: Element {
     fn widen(from: &[Self], to: &mut [f32]);
     fn narrow(from: &[f32], to: &mut [Self]);
 }
-macro_rules! halves {
-    ($($ty:ident)*) => {$(
-        impl Half for $ty {
-            fn widen(from: &[$ty], to: &mut [f32]) { from.convert_to_f32_slice(to) }
-            fn narrow(from: &[f32], to: &mut [$ty]) { to.convert_from_f32_slice(from) }
-        }
-    )*};
+
+impl Half for f16 {
+    fn widen(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    fn narrow(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
+    }
 }
-halves!(f16 bf16);
+
+impl Half for bf16 {
+    fn widen(from: &[bf16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+
+    fn narrow(from: &[f32], to: &mut [bf16]) {
+        to.convert_from_f32_slice(from);
+    }
+}
 
 unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
     if stride != 1 {

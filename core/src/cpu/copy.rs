@@ -1,14 +1,14 @@
-//! Packing a strided view into a dense one, the elements in row-major order.
+//! Copies between strided views and dense memory in row-major order.
 
 use super::convert::converter;
 use super::threads::parallel;
 use crate::dtype::DType;
 use std::mem::MaybeUninit;
 
-/// Elements that a thread packs at a time.
+/// The elements that a thread packs at a time.
 const GRAIN: usize = 1 << 15;
 
-/// A view in memory: where it starts and how it steps.
+/// A view in memory: its first element, dtype and strides.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) ptr: *const u8,
@@ -20,13 +20,13 @@ pub(crate) struct View<'a> {
 
 unsafe impl Sync for View<'_> {}
 
-/// Rows of a tile of a transposed matrix: of 4-byte elements as many as a cache line of the source holds.
+/// The rows of a tile of a transposed matrix: as many 4-byte elements as a cache line of the source holds.
 pub(crate) const TILE_ROWS: usize = 16;
-/// Columns of such a tile, each in another line and perhaps on another page of the source.
+/// The columns of such a tile, each in its own cache line and perhaps its own page of the source.
 pub(crate) const TILE_COLS: usize = 64;
 
-/// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, column by column, to rows that are
-/// [`TILE_COLS`] elements apart.
+/// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, column by column, to
+/// rows that are [`TILE_COLS`] elements apart.
 ///
 /// # Safety
 /// The elements exist; `dst` has room for a tile and does not overlap them.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn gather_tile(
     unsafe fn gather<T: Copy>(rows: usize, cols: usize, src: *const T, steps: [isize; 2], dst: *mut T) {
         for col in 0..cols {
             for row in 0..rows {
-                // SAFETY: the contract of `gather_tile`.
+                // SAFETY: guaranteed by the contract of `gather_tile`.
                 unsafe {
                     let from = src.offset(row as isize * steps[0] + col as isize * steps[1]);
                     dst.add(row * TILE_COLS + col).write(from.read());
@@ -60,17 +60,17 @@ pub(crate) unsafe fn gather_tile(
     }
 }
 
-/// Writes the elements of `src` in row-major order of `sizes` to `dst`, cast to `to`.
+/// Writes the elements of `src`, a view of `sizes`, to `dst` in row-major order, cast to `to`.
 ///
 /// # Safety
-/// Every element of the view exists; `dst` has room for all of them and overlaps none.
+/// Every element of the view exists. `dst` has room for all of them and overlaps none.
 pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u8) {
     let numel: usize = sizes.iter().product();
     if numel == 0 {
         return;
     }
     let Some((&cols, outer)) = sizes.split_last() else {
-        // SAFETY: one element.
+        // SAFETY: the view has one element.
         return unsafe { converter(src.dtype, to)(1, src.ptr, 1, dst) };
     };
     let convert = converter(src.dtype, to);
@@ -115,10 +115,12 @@ pub(crate) unsafe fn pack(sizes: &[usize], src: View<'_>, to: DType, dst: *mut u
     });
 }
 
-/// Writes the dense elements of `src`, of `itemsize` bytes, to where a view of `sizes` and `strides` at `dst` has them: [`pack`] the other way.
+/// Writes the dense elements of `src`, of `itemsize` bytes each, to the view of `sizes` and `strides` at
+/// `dst`: the inverse of [`pack`].
 ///
 /// # Safety
-/// Every element of the view exists, is nobody else's, and is none of `src`, which has as many.
+/// Every element of the view exists, nothing else accesses it, and `src` has as many elements, none of them
+/// in the view.
 pub(crate) unsafe fn unpack(
     sizes: &[usize],
     strides: &[isize],
@@ -128,7 +130,7 @@ pub(crate) unsafe fn unpack(
 ) {
     unsafe fn scatter<T: Copy>(n: usize, src: *const T, dst: *mut T, step: isize) {
         for i in 0..n {
-            // SAFETY: the contract of `unpack`.
+            // SAFETY: guaranteed by the contract of `unpack`.
             unsafe { dst.offset(i as isize * step).write(src.add(i).read()) };
         }
     }

@@ -1,18 +1,29 @@
-//! The CPU's kernels: the one seam behind which a second device could stand.
+//! The CPU's kernels: the one seam behind which a second device could be added.
 //!
-//! Nothing here knows names or derivatives. `pointwise` runs the loops of ops by element, `convert` casts, `copy` packs strided views,
-//! `matmul` multiplies, `fold` reduces, `order` compares, `rows` has softmax and its kin, [`math`] the functions of one number, [`optimizer_steps`] the updates of
-//! parameters.
+//! Nothing here knows names or derivatives, and nothing calls back to the ops: the loops get slices and
+//! sizes, by which all that they read exists. `pointwise` runs the loops of ops by element, `convert` casts,
+//! `copy` packs strided views, `fill` makes elements of their places, `join` puts tensors together, `index`
+//! moves elements, `matmul` multiplies, `fold` reduces, `scan` runs along a dim, `order` compares, `count`
+//! counts and searches, `softmax` has softmax and the functions that are made of the same sums, `norm`
+//! normalizes, `linalg` decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`,
+//! which finds the widest vectors, `threads`, and the functions of one number in [`math`] and `integer`.
 
 pub(crate) mod convert;
 pub(crate) mod copy;
+pub(crate) mod count;
+pub(crate) mod fill;
 pub(crate) mod fold;
+pub(crate) mod index;
 pub(crate) mod integer;
+pub(crate) mod join;
+pub(crate) mod linalg;
 pub mod math;
 pub(crate) mod matmul;
-pub mod optimizer_steps;
+pub(crate) mod norm;
 pub(crate) mod order;
 pub(crate) mod pointwise;
-pub(crate) mod rows;
-pub mod simd;
+pub(crate) mod scan;
+pub(crate) mod simd;
+pub(crate) mod softmax;
 pub(crate) mod threads;
+pub mod update;

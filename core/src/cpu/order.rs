@@ -1,4 +1,5 @@
-//! What compares elements: these become 64-bit integers that stand in the same order, their keys, so that a comparison is compiled once and not once per dtype.
+//! What compares elements: these become 64-bit integers in the same order, their keys, so that a comparison
+//! is compiled once and not once per dtype.
 
 use super::threads::each_part;
 use crate::dtype::{Element, Scalar};
@@ -8,7 +9,8 @@ pub(crate) const NAN_LAST: i64 = i64::MAX;
 /// The key of a NaN that counts as the smallest. No other float has it.
 pub(crate) const NAN_FIRST: i64 = i64::MIN;
 
-/// Keys with the places of their elements. Places make all pairs different, so that a sort need not be stable to keep the order of equal elements.
+/// Keys with the places of their elements. Places make all pairs different, so that a sort need not be stable
+/// to keep the order of equal elements.
 pub(crate) type Pairs = Vec<(i64, usize)>;
 
 /// Finds places in a lane: its keys, room for pairs, the places to be written.
@@ -36,7 +38,8 @@ fn float_key(x: f64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
 }
 
-/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count` places go into `places`.
+/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count`
+/// places go into `places`.
 pub(crate) fn each_lane(
     n: usize,
     count: usize,
@@ -57,13 +60,23 @@ pub(crate) fn each_lane(
     });
 }
 
+/// The first place of the largest key.
+pub(crate) fn largest(keys: &[i64]) -> usize {
+    first(keys, keys.iter().max())
+}
+
+/// The first place of the smallest key.
+pub(crate) fn smallest(keys: &[i64]) -> usize {
+    first(keys, keys.iter().min())
+}
+
 /// The first place of a key.
-pub(crate) fn first(keys: &[i64], key: Option<&i64>) -> usize {
+fn first(keys: &[i64], key: Option<&i64>) -> usize {
     keys.iter().position(|other| Some(other) == key).unwrap_or(0)
 }
 
 /// The keys with their places; in descending order the larger key becomes the smaller one.
-pub(crate) fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
+fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
     let turn = if descending { -1 } else { 0 };
     pairs.clear();
     pairs.extend(keys.iter().enumerate().map(|(place, key)| (key ^ turn, place)));
@@ -79,6 +92,53 @@ pub(crate) fn sort(keys: &[i64], descending: bool, pairs: &mut Pairs) {
 pub(crate) fn nth(keys: &[i64], pairs: &mut Pairs, n: usize) -> usize {
     self::pairs(keys, false, pairs);
     pairs.select_nth_unstable(n).1.1
+}
+
+/// The place of the key in the middle, the lower of two; if `float`, of the first NaN.
+pub(crate) fn median(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
+    let nan = keys.iter().position(|key| float && *key == NAN_LAST);
+    nan.unwrap_or_else(|| nth(keys, pairs, (keys.len() - 1) / 2))
+}
+
+/// The place of the key in the middle of those that are not NaN; of a NaN if there are no others.
+pub(crate) fn nanmedian(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
+    let numbers = keys.iter().filter(|key| !float || **key != NAN_LAST).count();
+    nth(keys, pairs, numbers.saturating_sub(1) / 2)
+}
+
+/// The last place of the most frequent key, the smallest of several such; if `float`, no NaN equals another.
+pub(crate) fn mode(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
+    sort(keys, false, pairs);
+    let (mut best, mut at) = (0, 0);
+    for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
+        if run.len() > best {
+            (best, at) = (run.len(), run[run.len() - 1].1);
+        }
+    }
+    at
+}
+
+/// The places of the largest keys in descending order, or of the smallest in ascending order: as many as
+/// there is room for.
+pub(crate) fn top(keys: &[i64], largest: bool, pairs: &mut Pairs, places: &mut [i64]) {
+    self::pairs(keys, largest, pairs);
+    let k = places.len();
+    if k < pairs.len() {
+        pairs.select_nth_unstable(k);
+    }
+    pairs[..k].sort_unstable();
+    self::places(pairs, places);
+}
+
+/// The place of the best key so far, at each place.
+pub(crate) fn running(keys: &[i64], better: fn(i64, i64) -> bool, places: &mut [i64]) {
+    let mut best = 0;
+    for (at, place) in places.iter_mut().enumerate() {
+        if better(keys[at], keys[best]) {
+            best = at;
+        }
+        *place = best as i64;
+    }
 }
 
 /// The places of the first pairs, as many as there is room for.

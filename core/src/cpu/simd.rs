@@ -1,123 +1,414 @@
-//! The widest vectors of the CPU, found at run time: a plain `cargo build --release` is fast.
+//! The widest vectors of the CPU, found at run time, so that a plain `cargo build --release` is fast.
 //!
-//! A loop written in plain Rust is compiled three times (baseline, AVX2 + FMA, AVX-512) and the right one is called.
-//! The body must be `#[inline(always)]` all the way down, so that it is compiled *inside* the function that
-//! enables the features.
+//! A loop is a [`Vectorized`] value. [`vectorize`] compiles it three times, for the build target, for AVX2
+//! with FMA and for AVX-512, and runs the copy that suits the CPU. Nothing else in the crate enables
+//! instructions.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A set of vector instructions that the kernels are compiled for.
+use super::math::Real;
+use super::matmul::{Accumulator, Lanes};
+
+/// A loop to be compiled for each set of instructions.
+///
+/// For example, `y ← y + a x`:
+///
+/// ```ignore
+/// struct Axpy<'a, T> { a: f64, x: &'a [T] }
+///
+/// impl<T: Real> Vectorized for Axpy<'_, T> {
+///     type Out<'a> = &'a mut [T];
+///
+///     #[inline(always)]
+///     fn run<S: Simd>(self, simd: S, y: &mut [T]) {
+///         axpy(self.a, simd.numbers(self.x), simd.numbers_mut(y));
+///     }
+/// }
+///
+/// #[inline(always)]
+/// fn axpy<T: Real>(a: f64, x: &[T], y: &mut [T]) {
+///     let a = T::from_f64(a);
+///     for (y, x) in y.iter_mut().zip(x) {
+///         *y = a.mul_add(*x, *y);
+///     }
+/// }
+///
+/// vectorize(Axpy { a: 2.0, x: &x }, &mut y);
+/// ```
+pub(crate) trait Vectorized: Sized {
+    /// A reference to what the loop writes, or `()`. It is an argument rather than a field so that the
+    /// compiler knows that it overlaps no input.
+    type Out<'a>;
+
+    /// The loop.
+    ///
+    /// Must be `#[inline(always)]`, and so must every function that it calls in a hot place: a function that
+    /// the compiler decides to compile on its own has neither the vectors nor the fused multiply-add of the
+    /// caller. The same holds for closures, which cannot be marked: use loops.
+    fn run<S: Simd>(self, simd: S, out: Self::Out<'_>);
+}
+
+/// Runs a loop with the widest vectors of this CPU.
+#[inline]
+pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
+    // SAFETY: this CPU has the instructions that `isa` found.
+    unsafe { vectorize_for(isa(), job, out) }
+}
+
+/// Runs a loop with the given instructions.
+///
+/// # Safety
+/// This CPU has the instructions.
+#[inline(always)]
+pub(crate) unsafe fn vectorize_for<V: Vectorized>(isa: Isa, job: V, out: V::Out<'_>) {
+    match isa {
+        Isa::Baseline => Baseline.run(job, out),
+        // SAFETY: the contract is the same.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { Avx2::assume() }.run(job, out),
+        // SAFETY: the contract is the same.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { Avx512::assume() }.run(job, out),
+    }
+}
+
+/// A set of instructions, as a value that exists only where the CPU has them.
+pub(crate) trait Simd: Copy {
+    /// The same as an [`Isa`].
+    const ISA: Isa;
+    /// `T`, with fused multiply-add if there is one. It has the layout of `T`.
+    type Number<T: Real>: Real;
+    /// The vectors in which products of `T` are computed.
+    type Lanes<T: Accumulator>: Lanes<Elem = T>;
+
+    /// The token.
+    ///
+    /// # Safety
+    /// This CPU has the instructions.
+    unsafe fn assume() -> Self;
+
+    /// Runs a loop that is compiled for these instructions.
+    fn run<V: Vectorized>(self, job: V, out: V::Out<'_>);
+
+    /// The same numbers.
+    fn numbers<T: Real>(self, x: &[T]) -> &[Self::Number<T>];
+
+    /// The same numbers.
+    fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [Self::Number<T>];
+}
+
+/// The instructions that the build target guarantees.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline;
+
+impl Simd for Baseline {
+    const ISA: Isa = Isa::Baseline;
+    type Number<T: Real> = T;
+    type Lanes<T: Accumulator> = T::Baseline;
+
+    #[inline(always)]
+    unsafe fn assume() -> Self {
+        Baseline
+    }
+
+    #[inline(always)]
+    fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
+        job.run(self, out);
+    }
+
+    #[inline(always)]
+    fn numbers<T: Real>(self, x: &[T]) -> &[T] {
+        x
+    }
+
+    #[inline(always)]
+    fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [T] {
+        x
+    }
+}
+
+/// The instruction sets of x86-64. A row has the doc, the name and the CPU features of one.
+///
+/// The row `Avx2: "avx2", "fma", "f16c";` becomes
+///
+/// ```ignore
+/// pub(crate) struct Avx2(());
+///
+/// impl Avx2 {
+///     /// The token, if this CPU has all of the features.
+///     pub(crate) fn found() -> Option<Avx2> { ... }
+///
+///     /// Whether this CPU has all of the features.
+///     fn detected() -> bool {
+///         is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && ...
+///     }
+/// }
+///
+/// impl Simd for Avx2 {
+///     const ISA: Isa = Isa::Avx2;
+///     type Number<T: Real> = T::Fused;
+///     type Lanes<T: Accumulator> = T::Avx2;
+///     ...
+///     fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
+///         trait Compiled: Vectorized {
+///             #[target_feature(enable = "avx2", enable = "fma", enable = "f16c")]
+///             unsafe fn compiled(self, simd: Avx2, out: Self::Out<'_>) {
+///                 self.run(simd, out);
+///             }
+///         }
+///         ...
+///     }
+/// }
+/// ```
+#[cfg(target_arch = "x86_64")]
+macro_rules! instructions {
+    ($($(#[$doc:meta])* $Name:ident: $($feature:tt),*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $Name(());
+
+        impl $Name {
+            /// The token, if this CPU has all of the features.
+            #[inline]
+            #[allow(dead_code, reason = "not every set is asked for by itself")]
+            pub(crate) fn found() -> Option<$Name> {
+                (isa() >= Isa::$Name).then_some($Name(()))
+            }
+
+            /// Whether this CPU has all of the features.
+            fn detected() -> bool {
+                $(std::arch::is_x86_feature_detected!($feature))&&*
+            }
+        }
+
+        impl Simd for $Name {
+            const ISA: Isa = Isa::$Name;
+            type Number<T: Real> = T::Fused;
+            type Lanes<T: Accumulator> = T::$Name;
+
+            #[inline(always)]
+            unsafe fn assume() -> Self {
+                $Name(())
+            }
+
+            #[inline(always)]
+            fn run<V: Vectorized>(self, job: V, out: V::Out<'_>) {
+                // A method of the loop, so that the compiler builds each one with the module that has its
+                // type, and several modules at a time.
+                trait Compiled: Vectorized {
+                    #[target_feature($(enable = $feature),*)]
+                    unsafe fn compiled(self, simd: $Name, out: Self::Out<'_>) {
+                        self.run(simd, out);
+                    }
+                }
+                impl<V: Vectorized> Compiled for V {}
+                // SAFETY: there is a token only where the CPU has these features.
+                unsafe { job.compiled(self, out) }
+            }
+
+            #[inline(always)]
+            fn numbers<T: Real>(self, x: &[T]) -> &[T::Fused] {
+                T::fused_slice(x)
+            }
+
+            #[inline(always)]
+            fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [T::Fused] {
+                T::fused_slice_mut(x)
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+instructions! {
+    /// AVX2 with fused multiply-add and half-precision conversions.
+    Avx2: "avx2", "fma", "f16c";
+    /// AVX-512 F, BW, DQ and VL on top of that.
+    Avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c";
+}
+
+/// A set of instructions that loops are compiled for, from the narrowest to the widest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub enum Isa {
-    /// What the compilation target guarantees.
-    Baseline = 1,
-    /// AVX2 with fused multiply-add and half-precision conversions.
-    Avx2 = 2,
-    /// AVX-512 F, BW, DQ and VL on top of that.
-    Avx512 = 3,
+pub(crate) enum Isa {
+    Baseline = 0,
+    #[cfg(target_arch = "x86_64")]
+    Avx2 = 1,
+    #[cfg(target_arch = "x86_64")]
+    Avx512 = 2,
 }
 
 /// The widest instruction set of the CPU that runs this.
 #[inline]
-pub fn isa() -> Isa {
-    static FOUND: AtomicU8 = AtomicU8::new(0);
+pub(crate) fn isa() -> Isa {
     match FOUND.load(Ordering::Relaxed) {
-        1 => Isa::Baseline,
-        2 => Isa::Avx2,
+        #[cfg(target_arch = "x86_64")]
         3 => Isa::Avx512,
-        _ => {
-            let found = detect();
-            FOUND.store(found as u8, Ordering::Relaxed);
-            found
-        }
+        #[cfg(target_arch = "x86_64")]
+        2 => Isa::Avx2,
+        1 => Isa::Baseline,
+        _ => detect(),
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+/// One more than the number of what [`detect`] has found, 0 before its first call.
+static FOUND: AtomicU8 = AtomicU8::new(0);
+
+#[cold]
 fn detect() -> Isa {
-    use std::arch::is_x86_feature_detected as has;
-    let avx2 = has!("avx2") && has!("fma") && has!("f16c");
-    let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
-    match (avx2, avx512) {
-        (_, true) => Isa::Avx512,
-        (true, false) => Isa::Avx2,
-        _ => Isa::Baseline,
-    }
+    let isa = widest();
+    FOUND.store(isa as u8 + 1, Ordering::Relaxed);
+    isa
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Isa {
+fn widest() -> Isa {
+    #[cfg(target_arch = "x86_64")]
+    if Avx512::detected() {
+        return Isa::Avx512;
+    } else if Avx2::detected() {
+        return Isa::Avx2;
+    }
     Isa::Baseline
 }
 
-/// Defines a function whose body is compiled for every [`Isa`] and dispatched at run time.
-///
-/// ```ignore
-/// simd! {
-///     /// `y ← y + a x`.
-///     pub(crate) fn axpy['a, T: Real](a: T, x: &'a [T], y: &mut [T]) { for (y, x) in y.iter_mut().zip(x) { *y += a * *x } }
-/// }
-/// ```
-/// becomes `pub(crate) fn axpy<'a, T: Real>(..)` that calls one of three copies of the body. Type parameters must
-/// follow from the arguments.
-macro_rules! simd {
-    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident $([$($generics:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
-        $(#[$meta])*
-        #[inline]
-        $vis unsafe fn $name $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-            #[inline(always)]
-            unsafe fn body $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                unsafe fn avx512 $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body($($arg),*) }
-                }
-                #[target_feature(enable = "avx2,fma,f16c")]
-                unsafe fn avx2 $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body($($arg),*) }
-                }
-                match $crate::cpu::simd::isa() {
-                    // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
-                    $crate::cpu::simd::Isa::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: as above.
-                    $crate::cpu::simd::Isa::Avx2 => return unsafe { avx2($($arg),*) },
-                    $crate::cpu::simd::Isa::Baseline => {}
-                }
-            }
-            // SAFETY: the caller keeps the contract of the body.
-            unsafe { body($($arg),*) }
-        }
-    };
-    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($generics:tt)*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
-        $(#[$meta])*
-        #[inline]
-        $vis fn $name $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-            #[inline(always)]
-            fn body $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                fn avx512 $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    body($($arg),*)
-                }
-                #[target_feature(enable = "avx2,fma,f16c")]
-                fn avx2 $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    body($($arg),*)
-                }
-                match $crate::cpu::simd::isa() {
-                    // SAFETY: `isa` found these features on this CPU.
-                    $crate::cpu::simd::Isa::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: as above.
-                    $crate::cpu::simd::Isa::Avx2 => return unsafe { avx2($($arg),*) },
-                    $crate::cpu::simd::Isa::Baseline => {}
-                }
-            }
-            body($($arg),*)
-        }
-    };
+/// The instruction sets that this CPU has, the baseline first.
+#[cfg(test)]
+pub(crate) fn supported() -> impl Iterator<Item = Isa> {
+    #[cfg(target_arch = "x86_64")]
+    let all = [Isa::Baseline, Isa::Avx2, Isa::Avx512];
+    #[cfg(not(target_arch = "x86_64"))]
+    let all = [Isa::Baseline];
+    all.into_iter().filter(|set| *set <= isa())
 }
-pub(crate) use simd;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `y = f(x)` of floats.
+    struct Map<'a, T> {
+        f: Function,
+        x: &'a [T],
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Function {
+        /// `3 x + 1`: exact for small integers, with one rounding or two.
+        Line,
+        Exp,
+        Tanh,
+    }
+
+    impl Function {
+        #[inline(always)]
+        fn call<T: Real>(self, x: T) -> T {
+            match self {
+                Function::Line => x.mul_add(T::from_f64(3.0), T::ONE),
+                Function::Exp => x.exp(),
+                Function::Tanh => x.tanh(),
+            }
+        }
+    }
+
+    impl<T: Real> Vectorized for Map<'_, T> {
+        type Out<'a> = &'a mut [T];
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S, y: &mut [T]) {
+            for (y, x) in simd.numbers_mut(y).iter_mut().zip(simd.numbers(self.x)) {
+                *y = self.f.call(*x);
+            }
+        }
+    }
+
+    /// The results with each set of instructions, the baseline first.
+    fn results<T: Real>(f: Function, x: &[T]) -> Vec<(Isa, Vec<T>)> {
+        let on = |isa| {
+            let mut y = vec![T::NAN; x.len()];
+            // SAFETY: the CPU supports these instructions.
+            unsafe { vectorize_for(isa, Map { f, x }, &mut y) };
+            (isa, y)
+        };
+        supported().map(on).collect()
+    }
+
+    fn check<T: Real>() {
+        let integers: Vec<T> = (-500..500).map(|i| T::from_f64(i.into())).collect();
+        for (isa, y) in results(Function::Line, &integers) {
+            assert!((-500..500).zip(&y).all(|(i, y)| y.to_f64() == f64::from(3 * i + 1)), "{isa:?}");
+        }
+        let x: Vec<T> = (0..1003).map(|i| T::from_f64((f64::from(i) * 0.73).sin() * 9.0)).collect();
+        for f in [Function::Exp, Function::Tanh] {
+            let results = results(f, &x);
+            let (_, baseline) = &results[0];
+            for ((isa, y), i) in results.iter().flat_map(|result| (0..x.len()).map(move |i| (result, i))) {
+                let (y, expected) = (y[i].to_f64(), baseline[i].to_f64());
+                // Each is within one and a half units of the last place, and the unit is at most `EPSILON`.
+                let tolerance = 3.0 * T::EPSILON.to_f64() * expected.abs();
+                assert!(
+                    (y - expected).abs() <= tolerance,
+                    "{isa:?}: {f:?} of {} is {y}, not {expected}",
+                    x[i]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn floats_are_the_same_with_all_instructions() {
+        check::<f32>();
+        check::<f64>();
+    }
+
+    /// The sums of rows of four, and the last bits of all products so far.
+    struct Sums<'a>(&'a [i32]);
+
+    impl Vectorized for Sums<'_> {
+        type Out<'a> = (&'a mut [i64], &'a mut i32);
+
+        #[inline(always)]
+        fn run<S: Simd>(self, _: S, (sums, product): (&mut [i64], &mut i32)) {
+            for (x, sum) in self.0.chunks_exact(4).zip(sums) {
+                *sum = x.iter().map(|x| i64::from(*x)).sum();
+                for x in x {
+                    *product = product.wrapping_mul(*x | 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_are_the_same_with_all_instructions() {
+        let x: Vec<i32> =
+            (0..4004_i32).map(|i| i.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)).collect();
+        let on = |isa| {
+            let (mut sums, mut product) = (vec![0; x.len() / 4], 1);
+            // SAFETY: the CPU supports these instructions.
+            unsafe { vectorize_for(isa, Sums(&x), (&mut sums, &mut product)) };
+            (sums, product)
+        };
+        let expected = on(Isa::Baseline);
+        assert!(supported().all(|isa| on(isa) == expected));
+    }
+
+    #[test]
+    fn the_widest_instructions_are_taken() {
+        struct Which;
+        impl Vectorized for Which {
+            type Out<'a> = &'a mut Option<Isa>;
+
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S, out: &mut Option<Isa>) {
+                *out = Some(S::ISA);
+            }
+        }
+        let mut found = None;
+        vectorize(Which, &mut found);
+        assert_eq!(found, supported().last());
+        for isa in supported() {
+            // SAFETY: the CPU supports these instructions.
+            unsafe { vectorize_for(isa, Which, &mut found) };
+            assert_eq!(found, Some(isa));
+        }
+    }
+}

@@ -1,5 +1,8 @@
-//! How loops are shared among threads: the caller works from the first moment on, and the threads of the current rayon pool help as soon as they
-//! are awake. To wake one takes about as long as a loop over 100,000 elements, so a caller that waited for that would gain nothing from short loops.
+//! Loops on several threads.
+//!
+//! The caller starts working immediately, and the threads of the current rayon pool join as soon as they are
+//! awake. Waking a thread takes about as long as a loop over 100,000 elements, so a caller that waited for
+//! one would gain nothing on short loops.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -8,8 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Splits `0..n` into ranges of `grain` and runs them on all threads; up to two ranges stay on the calling one. The ranges do not depend on the
-/// number of threads.
+/// Splits `0..n` into ranges of `grain` and runs them on all threads. Up to two ranges run on the calling
+/// thread. The ranges do not depend on the number of threads.
 #[inline]
 pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     if n <= 2 * grain {
@@ -21,15 +24,16 @@ pub(crate) fn parallel(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) 
     each(n.div_ceil(grain), &|task| f(task * grain..((task + 1) * grain).min(n)));
 }
 
-/// Runs `f` for each number below `tasks`, on all threads.
+/// Runs `f` for each number below `tasks` on all threads.
 ///
-/// Not generic: each copy would cost more build time than the loop that it runs.
+/// It is not generic because each copy would cost more build time than the loop that it runs.
 pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     let helpers = rayon::current_num_threads().min(tasks).saturating_sub(1);
     if helpers == 0 {
         return (0..tasks).for_each(f);
     }
-    // SAFETY: only the lifetime is forgotten. `f` is called for a task alone, and the wait below ends after the last task.
+    // SAFETY: only the lifetime changes. `f` is called only for a task, and the wait below ends after the
+    // last task.
     let f = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(f) };
     let work = Arc::new(Work {
         f,
@@ -50,31 +54,33 @@ pub(crate) fn each(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Runs `f` for each part of `len` elements of `y`, the last of which may be shorter, and its number, on all threads.
+/// Runs `f` on all threads for each part of `y` and its number. A part has `len` elements; the last one may
+/// be shorter.
 pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
     let tasks = y.len().div_ceil(len);
     if tasks < 2 {
         return y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
     }
     let parts = Parts::new(y);
-    // SAFETY: parts of different numbers do not overlap, and each number comes once.
+    // SAFETY: parts with different numbers do not overlap, and each number is used once.
     each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
 }
 
-/// Tasks that several threads take one after the other.
+/// Tasks that several threads take from a common counter.
 struct Work {
     f: &'static (dyn Fn(usize) + Sync),
     tasks: usize,
     next: AtomicUsize,
-    /// Threads that may be inside `f`.
+    /// The number of threads that may be inside `f`.
     busy: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Work {
-    /// Runs tasks until there are none left. A helper that wakes up too late finds none, and does not touch `f`, which may be gone.
+    /// Runs tasks until none are left. A helper that wakes up too late finds none and does not touch `f`,
+    /// which may no longer exist.
     fn help(&self) {
-        // Counted before a task is taken, so that whoever sees no tasks left and nobody busy knows that all are done.
+        // Counted before a task is taken: when no tasks are left and no thread is busy, all tasks are done.
         self.busy.fetch_add(1, Ordering::SeqCst);
         loop {
             let task = self.next.fetch_add(1, Ordering::SeqCst);
@@ -88,7 +94,7 @@ impl Work {
         self.busy.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Waits for those that are still busy with their last task, which are as short as a grain.
+    /// Waits for the threads that are still running their last task, which is short.
     fn wait(&self) {
         let mut turns = 0;
         while self.busy.load(Ordering::SeqCst) > 0 {
@@ -98,14 +104,14 @@ impl Work {
     }
 }
 
-/// A slice of which each thread writes a part of its own.
+/// A slice that threads write in disjoint parts.
 pub(crate) struct Parts<'a, T> {
     ptr: *mut T,
     len: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `part` hands out parts that do not overlap, by its contract.
+// SAFETY: by its contract, `part` returns parts that do not overlap.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
@@ -113,15 +119,15 @@ impl<'a, T> Parts<'a, T> {
         Parts { ptr: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
-    /// Elements `range`, as far as there are so many.
+    /// The elements in `range`; a range that is too long ends with the slice.
     ///
     /// # Safety
-    /// No other part that lives overlaps this one.
+    /// No other live part overlaps this one.
     #[allow(clippy::mut_from_ref)] // as `Cell::from_mut`, with the contract in place of the check
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
         let end = range.end.min(self.len);
         assert!(range.start <= end);
-        // SAFETY: inside the slice, and the caller's contract.
+        // SAFETY: the range is inside the slice, and the caller guarantees that nothing overlaps it.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(range.start), end - range.start) }
     }
 }
@@ -167,7 +173,7 @@ mod tests {
             });
         }));
         assert!(result.is_err());
-        // On one thread the loop ends with the panic.
+        // On one thread the panic ends the loop.
         assert!([8, 50].contains(&ran.into_inner()));
     }
 }

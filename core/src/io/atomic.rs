@@ -5,10 +5,11 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Replaces the file at `path` by what `write` writes. On an error, and after a crash, the file is what it was.
+/// Replaces the file at `path` by what `write` writes. On an error, and after a crash, the file is what it
+/// was.
 ///
-/// The content goes to a new file in the same folder, is forced to the disk, and takes the name only then. Where `path` is a link, what it
-/// points to is replaced.
+/// The content goes to a new file in the same folder, is forced to the disk, and takes the name only then.
+/// Where `path` is a link, what it points to is replaced.
 pub(super) fn write(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -51,7 +52,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Makes the new name last through a loss of power. Not every file system can, and the content is safe without it.
+/// Makes the new name last through a loss of power. Not every file system can, and the content is safe
+/// without it.
 fn sync_folder(target: &Path) {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {

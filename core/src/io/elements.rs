@@ -15,6 +15,14 @@ trait LittleEndian: Element {
     fn take(bytes: &[u8]) -> Self;
 }
 
+/// Elements that are numbers: `f32` becomes
+///
+/// ```ignore
+/// impl LittleEndian for f32 {
+///     fn put(self, bytes: &mut [u8]) { bytes.copy_from_slice(&self.to_le_bytes()) }
+///     fn take(bytes: &[u8]) -> f32 { f32::from_le_bytes(bytes.try_into().expect("the size of an element")) }
+/// }
+/// ```
 macro_rules! little_endian {
     ($($ty:ty)*) => {$(
         impl LittleEndian for $ty {

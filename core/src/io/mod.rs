@@ -1,7 +1,8 @@
-//! Files of values: safetensors for models and training, NumPy's `.npy` for exchange, serde for everything else.
+//! Files of values: safetensors for models and training, NumPy's `.npy` for exchange, serde for everything
+//! else.
 //!
-//! Read [`TensorFile`] first. `elements` turns tensors into bytes and back, `atomic` replaces files, `serialize` is the form of a tensor inside
-//! other data.
+//! Read [`TensorFile`] first. `elements` turns tensors into bytes and back, `atomic` replaces files,
+//! `serialize` is the form of a tensor inside other data.
 
 mod atomic;
 mod elements;

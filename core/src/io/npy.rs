@@ -1,8 +1,8 @@
 //! NumPy's `.npy` files: the header as text, the elements as bytes.
 //!
-//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_little_endian` gives them in
-//! the byte order that [`elements`] reads, `header` is what goes before elements that are written. Any bytes may
-//! come in: none makes these panic.
+//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_little_endian` gives them
+//! in the byte order that [`elements`] reads, `header` is what goes before elements that are written. Any
+//! bytes may come in: none makes these panic.
 //!
 //! # Source
 //! NumPy, `numpy.lib.format`, versions 1.0, 2.0 and 3.0.
@@ -25,7 +25,8 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 const ALIGNMENT: usize = 64;
 
 impl NamedTensor {
-    /// Writes the tensor, or replaces the file, in the `.npy` format of NumPy, which has no names for dims: they are left out.
+    /// Writes the tensor, or replaces the file, in the `.npy` format of NumPy, which has no names for dims:
+    /// they are left out.
     ///
     /// If that fails, what was there is still there.
     ///
@@ -49,9 +50,8 @@ impl NamedTensor {
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         const OP: &str = "save_npy";
         let (path, caller) = (path.as_ref(), Location::caller());
-        let header = header(self.dtype(), self.sizes()).map_err(|message| {
-            Error::new(ErrorKind::DType, OP, message).with_operands([self.extents()]).at(caller)
-        })?;
+        let header = header(self.dtype(), self.sizes())
+            .map_err(|message| Error::about(&[self], ErrorKind::DType, OP, message).at(caller))?;
         atomic::write(path, |out| {
             out.write_all(&header)?;
             elements::write(self, out)
@@ -62,8 +62,8 @@ impl NamedTensor {
     /// Reads a `.npy` file of NumPy; no dim is named. Of an array in Fortran order the result is a view.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut short, or has elements of a type
-    /// that is not among the ten.
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut
+    /// short, or has elements of a type that is not among the ten.
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
         const OP: &str = "load_npy";

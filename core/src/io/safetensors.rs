@@ -1,7 +1,8 @@
 //! [`TensorFile`]: named tensors in the safetensors format.
 //!
-//! A file is the length of a header in 8 bytes, the header in JSON, and the elements. The `safetensors` package checks headers that are
-//! read. Its writer is not used: it orders the notes by chance, holds all elements at once, and does not force them to the disk.
+//! A file is the length of a header in 8 bytes, the header in JSON, and the elements. The `safetensors`
+//! package checks headers that are read. Its writer is not used: it orders the notes by chance, holds all
+//! elements at once, and does not force them to the disk.
 
 use super::{atomic, elements, io_error};
 use crate::dtype::DType;
@@ -24,14 +25,16 @@ const MAX_HEADER: u64 = 100_000_000;
 const LENGTH: usize = size_of::<u64>();
 /// The key of the header that is no tensor.
 const METADATA: &str = "__metadata__";
-/// Before the name of a tensor in a key of the metadata: the value is the list of the names of its dims, in JSON.
+/// Before the name of a tensor in a key of the metadata: the value is the list of the names of its dims, in
+/// JSON.
 const NAMES: &str = "names:";
 
 /// Named tensors with notes beside them: what a `.safetensors` file holds.
 ///
-/// The names of a tensor's dims stand in the file's metadata, one entry for each tensor that has any: under the key `names:<tensor>` a
-/// JSON list such as `["N","C",null]`. So other programs read these files, without the names, and files of other programs are read here,
-/// as tensors without names. Keys that begin with `names:` are therefore not free for notes.
+/// The names of a tensor's dims stand in the file's metadata, one entry for each tensor that has any: under
+/// the key `names:<tensor>` a JSON list such as `["N","C",null]`. So other programs read these files, without
+/// the names, and files of other programs are read here, as tensors without names. Keys that begin with
+/// `names:` are therefore not free for notes.
 ///
 /// The same content gives the same bytes.
 ///
@@ -65,8 +68,8 @@ impl TensorFile {
     /// Writes the file, or replaces it. If that fails, what was there is still there.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be written, [`ErrorKind::Value`] if a tensor is called `__metadata__`, the key of a note begins with
-    /// `names:`, or there is more than the format's header can say.
+    /// [`ErrorKind::Io`] if it cannot be written, [`ErrorKind::Value`] if a tensor is called `__metadata__`,
+    /// the key of a note begins with `names:`, or there is more than the format's header can say.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         const OP: &str = "save";
@@ -79,8 +82,9 @@ impl TensorFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a safetensors file, has tensors of a dtype that is not
-    /// among the ten, or names that do not fit the tensors, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a safetensors file, has
+    /// tensors of a dtype that is not among the ten, or names that do not fit the tensors,
+    /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<TensorFile> {
         let caller = Location::caller();

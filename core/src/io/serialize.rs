@@ -1,7 +1,8 @@
 //! A tensor inside other data, through serde: `{dtype, sizes, names, data}`.
 //!
-//! In formats that people read, `data` is the list of the elements in row-major order, with `"nan"`, `"inf"` and `"-inf"` as texts, which
-//! JSON has no numbers for. In the others it is their bytes, least significant first.
+//! In formats that people read, `data` is the list of the elements in row-major order, with `"nan"`, `"inf"`
+//! and `"-inf"` as texts, which JSON has no numbers for. In the others it is their bytes, least significant
+//! first.
 
 use super::elements;
 use crate::dtype::{Category, DType, Element, Scalar, dispatch};
@@ -74,7 +75,8 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// An element in a list. Every element of a half type or `f32` is written as the `f64` that it is, so that it comes back as it was.
+/// An element in a list. Every element of a half type or `f32` is written as the `f64` that it is, so that it
+/// comes back as it was.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Item<'a> {

@@ -1,4 +1,5 @@
-//! What a user may pass where names are expected: `["N", "C"]`, `[Some("N"), None]`, with `"..."`, or a map of renamings.
+//! What a user may pass where names are expected: `["N", "C"]`, `[Some("N"), None]`, with `"..."`, or a map
+//! of renamings.
 
 use super::{Name, Names};
 use crate::error::{Error, ErrorKind, Result};
@@ -44,41 +45,71 @@ pub trait NameList {
     fn name_list(self) -> Result<Vec<NameArg>>;
 }
 
-/// What one entry can be written as.
-trait Entry {
+/// What one entry can be written as: a text, a [`Name`], or nothing for an unnamed dim.
+pub trait Entry {
+    /// The entry.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
     #[track_caller]
     fn entry(&self) -> Result<NameArg>;
 }
 
-macro_rules! entries {
-    ($($ty:ty: |$v:ident| $entry:expr;)*) => {$(
-        impl Entry for $ty { #[track_caller] fn entry(&self) -> Result<NameArg> { let $v = self; $entry } }
-        impl<const K: usize> NameList for [$ty; K] {
-            #[track_caller]
-            fn name_list(self) -> Result<Vec<NameArg>> { entries(&self) }
-        }
-        impl NameList for &[$ty] {
-            #[track_caller]
-            fn name_list(self) -> Result<Vec<NameArg>> { entries(self) }
-        }
-        impl NameList for Vec<$ty> {
-            #[track_caller]
-            fn name_list(self) -> Result<Vec<NameArg>> { entries(&self) }
-        }
-        impl NameList for &Vec<$ty> {
-            #[track_caller]
-            fn name_list(self) -> Result<Vec<NameArg>> { entries(self) }
-        }
-    )*};
+impl Entry for &str {
+    #[track_caller]
+    fn entry(&self) -> Result<NameArg> {
+        NameArg::new(self)
+    }
 }
-entries! {
-    &str: |text| NameArg::new(text);
-    String: |text| NameArg::new(text);
-    Name: |name| Ok(NameArg::Name(*name));
-    Option<&str>: |text| text.map_or(Ok(NameArg::Unnamed), NameArg::new);
-    Option<String>: |text| text.as_deref().map_or(Ok(NameArg::Unnamed), NameArg::new);
-    Option<Name>: |name| Ok(name.map_or(NameArg::Unnamed, NameArg::Name));
-    NameArg: |name| Ok(*name);
+impl Entry for String {
+    #[track_caller]
+    fn entry(&self) -> Result<NameArg> {
+        NameArg::new(self)
+    }
+}
+impl Entry for Name {
+    fn entry(&self) -> Result<NameArg> {
+        Ok(NameArg::Name(*self))
+    }
+}
+impl Entry for NameArg {
+    fn entry(&self) -> Result<NameArg> {
+        Ok(*self)
+    }
+}
+impl<E: Entry> Entry for Option<E> {
+    #[track_caller]
+    fn entry(&self) -> Result<NameArg> {
+        match self {
+            Some(entry) => entry.entry(),
+            None => Ok(NameArg::Unnamed),
+        }
+    }
+}
+
+impl<E: Entry, const K: usize> NameList for [E; K] {
+    #[track_caller]
+    fn name_list(self) -> Result<Vec<NameArg>> {
+        entries(&self)
+    }
+}
+impl<E: Entry> NameList for &[E] {
+    #[track_caller]
+    fn name_list(self) -> Result<Vec<NameArg>> {
+        entries(self)
+    }
+}
+impl<E: Entry> NameList for Vec<E> {
+    #[track_caller]
+    fn name_list(self) -> Result<Vec<NameArg>> {
+        entries(&self)
+    }
+}
+impl<E: Entry> NameList for &Vec<E> {
+    #[track_caller]
+    fn name_list(self) -> Result<Vec<NameArg>> {
+        entries(self)
+    }
 }
 
 #[track_caller]
@@ -101,7 +132,8 @@ pub enum Renaming {
     Map(Vec<(String, NameArg)>),
 }
 
-/// The argument of `rename`: `None` drops all names, `["N", "C"]` renames by position, `[("N", "batch")]` by name.
+/// The argument of `rename`: `None` drops all names, `["N", "C"]` renames by position, `[("N", "batch")]` by
+/// name.
 pub trait RenameArg {
     /// The renaming.
     ///
@@ -130,23 +162,24 @@ impl RenameArg for Renaming {
     }
 }
 
-macro_rules! positional {
-    ($($ty:ty),*) => {$(
-        impl<const K: usize> RenameArg for [$ty; K] {
-            #[track_caller]
-            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
-        }
-        impl RenameArg for &[$ty] {
-            #[track_caller]
-            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
-        }
-        impl RenameArg for Vec<$ty> {
-            #[track_caller]
-            fn renaming(self) -> Result<Renaming> { Ok(Renaming::To(self.name_list()?)) }
-        }
-    )*};
+impl<E: Entry, const K: usize> RenameArg for [E; K] {
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        Ok(Renaming::To(entries(&self)?))
+    }
 }
-positional!(&str, String, Name, Option<&str>, Option<String>, Option<Name>, NameArg);
+impl<E: Entry> RenameArg for &[E] {
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        Ok(Renaming::To(entries(self)?))
+    }
+}
+impl<E: Entry> RenameArg for Vec<E> {
+    #[track_caller]
+    fn renaming(self) -> Result<Renaming> {
+        Ok(Renaming::To(entries(&self)?))
+    }
+}
 
 impl<const K: usize> RenameArg for [(&str, &str); K] {
     #[track_caller]

@@ -1,9 +1,11 @@
 //! Names of dims: interned ids, the list that a tensor carries, and the rules by which ops propagate them.
 //!
-//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one per rule of the
-//! specification, tested without data) and `list` (what users pass where names are expected).
+//! Read [`Name`] and [`Names`] first, then [`rules`] (pure functions over lists of names, one per rule of the
+//! specification, tested without data), [`naming`] (those of the naming API) and `list` (what users pass
+//! where names are expected).
 
 mod list;
+pub mod naming;
 pub mod rules;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};
@@ -55,8 +57,8 @@ impl Name {
     /// The name of that text.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier: letters, digits and underscore, not starting with a
-    /// digit.
+    /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier: letters, digits and underscore, not
+    /// starting with a digit.
     #[track_caller]
     pub fn new(text: &str) -> Result<Name> {
         if let Some(name) = Name::lookup(text) {
@@ -86,8 +88,8 @@ impl Name {
 
     /// The name of that text if any tensor ever had it: a question never interns.
     ///
-    /// Programs ask for the same few names again and again, so each thread remembers those that it asked for last: to take
-    /// the lock and to hash costs more than many an op on a small tensor.
+    /// Programs ask for the same few names again and again, so each thread remembers those that it asked for
+    /// last: to take the lock and to hash costs more than many an op on a small tensor.
     #[inline]
     pub fn lookup(text: &str) -> Option<Name> {
         let bytes = text.as_bytes();
@@ -134,7 +136,8 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays nothing.
+/// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays
+/// nothing.
 #[derive(PartialEq, Eq, Default, Hash)]
 pub struct Names(List);
 
@@ -260,9 +263,11 @@ thread_local! {
     static STRICT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` in strict mode: an unnamed dim that meets a named one, or a contraction of two differently named dims, is an error.
+/// Runs `f` in strict mode: an unnamed dim that meets a named one, or a contraction of two differently named
+/// dims, is an error.
 ///
-/// The specification lets both pass, because unnamed dims are wildcards; strict mode is for programs that name every dim.
+/// The specification lets both pass, because unnamed dims are wildcards; strict mode is for programs that
+/// name every dim.
 ///
 /// ```
 /// use namegrad_core::{names, NamedTensor};
@@ -294,6 +299,16 @@ pub(crate) fn closest(wanted: &str, candidates: impl Iterator<Item = Name>) -> O
     candidates
         .map(|name| (edit_distance(wanted, name.as_str()), name))
         .filter(|(distance, name)| *distance <= (name.as_str().len().max(wanted.len())) / 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// The candidate closest to `wanted`, if any is close.
+#[doc(hidden)]
+pub fn closest_of<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|name| (edit_distance(wanted, name), name))
+        .filter(|(distance, name)| *distance <= name.len().max(wanted.len()) / 2)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }

@@ -1,133 +1,215 @@
-//! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes promote; a plain number does not
-//! widen the dtype of a tensor within its category. `dtypes` says what else a row takes or refuses.
+//! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes
+//! promote; a plain number does not widen the dtype of a tensor within its category. `dtypes` says what else
+//! a row takes or refuses, `before` what is looked at before it runs.
 
-use crate::cpu::pointwise::Kernel;
+use crate::dtype::{Category, DType, default_dtype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::by_element::{Kernel, promoted};
+use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 
-/// The rows of the ops on two tensors by element, handed to `$with`. `divides` marks those that refuse an integer zero on the right,
-/// `powers` the one that is another op for some numbers on the right.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! binary_ops { ($with:ident) => { $with! {
-    /// `x + y`; "or" of two bools.
-    add add_ (x y) { float: x + y, int: x.wrapping_add(y), boolean: x | y };
-    /// `x - y`; no bools, as neither "or" nor "exclusive or" is meant for sure.
-    sub sub_ (x y) { float: x - y, int: x.wrapping_sub(y), dtypes: Dtypes::NoBool };
-    /// `x y`; "and" of two bools.
-    mul mul_ (x y) { float: x * y, int: x.wrapping_mul(y), boolean: x & y };
-    /// `x / y`; integers divide as floats.
-    div div_ (x y) { float: x / y };
-    /// `x / y` rounded down.
-    floor_divide floor_divide_ (x y) { float: x.div_floor(y), int: x.div_floor(y) } divides;
-    /// `x / y` rounded towards zero.
-    trunc_divide trunc_divide_ (x y) { float: (x / y).trunc(), int: x.div_trunc(y) } divides;
-    /// The remainder of `x / y` with the sign of `x`.
-    fmod fmod_ (x y) { float: x % y, int: x.rem_trunc(y) } divides;
-    /// The remainder of `x / y` with the sign of `y`.
-    remainder remainder_ (x y) { float: x.remainder(y), int: x.rem_floor(y) } divides;
-    /// `x^y`. Integers to the power of a negative number are an error; where a tensor has negative exponents, what is not 1 or -1 becomes 0.
-    pow pow_ (x y) { float: x.powf(y), int: x.power(y) } powers;
-    /// The angle of the point `(y, x)`, `x` being the ordinate: `atan(x / y)` in the right quadrant, in radians.
-    atan2 atan2_ (x y) { float: x.atan2(y) };
-    /// `√(x² + y²)` without overflow.
-    hypot hypot_ (x y) { float: x.hypot(y), dtypes: Dtypes::Floats };
-    /// `ln(e^x + e^y)` without overflow.
-    logaddexp (x y) { float: x.logaddexp(y) };
-    /// `log2(2^x + 2^y)` without overflow.
-    logaddexp2 (x y) { float: x.logaddexp2(y) };
-    /// `x ln y`, and 0 where `x` is 0.
-    xlogy xlogy_ (x y) { float: x.xlogy(y) };
-    /// `|x|` with the sign of `y`.
-    copysign copysign_ (x y) { float: x.copysign(y) };
-    /// The larger of `x` and `y`; NaN if either is.
-    maximum (x y) { float: x.maximum(y), int: x.max(y), boolean: x | y };
-    /// The smaller of `x` and `y`; NaN if either is.
-    minimum (x y) { float: x.minimum(y), int: x.min(y), boolean: x & y };
-    /// The larger of `x` and `y`; the other one if one is NaN.
-    fmax (x y) { float: x.fmax(y), int: x.max(y), boolean: x | y };
-    /// The smaller of `x` and `y`; the other one if one is NaN.
-    fmin (x y) { float: x.fmin(y), int: x.min(y), boolean: x & y };
-    /// The larger of `x` and `y`, a lower bound: as [`maximum`](Self::maximum), but where both are equal the gradient is that of `x`.
-    clamp_min clamp_min_ (x y) { like: maximum };
-    /// The smaller of `x` and `y`, an upper bound: as [`minimum`](Self::minimum), but where both are equal the gradient is that of `x`.
-    clamp_max clamp_max_ (x y) { like: minimum };
-    /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `y` where `x` is 0; 0 for NaN.
-    heaviside heaviside_ (x y) {
-        float: if x == T::ZERO { y } else if x > T::ZERO { T::ONE } else { T::ZERO },
-        int: if x == T::ZERO { y } else { x.max(T::ZERO).sign() },
-        boolean: x | y,
-    };
-    /// Is `x = y`?
-    eq eq_ (x y) -> bool { float: x == y, int: x == y, boolean: x == y };
-    /// Is `x ≠ y`?
-    ne ne_ (x y) -> bool { float: x != y, int: x != y, boolean: x != y };
-    /// Is `x < y`?
-    lt lt_ (x y) -> bool { float: x < y, int: x < y, boolean: !x & y };
-    /// Is `x ≤ y`?
-    le le_ (x y) -> bool { float: x <= y, int: x <= y, boolean: x <= y };
-    /// Is `x > y`?
-    gt gt_ (x y) -> bool { float: x > y, int: x > y, boolean: x & !y };
-    /// Is `x ≥ y`?
-    ge ge_ (x y) -> bool { float: x >= y, int: x >= y, boolean: x >= y };
+ops! { binary;
+    /// `x + other`; "or" of two bools.
+    add add_ (x, other) { float: x + other, int: x.wrapping_add(other), boolean: x | other }
+    /// `x - other`; no bools, as neither "or" nor "exclusive or" is meant for sure.
+    sub sub_ (x, other) { float: x - other, int: x.wrapping_sub(other), dtypes: Dtypes::NoBool }
+    /// `x other`; "and" of two bools.
+    mul mul_ (x, other) { float: x * other, int: x.wrapping_mul(other), boolean: x & other }
+    /// `x / other`; integers divide as floats.
+    div div_ (x, other) { float: x / other }
+    /// `x / other` rounded down.
+    floor_divide floor_divide_ (x, other) { float: x.div_floor(other), int: x.div_floor(other), before: no_zero }
+    /// `x / other` rounded towards zero.
+    trunc_divide trunc_divide_ (x, other) { float: (x / other).trunc(), int: x.div_trunc(other), before: no_zero }
+    /// The remainder of `x / other` with the sign of `x`.
+    fmod fmod_ (x, other) { float: x % other, int: x.rem_trunc(other), before: no_zero }
+    /// The remainder of `x / other` with the sign of `other`.
+    remainder remainder_ (x, other) { float: x.remainder(other), int: x.rem_floor(other), before: no_zero }
+    /// `x^exponent`. Integers to the power of a negative number are an error; where a tensor has negative
+    /// exponents, what is not 1 or -1 becomes 0.
+    pow pow_ (x, exponent) { float: x.powf(exponent), int: x.power(exponent), before: powers }
+    /// The angle of the point `(other, x)`, `x` being the ordinate: `atan(x / other)` in the right quadrant,
+    /// in radians.
+    atan2 atan2_ (x, other) { float: x.atan2(other) }
+    /// `√(x² + other²)` without overflow.
+    hypot hypot_ (x, other) { float: x.hypot(other), dtypes: Dtypes::Floats }
+    /// `ln(e^x + e^other)` without overflow.
+    logaddexp (x, other) { float: x.logaddexp(other) }
+    /// `log2(2^x + 2^other)` without overflow.
+    logaddexp2 (x, other) { float: x.logaddexp2(other) }
+    /// `x ln other`, and 0 where `x` is 0.
+    xlogy xlogy_ (x, other) { float: x.xlogy(other) }
+    /// `|x|` with the sign of `other`.
+    copysign copysign_ (x, other) { float: x.copysign(other) }
+    /// The larger of `x` and `other`; NaN if either is.
+    maximum (x, other) { float: x.maximum(other), int: x.max(other), boolean: x | other }
+    /// The smaller of `x` and `other`; NaN if either is.
+    minimum (x, other) { float: x.minimum(other), int: x.min(other), boolean: x & other }
+    /// The larger of `x` and `other`; the other one if one is NaN.
+    fmax (x, other) { float: x.fmax(other), int: x.max(other), boolean: x | other }
+    /// The smaller of `x` and `other`; the other one if one is NaN.
+    fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other }
+    /// The larger of `x` and `min`, a lower bound: as [`maximum`](Self::maximum), but where both are equal
+    /// the gradient is that of `x`.
+    clamp_min clamp_min_ (x, min) { like: maximum }
+    /// The smaller of `x` and `max`, an upper bound: as [`minimum`](Self::minimum), but where both are equal
+    /// the gradient is that of `x`.
+    clamp_max clamp_max_ (x, max) { like: minimum }
+    /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
+    heaviside heaviside_ (x, values) {
+        float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
+        int: if x == T::ZERO { values } else { x.max(T::ZERO).sign() },
+        boolean: x | values,
+    }
+    /// Is `x = other`?
+    eq eq_ (x, other) -> bool { float: x == other, int: x == other, boolean: x == other }
+    /// Is `x ≠ other`?
+    ne ne_ (x, other) -> bool { float: x != other, int: x != other, boolean: x != other }
+    /// Is `x < other`?
+    lt lt_ (x, other) -> bool { float: x < other, int: x < other, boolean: !x & other }
+    /// Is `x ≤ other`?
+    le le_ (x, other) -> bool { float: x <= other, int: x <= other, boolean: x <= other }
+    /// Is `x > other`?
+    gt gt_ (x, other) -> bool { float: x > other, int: x > other, boolean: x & !other }
+    /// Is `x ≥ other`?
+    ge ge_ (x, other) -> bool { float: x >= other, int: x >= other, boolean: x >= other }
     /// Are both not zero?
-    logical_and logical_and_ (x y) -> bool { float: (x != T::ZERO) & (y != T::ZERO), int: (x != T::ZERO) & (y != T::ZERO), boolean: x & y };
+    logical_and logical_and_ (x, other) -> bool { float: (x != T::ZERO) & (other != T::ZERO), int: (x != T::ZERO) & (other != T::ZERO), boolean: x & other }
     /// Is one not zero?
-    logical_or logical_or_ (x y) -> bool { float: (x != T::ZERO) | (y != T::ZERO), int: (x != T::ZERO) | (y != T::ZERO), boolean: x | y };
+    logical_or logical_or_ (x, other) -> bool { float: (x != T::ZERO) | (other != T::ZERO), int: (x != T::ZERO) | (other != T::ZERO), boolean: x | other }
     /// Is exactly one not zero?
-    logical_xor logical_xor_ (x y) -> bool { float: (x != T::ZERO) ^ (y != T::ZERO), int: (x != T::ZERO) ^ (y != T::ZERO), boolean: x ^ y };
+    logical_xor logical_xor_ (x, other) -> bool { float: (x != T::ZERO) ^ (other != T::ZERO), int: (x != T::ZERO) ^ (other != T::ZERO), boolean: x ^ other }
     /// "And" of the bits.
-    bitwise_and bitwise_and_ (x y) { int: x & y, boolean: x & y };
+    bitwise_and bitwise_and_ (x, other) { int: x & other, boolean: x & other }
     /// "Or" of the bits.
-    bitwise_or bitwise_or_ (x y) { int: x | y, boolean: x | y };
+    bitwise_or bitwise_or_ (x, other) { int: x | other, boolean: x | other }
     /// "Exclusive or" of the bits.
-    bitwise_xor bitwise_xor_ (x y) { int: x ^ y, boolean: x ^ y };
-    /// The bits of `x` moved `y` places up, zeros coming in: `x 2^y`; 0 unless `0 <= y` is less than the number of bits.
-    bitwise_left_shift bitwise_left_shift_ (x y) { int: x.shift_left(y) };
-    /// The bits of `x` moved `y` places down, the sign coming in: `x / 2^y` rounded down; nothing but the sign unless `0 <= y` is less than the number of
-    /// bits.
-    bitwise_right_shift bitwise_right_shift_ (x y) { int: x.shift_right(y) };
+    bitwise_xor bitwise_xor_ (x, other) { int: x ^ other, boolean: x ^ other }
+    /// The bits of `x` moved `other` places up, zeros coming in: `x 2^other`; 0 unless `0 <= other` is less
+    /// than the number of bits.
+    bitwise_left_shift bitwise_left_shift_ (x, other) { int: x.shift_left(other) }
+    /// The bits of `x` moved `other` places down, the sign coming in: `x / 2^other` rounded down; nothing but
+    /// the sign unless `0 <= other` is less than the number of bits.
+    bitwise_right_shift bitwise_right_shift_ (x, other) { int: x.shift_right(other) }
     /// The greatest common divisor, not negative; that with 0 is the other number.
-    gcd gcd_ (x y) { int: x.gcd(y) };
+    gcd gcd_ (x, other) { int: x.gcd(other) }
     /// The least common multiple, not negative; that with 0 is 0.
-    lcm lcm_ (x y) { int: x.lcm(y) };
-} } }
-binary_ops!(define_binary);
-
-/// `x³`: what `pow` is for the number 3.
-#[allow(non_upper_case_globals)] // as the kernels of the tables
-pub(crate) static cube: Kernel<1> = kernel!(1 pow (x) [] [] { float: x * x * x });
-/// What `pow` is of bools for the number `true`.
-#[allow(non_upper_case_globals)]
-pub(crate) static first_power: Kernel<1> = kernel!(1 pow (x) [] [] { boolean: x });
-/// What `pow` is of bools for the number `false`.
-#[allow(non_upper_case_globals)]
-pub(crate) static zeroth_power: Kernel<1> = kernel!(1 pow (x) [] [] { boolean: x | !x });
-
-/// The rows of the ops on three tensors by element, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! ternary_ops { ($with:ident) => { $with! {
+    lcm lcm_ (x, other) { int: x.lcm(other) }
     /// `x + weight (end - x)`: from `x` towards `end`, all of one floating-point dtype.
-    lerp lerp_ (x end weight) {
+    lerp lerp_ (x, end, weight) {
         float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) },
         dtypes: Dtypes::OneFloat
-    };
+    }
     /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
-    clamp clamp_ (x min max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) };
-} } }
-ternary_ops!(define_ternary);
+    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) }
+    /// The tensor where `condition` is true, elsewhere `other`.
+    where_self (x, condition: bool, other) {
+        float: if condition { x } else { other }, int: if condition { x } else { other },
+        boolean: if condition { x } else { other }
+    }
+    /// The tensor with `value`, a number or 0-d tensor, where `mask` is true. The mask broadcasts to the
+    /// tensor.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, -2.0])?;
+    /// assert_eq!(x.masked_fill(&x.lt(0)?, 0.0)?.to_vec::<f32>()?, [1.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    masked_fill masked_fill_ (x, mask: bool, value) {
+        float: if mask { value } else { x }, int: if mask { value } else { x }, boolean: if mask { value } else { x },
+        dtypes: Dtypes::OfFirst, before: one_value
+    }
+}
+
+/// The value of a fill is one.
+fn one_value(op: &'static str, inputs: &[&NamedTensor; 3]) -> Result<Option<&'static Kernel<1>>> {
+    if inputs[2].ndim() == 0 {
+        return Ok(None);
+    }
+    let ndim = inputs[2].ndim();
+    let message =
+        format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {ndim} dims");
+    Err(Error::about(inputs, ErrorKind::Shape, op, message))
+}
+
+/// An integer divided by zero is an error.
+fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2]) -> Result<Option<&'static Kernel<1>>> {
+    let dtype = promoted(inputs);
+    let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
+    // Cast first: 256 is zero as a byte.
+    if divides && inputs[1].to(dtype)?.has_zero()? {
+        let message = "ZeroDivisionError: an integer divided by zero";
+        return Err(Error::about(inputs, ErrorKind::Value, op, message));
+    }
+    Ok(None)
+}
+
+/// What `pow` is where the exponent is a plain number.
+fn powers(_: &'static str, inputs: &[&NamedTensor; 2]) -> Result<Option<&'static Kernel<1>>> {
+    let [x, exponent] = *inputs;
+    check_power(x, exponent)?;
+    Ok(power_of(x, exponent))
+}
+
+/// Integers have no power of a negative number, which would be 0 but for 1 and -1.
+#[track_caller]
+fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
+    let whole = |x: &NamedTensor| !x.dtype().is_floating_point();
+    if !exponent.is_number() || !whole(exponent) || !whole(x) || exponent.item()?.to_f64() >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::about(&[x], ErrorKind::DType, "pow", "Integers to negative integer powers are not allowed.")
+        .with_repair(format!("x.to({:?})?", default_dtype())))
+}
+
+/// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0
+/// and -inf are those of the cheaper op.
+fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
+    use crate::ops::unary::elements::{positive, reciprocal, rsqrt, sqrt, square};
+    use by_number::elements::{cube, first_power, zeroth_power};
+    if !exponent.is_number() || x.is_number() {
+        return None;
+    }
+    if exponent.dtype() == DType::Bool && x.dtype() == DType::Bool {
+        // The powers that bools have, as in PyTorch.
+        return Some(if exponent.item().ok()?.to_f64() == 0.0 { &zeroth_power } else { &first_power });
+    }
+    if !x.dtype().is_floating_point() {
+        return None;
+    }
+    let powers =
+        [(-1.0, &reciprocal), (-0.5, &rsqrt), (0.5, &sqrt), (1.0, &positive), (2.0, &square), (3.0, &cube)];
+    let exponent = exponent.item().ok()?.to_f64();
+    powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
+}
+
+/// `pow` for some numbers.
+mod by_number {
+    namegrad_macros::kernels! {
+        /// `x³`: what `pow` is for the number 3.
+        cube (x) { float: x * x * x }
+        /// What `pow` is of bools for the number `true`.
+        first_power (x) { boolean: x }
+        /// What `pow` is of bools for the number `false`.
+        zeroth_power (x) { boolean: x | !x }
+    }
+}
 
 impl crate::NamedTensor {
     /// The dtype that an op by element computes in on this tensor and `other`.
     pub fn result_type(&self, other: &crate::NamedTensor) -> crate::DType {
-        crate::cpu::pointwise::promoted(&[self, other])
+        promoted(&[self, other])
     }
 
-    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`. Not a row of the table, which would compute in `f32` for half types.
+    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`. Not a row of the
+    /// table, which would compute in `f32` for half types.
     ///
     /// # Errors
     /// As `namegrad::Tensor::nextafter`.
     #[track_caller]
     pub fn nextafter(&self, other: impl crate::Operand) -> crate::Result<crate::NamedTensor> {
+        use crate::cpu::fill::next_after;
         const OP: &str = "nextafter";
         let other = &*other.operand_beside(self.dtype())?;
         let dtype = self.result_type(other);
@@ -136,27 +218,26 @@ impl crate::NamedTensor {
             .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
         let (x, y) =
             (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
-        macro_rules! next {
-            ($T:ty) => {{
-                let towards = |(x, y): (&$T, &$T)| match x.partial_cmp(y) {
-                    Some(std::cmp::Ordering::Less) => x.next_up(),
-                    Some(std::cmp::Ordering::Greater) => x.next_down(),
-                    Some(std::cmp::Ordering::Equal) => *y,
-                    None => <$T>::NAN,
-                };
-                let (x, y) = (x.contiguous()?, y.contiguous()?);
-                let next: Vec<$T> =
-                    x.as_slice::<$T>()?.iter().zip(y.as_slice::<$T>()?).map(towards).collect();
-                crate::NamedTensor::from_slice(&next, crate::shape::Shape { sizes, names })
-            }};
-        }
+        let (x, y) = (x.contiguous()?, y.contiguous()?);
+        let mut next = crate::NamedTensor::fresh(OP, crate::shape::Shape { sizes, names }, dtype)?;
         match dtype {
-            crate::DType::F32 => next!(f32),
-            crate::DType::F64 => next!(f64),
+            crate::DType::F32 => next_after(
+                [x.as_slice()?, y.as_slice()?],
+                [f32::next_up, f32::next_down],
+                f32::NAN,
+                next.as_mut_slice()?,
+            ),
+            crate::DType::F64 => next_after(
+                [x.as_slice()?, y.as_slice()?],
+                [f64::next_up, f64::next_down],
+                f64::NAN,
+                next.as_mut_slice()?,
+            ),
             _ => {
                 let message = format!("not implemented for {dtype}; it takes float32, float64");
-                Err(crate::Error::new(crate::ErrorKind::DType, OP, message))
+                return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message));
             }
         }
+        Ok(next)
     }
 }

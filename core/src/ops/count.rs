@@ -1,33 +1,29 @@
 //! Counting and searching: what there is how often, and where it belongs in an order.
 
-use crate::dim::Count;
 use crate::error::Result;
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 
-/// The rows of the ops that count, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! count_ops {
-    ($with:ident) => {
-        $with! {
-            /// For each element the number of `boundaries`, an ascending vector, that are smaller, or not larger if `right`: the index of the interval in which it
-            /// lies. NaN lies behind all.
-            bucketize ["keeps input names"] (x, boundaries; right: bool)
-            /// For each of the `values` the number of elements of `x`, ascending along the last dim, that are smaller, or not larger if `right`: the index at which it
-            /// can be inserted. `x` is a vector, or has the other dims of `values`.
-            searchsorted ["keeps the names of the values"] (x, values; right: bool)
-            /// How often each of the numbers `0, 1...` stands in `x`, a vector of integers that are not negative, up to the largest and at least `minlength` of them.
-            bincount ["gives a vector without names"] (x; minlength: Count)
-            /// For each of the numbers `0, 1...` the sum of the `weights` of those elements of `x` that equal it; otherwise as [`bincount`](Self::bincount). Weights that
-            /// are not floats are summed in `f64`.
-            bincount_weighted ["gives a vector without names"] (x, weights; minlength: Count)
-            /// The number of elements in each of `bins` intervals of one length from `min` to `max`, of floats only. The last one has both of its ends; what lies
-            /// outside is not counted. If `min` and `max` are equal, those of the elements stand in their place.
-            histc ["gives a vector without names"] (x; bins: Count, min: f64, max: f64)
-        }
-    };
+ops! { count;
+    /// For each element the number of `boundaries`, an ascending vector, that are smaller, or not larger if
+    /// `right`: the index of the interval in which it lies. NaN lies behind all.
+    bucketize (x, boundaries; right: bool = false) names "keeps input names";
+    /// For each of the `values` the number of elements of `x`, ascending along the last dim, that are
+    /// smaller, or not larger if `right`: the index at which it can be inserted. `x` is a vector, or has the
+    /// other dims of `values`.
+    searchsorted (x, values; right: bool = false) names "keeps the names of the values";
+    /// How often each of the numbers `0, 1...` is in `x`, a vector of integers that are not negative, up to
+    /// the largest and at least `minlength` of them. With `weights` it is the sum of the weights of those
+    /// elements; weights that are not floats are summed in `f64`.
+    bincount (x, weights?; minlength: usize = 0) on integers names "gives a vector without names";
+    /// The number of elements in each of `bins` intervals of one length from `min` to `max`, of floats only.
+    /// The last one has both of its ends; what lies outside is not counted. If `min` and `max` are equal,
+    /// those of the elements are taken.
+    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0) on floats names "gives a vector without names";
+    /// The different elements in ascending order, where they are and how often. NaN is the largest, and no
+    /// NaN equals another.
+    unique (x) -> Unique { values, inverse, counts } names "the inverse keeps input names, the others have none";
 }
-count_ops!(define_ops);
 
 /// The different elements of a tensor.
 ///
@@ -50,28 +46,14 @@ pub struct Unique<T = NamedTensor> {
     pub counts: T,
 }
 
-impl NamedTensor {
-    /// The different elements in ascending order, where they stand and how often. NaN is the largest, and no NaN equals another.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::unique`.
-    #[track_caller]
-    pub fn unique(&self) -> Result<Unique> {
-        kernels::unique(self)
-    }
-}
-
 pub(crate) mod kernels {
     use super::*;
-    use crate::cpu::order::{self, NAN_LAST, Pairs};
-    use crate::cpu::threads::each_part;
+    use crate::cpu::count as cpu;
+    use crate::cpu::order::{self, NAN_LAST};
     use crate::dtype::{Category, DType, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::names::Names;
     use crate::shape::{Shape, Sizes};
-
-    /// Searches that a thread does in one go.
-    const TASK: usize = 1 << 12;
 
     /// The keys of all elements in row-major order.
     #[track_caller]
@@ -89,31 +71,23 @@ pub(crate) mod kernels {
         values: &NamedTensor,
         right: bool,
     ) -> Result<NamedTensor> {
-        let operands = || [sorted.extents(), values.extents()];
         if sorted.dtype() != values.dtype() {
             let (a, b) = (sorted.dtype(), values.dtype());
             let message = format!("boundaries and values must have the same dtype, got {a} and {b}");
-            return Err(Error::new(ErrorKind::DType, op, message).with_operands(operands()));
+            return Err(Error::about(&[sorted, values], ErrorKind::DType, op, message));
         }
         let outer = |x: &NamedTensor| x.sizes().split_last().map(|(_, outer)| Sizes::from_slice(outer));
         if sorted.ndim() != 1 && (sorted.ndim() == 0 || outer(sorted) != outer(values)) {
             let message =
                 "boundaries must be a vector, or have the sizes of the values in all but the last dim";
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+            return Err(Error::about(&[sorted, values], ErrorKind::Shape, op, message));
         }
         let n = sorted.sizes()[sorted.ndim() - 1];
         // With one row of boundaries all values belong to the first.
         let row = if sorted.ndim() == 1 { usize::MAX } else { values.sizes()[values.ndim() - 1] };
         let (sorted, wanted) = (keys(sorted)?, keys(values)?);
         let mut found = NamedTensor::filled(op, values.shape(), DType::I64, 0.into())?;
-        each_part(found.as_mut_slice::<i64>()?, TASK, &|task, found| {
-            for (at, found) in found.iter_mut().enumerate() {
-                let at = task * TASK + at;
-                let value = wanted[at];
-                let before = |key: &i64| if right { *key <= value } else { *key < value };
-                *found = sorted[at / row * n..][..n].partition_point(before) as i64;
-            }
-        });
+        cpu::search(&sorted, n, &wanted, row, right, found.as_mut_slice()?);
         Ok(found)
     }
 
@@ -122,8 +96,7 @@ pub(crate) mod kernels {
         if boundaries.ndim() != 1 {
             let message =
                 format!("boundaries tensor must be 1 dimension, but got dim({})", boundaries.ndim());
-            return Err(Error::new(ErrorKind::Shape, "bucketize", message)
-                .with_operands([x.extents(), boundaries.extents()]));
+            return Err(Error::about(&[x, boundaries], ErrorKind::Shape, "bucketize", message));
         }
         search("bucketize", boundaries, x, right)
     }
@@ -139,33 +112,30 @@ pub(crate) mod kernels {
         const OP: &str = "bincount";
         let whole = x.ndim() == 1 && x.dtype().category() == Category::Integer;
         let numbers = if whole { x.to_vec::<i64>()? } else { Vec::new() };
-        if !whole || numbers.iter().any(|number| *number < 0) {
+        let (least, largest) = cpu::extremes(&numbers).unwrap_or((0, -1));
+        if !whole || least < 0 {
             let message = "bincount only supports 1-d non-negative integral inputs";
-            return Err(Error::new(ErrorKind::DType, OP, message).with_operands([x.extents()]));
+            return Err(Error::about(&[x], ErrorKind::DType, OP, message));
         }
-        let length = numbers.iter().max().map_or(0, |max| *max as usize + 1).max(minlength);
+        let length = ((largest + 1) as usize).max(minlength);
         let shape = Shape { sizes: Sizes::from_slice(&[length]), names: Names::none() };
         Ok((numbers, NamedTensor::filled(OP, shape, dtype, 0.into())?))
     }
 
     #[track_caller]
-    pub(crate) fn bincount(x: &NamedTensor, minlength: usize) -> Result<NamedTensor> {
-        let (numbers, mut counts) = numbers(x, minlength, DType::I64)?;
-        let slots = counts.as_mut_slice::<i64>()?;
-        numbers.into_iter().for_each(|number| slots[number as usize] += 1);
-        Ok(counts)
-    }
-
-    #[track_caller]
-    pub(crate) fn bincount_weighted(
+    pub(crate) fn bincount(
         x: &NamedTensor,
-        weights: &NamedTensor,
+        weights: Option<&NamedTensor>,
         minlength: usize,
     ) -> Result<NamedTensor> {
+        let Some(weights) = weights else {
+            let (numbers, mut counts) = numbers(x, minlength, DType::I64)?;
+            cpu::tally(&numbers, counts.as_mut_slice()?);
+            return Ok(counts);
+        };
         if weights.sizes() != x.sizes() {
             let message = "weights should be 1-d and have the same length as input";
-            return Err(Error::new(ErrorKind::Shape, "bincount", message)
-                .with_operands([x.extents(), weights.extents()]));
+            return Err(Error::about(&[x, weights], ErrorKind::Shape, "bincount", message));
         }
         let dtype = if weights.dtype().is_floating_point() { weights.dtype() } else { DType::F64 };
         let (_, zeros) = numbers(x, minlength, dtype)?;
@@ -179,8 +149,7 @@ pub(crate) mod kernels {
         let elements = x.to_vec::<f64>()?;
         let (mut low, mut high) = (min, max);
         if min == max && !elements.is_empty() {
-            low = elements.iter().copied().fold(f64::INFINITY, f64::min);
-            high = elements.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (low, high) = cpu::range(&elements);
         }
         if low == high {
             (low, high) = (low - 1.0, high + 1.0);
@@ -188,32 +157,21 @@ pub(crate) mod kernels {
         if bins == 0 || low >= high || !(high - low).is_finite() {
             let message =
                 format!("bins must be > 0 and min < max, both finite; got {bins} bins from {low} to {high}");
-            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.extents()]));
+            return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
         let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::none() };
         let mut counts = NamedTensor::filled(OP, shape, DType::F64, 0.into())?;
-        let slots = counts.as_mut_slice::<f64>()?;
-        for x in elements.into_iter().filter(|x| (low..=high).contains(x)) {
-            slots[((x - low) / (high - low) * bins as f64).min(bins as f64 - 1.0) as usize] += 1.0;
-        }
+        cpu::histogram(&elements, low, high, counts.as_mut_slice()?);
         counts.into_dtype(x.dtype())
     }
 
     #[track_caller]
-    pub(crate) fn unique(x: &NamedTensor) -> Result<Unique> {
-        let (keys, mut pairs) = (keys(x)?, Pairs::new());
-        order::sort(&keys, false, &mut pairs);
+    pub(crate) fn unique(x: &NamedTensor) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        let mut inverse = NamedTensor::fresh("unique", x.shape(), DType::I64)?;
         let float = x.dtype().is_floating_point();
-        let (mut firsts, mut counts) = (Vec::new(), Vec::new());
-        let mut inverse = NamedTensor::filled("unique", x.shape(), DType::I64, 0.into())?;
-        let slots = inverse.as_mut_slice::<i64>()?;
-        for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
-            run.iter().for_each(|(_, place)| slots[*place] = firsts.len() as i64);
-            firsts.push(run[0].1 as i64);
-            counts.push(run.len() as i64);
-        }
+        let (firsts, counts) = cpu::unique(&keys(x)?, float, inverse.as_mut_slice()?);
         let firsts = NamedTensor::from_slice(&firsts, [firsts.len()])?;
         let values = x.unnamed().reshape([-1])?.index_select(&firsts, 0)?;
-        Ok(Unique { values, inverse, counts: NamedTensor::from_slice(&counts, [counts.len()])? })
+        Ok((values, inverse, NamedTensor::from_slice(&counts, [counts.len()])?))
     }
 }

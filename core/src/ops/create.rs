@@ -1,5 +1,6 @@
 //! New tensors: filled, counted, random, or made of given numbers.
 
+use crate::cpu::fill;
 use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
@@ -95,22 +96,14 @@ impl NamedTensor {
             _ => ((last - first) / by).ceil() as usize,
         };
         checked_numel(OP, &[count], dtype.itemsize())?;
-        let mut out = NamedTensor::uninit(
-            OP,
-            Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() },
-            dtype,
-        )?;
+        let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
+        let mut out = NamedTensor::fresh(OP, shape, dtype)?;
         let whole = dtype.category() != Category::Float;
-        dispatch!(dtype, T => {
-            // SAFETY: fresh, of dtype T, and written as a whole.
-            let slots = unsafe { out.uninit_mut::<T>() };
-            for (i, slot) in slots.iter_mut().enumerate() {
-                let value = match (start, step) {
-                    (Scalar::Int(a), Scalar::Int(s)) if whole => Scalar::Int(a.wrapping_add((i as i64).wrapping_mul(s))),
-                    _ => Scalar::Float(first + i as f64 * by),
-                };
-                slot.write(T::from_scalar(value));
+        dispatch!(dtype, T => match (start, step) {
+            (Scalar::Int(start), Scalar::Int(step)) if whole => {
+                fill::count(start, step, out.as_mut_slice::<T>()?);
             }
+            _ => fill::steps(first, by, out.as_mut_slice::<T>()?),
         });
         Ok(out)
     }
@@ -123,21 +116,9 @@ impl NamedTensor {
     pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "linspace";
         checked_numel(OP, &[steps], dtype.itemsize())?;
-        let mut out = NamedTensor::uninit(
-            OP,
-            Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() },
-            dtype,
-        )?;
-        let by = (end - start) / (steps.max(2) - 1) as f64;
-        dispatch!(dtype, T => {
-            // SAFETY: fresh, of dtype T, and written as a whole.
-            let slots = unsafe { out.uninit_mut::<T>() };
-            for (i, slot) in slots.iter_mut().enumerate() {
-                // From the nearer end, so that both ends are exact.
-                let value = if i < steps / 2 || steps == 1 { start + by * i as f64 } else { end - by * (steps - 1 - i) as f64 };
-                slot.write(T::from_scalar(Scalar::Float(value)));
-            }
-        });
+        let shape = Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() };
+        let mut out = NamedTensor::fresh(OP, shape, dtype)?;
+        dispatch!(dtype, T => fill::between(start, end, out.as_mut_slice::<T>()?));
         Ok(out)
     }
 
@@ -149,10 +130,7 @@ impl NamedTensor {
     pub fn eye(rows: usize, cols: usize, dtype: DType) -> Result<NamedTensor> {
         let shape = Shape { sizes: Sizes::from_slice(&[rows, cols]), names: Names::none() };
         let mut out = NamedTensor::filled("eye", shape, dtype, Scalar::Int(0))?;
-        dispatch!(dtype, T => {
-            let one = T::from_scalar(Scalar::Int(1));
-            out.as_mut_slice::<T>()?.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|element| *element = one);
-        });
+        dispatch!(dtype, T => fill::unit([rows, cols], out.as_mut_slice::<T>()?));
         Ok(out)
     }
 
@@ -178,14 +156,16 @@ impl NamedTensor {
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
-        let invalid =
-            |error: ndarray::ShapeError| Error::new(ErrorKind::Shape, "to_ndarray", error.to_string());
+        let caller = Location::caller();
+        let invalid = |error: ndarray::ShapeError| {
+            Error::new(ErrorKind::Shape, "to_ndarray", error.to_string()).at(caller)
+        };
         ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
     }
 }
 
-/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype, an integer `i64`, as PyTorch has it; typed
-/// data keep their type through [`NamedTensor::from_slice`].
+/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype,
+/// an integer `i64`, as PyTorch has it; typed data keep their type through [`NamedTensor::from_slice`].
 pub trait Data {
     /// The sizes, outermost first.
     fn sizes(&self) -> Vec<usize>;
@@ -195,6 +175,15 @@ pub trait Data {
     fn dtype() -> DType;
 }
 
+/// Numbers: a row says the type and the dtype of a tensor of such. `bool => DType::Bool` becomes
+///
+/// ```ignore
+/// impl Data for bool {
+///     fn sizes(&self) -> Vec<usize> { Vec::new() }
+///     fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
+///     fn dtype() -> DType { DType::Bool }
+/// }
+/// ```
 macro_rules! numbers {
     ($($ty:ty => $dtype:expr;)*) => {$(
         impl Data for $ty {
@@ -209,21 +198,42 @@ numbers! {
     f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
 }
 
-macro_rules! lists {
-    ($({$($generics:tt)*} $ty:ty;)*) => {$(
-        impl<D: Data, $($generics)*> Data for $ty {
-            fn sizes(&self) -> Vec<usize> {
-                std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
-            }
-            fn collect(&self, into: &mut Vec<Scalar>) -> bool {
-                let first = self.first().map(D::sizes);
-                self.iter().all(|row| Some(row.sizes()) == first && row.collect(into))
-            }
-            fn dtype() -> DType { D::dtype() }
-        }
-    )*};
+impl<D: Data> Data for [D] {
+    fn sizes(&self) -> Vec<usize> {
+        std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        let first = self.first().map(D::sizes);
+        self.iter().all(|row| Some(row.sizes()) == first && row.collect(into))
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
 }
-lists! { {const K: usize} [D; K]; {} Vec<D>; {} [D]; }
+
+impl<D: Data, const K: usize> Data for [D; K] {
+    fn sizes(&self) -> Vec<usize> {
+        self.as_slice().sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        self.as_slice().collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
+
+impl<D: Data> Data for Vec<D> {
+    fn sizes(&self) -> Vec<usize> {
+        self.as_slice().sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        self.as_slice().collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
 
 impl<D: Data + ?Sized> Data for &D {
     fn sizes(&self) -> Vec<usize> {
@@ -260,9 +270,8 @@ impl NamedTensor {
         let Some((sizes, numbers, own)) = build(&data) else {
             return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
         };
-        dispatch!(dtype.unwrap_or(own), T => {
-            let data: Vec<T> = numbers.into_iter().map(T::from_scalar).collect();
-            NamedTensor::from_slice(&data, sizes)
-        })
+        let mut out = NamedTensor::fresh("tensor", sizes.into_shape()?, dtype.unwrap_or(own))?;
+        dispatch!(out.dtype(), T => fill::cast(&numbers, out.as_mut_slice::<T>()?));
+        Ok(out)
     }
 }

@@ -1,38 +1,58 @@
 //! Tensors put together along a dim, or taken apart and put together otherwise.
 
-use crate::cpu::pointwise::promoted;
-use crate::dim::{Argument, Dim};
+use crate::cpu::join::place_rows;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, rules};
+use crate::ops::by_element::promoted;
 use crate::ops::shape::kernels::unsqueeze;
 use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
+
+ops! { join;
+    /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Without names,
+    /// empty vectors are skipped, whatever they are joined to.
+    cat ([tensors]; dim: Dim = 0) names "unifies names from inputs";
+    /// The tensors, all of one size, along a new dim before dim `dim` (negative counts from behind the end),
+    /// with the name `name` or none.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let rows = [Tensor::ones([("C", 3)])?, Tensor::zeros([("C", 3)])?];
+    /// let batch = Tensor::stack(&[&rows[0], &rows[1]], 0, "N")?;
+    /// assert_eq!(batch.extents().to_string(), "[N=2, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    stack ([tensors]; dim: Place = 0, name: NewDim) names "unifies names from inputs; the new dim has `name` or none";
+    /// The tensor with its elements moved by `shifts` along `dims`; what leaves at the end comes in at the
+    /// start.
+    roll (x; shifts: isize, dims: Dim) names "keeps input names";
+}
 
 impl NamedTensor {
-    /// Which of `tensors` [`cat`](Self::cat) skips: as in PyTorch empty vectors, whatever they are joined to, unless names say what fits.
+    /// Which of `tensors` [`cat`](Self::cat) skips: as in PyTorch empty vectors, whatever they are joined to,
+    /// unless names say what fits.
     #[doc(hidden)]
     pub fn skipped_by_cat(tensors: &[&NamedTensor]) -> impl Fn(&NamedTensor) -> bool + use<> {
         let named = tensors.iter().any(|x| x.has_names());
         move |x| !named && x.sizes() == [0]
     }
+}
 
-    /// The tensors one after the other along `dim`. Names unify.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::cat`.
+pub(crate) mod kernels {
+    use super::*;
+
     #[track_caller]
-    pub fn cat(tensors: &[&NamedTensor], dim: impl Into<Dim>) -> Result<NamedTensor> {
+    pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize) -> Result<NamedTensor> {
         const OP: &str = "cat";
         let skipped = NamedTensor::skipped_by_cat(tensors);
         let Some(first) = tensors.iter().find(|x| !skipped(x)).or(tensors.first()) else {
             return Err(Error::new(ErrorKind::Value, OP, "expected a non-empty list of Tensors"));
         };
-        let dim = dim.into().resolve(OP, first)?;
-        let extents = || tensors.iter().map(|x| x.extents());
         if first.ndim() == 0 {
             let message = "zero-dimensional tensor (at position 0) cannot be concatenated";
-            return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands(extents()));
+            return Err(Error::about(tensors, ErrorKind::DimRange, OP, message));
         }
         let mut names = first.names().clone();
         let mut sizes = Sizes::from_slice(first.sizes());
@@ -47,7 +67,7 @@ impl NamedTensor {
                     first.ndim(),
                     x.ndim()
                 );
-                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+                return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
             }
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
@@ -56,39 +76,28 @@ impl NamedTensor {
                     first.sizes()[d],
                     x.sizes()[d]
                 );
-                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(extents()));
+                return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
             }
             names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
             sizes[dim] += x.sizes()[dim];
         }
         let dtype = promoted(tensors);
-        let mut out = NamedTensor::uninit(OP, Shape { sizes: sizes.clone(), names }, dtype)?;
-        let outer: usize = sizes[..dim].iter().product();
+        let mut out = NamedTensor::fresh(OP, Shape { sizes: sizes.clone(), names }, dtype)?;
         let row: usize = sizes[dim..].iter().product();
-        dispatch!(dtype, T => {
-            // SAFETY: fresh, of dtype T, and written as a whole: the parts of a row add up to it.
-            let slots = unsafe { out.uninit_mut::<T>() };
-            let mut from = 0;
-            for x in tensors.iter().filter(|x| !skipped(x)) {
-                let dense = x.to(dtype)?.contiguous()?;
-                let part: usize = x.sizes()[dim..].iter().product();
-                let data = dense.as_slice::<T>()?;
-                for o in 0..outer {
-                    let place = &mut slots[o * row + from..][..part];
-                    place.iter_mut().zip(&data[o * part..]).for_each(|(slot, value)| { slot.write(*value); });
-                }
-                from += part;
-            }
-        });
+        let mut start = 0;
+        for x in tensors.iter().filter(|x| !skipped(x)) {
+            let dense = x.to(dtype)?.contiguous()?;
+            let width: usize = x.sizes()[dim..].iter().product();
+            dispatch!(dtype, T => {
+                place_rows(dense.as_slice::<T>()?, width, start, row, out.as_mut_slice()?);
+            });
+            start += width;
+        }
         Ok(out)
     }
 
-    /// The tensors, all of one size, along a new dim before dim `at`, with the name `name` or none.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::stack`.
     #[track_caller]
-    pub fn stack(tensors: &[&NamedTensor], at: isize, name: Option<Name>) -> Result<NamedTensor> {
+    pub(crate) fn stack(tensors: &[&NamedTensor], at: isize, name: Option<Name>) -> Result<NamedTensor> {
         const OP: &str = "stack";
         let Some(first) = tensors.first() else {
             return Err(Error::new(ErrorKind::Value, OP, "stack expects a non-empty list of tensors"));
@@ -99,35 +108,28 @@ impl NamedTensor {
                 first.sizes(),
                 other.sizes()
             );
-            return Err(
-                Error::new(ErrorKind::Shape, OP, message).with_operands(tensors.iter().map(|x| x.extents()))
-            );
+            return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
         }
         let mut grown = Vec::with_capacity(tensors.len());
         for x in tensors {
-            grown.push(unsqueeze(x, at)?);
+            grown.push(unsqueeze(x, at, None)?);
         }
         let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)?;
-        let stacked = NamedTensor::cat(&grown.iter().collect::<Vec<_>>(), place)?;
+        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place)?;
         let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
         names[place] = name;
         let names = Names::new(OP, names)?;
         Ok(stacked.with_names(names))
     }
 
-    /// The tensor with its elements moved by `shift` along `dim`; what leaves at the end comes in at the start.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::roll`.
     #[track_caller]
-    pub fn roll(&self, shift: isize, dim: impl Into<Dim>) -> Result<NamedTensor> {
-        let dim = dim.into().resolve("roll", self)?;
-        let size = self.length_of(dim);
-        if size <= 1 || self.numel() == 0 {
-            return Ok(self.clone());
+    pub(crate) fn roll(x: &NamedTensor, shift: isize, dim: usize) -> Result<NamedTensor> {
+        let size = x.length_of(dim);
+        if size <= 1 || x.numel() == 0 {
+            return Ok(x.clone());
         }
         let cut = (-shift).rem_euclid(size as isize);
-        let (head, tail) = (self.narrow(dim, cut, size - cut as usize)?, self.narrow(dim, 0, cut as usize)?);
-        NamedTensor::cat(&[&head, &tail], dim)
+        let (head, tail) = (x.narrow(dim, cut, size - cut as usize)?, x.narrow(dim, 0, cut as usize)?);
+        cat(&[&head, &tail], dim)
     }
 }

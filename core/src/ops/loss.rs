@@ -1,78 +1,135 @@
-//! Cross entropy with class indices in one pass, forward and backward: what `namegrad::nn::functional::cross_entropy` runs on.
+//! Losses in one pass.
 
-use crate::cpu::rows;
+use crate::cpu::index::stray;
+use crate::cpu::softmax;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
-use crate::shape::Shape;
+use crate::names::rules;
+use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
-use smallvec::smallvec;
+use namegrad_macros::ops;
 
-/// `logsumexp(logits) - logits[target]` of each row, and the `logsumexp`, which [`cross_entropy_backward`] takes.
-///
-/// A row whose target is not a class has loss 0: the caller checks targets, or means them to be ignored.
-///
-/// # Shapes
-/// - `logits`: `[batch, classes]`, of a floating point dtype
-/// - `target`: `[batch]`, of `i64`
-/// - results: `[batch]`, in `f32` for half types
-///
-/// # Errors
-/// [`ErrorKind::Shape`], [`ErrorKind::DType`].
-#[track_caller]
-pub fn cross_entropy(logits: &NamedTensor, target: &NamedTensor) -> Result<(NamedTensor, NamedTensor)> {
-    const OP: &str = "cross_entropy";
-    let fits = logits.ndim() == 2 && target.ndim() == 1 && logits.sizes()[0] == target.sizes()[0];
-    if !fits {
-        let message = "expected logits of sizes [batch, classes] and a target of [batch]";
-        return Err(
-            Error::new(ErrorKind::Shape, OP, message).with_operands([logits.extents(), target.extents()])
-        );
-    }
-    if !logits.dtype().is_floating_point() || target.dtype() != DType::I64 {
-        let message = format!(
-            "expected floating point logits and an i64 target, got {} and {}",
-            logits.dtype(),
-            target.dtype()
-        );
-        return Err(Error::new(ErrorKind::DType, OP, message));
-    }
-    let (x, target) = (logits.widened()?.contiguous()?, target.contiguous()?);
-    let shape = || Shape { sizes: smallvec![x.sizes()[0]], names: Names::none() };
-    let mut losses = NamedTensor::uninit(OP, shape(), x.dtype())?;
-    let mut logsumexp = NamedTensor::uninit(OP, shape(), x.dtype())?;
-    dispatch!(x.dtype(), float T => {
-        // SAFETY: fresh, of dtype T; the kernel writes each element before it reads it.
-        let (losses, logsumexp) = unsafe { (losses.unwritten_mut::<T>(), logsumexp.unwritten_mut::<T>()) };
-        rows::cross_entropy(x.as_slice::<T>()?, x.sizes()[1], target.as_slice()?, logsumexp, losses);
-    }, else unreachable!("checked to be a float"));
-    Ok((losses, logsumexp))
+ops! { loss;
+    /// The cross entropy of `softmax(x)` along `dim` with class indices, one by one: `ln Σ e^x - x[target]`.
+    /// It is 0, without a gradient, where the target is `ignore_index`.
+    /// [`cross_entropy`](https://docs.rs/namegrad) of `nn::functional` weighs and averages them.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`
+    /// - `target`: integers, of the dims of `x` without `dim`
+    /// - result: as `target`, with the dtype of `x`
+    ///
+    /// # Source
+    /// Goodfellow, Bengio, Courville, *Deep Learning* (2016), section 6.2.2.3.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let logits = Tensor::new([[2.0, 0.0], [0.0, 2.0]])?.refine_names(["N", "class"])?;
+    /// let losses = logits.class_cross_entropy(&Tensor::new([0, 1])?, "class")?;
+    /// assert_eq!(losses.extents().to_string(), "[N=2]");
+    /// assert!((losses.sum(..)?.item()?.to_f64() - 2.0 * (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
+    /// # Ok::<(), Error>(())
+    /// ```
+    class_cross_entropy (x, target; dim: Dim, ignore_index: isize = -100) -> (y; logsumexp)
+        on floats names "removes dimensions";
 }
 
-/// The gradient of the logits, `g (softmax(logits) - onehot(target))`, with `g` the gradient of each row's loss.
+pub(crate) mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(crate) fn class_cross_entropy(
+        x: &NamedTensor,
+        target: &NamedTensor,
+        dim: usize,
+        ignore_index: isize,
+    ) -> Result<(NamedTensor, NamedTensor)> {
+        const OP: &str = "class_cross_entropy";
+        x.check_float(OP)?;
+        let inputs = [x, target];
+        if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
+            let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
+            return Err(
+                Error::about(&inputs, ErrorKind::DType, OP, message).with_repair("target.to(DType::I64)?")
+            );
+        }
+        let classes = x.length_of(dim);
+        let removed: &[usize] = if x.ndim() > 0 { &[dim] } else { &[] };
+        let sizes: Sizes =
+            (0..x.ndim()).filter(|own| !removed.contains(own)).map(|own| x.sizes()[own]).collect();
+        if classes == 0 || sizes[..] != *target.sizes() {
+            let message = format!("expected a target of sizes {sizes:?}, got {:?}", target.sizes());
+            return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
+        }
+        let names = rules::remove(x.input(), removed);
+        let names =
+            rules::unify(OP, "broadcast", rules::Input { names: &names, sizes: &sizes }, target.input())?;
+        let indices = indices(target)?;
+        if let Some(bad) = stray(indices.as_slice()?, classes, Some(ignore_index as i64)) {
+            let message = format!("Target {bad} is out of bounds for {classes} classes.");
+            return Err(Error::about(&inputs, ErrorKind::Index, OP, message));
+        }
+        let lanes = lanes(x, dim)?;
+        let fresh =
+            || NamedTensor::fresh(OP, Shape { sizes: sizes.clone(), names: names.clone() }, lanes.dtype());
+        let (mut losses, mut logsumexp) = (fresh()?, fresh()?);
+        let indices = counted(&indices, ignore_index)?;
+        dispatch!(lanes.dtype(), float T => {
+            let (losses, logsumexp) = (losses.as_mut_slice()?, logsumexp.as_mut_slice()?);
+            softmax::cross_entropy(lanes.as_slice::<T>()?, classes, indices.as_slice()?, logsumexp, losses);
+        }, else unreachable!("checked to be a float"));
+        Ok((losses.into_dtype(x.dtype())?, logsumexp))
+    }
+
+    /// The lanes along `dim` one after the other, in the dtype that is computed in.
+    #[track_caller]
+    pub(super) fn lanes(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+        x.unnamed().widened()?.movedim(dim, -1)?.contiguous()
+    }
+
+    #[track_caller]
+    pub(super) fn indices(target: &NamedTensor) -> Result<NamedTensor> {
+        target.unnamed().to(DType::I64)?.contiguous()
+    }
+
+    /// The classes, with one that there is not for each that is ignored: the loops skip it.
+    #[track_caller]
+    pub(super) fn counted(indices: &NamedTensor, ignore_index: isize) -> Result<NamedTensor> {
+        match ignore_index < 0 {
+            true => Ok(indices.clone()),
+            false => indices.masked_fill(&indices.eq(ignore_index as i64)?, -1),
+        }
+    }
+}
+
+/// The gradient of the logits, `g (softmax(x) - onehot(target))`, with `g` the gradient of each loss.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
+#[doc(hidden)]
 #[track_caller]
-pub fn cross_entropy_backward(
-    logits: &NamedTensor,
+pub fn class_cross_entropy_backward(
+    x: &NamedTensor,
     target: &NamedTensor,
     logsumexp: &NamedTensor,
     g: &NamedTensor,
+    dim: usize,
+    ignore_index: isize,
 ) -> Result<NamedTensor> {
-    let (x, target) = (logits.widened()?.contiguous()?, target.contiguous()?);
-    let g = g.cast(x.dtype())?.contiguous()?;
-    let mut dx = x.unwritten_like("cross_entropy_backward", x.dtype())?;
-    dispatch!(x.dtype(), float T => {
-        rows::cross_entropy_backward(
-            x.as_slice::<T>()?,
-            x.sizes()[1],
+    let lanes = kernels::lanes(x, dim)?;
+    let target = kernels::counted(&kernels::indices(target)?, ignore_index)?;
+    let g = g.cast(lanes.dtype())?.contiguous()?;
+    let mut dx = lanes.fresh_like("class_cross_entropy_backward", lanes.dtype())?;
+    dispatch!(lanes.dtype(), float T => {
+        softmax::cross_entropy_backward(
+            lanes.as_slice::<T>()?,
+            x.length_of(dim),
             target.as_slice()?,
             logsumexp.as_slice::<T>()?,
             g.as_slice::<T>()?,
-            // SAFETY: fresh, of dtype T; the kernel writes each element before it reads it.
-            unsafe { dx.unwritten_mut::<T>() },
+            dx.as_mut_slice()?,
         );
     }, else unreachable!("checked in the forward pass"));
-    dx.into_dtype(logits.dtype())
+    dx.into_dtype(x.dtype())?.movedim(-1, dim)
 }

@@ -1,94 +1,44 @@
-//! Elements by mask: one of two, numbers in their place, those that are true.
+//! Elements by mask.
 
-use crate::cpu::pointwise::{Kernel, promoted};
-use crate::dim::{Argument, Dim};
+use crate::Argument;
+use crate::cpu::index as cpu;
+use crate::dim::Dim;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::rules;
-use crate::operand::Operand;
+use crate::names::{Names, rules};
 use crate::ops::index::kernels::vector_index;
+use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 
-/// Where a condition is true, the first value, else the second.
-static WHERE: Kernel<3> = kernel!(3 where_self (c x y) [] [] {
-    float: if c != T::ZERO { x } else { y },
-    int: if c != T::ZERO { x } else { y },
-    boolean: if c { x } else { y },
-});
+ops! { mask;
+    /// The elements where `mask` is true, in row-major order, as a vector without a name. The mask and the
+    /// tensor broadcast to each other.
+    masked_select (x, mask: bool) names "gives a vector without names";
+}
 
-impl NamedTensor {
-    /// This tensor where `condition` is true, elsewhere `other`.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::where_self`.
+pub(crate) mod kernels {
+    use super::*;
+
     #[track_caller]
-    pub fn where_self(&self, condition: &NamedTensor, other: impl Operand) -> Result<NamedTensor> {
-        check_mask("where", condition)?;
-        let other = &*other.operand_beside(self.dtype())?;
-        let dtype = promoted(&[self, other]);
-        WHERE.apply_as(dtype, [condition, self, other])
-    }
-
-    /// The tensor with `value`, a number or 0-d tensor, where `mask` is true. The mask broadcasts to the tensor.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::masked_fill`.
-    #[track_caller]
-    pub fn masked_fill(&self, mask: &NamedTensor, value: impl Operand) -> Result<NamedTensor> {
-        const OP: &str = "masked_fill";
+    pub(crate) fn masked_select(x: &NamedTensor, mask: &NamedTensor) -> Result<NamedTensor> {
+        const OP: &str = "masked_select";
         check_mask(OP, mask)?;
-        let value = &*value.operand_beside(self.dtype())?;
-        if value.ndim() > 0 {
-            let message = format!(
-                "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dims",
-                value.ndim()
-            );
-            return Err(Error::new(ErrorKind::Shape, OP, message));
-        }
-        let value = value.to(self.dtype())?;
-        WHERE.apply_as(self.dtype(), [mask, &value, self])
-    }
-
-    /// In place: [`masked_fill`](Self::masked_fill). The mask must not be larger than the tensor.
-    ///
-    /// # Errors
-    /// Those of the other form, [`ErrorKind::Shape`].
-    #[track_caller]
-    pub fn masked_fill_(&mut self, mask: &NamedTensor, value: impl Operand) -> Result<&mut NamedTensor> {
-        let filled = self.masked_fill(mask, value)?;
-        if filled.sizes() != self.sizes() {
-            let message = format!(
-                "output with shape {:?} doesn't match the broadcast shape {:?}",
-                self.sizes(),
-                filled.sizes()
-            );
-            return Err(Error::new(ErrorKind::Shape, "masked_fill_", message)
-                .with_operands([self.extents(), mask.extents()]));
-        }
-        *self = filled;
-        Ok(self)
-    }
-
-    /// The elements where `mask` is true, in row-major order. The mask and the tensor broadcast to each other.
-    ///
-    /// # Errors
-    /// As `namegrad::Tensor::masked_select`.
-    #[track_caller]
-    pub fn masked_select(&self, mask: &NamedTensor) -> Result<NamedTensor> {
-        check_mask("masked_select", mask)?;
-        rules::unify("masked_select", "broadcast", self.input(), mask.input())?;
-        let sizes = crate::shape::broadcast("masked_select", self.sizes(), mask.sizes())
-            .map_err(|error| error.with_operands([self.extents(), mask.extents()]))?;
-        let all = self.unnamed().expand(sizes.to_vec())?.contiguous()?;
-        let mask = mask.unnamed().expand(sizes.to_vec())?.contiguous()?;
-        let mask = mask.as_slice::<bool>()?;
-        dispatch!(self.dtype(), T => {
-            let picked: Vec<T> = all.as_slice::<T>()?.iter().zip(mask).filter(|(_, keep)| **keep).map(|(v, _)| *v).collect();
+        rules::unify(OP, "broadcast", x.input(), mask.input())?;
+        let sizes = crate::shape::broadcast(OP, x.sizes(), mask.sizes())
+            .map_err(|error| error.with_operands([x.extents(), mask.extents()]))?;
+        let all = x.unnamed().expand(&sizes[..])?.contiguous()?;
+        let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
+        dispatch!(x.dtype(), T => {
+            let picked = cpu::masked(all.as_slice::<T>()?, mask.as_slice()?);
             NamedTensor::from_slice(&picked, [picked.len()])
         })
     }
+}
 
-    /// Which of the positions along `dim` stand in `index`, a vector: a mask that broadcasts to this tensor. Negative positions count from the end.
+impl NamedTensor {
+    /// Which of the positions along `dim` are in `index`, a vector: a mask that broadcasts to this tensor.
+    /// Negative positions count from the end.
     ///
     /// # Errors
     /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for an index that is none.
@@ -105,15 +55,15 @@ impl NamedTensor {
             DType::I32 | DType::I64 => &index.remainder_of_negative(size)?,
             _ => index,
         };
-        let mut truth = vec![false; size];
-        for at in vector_index(op, self, index, dim)? {
-            truth[at] = true;
-        }
-        let mut sizes = vec![1; self.ndim()];
+        let index = vector_index(op, self, index, dim)?;
+        let mut sizes = Sizes::from_elem(1, self.ndim());
         if let Some(own) = sizes.get_mut(dim) {
             *own = size;
         }
-        NamedTensor::from_slice(&truth, sizes)
+        let mut mask =
+            NamedTensor::filled(op, Shape { sizes, names: Names::none() }, DType::Bool, false.into())?;
+        cpu::mark(index.as_slice()?, mask.as_mut_slice()?);
+        Ok(mask)
     }
 
     /// Positions of which the negative ones count from the end of a dim of `size`.
@@ -129,5 +79,5 @@ fn check_mask(op: &'static str, mask: &NamedTensor) -> Result<()> {
         return Ok(());
     }
     let message = format!("expected condition to be a boolean tensor, but got {}", mask.dtype());
-    Err(Error::new(ErrorKind::DType, op, message).with_operands([mask.extents()]).with_repair("x.ne(0)?"))
+    Err(Error::about(&[mask], ErrorKind::DType, op, message).with_repair("x.ne(0)?"))
 }

@@ -1,67 +1,77 @@
 //! Products of matrices and vectors; the sums run in the blocked kernels of `crate::cpu::matmul`.
 
-use crate::cpu::pointwise::Kernel;
-use crate::dim::Dims;
-use crate::dtype::Scalar;
+use namegrad_macros::ops;
 
-/// The rows of the products, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! matmul_ops {
-    ($with:ident) => {
-        $with! {
-            /// The product of two matrices, `[n, k]` and `[k, m]`.
-            mm ["contracts away dims"] (x, other)
-            /// A matrix `[n, k]` times a vector `[k]`.
-            mv ["contracts away dims"] (x, other)
-            /// The sum of the products of two vectors of one size, a 0-d tensor.
-            dot ["contracts away dims"] (x, other)
-            /// Products of as many matrices as there are in both: `[b, n, k]` and `[b, k, m]`.
-            bmm ["contracts away dims"] (x, other)
-            /// The product over the last dim of `x` and the last but one of `other`; the dims before them broadcast. A vector on the left is a row, on the
-            /// right a column, and its dim is gone from the result.
-            matmul ["contracts away dims"] (x, other)
-            /// `beta x + alpha (a b)` of two matrices, to which `x` broadcasts.
-            addmm addmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-            /// `beta x + alpha (a b)` of a matrix and a vector, to which `x` broadcasts.
-            addmv addmv_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-            /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
-            baddbmm baddbmm_ ["contracts away dims"] (x, a, b; beta: Scalar, alpha: Scalar)
-            /// `x + value a b` by element.
-            addcmul addcmul_ ["unifies names from inputs"] (x, a, b; value: Scalar)
-            /// `x + value a / b` by element; integers divide as floats.
-            addcdiv addcdiv_ ["unifies names from inputs"] (x, a, b; value: Scalar)
-            /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
-            outer ["keeps the name of each vector"] (x, other)
-            /// The sum of the products over `dims`, which both tensors have by name: the other dims of `x` come first, then those of `other`. A dim that both
-            /// have and that is not summed is kept once, aligned.
-            contract ["contracts the dims that are named"] (x, other; dims: Dims)
-        }
-    };
+ops! { matmul;
+    /// The product of two matrices, `[n, k]` and `[k, m]`.
+    mm (x, other) on floats integers names "contracts away dims";
+    /// A matrix `[n, k]` times a vector `[k]`.
+    mv (x, other) on floats integers names "contracts away dims";
+    /// The sum of the products of two vectors of one size, a 0-d tensor.
+    dot (x, other) on floats integers names "contracts away dims";
+    /// Products of as many matrices as there are in both: `[b, n, k]` and `[b, k, m]`.
+    bmm (x, other) on floats integers names "contracts away dims";
+    /// The product over the last dim of `x` and the last but one of `other`; the dims before them broadcast.
+    /// A vector on the left is a row, on the right a column, and its dim is gone from the result.
+    matmul (x, other) on floats integers names "contracts away dims";
+    /// `beta x + alpha (a b)` of two matrices, to which `x` broadcasts.
+    addmm addmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    /// `beta x + alpha (a b)` of a matrix and a vector, to which `x` broadcasts.
+    addmv addmv_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
+    baddbmm baddbmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
+    /// `x + value a b` by element.
+    addcmul addcmul_ (x, a, b; value: Scalar = 1) on floats integers names "unifies names from inputs";
+    /// `x + value a / b` by element; integers divide as floats.
+    addcdiv addcdiv_ (x, a, b; value: Scalar = 1) names "unifies names from inputs";
+    /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
+    outer (x, other) names "keeps the name of each vector";
+    /// The sum of the products over `dims` of `x` and as many `other_dims` of `other`, pair by pair: the dims
+    /// that are left of `x` come first, then those of `other`, with their names.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([("K", 3), ("M", 4)])?);
+    /// assert_eq!(x.tensordot(&y, "C", "K")?.extents().to_string(), "[N=2, M=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the dims given";
+    /// The sum of the products over `dims`, which both tensors have by name: dims that both have and that are
+    /// not summed come first, each once, then the other dims of `x`, then those of `other`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let queries = Tensor::ones([("batch", 2), ("query", 3), ("embed", 4)])?;
+    /// let keys = Tensor::ones([("embed", 4), ("batch", 2), ("key", 5)])?;
+    /// assert_eq!(queries.contract(&keys, "embed")?.extents().to_string(), "[batch=2, query=3, key=5]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the dims that are named";
 }
-matmul_ops!(define_ops);
 
-/// `x + a b`.
-static ADDCMUL: Kernel<3> =
-    kernel!(3 addcmul (x a b) [] [] { float: x + a * b, int: x.wrapping_add(a.wrapping_mul(b)) });
-/// `x + a / b`.
-static ADDCDIV: Kernel<3> = kernel!(3 addcdiv (x a b) [] [] { float: x + a / b });
+/// Sums of a tensor and products by element.
+mod by_element {
+    namegrad_macros::kernels! {
+        /// `x + a b`.
+        addcmul (x, a, b) { float: x + a * b, int: x.wrapping_add(a.wrapping_mul(b)) }
+        /// `x + a / b`.
+        addcdiv (x, a, b) { float: x + a / b }
+    }
+}
 
 pub(crate) mod kernels {
+    use super::by_element::elements;
+    use crate::args::Paired;
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
-    use crate::cpu::pointwise::Kernel;
-    use crate::dim::{Argument, Axes, Dim};
+    use crate::dim::Axes;
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::names::{Name, NameArg, Names, is_strict, rules};
+    use crate::names::{Names, rules};
+    use crate::ops::by_element::Kernel;
+    use crate::ops::shape::kernels::{reorder, reshaped};
     use crate::shape::{Shape, Sizes, broadcast};
     use crate::tensor::NamedTensor;
     use smallvec::smallvec;
-
-    #[track_caller]
-    fn fail(kind: ErrorKind, op: &'static str, message: String, inputs: &[&NamedTensor]) -> Error {
-        Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.extents()))
-    }
 
     #[track_caller]
     fn same_dtype(op: &'static str, inputs: &[&NamedTensor]) -> Result<DType> {
@@ -69,11 +79,13 @@ pub(crate) mod kernels {
         if let Some(other) = inputs.iter().find(|x| x.dtype() != dtype) {
             let message =
                 format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
-            return Err(fail(ErrorKind::DType, op, message, inputs).with_repair(format!("y.to({dtype:?})?")));
+            return Err(
+                Error::about(inputs, ErrorKind::DType, op, message).with_repair(format!("y.to({dtype:?})?"))
+            );
         }
         if dtype == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(fail(ErrorKind::DType, op, message, inputs));
+            return Err(Error::about(inputs, ErrorKind::DType, op, message));
         }
         Ok(dtype)
     }
@@ -89,13 +101,18 @@ pub(crate) mod kernels {
     fn check_matrices(op: &'static str, x: &NamedTensor, other: &NamedTensor) -> Result<()> {
         for (which, matrix) in [("mat1", x), ("mat2", other)] {
             if matrix.ndim() != 2 {
-                return Err(fail(ErrorKind::Shape, op, format!("{which} must be a matrix"), &[x, other]));
+                return Err(Error::about(
+                    &[x, other],
+                    ErrorKind::Shape,
+                    op,
+                    format!("{which} must be a matrix"),
+                ));
             }
         }
         if x.sizes()[1] != other.sizes()[0] {
             let ([a, b], [c, d]) = ([x.sizes()[0], x.sizes()[1]], [other.sizes()[0], other.sizes()[1]]);
             let message = format!("mat1 and mat2 shapes cannot be multiplied ({a}x{b} and {c}x{d})");
-            return Err(fail(ErrorKind::Shape, op, message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, op, message));
         }
         Ok(())
     }
@@ -104,12 +121,12 @@ pub(crate) mod kernels {
     pub(crate) fn mv(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 2 || other.ndim() != 1 {
             let message = format!("vector + matrix @ vector expected, got 1, {}, {}", x.ndim(), other.ndim());
-            return Err(fail(ErrorKind::Shape, "mv", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "mv", message));
         }
         if x.sizes()[1] != other.sizes()[0] {
             let (rows, cols, size) = (x.sizes()[0], x.sizes()[1], other.sizes()[0]);
             let message = format!("size mismatch, got input ({rows}), mat ({rows}x{cols}), vec ({size})");
-            return Err(fail(ErrorKind::Shape, "mv", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "mv", message));
         }
         let names = rules::mv("mv", x.input(), other.input())?;
         product("mv", x, other, names)
@@ -119,14 +136,14 @@ pub(crate) mod kernels {
     pub(crate) fn dot(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message = format!("1D tensors expected, but got {}D and {}D tensors", x.ndim(), other.ndim());
-            return Err(fail(ErrorKind::Shape, "dot", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
         if x.sizes() != other.sizes() {
             let (a, b) = (x.sizes()[0], other.sizes()[0]);
             let message = format!(
                 "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but got {a} and {b}"
             );
-            return Err(fail(ErrorKind::Shape, "dot", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
         rules::matmul("dot", x.input(), other.input())?;
         product("dot", x, other, Names::none())
@@ -136,11 +153,11 @@ pub(crate) mod kernels {
     pub(crate) fn bmm(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         for (which, batch) in [("batch1", x), ("batch2", other)] {
             if batch.ndim() != 3 {
-                return Err(fail(
+                return Err(Error::about(
+                    &[x, other],
                     ErrorKind::Shape,
                     "bmm",
                     format!("{which} must be a 3D tensor"),
-                    &[x, other],
                 ));
             }
         }
@@ -152,7 +169,7 @@ pub(crate) mod kernels {
                 other.sizes()[0],
                 other.sizes()[1]
             );
-            return Err(fail(ErrorKind::Shape, "bmm", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "bmm", message));
         }
         let names = rules::matmul("bmm", x.input(), other.input())?;
         product("bmm", x, other, names)
@@ -165,7 +182,7 @@ pub(crate) mod kernels {
         if l == 0 || r == 0 {
             let message =
                 format!("both arguments to matmul need to be at least 1D, but they are {l}D and {r}D");
-            return Err(fail(ErrorKind::Shape, OP, message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
         }
         let (inner_l, inner_r) = (x.sizes()[l - 1], other.sizes()[r.saturating_sub(2)]);
         if inner_l != inner_r {
@@ -175,7 +192,7 @@ pub(crate) mod kernels {
                 "mat1 and mat2 shapes cannot be multiplied ({}x{inner_l} and {inner_r}x{cols})",
                 rows(x)
             );
-            return Err(fail(ErrorKind::Shape, OP, message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
         }
         let names = rules::matmul(OP, x.input(), other.input())?;
         product(OP, x, other, names)
@@ -198,12 +215,13 @@ pub(crate) mod kernels {
         if r >= 2 {
             sizes.push(other.sizes()[r - 1]);
         }
-        let mut out = NamedTensor::uninit(op, Shape { sizes, names }, dtype)?;
+        let mut out = NamedTensor::fresh(op, Shape { sizes, names }, dtype)?;
         multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), &mut out);
         Ok(out)
     }
 
-    /// `out ← beta out + alpha x other`, `out` being dense with the batch dims, rows and columns of the product.
+    /// `out ← beta out + alpha x other`, `out` being dense with the batch dims, rows and columns of the
+    /// product.
     fn multiply(
         dtype: DType,
         batch: &[usize],
@@ -252,7 +270,8 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
-        // SAFETY: the strides and sizes are those of the tensors, of dtype T; `out` is dense, of the sizes of the product, and held by nobody else.
+        // SAFETY: the strides and sizes are those of the tensors, of dtype T; `out` is dense, of the sizes of
+        // the product, and held by nobody else.
         unsafe {
             if count == 1 {
                 gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero
@@ -279,19 +298,17 @@ pub(crate) mod kernels {
                 let message = format!(
                     "For integral input tensors, argument {which} must not be a floating point number."
                 );
-                return Err(fail(ErrorKind::DType, op, message, &[x, a, b]));
+                return Err(Error::about(&[x, a, b], ErrorKind::DType, op, message));
             }
         }
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
-        let spread = sizes.iter().map(|size| *size as isize).collect();
-        let spread = crate::ops::shape::kernels::expand(x, spread)
-            .map_err(|error| error.with_operands([x.extents()]))?;
+        let spread = x.expand(&sizes[..])?;
         let mut out = if beta.to_f64() == 0.0 {
-            NamedTensor::uninit(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
+            NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
         } else {
-            crate::ops::shape::kernels::packed(op, &spread, dtype)?.with_names(names)
+            crate::ops::convert::packed(op, &spread, dtype)?.with_names(names)
         };
         let batch = &sizes[..a.ndim() - 2];
         multiply(dtype, batch, a, b, alpha, beta, &mut out);
@@ -322,7 +339,7 @@ pub(crate) mod kernels {
         if !fits || x.ndim() == 1 && ![1, a.sizes()[0]].contains(&x.sizes()[0]) {
             let message =
                 format!("size mismatch, got input {:?}, mat {:?}, vec {:?}", x.sizes(), a.sizes(), b.sizes());
-            return Err(fail(ErrorKind::Shape, "addmv", message, &[x, a, b]));
+            return Err(Error::about(&[x, a, b], ErrorKind::Shape, "addmv", message));
         }
         add_product("addmv", x, a, b, beta, alpha, smallvec![a.sizes()[0]])
     }
@@ -338,7 +355,7 @@ pub(crate) mod kernels {
         if a.ndim() != 3 || b.ndim() != 3 || a.sizes()[0] != b.sizes()[0] || a.sizes()[2] != b.sizes()[1] {
             let message =
                 format!("batches of sizes {:?} and {:?} cannot be multiplied", a.sizes(), b.sizes());
-            return Err(fail(ErrorKind::Shape, "baddbmm", message, &[x, a, b]));
+            return Err(Error::about(&[x, a, b], ErrorKind::Shape, "baddbmm", message));
         }
         add_product("baddbmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], a.sizes()[1], b.sizes()[2]])
     }
@@ -350,7 +367,7 @@ pub(crate) mod kernels {
         b: &NamedTensor,
         value: Scalar,
     ) -> Result<NamedTensor> {
-        with_scaled(&super::ADDCMUL, [x, a, b], value)
+        with_scaled(&elements::addcmul, [x, a, b], value)
     }
 
     #[track_caller]
@@ -360,7 +377,7 @@ pub(crate) mod kernels {
         b: &NamedTensor,
         value: Scalar,
     ) -> Result<NamedTensor> {
-        with_scaled(&super::ADDCDIV, [x, a, b], value)
+        with_scaled(&elements::addcdiv, [x, a, b], value)
     }
 
     /// The op with its second input times `value`, which is not rounded to a half type.
@@ -369,9 +386,9 @@ pub(crate) mod kernels {
         let dtype = kernel.compute_dtype(&[x, a, b])?;
         let dtype = if value.dtype().category() > dtype.category() { default_dtype() } else { dtype };
         if value.to_f64() == 1.0 {
-            return kernel.apply_as(dtype, [x, a, b]);
+            return kernel.apply_as(dtype, [x, a, b], &[]);
         }
-        kernel.apply_as(dtype, [x, &a.to(dtype.compute())?.mul(value)?, b])
+        kernel.apply_as(dtype, [x, &a.to(dtype.compute())?.mul(value)?, b], &[])
     }
 
     #[track_caller]
@@ -379,7 +396,7 @@ pub(crate) mod kernels {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message =
                 format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
-            return Err(fail(ErrorKind::Shape, "outer", message, &[x, other]));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
         let names = Names::new("outer", [x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
@@ -387,75 +404,56 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn contract(x: &NamedTensor, other: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
-        const OP: &str = "contract";
-        let inputs = [x, other];
-        let mut summed: Vec<Name> = Vec::new();
-        for dim in dims {
-            let Some(name) = x.name(dim) else {
-                let message = format!("dim {dim} has no name, and contract sums over dims by name");
-                return Err(fail(ErrorKind::UnnamedNotAllowed, OP, message, &inputs));
-            };
-            let there = Dim::Name(name).resolve(OP, other)?;
-            if x.sizes()[dim] != other.sizes()[there] {
-                let message = format!(
-                    "dim '{name}' is {} on the left and {} on the right",
-                    x.sizes()[dim],
-                    other.sizes()[there]
-                );
-                return Err(fail(ErrorKind::Shape, OP, message, &inputs));
-            }
-            summed.push(name);
+    pub(crate) fn tensordot(
+        x: &NamedTensor,
+        other: &NamedTensor,
+        dims: Axes,
+        other_dims: Axes,
+    ) -> Result<NamedTensor> {
+        let sizes =
+            |x: &NamedTensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Sizes>();
+        if sizes(x, &dims) != sizes(other, &other_dims) {
+            let (own, others) = (x.sizes(), other.sizes());
+            let message =
+                format!("contracted dims {dims:?} of {own:?} and {other_dims:?} of {others:?} need to match");
+            return Err(Error::about(&[x, other], ErrorKind::Shape, "tensordot", message));
         }
-        for input in inputs {
-            if let Some(dim) = (0..input.ndim()).find(|dim| input.name(*dim).is_none()) {
-                let message = format!("every dim must be named; dim {dim} of {} is not", input.extents());
-                return Err(fail(ErrorKind::UnnamedNotAllowed, OP, message, &inputs));
-            }
-        }
-        let named = |input: &NamedTensor| input.names().iter(input.ndim()).flatten().collect::<Vec<Name>>();
-        let (left, right) = (named(x), named(other));
-        let batch: Vec<Name> =
-            left.iter().filter(|name| right.contains(name) && !summed.contains(name)).copied().collect();
-        let rows: Vec<Name> = left.iter().filter(|name| !right.contains(name)).copied().collect();
-        let cols: Vec<Name> = right.iter().filter(|name| !left.contains(name)).copied().collect();
-        if is_strict() && summed.is_empty() {
-            let message = "strict names: nothing is contracted".to_string();
-            return Err(
-                fail(ErrorKind::Value, OP, message, &inputs).with_repair("use mul for a product by element")
-            );
-        }
-        // Three groups of dims a side, each flattened: a batch of products of matrices.
-        let grouped = |input: &NamedTensor, groups: [&[Name]; 3]| -> Result<(NamedTensor, Vec<usize>)> {
-            let order: Vec<NameArg> =
-                groups.iter().flat_map(|group| group.iter().map(|name| NameArg::Name(*name))).collect();
-            let aligned = input.align_to(order)?;
-            let counts = groups.map(<[Name]>::len);
-            let mut sizes = Sizes::new();
-            let mut from = 0;
-            for count in counts {
-                sizes.push(aligned.sizes()[from..from + count].iter().product());
-                from += count;
-            }
-            let all = aligned.sizes().to_vec();
-            Ok((crate::ops::shape::kernels::reshaped(OP, &aligned, sizes, Names::none())?, all))
+        let pairs = dims.into_iter().zip(other_dims).collect();
+        paired("tensordot", x, other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))
+    }
+
+    #[track_caller]
+    pub(crate) fn contract(x: &NamedTensor, other: &NamedTensor, dims: Paired) -> Result<NamedTensor> {
+        paired("contract", x, other, &dims)
+    }
+
+    /// The sum of products over pairs of dims: three groups of dims a side, each flattened, make a batch of
+    /// products of matrices.
+    #[track_caller]
+    fn paired(op: &'static str, x: &NamedTensor, other: &NamedTensor, dims: &Paired) -> Result<NamedTensor> {
+        let [batch, other_batch] = sides(&dims.batch);
+        let [summed, other_summed] = sides(&dims.summed);
+        let grouped = |x: &NamedTensor, groups: [&[usize]; 3]| {
+            let count = |group: &[usize]| group.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
+            let sizes = groups.map(count).into_iter().collect();
+            reshaped(op, &reorder(&x.unnamed(), &groups.concat()), sizes, Names::none())
         };
-        let (a, a_sizes) = grouped(x, [&batch, &rows, &summed])?;
-        let (b, b_sizes) = grouped(other, [&batch, &summed, &cols])?;
-        for (dim, name) in batch.iter().enumerate() {
-            if a_sizes[dim] != b_sizes[dim] {
-                let message =
-                    format!("dim '{name}' is {} on the left and {} on the right", a_sizes[dim], b_sizes[dim]);
-                return Err(fail(ErrorKind::Shape, OP, message, &inputs));
-            }
-        }
-        let product = bmm(&a, &b)?;
-        let sizes: Sizes = a_sizes[..batch.len() + rows.len()]
-            .iter()
-            .chain(&b_sizes[batch.len() + summed.len()..])
-            .copied()
-            .collect();
-        let names = Names::new(OP, batch.iter().chain(&rows).chain(&cols).map(|name| Some(*name)))?;
-        crate::ops::shape::kernels::reshaped(OP, &product, sizes, names)
+        let a = grouped(x, [&batch, &dims.rows, &summed])?;
+        let b = grouped(other, [&other_batch, &other_summed, &dims.cols])?;
+        let made = |dims: &[usize], x: &NamedTensor| {
+            dims.iter().map(|dim| (x.sizes()[*dim], x.name(*dim))).collect::<Vec<_>>()
+        };
+        let left = made(&batch, x).into_iter().chain(made(&dims.rows, x));
+        let (sizes, names): (Sizes, Vec<_>) = left.chain(made(&dims.cols, other)).unzip();
+        let names =
+            Names::new(op, names).map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
+        same_dtype(op, &[x, other])?;
+        reshaped(op, &bmm(&a, &b)?, sizes, names)
+    }
+
+    /// The left and the right dims of pairs.
+    fn sides(pairs: &[(usize, usize)]) -> [Axes; 2] {
+        let (left, right) = pairs.iter().copied().unzip();
+        [left, right]
     }
 }

@@ -1,32 +1,60 @@
 //! The ops, a row each.
 //!
-//! A row says an op's name (and its in-place form), its doc, its arguments and its kernel. The tables are macros that hand their rows to another macro, so that one
-//! row makes the method of [`NamedTensor`](crate::NamedTensor), the method of `namegrad::Tensor` with the same doc, the in-place form, and the
-//! entry in [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims, [`along`] one dim, [`pick`] elements of it with
-//! their places, [`count`] counts and searches, [`shape`] views, [`matmul`] products, [`index`] parts. Without rows are [`naming`], the API of names,
-//! [`create`] and [`random`], new tensors, `mask`, `write` and `join`.
+//! A row says an op's name (and its in-place form), its doc, its arguments and its kernel; `namegrad_macros`
+//! has the grammar. One row makes the method of [`NamedTensor`](crate::NamedTensor), the method of
+//! `namegrad::Tensor` with the same doc, the in-place form, the struct of its options and the entry in
+//! [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims,
+//! [`along`] one dim, [`pick`] elements of it with their places, [`count`] counts and searches, [`shape`]
+//! views, [`join`] tensors put together, [`matmul`] products, [`index`] and [`mask`] parts, [`norm`],
+//! [`loss`] and [`linalg`] what their names say. Without rows are [`naming`], the API of names, [`create`]
+//! and [`random`], new tensors, `convert`, casts, and `write`, what is written in place.
+//!
+//! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
+//! `crate::cpu`.
 
-#[macro_use]
-mod rows;
 pub mod along;
 pub mod binary;
+pub(crate) mod by_element;
+pub mod contraction;
+mod convert;
 pub mod count;
 pub mod create;
 #[doc(hidden)]
 pub mod gradients;
 pub mod index;
-mod join;
-#[doc(hidden)]
+pub mod join;
+pub mod linalg;
 pub mod loss;
-mod mask;
+pub mod mask;
 pub mod matmul;
 pub mod naming;
+pub mod norm;
 pub mod pick;
 pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod unary;
 mod write;
+
+/// The tables, each a file. `tables! { unary }` becomes
+///
+/// ```ignore
+/// const TABLES: &[&[OpInfo]] = &[unary::ROWS];
+/// pub(crate) mod options { pub use super::unary::options::*; }
+/// ```
+macro_rules! tables {
+    ($($table:ident)*) => {
+        const TABLES: &[&[OpInfo]] = &[$($table::ROWS),*];
+        /// The options of all ops.
+        #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
+        pub(crate) mod options {
+            $(pub use super::$table::options::*;)*
+        }
+    };
+}
+tables! { unary binary reduce along pick count shape index mask join matmul linalg norm loss }
+
+use crate::dtype::Category;
 
 /// What is known of an op from its row.
 #[derive(Clone, Copy, Debug)]
@@ -35,27 +63,68 @@ pub struct OpInfo {
     pub name: &'static str,
     /// The in-place form, if there is one.
     pub in_place: Option<&'static str>,
+    /// The table that it is in, which has the name of its file.
+    pub table: &'static str,
+    /// The tensors that it takes, the one that it is a method of first.
+    pub tensors: &'static [TensorInfo],
+    /// The other arguments.
+    pub args: &'static [ArgInfo],
+    /// The names of what it gives.
+    pub outputs: &'static [&'static str],
+    /// Does it work element by element?
+    pub by_element: bool,
     /// The rule of name inference that it follows.
     pub rule: &'static str,
-    /// The lines of the doc.
-    pub doc: &'static [&'static str],
+    /// The classes of dtypes that it takes.
+    pub dtypes: &'static [Category],
+    /// The doc.
+    pub doc: &'static str,
+}
+
+/// A tensor that an op takes.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorInfo {
+    /// The name.
+    pub name: &'static str,
+    /// What can be given for it.
+    pub kind: TensorKind,
+    /// Does a number in its place keep all its digits, whatever the other tensors are?
+    pub exact: bool,
+}
+
+/// What can be given for a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorKind {
+    /// A tensor.
+    Tensor,
+    /// A tensor or a number.
+    Operand,
+    /// A tensor or nothing.
+    Optional,
+    /// A tensor of `bool`.
+    Mask,
+    /// Any number of tensors.
+    List,
+}
+
+/// An argument of an op that is not a tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgInfo {
+    /// The name, which is PyTorch's.
+    pub name: &'static str,
+    /// The type, as the row says it.
+    pub ty: &'static str,
+    /// The tensors in which it is looked up; the first one if there are none.
+    pub of: &'static [&'static str],
+    /// The default, as Rust writes it.
+    pub default: Option<&'static str>,
+    /// Is it a field of the struct of options, or else always said?
+    pub option: bool,
+    /// Does it come before the tensors in the method, behind `self`?
+    pub leads: bool,
 }
 
 /// Every op that has a row.
 pub fn all() -> impl Iterator<Item = &'static OpInfo> {
-    [
-        unary::ROWS,
-        unary::PARAMETRIC_ROWS,
-        binary::ROWS,
-        binary::TERNARY_ROWS,
-        reduce::ROWS,
-        along::ROWS,
-        pick::ROWS,
-        count::ROWS,
-        shape::ROWS,
-        index::ROWS,
-        matmul::ROWS,
-    ]
-    .into_iter()
-    .flatten()
+    TABLES.iter().copied().flatten()
 }

@@ -1,10 +1,11 @@
-//! The naming API: rename, refine, align, flatten and unflatten by name. All of them are views, but for a flatten whose dims do not stand
-//! together in memory.
+//! The naming API: rename, refine, align, flatten and unflatten by name. All of them are views, but for a
+//! flatten whose dims do not stand together in memory.
 
 use super::shape::kernels::reshaped;
-use crate::dim::{Argument, Dim, Dims};
+use crate::Argument;
+use crate::dim::{Dim, Dims};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Name, NameArg, NameList, Names, RenameArg, rules};
+use crate::names::{Name, NameArg, NameList, Names, RenameArg, naming};
 use crate::shape::{IntoShape, Sizes, Strides};
 use crate::tensor::NamedTensor;
 
@@ -12,10 +13,11 @@ impl NamedTensor {
     /// The tensor with other names: `None` drops them, a list renames by position, pairs rename by name.
     ///
     /// # Errors
-    /// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
+    /// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn rename(&self, names: impl RenameArg) -> Result<NamedTensor> {
-        let names = rules::rename("rename", self.input(), &names.renaming()?)?;
+        let names = naming::rename("rename", self.input(), &names.renaming()?)?;
         Ok(self.clone().with_names(names))
     }
 
@@ -25,28 +27,32 @@ impl NamedTensor {
     /// Those of `rename`.
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut NamedTensor> {
-        let names = rules::rename("rename_", self.input(), &names.renaming()?)?;
+        let names = naming::rename("rename_", self.input(), &names.renaming()?)?;
         self.set_names(names);
         Ok(self)
     }
 
-    /// The tensor with unnamed dims named; named dims keep their names. One `"..."` stands for the dims that stay as they are.
+    /// The tensor with unnamed dims named; named dims keep their names. One `"..."` stands for the dims that
+    /// stay as they are.
     ///
     /// # Errors
-    /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
+    /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`],
+    /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn refine_names(&self, names: impl NameList) -> Result<NamedTensor> {
-        let names = rules::refine(self.input(), &names.name_list()?)?;
+        let names = naming::refine(self.input(), &names.name_list()?)?;
         Ok(self.clone().with_names(names))
     }
 
-    /// The tensor with its dims in the order of `names`, new names being dims of size one. One `"..."` stands for the dims not mentioned.
+    /// The tensor with its dims in the order of `names`, new names being dims of size one. One `"..."` stands
+    /// for the dims not mentioned.
     ///
     /// # Errors
-    /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
+    /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
+    /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
-        let dims = rules::align_to(self.input(), &names.name_list()?)?;
+        let dims = naming::align_to(self.input(), &names.name_list()?)?;
         Ok(self.aligned(&dims))
     }
 
@@ -61,12 +67,12 @@ impl NamedTensor {
             .iter(other.ndim())
             .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
             .collect();
-        let dims = rules::align_to(self.input(), &names)?;
+        let dims = naming::align_to(self.input(), &names)?;
         Ok(self.aligned(&dims))
     }
 
     /// The view that an alignment describes.
-    fn aligned(&self, dims: &rules::Aligned) -> NamedTensor {
+    fn aligned(&self, dims: &naming::Aligned) -> NamedTensor {
         let sizes: Sizes = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.sizes()[dim])).collect();
         let strides: Strides =
             dims.iter().map(|(from, _)| from.map_or(1, |dim| self.strides()[dim])).collect();
@@ -95,7 +101,7 @@ impl NamedTensor {
         }
         if dims.is_empty() {
             let message = "flatten(tensor, dims, out_dim): dims cannot be empty";
-            return Err(Error::new(ErrorKind::Value, "flatten", message).with_operands([self.extents()]));
+            return Err(Error::about(&[self], ErrorKind::Value, "flatten", message));
         }
         let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
@@ -104,11 +110,10 @@ impl NamedTensor {
                 "flatten(tensor, dims, out_dim): dims {list} must be consecutive in Tensor{}",
                 self.names().list(self.ndim())
             );
-            return Err(Error::new(ErrorKind::DimRange, "flatten", message)
-                .with_operands([self.extents()])
+            return Err(Error::about(&[self], ErrorKind::DimRange, "flatten", message)
                 .with_repair("bring the dims together with align_to first"));
         };
-        let names = rules::flatten(self.input(), start, end, name)?;
+        let names = naming::flatten(self.input(), start, end, name)?;
         let merged = self.sizes()[start..=end].iter().product();
         let mut sizes = Sizes::from_slice(self.sizes());
         sizes.drain(start..=end);
@@ -116,18 +121,24 @@ impl NamedTensor {
         reshaped("flatten", self, sizes, names)
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be inferred.
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
+    /// inferred.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`],
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;
         let parts = shape.into_dim_parts()?;
         let size = self.length_of(dim);
         if parts.is_empty() {
-            return Err(Error::new(ErrorKind::Shape, "unflatten", "unflatten: sizes must be non-empty")
-                .with_operands([self.extents()]));
+            return Err(Error::about(
+                &[self],
+                ErrorKind::Shape,
+                "unflatten",
+                "unflatten: sizes must be non-empty",
+            ));
         }
         let mut known = parts.iter().filter_map(|part| part.size);
         let known = known.try_fold(1usize, |product, size| product.checked_mul(size));
@@ -144,10 +155,10 @@ impl NamedTensor {
                 size,
                 self.names().list(self.ndim())
             );
-            return Err(Error::new(ErrorKind::Shape, "unflatten", message).with_operands([self.extents()]));
+            return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", message));
         };
         let list: Vec<Option<Name>> = parts.iter().map(|part| part.name).collect();
-        let names = rules::unflatten(self.input(), dim, &list)?;
+        let names = naming::unflatten(self.input(), dim, &list)?;
         let stride = self.strides().get(dim).copied().unwrap_or(1);
         let (mut sizes, mut strides) = (Sizes::from_slice(self.sizes()), Strides::from_slice(self.strides()));
         if self.ndim() > 0 {

@@ -1,11 +1,13 @@
 //! Elements picked along one dim, together with their places: extremes, order statistics, sorting.
 //!
-//! A kernel finds the places alone; the values are gathered from there, which has a derivative. What it compares are 64-bit integers in the order of the
-//! elements, so that it is compiled once and not once per dtype.
+//! A kernel finds the places alone; the values are gathered from there, which has a derivative. What it
+//! compares are 64-bit integers in the order of the elements, so that it is compiled once and not once per
+//! dtype.
 
-use crate::dim::{Argument, Count, Dim, DimOrAll};
+use crate::args::Over;
 use crate::error::Result;
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 
 /// Elements that were picked along a dim, and where in it they stood.
 ///
@@ -25,81 +27,45 @@ pub struct Picked<T = NamedTensor> {
     pub indices: T,
 }
 
-/// The rows of the ops that pick along a dim, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! pick_ops {
-    ($with:ident) => {
-        $with! {
-            /// The largest element along `dim`, the first of equal ones; NaN counts as the largest.
-            max max_keepdim ["removes dimensions"] (x; dim: DimOrAll)
-            /// The smallest element along `dim`, the first of equal ones; NaN counts as the smallest.
-            min min_keepdim ["removes dimensions"] (x; dim: DimOrAll)
-            /// The element in the middle of the sorted `dim`, the lower of two; NaN if there is one. Not of bool.
-            median median_keepdim ["removes dimensions"] (x; dim: DimOrAll)
-            /// The [`median`](Self::median) of the elements that are not NaN; NaN if there are no others.
-            nanmedian nanmedian_keepdim ["removes dimensions"] (x; dim: DimOrAll)
-            /// The most frequent element along `dim`, the smallest of several such, and its last place; no NaN equals another.
-            mode mode_keepdim ["removes dimensions"] (x; dim: Dim)
-            /// The `k`-th smallest element along `dim`, counted from 1; NaN counts as the largest. Not of bool.
-            kthvalue kthvalue_keepdim ["removes dimensions"] (x, k: Count; dim: DimOrAll)
-            /// The elements of `dim` in ascending order unless `descending`; equal elements keep their order, NaN counts as the largest.
-            sort ["keeps input names"] (x; dim: Dim, descending: bool)
-            /// The `k` largest elements along `dim` in descending order, or the smallest in ascending order unless `largest`; the first of equal ones, NaN counts
-            /// as the largest. Not of bool.
-            topk ["keeps input names"] (x, k: Count; dim: Dim, largest: bool)
-            /// The largest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
-            cummax ["keeps input names"] (x; dim: Dim)
-            /// The smallest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
-            cummin ["keeps input names"] (x; dim: Dim)
-        }
-    };
+ops! { pick;
+    /// The largest element along `dim`, the first of equal ones; NaN counts as the largest. With `..` it is
+    /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
+    max (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
+    /// The smallest element along `dim`, the first of equal ones; NaN counts as the smallest. With `..` it is
+    /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
+    min (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
+    /// The element in the middle of the sorted `dim`, the lower of two; NaN if there is one. Not of bool.
+    median (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
+    /// The [`median`](Self::median) of the elements that are not NaN; NaN if there are no others.
+    nanmedian (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
+    /// The most frequent element along `dim`, the smallest of several such, and its last place; no NaN equals
+    /// another.
+    mode (x; dim: Reduced = -1) -> Picked { values, indices } names "removes dimensions";
+    /// The `k`-th smallest element along `dim`, counted from 1; NaN counts as the largest. Not of bool.
+    kthvalue (x; k: usize, dim: Reduced = -1) -> Picked { values, indices } on floats integers names "removes dimensions";
+    /// The elements of `dim` in ascending order unless `descending`; equal elements keep their order, NaN
+    /// counts as the largest.
+    sort (x; dim: Dim = -1, descending: bool = false) -> Picked { values, indices } names "keeps input names";
+    /// The `k` largest elements along `dim` in descending order, or the smallest in ascending order unless
+    /// `largest`; the first of equal ones, NaN counts as the largest. Not of bool.
+    topk (x; k: usize, dim: Dim = -1, largest: bool = true) -> Picked { values, indices }
+        on floats integers names "keeps input names";
+    /// The largest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
+    cummax (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
+    /// The smallest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
+    cummin (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
+    /// The index of the largest element along `dim`, or of all, the first of equal ones; NaN counts as the
+    /// largest.
+    argmax (x; dim: Reduced = ..) on floats integers names "removes dimensions";
+    /// The index of the smallest element along `dim`, or of all, the first of equal ones; NaN counts as the
+    /// smallest.
+    argmin (x; dim: Reduced = ..) on floats integers names "removes dimensions";
+    /// The indices that sort `dim`, in ascending order unless `descending`; equal elements keep their order,
+    /// NaN counts as the largest.
+    argsort (x; dim: Dim = -1, descending: bool = false) names "keeps input names";
 }
 
-/// Rows become methods, with the `_keepdim` form where the dim is removed.
-macro_rules! define_picks {
-    ($(
-        #[doc = $doc:literal]
-        $(#[doc = $more:literal])*
-        $name:ident $($name_keepdim:ident)? [$rule:literal] $args:tt
-    )*) => {
-        /// What is known of the ops of this table.
-        pub const ROWS: &[$crate::ops::OpInfo] = &[$(info!($name [] $rule, $doc $($more)*)),*];
-        impl NamedTensor {$(
-            define_picks! { @ $name [$($name_keepdim)?] concat!($doc $(, "\n", $more)*), $args }
-        )*}
-    };
-    (@ $name:ident [] $doc:expr, $args:tt) => {
-        define_picks! { @ $name as $name, true, $doc, $args }
-    };
-    (@ $name:ident [$name_keepdim:ident] $doc:expr, $args:tt) => {
-        define_picks! { @ $name as $name, false, $doc, $args }
-        define_picks! { @ $name as $name_keepdim, true,
-            concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") with the dim kept at size one."), $args }
-    };
-    (@ $name:ident as $method:ident, $keepdim:literal, $doc:expr,
-        ($x:ident $(, $k:ident: $K:ty)?; $dim:ident: $Dim:ty $(, $flag:ident: $Flag:ty)?)
-    ) => {
-        #[doc = $doc]
-        ///
-        /// # Errors
-        #[doc = concat!("As `namegrad::Tensor::", stringify!($name), "`.")]
-        #[track_caller]
-        pub fn $method(
-            &self
-            $(, $k: impl Into<$K>)?
-            , $dim: impl Into<$Dim>
-            $(, $flag: $Flag)?
-        ) -> Result<Picked> {
-            $(let $k = <$K as Argument>::resolve($k.into(), stringify!($name), self)?;)?
-            let $dim = <$Dim as Argument>::resolve($dim.into(), stringify!($name), self)?;
-            kernels::pick(self, kernels::$name(self $(, $k)?, $dim $(, $flag)?)?, $dim.into(), $keepdim)
-        }
-    };
-}
-pick_ops!(define_picks);
-
-/// What the methods call: the places of an op, with its dim of the size of what is picked, and the elements there.
+/// What the methods call, and what the derivatives need of it.
 #[doc(hidden)]
 pub mod kernels {
     use super::*;
@@ -112,17 +78,17 @@ pub mod kernels {
 
     /// The elements at `indices`.
     #[track_caller]
-    pub(super) fn pick(
+    fn pick(
         x: &NamedTensor,
         indices: NamedTensor,
         dim: Option<usize>,
         keepdim: bool,
-    ) -> Result<Picked> {
+    ) -> Result<(NamedTensor, NamedTensor)> {
         let values = match dim {
             Some(dim) => index::kernels::gather(x, &indices, dim)?,
             None => index::kernels::gather(&flat(x)?, &indices, 0)?,
         };
-        Ok(Picked { values: placed(x, values, dim, keepdim)?, indices: placed(x, indices, dim, keepdim)? })
+        Ok((placed(x, values, dim, keepdim)?, placed(x, indices, dim, keepdim)?))
     }
 
     /// What was found along a dim of `x`, or in all of it, with the sizes and names of the result.
@@ -152,11 +118,6 @@ pub mod kernels {
     /// The number of elements that are compared.
     fn length(x: &NamedTensor, dim: Option<usize>) -> usize {
         dim.map_or(x.numel(), |dim| x.length_of(dim))
-    }
-
-    #[track_caller]
-    fn fail(op: &'static str, x: &NamedTensor, kind: ErrorKind, message: String) -> Error {
-        Error::new(kind, op, message).with_operands([x.extents()])
     }
 
     /// For each lane along `dim` the `count` places that `f` finds in its keys, among which NaN is `nan`.
@@ -198,11 +159,11 @@ pub mod kernels {
         match dim {
             None if x.numel() == 0 => {
                 let message = "Expected reduction dim to be specified for input.numel() == 0".to_string();
-                return Err(fail(op, x, ErrorKind::Value, message));
+                return Err(Error::about(&[x], ErrorKind::Value, op, message));
             }
             Some(dim) if length(x, Some(dim)) == 0 => {
                 let message = format!("Expected reduction dim {dim} to have non-zero size.");
-                return Err(fail(op, x, ErrorKind::Shape, message));
+                return Err(Error::about(&[x], ErrorKind::Shape, op, message));
             }
             _ => {}
         }
@@ -218,66 +179,62 @@ pub mod kernels {
         largest: bool,
     ) -> Result<NamedTensor> {
         match largest {
-            true => find_one(op, x, dim, NAN_LAST, &|keys, _| order::first(keys, keys.iter().max())),
-            false => find_one(op, x, dim, NAN_FIRST, &|keys, _| order::first(keys, keys.iter().min())),
+            true => find_one(op, x, dim, NAN_LAST, &|keys, _| order::largest(keys)),
+            false => find_one(op, x, dim, NAN_FIRST, &|keys, _| order::smallest(keys)),
         }
     }
 
     #[track_caller]
-    pub fn max(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
-        extreme("max", x, dim, true)
+    pub(crate) fn max(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
+        let one = dim.one_or_all("max", x)?;
+        pick(x, extreme("max", x, one, true)?, one, dim.keep)
     }
 
     #[track_caller]
-    pub fn min(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
-        extreme("min", x, dim, false)
+    pub(crate) fn min(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
+        let one = dim.one_or_all("min", x)?;
+        pick(x, extreme("min", x, one, false)?, one, dim.keep)
     }
 
     #[track_caller]
-    pub fn median(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+    pub(crate) fn median(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         x.check_not_bool("median")?;
+        let one = dim.one_or_all("median", x)?;
         let float = x.dtype().is_floating_point();
-        find_one("median", x, dim, NAN_LAST, &|keys, pairs| {
-            let nan = keys.iter().position(|key| float && *key == NAN_LAST);
-            nan.unwrap_or_else(|| order::nth(keys, pairs, (keys.len() - 1) / 2))
-        })
+        let found = find_one("median", x, one, NAN_LAST, &|keys, pairs| order::median(keys, float, pairs))?;
+        pick(x, found, one, dim.keep)
     }
 
     #[track_caller]
-    pub fn nanmedian(x: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
+    pub(crate) fn nanmedian(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         x.check_not_bool("nanmedian")?;
+        let one = dim.one_or_all("nanmedian", x)?;
         let float = x.dtype().is_floating_point();
-        find_one("nanmedian", x, dim, NAN_LAST, &|keys, pairs| {
-            let numbers = keys.iter().filter(|key| !float || **key != NAN_LAST).count();
-            order::nth(keys, pairs, numbers.saturating_sub(1) / 2)
-        })
+        let found =
+            find_one("nanmedian", x, one, NAN_LAST, &|keys, pairs| order::nanmedian(keys, float, pairs))?;
+        pick(x, found, one, dim.keep)
     }
 
     #[track_caller]
-    pub fn mode(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
+    pub(crate) fn mode(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
+        let one = dim.one_or_all("mode", x)?;
         let float = x.dtype().is_floating_point();
-        find_one("mode", x, Some(dim), NAN_LAST, &|keys, pairs| {
-            order::sort(keys, false, pairs);
-            let (mut best, mut at) = (0, 0);
-            for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
-                if run.len() > best {
-                    (best, at) = (run.len(), run[run.len() - 1].1);
-                }
-            }
-            at
-        })
+        let found = find_one("mode", x, one, NAN_LAST, &|keys, pairs| order::mode(keys, float, pairs))?;
+        pick(x, found, one, dim.keep)
     }
 
     #[track_caller]
-    pub fn kthvalue(x: &NamedTensor, k: usize, dim: Option<usize>) -> Result<NamedTensor> {
+    pub(crate) fn kthvalue(x: &NamedTensor, k: usize, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         const OP: &str = "kthvalue";
         x.check_not_bool(OP)?;
-        let n = length(x, dim);
+        let one = dim.one_or_all(OP, x)?;
+        let n = length(x, one);
         if n > 0 && !(1..=n).contains(&k) {
             let message = format!("selected number k out of range: {k} of {n} elements");
-            return Err(fail(OP, x, ErrorKind::Value, message));
+            return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
-        find_one(OP, x, dim, NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))
+        let found = find_one(OP, x, one, NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))?;
+        pick(x, found, one, dim.keep)
     }
 
     /// The places that sort `dim`.
@@ -295,27 +252,28 @@ pub mod kernels {
     }
 
     #[track_caller]
-    pub fn sort(x: &NamedTensor, dim: usize, descending: bool) -> Result<NamedTensor> {
-        sorted("sort", x, dim, descending)
+    pub(crate) fn sort(x: &NamedTensor, dim: usize, descending: bool) -> Result<(NamedTensor, NamedTensor)> {
+        pick(x, sorted("sort", x, dim, descending)?, Some(dim), true)
     }
 
     #[track_caller]
-    pub fn topk(x: &NamedTensor, k: usize, dim: usize, largest: bool) -> Result<NamedTensor> {
+    pub(crate) fn topk(
+        x: &NamedTensor,
+        k: usize,
+        dim: usize,
+        largest: bool,
+    ) -> Result<(NamedTensor, NamedTensor)> {
         const OP: &str = "topk";
         x.check_not_bool(OP)?;
         let n = length(x, Some(dim));
         if k > n || x.ndim() == 0 && k == 0 {
             let message = format!("selected index k out of range: {k} of {n} elements along dimension {dim}");
-            return Err(fail(OP, x, ErrorKind::Value, message));
+            return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
-        find(OP, x, Some(dim), k, NAN_LAST, &|keys, pairs, places| {
-            order::pairs(keys, largest, pairs);
-            if k < pairs.len() {
-                pairs.select_nth_unstable(k);
-            }
-            pairs[..k].sort_unstable();
-            order::places(pairs, places);
-        })
+        let found = find(OP, x, Some(dim), k, NAN_LAST, &|keys, pairs, places| {
+            order::top(keys, largest, pairs, places);
+        })?;
+        pick(x, found, Some(dim), true)
     }
 
     /// The place of the best element so far.
@@ -328,23 +286,45 @@ pub mod kernels {
         better: fn(i64, i64) -> bool,
     ) -> Result<NamedTensor> {
         find(op, x, Some(dim), length(x, Some(dim)), nan, &|keys, _, places| {
-            let mut best = 0;
-            for (at, place) in places.iter_mut().enumerate() {
-                if better(keys[at], keys[best]) {
-                    best = at;
-                }
-                *place = best as i64;
-            }
+            order::running(keys, better, places);
         })
     }
 
     #[track_caller]
-    pub fn cummax(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        running("cummax", x, dim, NAN_LAST, |a, b| a >= b)
+    pub(crate) fn cummax(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, NamedTensor)> {
+        pick(x, running("cummax", x, dim, NAN_LAST, |a, b| a >= b)?, Some(dim), true)
     }
 
     #[track_caller]
-    pub fn cummin(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
-        running("cummin", x, dim, NAN_FIRST, |a, b| a <= b)
+    pub(crate) fn cummin(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, NamedTensor)> {
+        pick(x, running("cummin", x, dim, NAN_FIRST, |a, b| a <= b)?, Some(dim), true)
+    }
+
+    #[track_caller]
+    fn arg(op: &'static str, x: &NamedTensor, dim: &Over, largest: bool) -> Result<NamedTensor> {
+        let one = dim.one_or_all(op, x)?;
+        if x.dtype() == DType::Bool {
+            let message = format!("{op}(): does not support bool input");
+            return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair(match one {
+                Some(dim) => format!("x.to({:?})?.{op}({dim})", DType::U8),
+                None => format!("x.to({:?})?.{op}(..)", DType::U8),
+            }));
+        }
+        placed(x, extreme(op, x, one, largest)?, one, dim.keep)
+    }
+
+    #[track_caller]
+    pub(crate) fn argmax(x: &NamedTensor, dim: Over) -> Result<NamedTensor> {
+        arg("argmax", x, &dim, true)
+    }
+
+    #[track_caller]
+    pub(crate) fn argmin(x: &NamedTensor, dim: Over) -> Result<NamedTensor> {
+        arg("argmin", x, &dim, false)
+    }
+
+    #[track_caller]
+    pub(crate) fn argsort(x: &NamedTensor, dim: usize, descending: bool) -> Result<NamedTensor> {
+        sorted("argsort", x, dim, descending)
     }
 }

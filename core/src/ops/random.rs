@@ -1,20 +1,30 @@
-//! Random tensors. Element `i` depends on the seed and on how many elements were drawn before, and on nothing else: neither the machine nor the number of
-//! threads.
+//! Random tensors. Element `i` depends on the seed and on how many elements were drawn before, and on nothing
+//! else: neither the machine nor the number of threads.
 
-use crate::dtype::{DType, default_dtype};
+use crate::dtype::{DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::operand::Operand;
 use crate::random::{Generator, next_of_default};
 use crate::random::{
-    fill_bernoulli, fill_cauchy, fill_each, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
-    fill_randint, fill_randperm, fill_uniform,
+    fill_bernoulli, fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal,
+    fill_randint, fill_randperm, fill_trials, fill_uniform, outside_unit,
 };
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
 use std::ops::{Bound, RangeBounds};
 
-/// A drawing of floats: fills a slice from a generator.
+/// A tensor of `dtype` filled by `fill`, which sees its elements as `out` and the `generator`, or the error
+/// of a dtype that is none of floats. `draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high,
+/// generator))` is for `f32`
+///
+/// ```ignore
+/// let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
+/// let generator = &mut next_of_default(tensor.numel());
+/// let out = tensor.as_mut_slice::<f32>()?;
+/// fill_uniform(out, low, high, generator);
+/// Ok(tensor)
+/// ```
 macro_rules! draw {
     ($op:expr, $shape:expr, $dtype:expr, $out:ident, $generator:ident, $fill:expr) => {{
         let (op, shape, dtype) = ($op, $shape, $dtype);
@@ -57,7 +67,8 @@ impl NamedTensor {
     /// Uniform numbers in [`low`, `high`) of `dtype`; `op` is named in errors.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `low <= high` and both are finite, [`ErrorKind::DType`] unless floating-point.
+    /// [`ErrorKind::Value`] unless `low <= high` and both are finite, [`ErrorKind::DType`] unless
+    /// floating-point.
     #[track_caller]
     pub fn uniform(op: &'static str, shape: Shape, low: f64, high: f64, dtype: DType) -> Result<NamedTensor> {
         if !(low <= high && (high - low).is_finite()) {
@@ -140,22 +151,18 @@ impl NamedTensor {
     }
 }
 
-/// The rows of the ops that replace every element by a random number, handed to `$with`: the arguments, what they must be, and the filling.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! random_ops { ($with:ident) => { $with! {
-    /// Uniform numbers in [`low`, `high`), in place.
-    uniform_ (low: f64, high: f64) ["low <= high, and both finite"] low <= high && (high - low).is_finite() => fill_uniform
-    /// Normal numbers, in place.
-    normal_ (mean: f64, std: f64) ["std >= 0"] std >= 0.0 => fill_normal
-    /// `e^z` of normal `z` with this mean and standard deviation, in place.
-    log_normal_ (mean: f64, std: f64) ["std > 0"] std > 0.0 => fill_log_normal
-    /// Exponential numbers of density `rate e^(-rate x)`, in place.
-    exponential_ (rate: f64) ["rate > 0"] rate > 0.0 => fill_exponential
-    /// Numbers of density `σ / (π ((x - median)² + σ²))`, in place.
-    cauchy_ (median: f64, sigma: f64) ["sigma > 0"] sigma > 0.0 => fill_cauchy
-} } }
-
+/// Ops that replace every element by a random number: a row says the arguments, what they must be, and the
+/// filling. The row `uniform_` becomes
+///
+/// ```ignore
+/// pub fn uniform_(&mut self, low: f64, high: f64) -> Result<&mut NamedTensor> {
+///     if !(low <= high && (high - low).is_finite()) {
+///         return Err(...); // expects low <= high, and both finite, but found ...
+///     }
+///     *self = draw!("uniform_", self.shape(), self.dtype(), out, generator, fill_uniform(out, low, high, generator))?;
+///     Ok(self)
+/// }
+/// ```
 macro_rules! define_random {
     ($(
         #[doc = $doc:literal]
@@ -181,9 +188,21 @@ macro_rules! define_random {
         )*}
     };
 }
-random_ops!(define_random);
+define_random! {
+    /// Uniform numbers in [`low`, `high`), in place.
+    uniform_ (low: f64, high: f64) ["low <= high, and both finite"] low <= high && (high - low).is_finite() => fill_uniform
+    /// Normal numbers, in place.
+    normal_ (mean: f64, std: f64) ["std >= 0"] std >= 0.0 => fill_normal
+    /// `e^z` of normal `z` with this mean and standard deviation, in place.
+    log_normal_ (mean: f64, std: f64) ["std > 0"] std > 0.0 => fill_log_normal
+    /// Exponential numbers of density `rate e^(-rate x)`, in place.
+    exponential_ (rate: f64) ["rate > 0"] rate > 0.0 => fill_exponential
+    /// Numbers of density `σ / (π ((x - median)² + σ²))`, in place.
+    cauchy_ (median: f64, sigma: f64) ["sigma > 0"] sigma > 0.0 => fill_cauchy
+}
 
-/// The integers that a dtype has without gaps: the least and the last. What an `i64` cannot count to ends before its largest.
+/// The integers that a dtype has without gaps: the least and the last. What an `i64` cannot count to ends
+/// before its largest.
 fn whole_numbers(dtype: DType) -> (i64, i64) {
     let below = |bits: u32| (-(1 << bits), 1 << bits);
     match dtype {
@@ -223,7 +242,8 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest integer up to which the dtype has all of them.
+    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
+    /// integer up to which the dtype has all of them.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if the range is empty or beyond the dtype.
@@ -255,10 +275,12 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to this one.
+    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to
+    /// this one.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers, [`ErrorKind::Shape`] for one that does not fit.
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers,
+    /// [`ErrorKind::Shape`] for one that does not fit.
     #[track_caller]
     pub fn bernoulli_(&mut self, p: impl Operand) -> Result<&mut NamedTensor> {
         let p = p.operand_beside(DType::F64)?;
@@ -268,17 +290,23 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Normal numbers, each with its own mean and standard deviation: this tensor and `std` broadcast to each other. Names unify.
+    /// Normal numbers, each with its own mean and standard deviation: this tensor and `std` broadcast to each
+    /// other. Names unify.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule.
+    /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point,
+    /// [`ErrorKind::Shape`], those of the name rule.
     #[track_caller]
     pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "normal";
         let std = &*std.operand_beside(self.dtype())?;
-        if std.to_vec::<f64>()?.iter().any(|std| std.is_nan() || *std < 0.0) {
-            return Err(Error::new(ErrorKind::Value, OP, "normal expects all elements of std >= 0.0")
-                .with_operands([self.extents(), std.extents()]));
+        if std.ge(0)?.all(..)?.item()? != Scalar::Bool(true) {
+            return Err(Error::about(
+                &[self, std],
+                ErrorKind::Value,
+                OP,
+                "normal expects all elements of std >= 0.0",
+            ));
         }
         // The sum with zeros has the sizes, the names and the dtype of the result.
         let shape = self.add(&std.mul(0)?)?;
@@ -295,7 +323,7 @@ impl NamedTensor {
         const OP: &str = "bernoulli";
         self.check_float(OP)?;
         let p = self.to_vec::<f64>()?;
-        if let Some(bad) = p.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+        if let Some(bad) = outside_unit(&p) {
             return Err(Error::new(
                 ErrorKind::Value,
                 OP,
@@ -304,10 +332,7 @@ impl NamedTensor {
         }
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
         let mut generator = next_of_default(drawn.numel());
-        fill_each(drawn.as_mut_slice::<f64>()?, &mut generator, |i, stream| {
-            let u: f64 = rand::RngExt::random(stream);
-            f64::from(u < p[i])
-        });
+        fill_trials(drawn.as_mut_slice::<f64>()?, &p, &mut generator);
         drawn.to(self.dtype())
     }
 }

@@ -1,91 +1,66 @@
-//! Reductions over dims, and what normalizes along a dim. A reduced dim is gone with its name, or has size one in the `_keepdim` form.
+//! Reductions over dims, and what normalizes along a dim. A reduced dim is gone with its name, or has size
+//! one with [`keep`](crate::keep).
 //!
-//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in `crate::cpu::fold`.
+//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in
+//! `crate::cpu::fold`.
 
-use crate::dim::{Argument, Axes, Dims};
+use crate::args::Over;
+use crate::dim::Axes;
 use crate::dtype::{DType, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
 use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-/// The rows of the reductions over any dims, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! reduce_ops {
-    ($with:ident) => {
-        $with! {
-            /// The sum over `dims`; of integers and bool in `i64`. Over nothing it is 0.
-            sum sum_keepdim (x)
-            /// The product over `dims`; of integers and bool in `i64`. Over nothing it is 1.
-            prod prod_keepdim (x)
-            /// The mean over `dims`, of floats only. Over nothing it is NaN.
-            mean mean_keepdim (x)
-            /// The largest element over `dims`; NaN if there is one.
-            amax amax_keepdim (x)
-            /// The smallest element over `dims`; NaN if there is one.
-            amin amin_keepdim (x)
-            /// Are all elements over `dims` not zero? Over nothing it is true. As in PyTorch, the answer for `u8` is 1 or 0 in `u8`.
-            all all_keepdim (x)
-            /// Is one element over `dims` not zero? Over nothing it is false. As in PyTorch, the answer for `u8` is 1 or 0 in `u8`.
-            any any_keepdim (x)
-            /// `ln Σ e^x` over `dims`, without overflow.
-            logsumexp logsumexp_keepdim (x)
-            /// The variance over `dims`: squared distances from the mean, summed and divided by one less than their number.
-            var var_keepdim (x)
-            /// The standard deviation over `dims`: the root of [`var`](Self::var).
-            std std_keepdim (x)
-            /// The Euclidean norm over `dims`: `√Σ x²`. Those of other orders are [`vector_norm`](Self::vector_norm).
-            norm norm_keepdim (x)
-            /// The norm of order `ord` over `dims`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, the number of elements that are not zero for 0.
-            vector_norm vector_norm_keepdim (x; ord: f64)
-            /// The variance over `dims`: squared distances from the mean, summed and divided by `n - correction`, or 0 if that is less. A correction of 1 is
-            /// [`var`](Self::var), which estimates without bias; with 0 it is the mean of the squares.
-            var_corrected var_corrected_keepdim (x; correction: f64)
-            /// The standard deviation over `dims`: the root of [`var_corrected`](Self::var_corrected).
-            std_corrected std_corrected_keepdim (x; correction: f64)
-            /// The sum over `dims` of the elements that are not NaN; of integers and bool in `i64`. Over nothing it is 0.
-            nansum nansum_keepdim (x)
-            /// The mean over `dims` of the elements that are not NaN, of floats only. If there are no others it is NaN.
-            nanmean nanmean_keepdim (x)
-            /// The number of elements over `dims` that are not zero, in `i64`.
-            count_nonzero count_nonzero_keepdim (x)
-        }
-    };
+ops! { reduce;
+    /// The sum over `dim`; of integers and bool in `i64`. Over nothing it is 0.
+    sum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    /// The product over `dim`; of integers and bool in `i64`. Over nothing it is 1.
+    prod (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    /// The mean over `dim`, of floats only. Over nothing it is NaN.
+    mean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
+    /// The largest element over `dim`; NaN if there is one.
+    amax (x; dim: Reduced = ..) names "removes dimensions";
+    /// The smallest element over `dim`; NaN if there is one.
+    amin (x; dim: Reduced = ..) names "removes dimensions";
+    /// The smallest and the largest element over `dim`: [`amin`](Self::amin) and [`amax`](Self::amax).
+    aminmax (x; dim: Reduced = ..) -> MinMax { min, max } names "removes dimensions";
+    /// Are all elements over `dim` not zero? Over nothing it is true. As in PyTorch, the answer for `u8` is 1
+    /// or 0 in `u8`.
+    all (x; dim: Reduced = ..) names "removes dimensions";
+    /// Is one element over `dim` not zero? Over nothing it is false. As in PyTorch, the answer for `u8` is 1
+    /// or 0 in `u8`.
+    any (x; dim: Reduced = ..) names "removes dimensions";
+    /// `ln Σ e^x` over `dim`, without overflow.
+    logsumexp (x; dim: Reduced = ..) names "removes dimensions";
+    /// The variance over `dim`: squared distances from the mean, summed and divided by `n - correction`, or 0
+    /// if that is less. The default of 1 estimates without bias; with 0 it is the mean of the squares.
+    var (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
+    /// The standard deviation over `dim`: the root of [`var`](Self::var).
+    std (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
+    /// The variance and the mean over `dim`: [`var`](Self::var) and [`mean`](Self::mean), for which the mean
+    /// is computed once.
+    var_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> VarMean { var, mean } on floats names "removes dimensions";
+    /// The standard deviation and the mean over `dim`: [`std`](Self::std) and [`mean`](Self::mean), for which
+    /// the mean is computed once.
+    std_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> StdMean { std, mean } on floats names "removes dimensions";
+    /// The Euclidean norm over `dim`: `√Σ x²`. Those of other orders are [`vector_norm`](Self::vector_norm).
+    norm (x; dim: Reduced = ..) on floats names "removes dimensions";
+    /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, the
+    /// number of elements that are not zero for 0.
+    vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats names "removes dimensions";
+    /// The sum over `dim` of the elements that are not NaN; of integers and bool in `i64`. Over nothing it is
+    /// 0.
+    nansum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    /// The mean over `dim` of the elements that are not NaN, of floats only. If there are no others it is
+    /// NaN.
+    nanmean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
+    /// The number of elements over `dim` that are not zero, in `i64`.
+    count_nonzero (x; dim: Reduced = ..) names "removes dimensions";
 }
-
-macro_rules! define_reductions {
-    ($(
-        #[doc = $doc:literal]
-        $(#[doc = $more:literal])*
-        $name:ident $name_keepdim:ident ($x:ident $(; $arg:ident: $ty:ty)?)
-    )*) => {
-        /// What is known of the ops of this table.
-        pub const ROWS: &[$crate::ops::OpInfo] = &[$(info!($name [] "removes dimensions", $doc $($more)*)),*];
-        impl $crate::NamedTensor {$(
-            #[doc = $doc]
-            $(#[doc = $more])*
-            ///
-            /// # Errors
-            #[doc = concat!("As `namegrad::Tensor::", stringify!($name), "`.")]
-            #[track_caller]
-            pub fn $name(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<NamedTensor> {
-                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, false $(, $arg)?)
-            }
-            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") with the reduced dims kept at size one.")]
-            ///
-            /// # Errors
-            #[doc = concat!("As `namegrad::Tensor::", stringify!($name), "`.")]
-            #[track_caller]
-            pub fn $name_keepdim(&self, dims: impl Into<Dims> $(, $arg: $ty)?) -> Result<NamedTensor> {
-                kernels::$name(self, dims.into().resolve(stringify!($name), self)?, true $(, $arg)?)
-            }
-        )*}
-    };
-}
-reduce_ops!(define_reductions);
 
 /// A tensor as `[outer, n, inner]`, dense, of which the middle is to be reduced, and the shape of the result.
 pub(crate) struct Arranged<'a> {
@@ -94,16 +69,17 @@ pub(crate) struct Arranged<'a> {
     pub(crate) shape: Shape,
 }
 
-/// Arranges `x` for a reduction over `dims`. Dims that stand side by side in memory are taken as they are; others are brought to the end by a copy.
+/// Arranges `x` for a reduction over `dims`. Dims that stand side by side in memory are taken as they are;
+/// others are brought to the end by a copy.
 #[track_caller]
-pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &[usize], keepdim: bool) -> Result<Arranged<'a>> {
+pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a>> {
     let reduced = |dim: &usize| dims.contains(dim);
     let ndim = x.ndim();
-    let sizes: Sizes = match keepdim {
+    let sizes: Sizes = match dims.keep {
         true => (0..ndim).map(|dim| if reduced(&dim) { 1 } else { x.sizes()[dim] }).collect(),
         false => (0..ndim).filter(|dim| !reduced(dim)).map(|dim| x.sizes()[dim]).collect(),
     };
-    let names = if keepdim { x.names().clone() } else { rules::remove(x.input(), dims) };
+    let names = if dims.keep { x.names().clone() } else { rules::remove(x.input(), dims) };
     let shape = Shape { sizes, names };
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
     let n = product(dims);
@@ -126,12 +102,10 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &[usize], keepdim: bool) -> 
     Ok(Arranged { x: Cow::Owned(x), sizes: [shape.sizes.iter().product(), n, 1], shape })
 }
 
-/// What the methods and the derivative rows call.
-#[doc(hidden)]
-pub mod kernels {
+pub(crate) mod kernels {
     use super::*;
     use crate::cpu::fold::{Fold, Max, Min, Prod, Sum, SumSquares, fold_middle};
-    use crate::cpu::rows;
+    use crate::cpu::softmax;
     use crate::dtype::Element;
 
     /// Folds an arranged tensor.
@@ -142,49 +116,61 @@ pub mod kernels {
         F: Fold<T, Acc: Element>,
     {
         let Arranged { x, sizes, shape } = arranged;
-        let mut out = NamedTensor::uninit(op, shape, F::Acc::DTYPE)?;
-        // SAFETY: fresh, of that dtype; a fold writes each result before it reads one.
-        fold_middle(fold, x.as_slice::<T>()?, sizes, unsafe { out.unwritten_mut::<F::Acc>() });
+        let mut out = NamedTensor::fresh(op, shape, F::Acc::DTYPE)?;
+        fold_middle(fold, x.as_slice::<T>()?, sizes, out.as_mut_slice::<F::Acc>()?);
         Ok(out)
     }
 
     /// Dims of a dense tensor that do not stand side by side: the last that do, and the others.
-    fn apart<'a>(x: &NamedTensor, dims: &'a mut Axes) -> Option<(&'a [usize], &'a [usize])> {
+    fn apart(x: &NamedTensor, dims: &Over) -> Option<(Over, Over)> {
+        if dims.len() < 2 || !x.is_contiguous() {
+            return None;
+        }
+        let mut dims = Axes::from_slice(dims);
         dims.sort_unstable();
         let run = dims.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
         let (others, last) = dims.split_at(dims.len().saturating_sub(run));
-        (x.is_contiguous() && !others.is_empty()).then_some((last, others))
+        let kept = |dims: &[usize]| Over::new(dims.iter().copied(), true);
+        (!others.is_empty()).then(|| (kept(last), kept(others)))
     }
 
-    /// Rows `name = Fold of dtypes, then rest` become functions that fold dims of a tensor, half types in `f32`. Dims that do not stand side by side are folded one group after the
-    /// other, the later groups by `rest`.
-    macro_rules! folds {
-        ($($name:ident = $fold:ident of $dtypes:ident, then $rest:ident;)*) => {$(
-            #[track_caller]
-            fn $name(op: &'static str, x: &NamedTensor, mut dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-                let x = x.widened()?;
-                if let Some((last, others)) = apart(&x, &mut dims) {
-                    let part = $name(op, &x, last.into(), true)?;
-                    let whole = $rest(op, &part, others.into(), true)?;
-                    return if keepdim { Ok(whole) } else { super::super::shape::kernels::squeeze(&whole, dims) };
-                }
-                let arranged = arrange(&x, &dims, keepdim)?;
-                folds!(@ $dtypes, x.dtype(), op, $fold, arranged)
-            }
-        )*};
-        (@ any, $dtype:expr, $op:expr, $fold:ident, $arranged:expr) => {
-            dispatch!($dtype, compute T => fold::<T, _>($op, $fold, $arranged))
-        };
-        (@ floats, $dtype:expr, $op:expr, $fold:ident, $arranged:expr) => {
-            dispatch!($dtype, float T => fold::<T, _>($op, $fold, $arranged), else unreachable!("checked to be a float"))
-        };
+    /// What becomes of the elements over some dims.
+    #[derive(Clone, Copy)]
+    enum Folding {
+        Total,
+        Product,
+        Largest,
+        Smallest,
+        /// The sum of squares, of floats only.
+        Squares,
     }
-    folds! {
-        total = Sum of any, then total;
-        product = Prod of any, then product;
-        largest = Max of any, then largest;
-        smallest = Min of any, then smallest;
-        squares = SumSquares of floats, then total;
+
+    impl Folding {
+        /// Folds dims of a tensor, half types in `f32`. Dims that are not side by side are folded one group
+        /// after the other.
+        #[track_caller]
+        fn over(self, op: &'static str, x: &NamedTensor, dims: &Over) -> Result<NamedTensor> {
+            let x = x.widened()?;
+            if let Some((last, others)) = apart(&x, dims) {
+                let part = self.over(op, &x, &last)?;
+                let whole = match self {
+                    Folding::Squares => Folding::Total.over(op, &part, &others)?,
+                    same => same.over(op, &part, &others)?,
+                };
+                let removed = if dims.keep { Axes::new() } else { Axes::from_slice(dims) };
+                return crate::ops::shape::kernels::squeeze(&whole, removed);
+            }
+            let folded = arrange(&x, dims)?;
+            match self {
+                Folding::Total => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Sum, folded)),
+                Folding::Product => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Prod, folded)),
+                Folding::Largest => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Max, folded)),
+                Folding::Smallest => dispatch!(x.dtype(), compute T => fold::<T, _>(op, Min, folded)),
+                Folding::Squares => {
+                    dispatch!(x.dtype(), float T => fold::<T, _>(op, SumSquares, folded), else unreachable!("checked to be a float"))
+                }
+            }
+        }
     }
 
     /// The dtype of sums: `i64` for integers and bool, else that of the input.
@@ -192,42 +178,36 @@ pub mod kernels {
         if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 }
     }
 
-    /// [`NamedTensor::sum`] over dims by position.
     #[track_caller]
-    pub fn sum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        total("sum", x, dims, keepdim)?.into_dtype(sum_dtype(x))
+    pub(crate) fn sum(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Total.over("sum", x, &dims)?.into_dtype(sum_dtype(x))
     }
 
-    /// [`NamedTensor::prod`] over dims by position.
     #[track_caller]
-    pub fn prod(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        product("prod", x, dims, keepdim)?.into_dtype(sum_dtype(x))
+    pub(crate) fn prod(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Product.over("prod", x, &dims)?.into_dtype(sum_dtype(x))
     }
 
-    /// [`NamedTensor::amax`] over dims by position.
     #[track_caller]
-    pub fn amax(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn amax(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         check_not_empty("amax", x, &dims)?;
-        largest("amax", x, dims, keepdim)?.into_dtype(x.dtype())
+        Folding::Largest.over("amax", x, &dims)?.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::amin`] over dims by position.
     #[track_caller]
-    pub fn amin(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn amin(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         check_not_empty("amin", x, &dims)?;
-        smallest("amin", x, dims, keepdim)?.into_dtype(x.dtype())
+        Folding::Smallest.over("amin", x, &dims)?.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::all`] over dims by position.
     #[track_caller]
-    pub fn all(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        smallest("all", &x.ne(0)?, dims, keepdim)?.into_dtype(truth_dtype(x))
+    pub(crate) fn all(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Smallest.over("all", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
-    /// [`NamedTensor::any`] over dims by position.
     #[track_caller]
-    pub fn any(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        largest("any", &x.ne(0)?, dims, keepdim)?.into_dtype(truth_dtype(x))
+    pub(crate) fn any(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Largest.over("any", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
     /// The dtype of truth about a tensor.
@@ -238,12 +218,13 @@ pub mod kernels {
     #[track_caller]
     fn check_not_empty(op: &'static str, x: &NamedTensor, dims: &[usize]) -> Result<()> {
         if x.numel() == 0 && dims.iter().any(|dim| x.sizes()[*dim] == 0) {
-            // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of some dims their sizes.
+            // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of some dims
+            // their sizes.
             let (kind, message) = match dims.len() == x.ndim() {
                 true => (ErrorKind::Value, "Expected reduction dim to be specified for input.numel() == 0."),
                 false => (ErrorKind::Shape, "Expected reduction dims to have non-zero size"),
             };
-            return Err(Error::new(kind, op, message).with_operands([x.extents()]));
+            return Err(Error::about(&[x], kind, op, message));
         }
         Ok(())
     }
@@ -253,100 +234,96 @@ pub mod kernels {
         dims.iter().map(|dim| x.sizes()[*dim] as f64).product()
     }
 
-    /// [`NamedTensor::mean`] over dims by position.
     #[track_caller]
-    pub fn mean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn mean(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         x.check_float("mean")?;
         let count = count(x, &dims);
-        let mut mean = total("mean", x, dims, keepdim)?;
+        let mut mean = Folding::Total.over("mean", x, &dims)?;
         mean.div_(count)?;
         mean.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::logsumexp`] over dims by position.
     #[track_caller]
-    pub fn logsumexp(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn logsumexp(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         let x = if x.dtype().is_floating_point() { Cow::Borrowed(x) } else { x.cast(default_dtype())? };
         let wide = x.widened()?;
-        let Arranged { x: dense, sizes, shape } = arrange(&wide, &dims, keepdim)?;
-        let mut out = NamedTensor::uninit("logsumexp", shape, dense.dtype())?;
+        let Arranged { x: dense, sizes, shape } = arrange(&wide, &dims)?;
+        let mut out = NamedTensor::fresh("logsumexp", shape, dense.dtype())?;
         dispatch!(dense.dtype(), float T => {
-            // SAFETY: fresh, of dtype T; each result is written before it is read.
-            rows::logsumexp(dense.as_slice::<T>()?, sizes, unsafe { out.unwritten_mut::<T>() });
+            softmax::logsumexp(dense.as_slice::<T>()?, sizes, out.as_mut_slice()?);
         }, else unreachable!("cast to a float before"));
         out.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::var`] over dims by position.
+    /// The variance, with `count - correction` in the denominator but not less than 0, and the mean: over too
+    /// few elements the variance is NaN or infinite. Both are in the dtype that is computed in.
     #[track_caller]
-    pub fn var(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        variance("var", x, dims, keepdim, 1.0)
-    }
-
-    /// The variance with `count - correction` in the denominator, but not less than 0: over too few elements it is NaN or infinite.
-    #[track_caller]
-    pub(crate) fn variance(
-        op: &'static str,
-        x: &NamedTensor,
-        dims: Axes,
-        keepdim: bool,
-        correction: f64,
-    ) -> Result<NamedTensor> {
+    fn moments(op: &'static str, x: &NamedTensor, dims: &Over, correction: f64) -> Result<[NamedTensor; 2]> {
         x.check_float(op)?;
         let wide = x.widened()?;
-        let left = (count(x, &dims) - correction).max(0.0);
-        let distances = wide.sub(&mean(&wide, dims.clone(), true)?)?;
-        let mut var = squares(op, &distances, dims, keepdim)?;
+        let left = (count(x, dims) - correction).max(0.0);
+        let kept = mean(&wide, dims.kept())?;
+        let mut var = Folding::Squares.over(op, &wide.sub(&kept)?, dims)?;
         var.div_(left)?;
+        let removed = if dims.keep { Axes::new() } else { Axes::from_slice(dims) };
+        Ok([var, crate::ops::shape::kernels::squeeze(&kept, removed)?])
+    }
+
+    #[track_caller]
+    pub(crate) fn var(x: &NamedTensor, dims: Over, correction: f64) -> Result<NamedTensor> {
+        let [var, _] = moments("var", x, &dims, correction)?;
         var.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::std`] over dims by position.
     #[track_caller]
-    pub fn std(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        deviation("std", x, dims, keepdim, 1.0)
+    pub(crate) fn var_mean(
+        x: &NamedTensor,
+        dims: Over,
+        correction: f64,
+    ) -> Result<(NamedTensor, NamedTensor)> {
+        let [var, mean] = moments("var_mean", x, &dims, correction)?;
+        Ok((var.into_dtype(x.dtype())?, mean.into_dtype(x.dtype())?))
     }
 
     #[track_caller]
-    fn deviation(
-        op: &'static str,
-        x: &NamedTensor,
-        dims: Axes,
-        keepdim: bool,
-        correction: f64,
-    ) -> Result<NamedTensor> {
-        let mut std = variance(op, &*x.widened()?, dims, keepdim, correction)?;
+    pub(crate) fn std(x: &NamedTensor, dims: Over, correction: f64) -> Result<NamedTensor> {
+        let [mut std, _] = moments("std", x, &dims, correction)?;
         std.sqrt_()?;
         std.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::var_corrected`] over dims by position.
     #[track_caller]
-    pub fn var_corrected(x: &NamedTensor, dims: Axes, keepdim: bool, correction: f64) -> Result<NamedTensor> {
-        variance("var", x, dims, keepdim, correction)
+    pub(crate) fn std_mean(
+        x: &NamedTensor,
+        dims: Over,
+        correction: f64,
+    ) -> Result<(NamedTensor, NamedTensor)> {
+        let [mut std, mean] = moments("std_mean", x, &dims, correction)?;
+        std.sqrt_()?;
+        Ok((std.into_dtype(x.dtype())?, mean.into_dtype(x.dtype())?))
     }
 
-    /// [`NamedTensor::std_corrected`] over dims by position.
     #[track_caller]
-    pub fn std_corrected(x: &NamedTensor, dims: Axes, keepdim: bool, correction: f64) -> Result<NamedTensor> {
-        deviation("std", x, dims, keepdim, correction)
+    pub(crate) fn aminmax(x: &NamedTensor, dims: Over) -> Result<(NamedTensor, NamedTensor)> {
+        check_not_empty("aminmax", x, &dims)?;
+        let [min, max] =
+            [Folding::Smallest.over("aminmax", x, &dims)?, Folding::Largest.over("aminmax", x, &dims)?];
+        Ok((min.into_dtype(x.dtype())?, max.into_dtype(x.dtype())?))
     }
 
-    /// [`NamedTensor::norm`] over dims by position.
     #[track_caller]
-    pub fn norm(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn norm(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         x.check_float("norm")?;
-        let mut norm = squares("norm", x, dims, keepdim)?;
+        let mut norm = Folding::Squares.over("norm", x, &dims)?;
         norm.sqrt_()?;
         norm.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::vector_norm`] over dims by position.
     #[track_caller]
-    pub fn vector_norm(x: &NamedTensor, dims: Axes, keepdim: bool, ord: f64) -> Result<NamedTensor> {
+    pub(crate) fn vector_norm(x: &NamedTensor, dims: Over, ord: f64) -> Result<NamedTensor> {
         const OP: &str = "vector_norm";
         if ord == 2.0 {
-            return norm(x, dims, keepdim);
+            return norm(x, dims);
         }
         x.check_float(OP)?;
         if ord < 0.0 || ord == f64::INFINITY {
@@ -354,15 +331,15 @@ pub mod kernels {
         }
         let wide = x.widened()?;
         let norm = if ord == 0.0 {
-            total(OP, &wide.ne(0)?, dims, keepdim)?
+            Folding::Total.over(OP, &wide.ne(0)?, &dims)?
         } else if ord == f64::INFINITY {
-            largest(OP, &wide.abs()?, dims, keepdim)?
+            Folding::Largest.over(OP, &wide.abs()?, &dims)?
         } else if ord == f64::NEG_INFINITY {
-            smallest(OP, &wide.abs()?, dims, keepdim)?
+            Folding::Smallest.over(OP, &wide.abs()?, &dims)?
         } else if ord == 1.0 {
-            total(OP, &wide.abs()?, dims, keepdim)?
+            Folding::Total.over(OP, &wide.abs()?, &dims)?
         } else {
-            total(OP, &wide.abs()?.pow(ord)?, dims, keepdim)?.pow(ord.recip())?
+            Folding::Total.over(OP, &wide.abs()?.pow(ord)?, &dims)?.pow(ord.recip())?
         };
         norm.into_dtype(x.dtype())
     }
@@ -376,26 +353,23 @@ pub mod kernels {
         }
     }
 
-    /// [`NamedTensor::nansum`] over dims by position.
     #[track_caller]
-    pub fn nansum(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        total("nansum", &*without_nan(x)?, dims, keepdim)?.into_dtype(sum_dtype(x))
+    pub(crate) fn nansum(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Total.over("nansum", &*without_nan(x)?, &dims)?.into_dtype(sum_dtype(x))
     }
 
-    /// [`NamedTensor::nanmean`] over dims by position.
     #[track_caller]
-    pub fn nanmean(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
+    pub(crate) fn nanmean(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
         x.check_float("nanmean")?;
-        let count = total("nanmean", &x.isnan()?.logical_not()?, dims.clone(), keepdim)?;
-        let mut mean = total("nanmean", &*without_nan(x)?, dims, keepdim)?;
+        let count = Folding::Total.over("nanmean", &x.isnan()?.logical_not()?, &dims)?;
+        let mut mean = Folding::Total.over("nanmean", &*without_nan(x)?, &dims)?;
         mean.div_(&count)?;
         mean.into_dtype(x.dtype())
     }
 
-    /// [`NamedTensor::count_nonzero`] over dims by position.
     #[track_caller]
-    pub fn count_nonzero(x: &NamedTensor, dims: Axes, keepdim: bool) -> Result<NamedTensor> {
-        total("count_nonzero", &x.ne(0)?, dims, keepdim)
+    pub(crate) fn count_nonzero(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
+        Folding::Total.over("count_nonzero", &x.ne(0)?, &dims)
     }
 }
 
@@ -425,103 +399,6 @@ pub struct VarMean<T = NamedTensor> {
     /// The mean.
     pub mean: T,
 }
-
-/// The reductions that are made of two others, as methods of a tensor type.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! paired_reductions {
-    ($Tensor:ty) => {
-        impl $Tensor {
-            /// The smallest and the largest element over `dims`: [`amin`](Self::amin) and [`amax`](Self::amax).
-            ///
-            /// # Errors
-            /// Those of `amin`.
-            #[track_caller]
-            pub fn aminmax(&self, dims: impl Into<$crate::Dims>) -> $crate::Result<$crate::MinMax<$Tensor>> {
-                let dims = dims.into();
-                Ok($crate::MinMax { min: self.amin(dims.clone())?, max: self.amax(dims)? })
-            }
-
-            /// [`aminmax`](Self::aminmax) with the reduced dims kept at size one.
-            ///
-            /// # Errors
-            /// Those of `amin`.
-            #[track_caller]
-            pub fn aminmax_keepdim(
-                &self,
-                dims: impl Into<$crate::Dims>,
-            ) -> $crate::Result<$crate::MinMax<$Tensor>> {
-                let dims = dims.into();
-                Ok($crate::MinMax { min: self.amin_keepdim(dims.clone())?, max: self.amax_keepdim(dims)? })
-            }
-
-            /// The standard deviation over `dims`, as [`std_corrected`](Self::std_corrected) has it, and the mean.
-            ///
-            /// # Errors
-            /// Those of `std`.
-            #[track_caller]
-            pub fn std_mean(
-                &self,
-                dims: impl Into<$crate::Dims>,
-                correction: f64,
-            ) -> $crate::Result<$crate::StdMean<$Tensor>> {
-                let dims = dims.into();
-                Ok($crate::StdMean {
-                    std: self.std_corrected(dims.clone(), correction)?,
-                    mean: self.mean(dims)?,
-                })
-            }
-
-            /// [`std_mean`](Self::std_mean) with the reduced dims kept at size one.
-            ///
-            /// # Errors
-            /// Those of `std`.
-            #[track_caller]
-            pub fn std_mean_keepdim(
-                &self,
-                dims: impl Into<$crate::Dims>,
-                correction: f64,
-            ) -> $crate::Result<$crate::StdMean<$Tensor>> {
-                let dims = dims.into();
-                let std = self.std_corrected_keepdim(dims.clone(), correction)?;
-                Ok($crate::StdMean { std, mean: self.mean_keepdim(dims)? })
-            }
-
-            /// The variance over `dims`, as [`var_corrected`](Self::var_corrected) has it, and the mean.
-            ///
-            /// # Errors
-            /// Those of `var`.
-            #[track_caller]
-            pub fn var_mean(
-                &self,
-                dims: impl Into<$crate::Dims>,
-                correction: f64,
-            ) -> $crate::Result<$crate::VarMean<$Tensor>> {
-                let dims = dims.into();
-                Ok($crate::VarMean {
-                    var: self.var_corrected(dims.clone(), correction)?,
-                    mean: self.mean(dims)?,
-                })
-            }
-
-            /// [`var_mean`](Self::var_mean) with the reduced dims kept at size one.
-            ///
-            /// # Errors
-            /// Those of `var`.
-            #[track_caller]
-            pub fn var_mean_keepdim(
-                &self,
-                dims: impl Into<$crate::Dims>,
-                correction: f64,
-            ) -> $crate::Result<$crate::VarMean<$Tensor>> {
-                let dims = dims.into();
-                let var = self.var_corrected_keepdim(dims.clone(), correction)?;
-                Ok($crate::VarMean { var, mean: self.mean_keepdim(dims)? })
-            }
-        }
-    };
-}
-paired_reductions!(NamedTensor);
 
 impl NamedTensor {
     /// Is one element zero?

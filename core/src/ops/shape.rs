@@ -1,71 +1,66 @@
-//! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a dim made anew has none.
+//! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a dim made
+//! anew has none.
 
-use crate::dim::{Count, Dim, Dims, Int, SizeList};
 use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
 
-/// The rows of the ops that rearrange one tensor, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! shape_ops {
-    ($with:ident) => {
-        $with! {
-            /// The tensor with two dims exchanged; a view.
-            transpose transpose_ ["permutes dimensions"] (x; dim0: Dim, dim1: Dim)
-            /// The transposed matrix; a vector or a single element stays as it is. A view.
-            t t_ ["permutes dimensions"] (x)
-            /// The tensor with its last two dims exchanged; a view.
-            mt ["permutes dimensions"] (x)
-            /// The tensor with its dims in the order `dims`, all of them; a view.
-            permute ["permutes dimensions"] (x; dims: Dims)
-            /// The tensor with each dim of `source` at its place in `destination`, the others in their order; a view.
-            movedim ["permutes dimensions"] (x; source: Dims, destination: Dims)
-            /// The tensor without those of `dims` that have size one; a view.
-            squeeze squeeze_ ["removes dimensions"] (x; dims: Dims)
-            /// The tensor with a new dim of size one before dim `at`, which may be the number of dims; a view. The new dim has no name.
-            unsqueeze unsqueeze_ ["keeps input names; the new dim has none"] (x; at: Int)
-            /// The tensor with dims of size one repeated to `sizes`, without copying; -1 keeps a size, new dims stand on the left. A view.
-            expand ["keeps input names; new dims have none"] (x; sizes: SizeList)
-            /// The elements in the same order under other sizes; one of them may be -1. A view, or an error if that needs a copy. Drops the
-            /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-            view ["drops names unless the sizes stay"] (x; sizes: SizeList)
-            /// The elements in the same order under other sizes; one of them may be -1. A view if possible, else a copy. Drops the
-            /// names unless the sizes stay the same; [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-            reshape ["drops names unless the sizes stay"] (x; sizes: SizeList)
-            /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
-            narrow ["keeps input names"] (x; dim: Dim, start: Int, length: Count)
-            /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim; negative ones count from the end. A view.
-            slice ["keeps input names"] (x; dim: Dim, start: Int, end: Int, step: Count)
-            /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
-            select ["removes dimensions"] (x; dim: Dim, index: Int)
-            /// The tensor with the elements of `dims` in reverse order; a view.
-            flip ["keeps input names"] (x; dims: Dims)
-            /// The diagonal of dims `dim0` and `dim1`, `offset` above the main one, as a new last dim without a name; a view.
-            diagonal ["removes dimensions"] (x; offset: Int, dim0: Dim, dim1: Dim)
-            /// The tensor repeated along each dim as often as `repeats` says; new dims stand on the left.
-            repeat ["keeps input names; new dims have none"] (x; repeats: SizeList)
-            /// Windows of `size` elements of dim `dim`, each `step` after the one before, as a new last dim without a name; a view.
-            unfold ["keeps input names; the new dim has none"] (x; dim: Dim, size: Count, step: Count)
-            /// The same elements in row-major order without gaps: the tensor itself if it is so already.
-            contiguous ["keeps input names"] (x)
-        }
-    };
+ops! { shape;
+    /// The tensor with two dims exchanged; a view.
+    transpose transpose_ (x; dim0: Dim, dim1: Dim) names "permutes dimensions";
+    /// The transposed matrix; a vector or a single element stays as it is. A view.
+    t t_ (x) names "permutes dimensions";
+    /// The tensor with its last two dims exchanged; a view.
+    mt (x) names "permutes dimensions";
+    /// The tensor with its dims in the order `dims`, all of them; a view.
+    permute (x; dims: Dims) names "permutes dimensions";
+    /// The tensor with each dim of `source` at its place in `destination`, the others in their order; a view.
+    movedim (x; source: Dims, destination: Dims) names "permutes dimensions";
+    /// The tensor without those of the dims that have size one; a view.
+    squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
+    /// The tensor with a new dim of size one before dim `dim`, which may be the number of dims; a view.
+    unsqueeze unsqueeze_ (x; dim: Place, name: NewDim = None) names "keeps input names; the new dim has `name` or none";
+    /// The tensor with dims of size one repeated to `size`, without copying; -1 keeps a size, new dims are on
+    /// the left. A view.
+    expand (x; size: Shape) names "keeps input names; new dims have those given";
+    /// The elements in the same order under other sizes; one of them may be -1. A view, or an error if that
+    /// needs a copy. Drops the names unless new ones are given or the sizes stay the same;
+    /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
+    view (x; size: Shape) names "drops names unless the sizes stay or new ones are given";
+    /// The elements in the same order under other sizes; one of them may be -1. A view if possible, else a
+    /// copy. Drops the names unless new ones are given or the sizes stay the same; [`flatten`](Self::flatten)
+    /// and [`unflatten`](Self::unflatten) keep them.
+    reshape (x; shape: Shape) names "drops names unless the sizes stay or new ones are given";
+    /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
+    narrow (x; dim: Dim, start: isize, length: usize) names "keeps input names";
+    /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim;
+    /// negative ones count from the end. A view.
+    slice (x; dim: Dim, start: isize, end: isize, step: usize) names "keeps input names";
+    /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
+    select (x; dim: Dim, index: isize) names "removes dimensions";
+    /// The tensor with the elements of `dims` in reverse order; a view.
+    flip (x; dims: Dims) names "keeps input names";
+    /// The diagonal of dims `dim1` and `dim2`, `offset` above the main one, as a new last dim; a view.
+    diagonal (x; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0, name: NewDim = None)
+        names "removes dimensions; the new dim has `name` or none";
+    /// The tensor repeated along each dim as often as `repeats` says; new dims are on the left.
+    repeat (x; repeats: Shape) names "keeps input names; new dims have those given";
+    /// Windows of `size` elements of dim `dimension`, each `step` after the one before, as a new last dim; a
+    /// view.
+    unfold (x; dimension: Dim, size: usize, step: usize, name: NewDim = None)
+        names "keeps input names; the new dim has `name` or none";
+    /// The same elements in row-major order without gaps: the tensor itself if it is so already.
+    contiguous (x) names "keeps input names";
 }
-shape_ops!(define_ops);
 
 pub(crate) mod kernels {
     use super::NamedTensor;
-    use crate::cpu::copy::{View, pack};
     use crate::dim::{Axes, resolve_index};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::names::{Names, rules};
-    use crate::shape::{Shape, Sizes, Strides, contiguous_strides};
+    use crate::names::{Name, Names, rules};
+    use crate::ops::convert::packed;
+    use crate::shape::{Part, Parts, Sizes, Strides, checked_numel, contiguous_strides};
     use smallvec::SmallVec;
     use std::panic::Location;
-
-    #[track_caller]
-    fn fail(x: &NamedTensor, kind: ErrorKind, op: &'static str, message: String) -> Error {
-        Error::new(kind, op, message).with_operands([x.extents()])
-    }
 
     /// The dims of `x` in the order `dims`.
     pub(crate) fn reorder(x: &NamedTensor, dims: &[usize]) -> NamedTensor {
@@ -89,7 +84,7 @@ pub(crate) mod kernels {
             2 => Ok(reorder(x, &[1, 0])),
             ndim => {
                 let message = format!("t() expects a tensor with <= 2 dimensions, but self is {ndim}D");
-                Err(fail(x, ErrorKind::Shape, "t", message).with_repair("x.transpose(-2, -1)?"))
+                Err(Error::about(&[x], ErrorKind::Shape, "t", message).with_repair("x.transpose(-2, -1)?"))
             }
         }
     }
@@ -100,7 +95,7 @@ pub(crate) mod kernels {
         if ndim < 2 {
             let message =
                 format!("mt is only supported on matrices or batches of matrices, got a {ndim}-D tensor");
-            return Err(fail(x, ErrorKind::Shape, "mt", message));
+            return Err(Error::about(&[x], ErrorKind::Shape, "mt", message));
         }
         transpose(x, ndim - 2, ndim - 1)
     }
@@ -109,7 +104,7 @@ pub(crate) mod kernels {
     pub(crate) fn permute(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
-            return Err(fail(x, ErrorKind::DimRange, "permute", message)
+            return Err(Error::about(&[x], ErrorKind::DimRange, "permute", message)
                 .with_repair("x.align_to([.., \"...\"]) needs only some names"));
         }
         Ok(reorder(x, &dims))
@@ -120,7 +115,7 @@ pub(crate) mod kernels {
         if source.len() != destination.len() {
             let (from, to) = (source.len(), destination.len());
             let message = format!("{from} dims are to be moved to {to} places: each needs its own");
-            return Err(fail(x, ErrorKind::DimRange, "movedim", message));
+            return Err(Error::about(&[x], ErrorKind::DimRange, "movedim", message));
         }
         let mut rest = (0..x.ndim()).filter(|dim| !source.contains(dim));
         let mut dims = Axes::new();
@@ -145,87 +140,94 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn unsqueeze(x: &NamedTensor, at: isize) -> Result<NamedTensor> {
+    pub(crate) fn unsqueeze(x: &NamedTensor, at: isize, name: Option<Name>) -> Result<NamedTensor> {
         let at = resolve_index("unsqueeze", at, x.ndim() + 1)
             .map_err(|error| error.with_operands([x.extents()]))?;
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         let mut names: Vec<_> = x.names().iter(x.ndim()).collect();
         sizes.insert(at, 1);
         strides.insert(at, 1);
-        names.insert(at, None);
-        Ok(x.view_as(sizes, strides, x.offset(), Names::unchecked(names)))
+        names.insert(at, name);
+        Ok(x.view_as(sizes, strides, x.offset(), Names::new("unsqueeze", names)?))
+    }
+
+    /// The sizes of parts, -1 where one is left open: as they are written.
+    fn written(parts: &[Part]) -> Vec<isize> {
+        parts.iter().map(|part| part.size.map_or(-1, |size| size as isize)).collect()
+    }
+
+    /// The names that are given for the dims of a result, on top of `own`, which are aligned to the right.
+    #[track_caller]
+    fn named(op: &'static str, x: &NamedTensor, parts: &[Part]) -> Result<Names> {
+        let new = parts.len() - x.ndim();
+        let own = |dim: usize| dim.checked_sub(new).and_then(|own| x.name(own));
+        Names::new(op, parts.iter().enumerate().map(|(dim, part)| part.name.or_else(|| own(dim))))
     }
 
     #[track_caller]
-    pub(crate) fn expand(x: &NamedTensor, sizes: SmallVec<[isize; 6]>) -> Result<NamedTensor> {
+    pub(crate) fn expand(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
         let ndim = x.ndim();
-        if sizes.len() < ndim {
+        if parts.len() < ndim {
             let message = format!(
                 "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({ndim})",
-                sizes.len()
+                parts.len()
             );
-            return Err(fail(x, ErrorKind::Shape, "expand", message));
+            return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
         }
-        let new = sizes.len() - ndim;
+        let new = parts.len() - ndim;
         let mut to = Sizes::new();
         let mut strides = Strides::new();
-        for (dim, wanted) in sizes.iter().enumerate() {
-            let own = dim.checked_sub(new);
-            let (size, stride) = match (own, *wanted) {
-                (Some(own), -1) => (x.sizes()[own], x.strides()[own]),
-                (Some(own), wanted) if x.sizes()[own] as isize == wanted => {
-                    (x.sizes()[own], x.strides()[own])
-                }
-                (Some(own), wanted) if x.sizes()[own] == 1 && wanted >= 0 => (wanted as usize, 0),
-                (None, wanted) if wanted >= 0 => (wanted as usize, 0),
-                (None, _) => {
+        for (dim, part) in parts.iter().enumerate() {
+            let own = dim.checked_sub(new).map(|own| (x.sizes()[own], x.strides()[own]));
+            let (size, stride) = match (own, part.size) {
+                (Some(own), None) => own,
+                (Some((size, stride)), Some(wanted)) if size == wanted => (size, stride),
+                (Some((1, _)) | None, Some(wanted)) => (wanted, 0),
+                (None, None) => {
                     let message = format!(
-                        "the expanded size {wanted} isn't allowed in a leading, non-existing dimension {dim}"
+                        "the expanded size -1 isn't allowed in a leading, non-existing dimension {dim}"
                     );
-                    return Err(fail(x, ErrorKind::Shape, "expand", message));
+                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
                 }
-                (Some(own), _) => {
+                (Some((size, _)), Some(wanted)) => {
                     let message = format!(
-                        "The expanded size of the tensor ({wanted}) must match the existing size ({}) at non-singleton dimension {dim}.  \
-                         Target sizes: {sizes:?}.  Tensor sizes: {:?}",
-                        x.sizes()[own],
+                        "The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton \
+                         dimension {dim}.  Target sizes: {:?}.  Tensor sizes: {:?}",
+                        written(&parts),
                         x.sizes()
                     );
-                    return Err(fail(x, ErrorKind::Shape, "expand", message));
+                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
                 }
             };
             to.push(size);
             strides.push(stride);
         }
-        crate::shape::checked_numel("expand", &to, x.dtype().itemsize())?;
-        let names = std::iter::repeat_n(None, new).chain(x.names().iter(ndim));
-        let names = Names::unchecked(names);
-        Ok(x.view_as(to, strides, x.offset(), names))
+        checked_numel("expand", &to, x.dtype().itemsize())?;
+        Ok(x.view_as(to, strides, x.offset(), named("expand", x, &parts)?))
     }
 
-    /// The sizes that `wanted` asks for, with -1 filled in.
+    /// The sizes that `wanted` asks for, with the open one filled in.
     #[track_caller]
-    fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[isize]) -> Result<Sizes> {
+    fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[Part]) -> Result<Sizes> {
         let numel = x.numel();
         let caller = Location::caller();
         let invalid = || {
-            let message = format!("shape '{wanted:?}' is invalid for input of size {numel}");
-            fail(x, ErrorKind::Shape, op, message).at(caller)
+            let message = format!("shape '{:?}' is invalid for input of size {numel}", written(wanted));
+            Error::about(&[x], ErrorKind::Shape, op, message).at(caller)
         };
-        if wanted.iter().filter(|size| **size == -1).count() > 1 {
-            return Err(fail(x, ErrorKind::Shape, op, "only one dimension can be inferred".into()));
+        if wanted.iter().filter(|part| part.size.is_none()).count() > 1 {
+            return Err(Error::about(&[x], ErrorKind::Shape, op, "only one dimension can be inferred"));
         }
         let mut known = 1usize;
-        for size in wanted.iter().filter(|size| **size != -1) {
-            let size = usize::try_from(*size).map_err(|_| invalid())?;
+        for size in wanted.iter().filter_map(|part| part.size) {
             known = known.checked_mul(size).ok_or_else(invalid)?;
         }
         let mut sizes = Sizes::new();
-        for size in wanted {
-            sizes.push(match *size {
-                -1 if known > 0 && numel.is_multiple_of(known) => numel / known,
-                -1 => return Err(invalid()),
-                size => size as usize,
+        for part in wanted {
+            sizes.push(match part.size {
+                None if known > 0 && numel.is_multiple_of(known) => numel / known,
+                None => return Err(invalid()),
+                Some(size) => size,
             });
         }
         if sizes.iter().product::<usize>() != numel {
@@ -234,7 +236,8 @@ pub(crate) mod kernels {
         Ok(sizes)
     }
 
-    /// Strides under which `x` has `sizes`, if no copy is needed: each group of dims of `x` without gaps is split or merged.
+    /// Strides under which `x` has `sizes`, if no copy is needed: each group of dims of `x` without gaps is
+    /// split or merged.
     pub(crate) fn view_strides(x: &NamedTensor, sizes: &[usize]) -> Option<Strides> {
         if x.numel() == 0 || x.is_contiguous() {
             return Some(contiguous_strides(sizes));
@@ -276,31 +279,35 @@ pub(crate) mod kernels {
         Some(strides)
     }
 
-    /// Names survive where the sizes do.
-    fn names_of(x: &NamedTensor, sizes: &[usize]) -> Names {
-        if x.sizes() == sizes { x.names().clone() } else { Names::none() }
+    /// The names that are given; if there are none, those of `x` survive where the sizes do.
+    #[track_caller]
+    fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], parts: &[Part]) -> Result<Names> {
+        if parts.iter().any(|part| part.name.is_some()) {
+            return Names::new(op, parts.iter().map(|part| part.name));
+        }
+        Ok(if x.sizes() == sizes { x.names().clone() } else { Names::none() })
     }
 
     #[track_caller]
-    pub(crate) fn view(x: &NamedTensor, sizes: SmallVec<[isize; 6]>) -> Result<NamedTensor> {
-        let sizes = infer_sizes("view", x, &sizes)?;
+    pub(crate) fn view(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
+        let sizes = infer_sizes("view", x, &parts)?;
         let Some(strides) = view_strides(x, &sizes) else {
             let message = format!(
-                "view size is not compatible with input tensor's size {:?} and stride {:?} (at least one dimension spans across two \
-                 contiguous subspaces)",
+                "view size is not compatible with input tensor's size {:?} and stride {:?} (at least one dimension spans \
+                 across two contiguous subspaces)",
                 x.sizes(),
                 x.strides()
             );
-            return Err(fail(x, ErrorKind::Shape, "view", message).with_repair("x.reshape(..)?"));
+            return Err(Error::about(&[x], ErrorKind::Shape, "view", message).with_repair("x.reshape(..)?"));
         };
-        let names = names_of(x, &sizes);
+        let names = names_of("view", x, &sizes, &parts)?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 
     #[track_caller]
-    pub(crate) fn reshape(x: &NamedTensor, sizes: SmallVec<[isize; 6]>) -> Result<NamedTensor> {
-        let sizes = infer_sizes("reshape", x, &sizes)?;
-        let names = names_of(x, &sizes);
+    pub(crate) fn reshape(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
+        let sizes = infer_sizes("reshape", x, &parts)?;
+        let names = names_of("reshape", x, &sizes, &parts)?;
         reshaped("reshape", x, sizes, names)
     }
 
@@ -323,21 +330,21 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn narrow(x: &NamedTensor, dim: usize, start: isize, length: usize) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(
-                x,
+            return Err(Error::about(
+                &[x],
                 ErrorKind::Shape,
                 "narrow",
-                "narrow() cannot be applied to a 0-dim tensor.".into(),
+                "narrow() cannot be applied to a 0-dim tensor.",
             ));
         };
         let from = if start < 0 { start + size as isize } else { start };
         if from < 0 || from as usize > size {
             let message = format!("start ({start}) is out of range of dim {dim} of size {size}");
-            return Err(fail(x, ErrorKind::Index, "narrow", message));
+            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
         }
         if length > size - from as usize {
             let message = format!("start ({from}) + length ({length}) exceeds dimension size ({size}).");
-            return Err(fail(x, ErrorKind::Index, "narrow", message));
+            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
         }
         Ok(stepped(x, dim, from as usize, length, 1))
     }
@@ -347,7 +354,9 @@ pub(crate) mod kernels {
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         let offset = if length == 0 { 0 } else { start as isize * strides[dim] };
         sizes[dim] = length;
-        strides[dim] *= step as isize;
+        if length > 1 {
+            strides[dim] *= step as isize; // less than the size, or there were no second element
+        }
         x.view_as(sizes, strides, (x.offset() as isize + offset) as usize, x.names().clone())
     }
 
@@ -360,15 +369,15 @@ pub(crate) mod kernels {
         step: usize,
     ) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(
-                x,
+            return Err(Error::about(
+                &[x],
                 ErrorKind::Shape,
                 "slice",
-                "slice() cannot be applied to a 0-dim tensor.".into(),
+                "slice() cannot be applied to a 0-dim tensor.",
             ));
         };
         if step == 0 {
-            return Err(fail(x, ErrorKind::Value, "slice", "slice step must be positive".into()));
+            return Err(Error::about(&[x], ErrorKind::Value, "slice", "slice step must be positive"));
         }
         let clamp = |at: isize| {
             (if at < 0 { at.saturating_add(size as isize) } else { at }).clamp(0, size as isize) as usize
@@ -380,18 +389,18 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn select(x: &NamedTensor, dim: usize, index: isize) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(fail(
-                x,
+            return Err(Error::about(
+                &[x],
                 ErrorKind::DimRange,
                 "select",
-                "select() cannot be applied to a 0-dim tensor.".into(),
+                "select() cannot be applied to a 0-dim tensor.",
             ));
         };
         let from = if index < 0 { index + size as isize } else { index };
         if from < 0 || from as usize >= size {
             let message =
                 format!("index {index} out of range for tensor of size {:?} at dimension {dim}", x.sizes());
-            return Err(fail(x, ErrorKind::Index, "select", message));
+            return Err(Error::about(&[x], ErrorKind::Index, "select", message));
         }
         Ok(without(&stepped(x, dim, from as usize, 1, 1), &[dim]))
     }
@@ -410,10 +419,16 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn diagonal(x: &NamedTensor, offset: isize, dim0: usize, dim1: usize) -> Result<NamedTensor> {
+    pub(crate) fn diagonal(
+        x: &NamedTensor,
+        dim0: usize,
+        dim1: usize,
+        offset: isize,
+        name: Option<Name>,
+    ) -> Result<NamedTensor> {
         if dim0 == dim1 || x.ndim() < 2 {
             let message = format!("diagonal dimensions cannot be identical {dim0}, {dim1}");
-            return Err(fail(x, ErrorKind::DimRange, "diagonal", message));
+            return Err(Error::about(&[x], ErrorKind::DimRange, "diagonal", message));
         }
         let (rows, cols) = (x.sizes()[dim0], x.sizes()[dim1]);
         let (row, col) = if offset >= 0 { (0, offset as usize) } else { (offset.unsigned_abs(), 0) };
@@ -421,35 +436,35 @@ pub(crate) mod kernels {
         let step = x.strides()[dim0] + x.strides()[dim1];
         let skip =
             if length == 0 { 0 } else { row as isize * x.strides()[dim0] + col as isize * x.strides()[dim1] };
-        let rest = without(x, &[dim0, dim1]);
-        let (mut sizes, mut strides) = (Sizes::from_slice(rest.sizes()), Strides::from_slice(rest.strides()));
-        sizes.push(length);
-        strides.push(step);
-        let names = Names::unchecked(rest.names().iter(rest.ndim()).chain([None]));
+        let rest = || (0..x.ndim()).filter(|dim| ![dim0, dim1].contains(dim));
+        let sizes = rest().map(|dim| x.sizes()[dim]).chain([length]).collect();
+        let strides = rest().map(|dim| x.strides()[dim]).chain([step]).collect();
+        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))?;
         Ok(x.view_as(sizes, strides, (x.offset() as isize + skip) as usize, names))
     }
 
     #[track_caller]
-    pub(crate) fn repeat(x: &NamedTensor, repeats: SmallVec<[isize; 6]>) -> Result<NamedTensor> {
+    pub(crate) fn repeat(x: &NamedTensor, repeats: Parts) -> Result<NamedTensor> {
         let ndim = x.ndim();
-        if repeats.len() < ndim || repeats.iter().any(|times| *times < 0) {
+        if repeats.len() < ndim || repeats.iter().any(|part| part.size.is_none()) {
             let message = format!(
-                "Number of dimensions of repeat dims {repeats:?} can not be smaller than number of dimensions of tensor, nor one negative"
+                "Number of dimensions of repeat dims {:?} can not be smaller than number of dimensions of tensor, nor one negative",
+                written(&repeats)
             );
-            return Err(fail(x, ErrorKind::Shape, "repeat", message));
+            return Err(Error::about(&[x], ErrorKind::Shape, "repeat", message));
         }
         // Each dim becomes (times, size) with stride 0 for `times`; merging the two is the one copy.
         let new = repeats.len() - ndim;
         let (mut sizes, mut strides, mut merged) = (Sizes::new(), Strides::new(), Sizes::new());
-        for (dim, times) in repeats.iter().enumerate() {
+        for (dim, times) in repeats.iter().filter_map(|part| part.size).enumerate() {
             let (size, stride) =
                 dim.checked_sub(new).map_or((1, 0), |own| (x.sizes()[own], x.strides()[own]));
-            sizes.extend([*times as usize, size]);
+            sizes.extend([times, size]);
             strides.extend([0, stride]);
-            merged.push((*times as usize).saturating_mul(size));
+            merged.push(times.saturating_mul(size));
         }
-        crate::shape::checked_numel("repeat", &merged, x.dtype().itemsize())?;
-        let names = Names::unchecked(std::iter::repeat_n(None, new).chain(x.names().iter(ndim)));
+        checked_numel("repeat", &merged, x.dtype().itemsize())?;
+        let names = named("repeat", x, &repeats)?;
         let spread = x.view_as(sizes, strides, x.offset(), Names::none());
         let dense = packed("repeat", &spread, x.dtype())?;
         let strides = contiguous_strides(&merged);
@@ -457,12 +472,18 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn unfold(x: &NamedTensor, dim: usize, size: usize, step: usize) -> Result<NamedTensor> {
+    pub(crate) fn unfold(
+        x: &NamedTensor,
+        dim: usize,
+        size: usize,
+        step: usize,
+        name: Option<Name>,
+    ) -> Result<NamedTensor> {
         let length = x.length_of(dim);
         if step == 0 || size > length {
             let message =
                 format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
-            return Err(fail(x, ErrorKind::Value, "unfold", message));
+            return Err(Error::about(&[x], ErrorKind::Value, "unfold", message));
         }
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         if x.ndim() == 0 {
@@ -470,36 +491,25 @@ pub(crate) mod kernels {
                 Sizes::from_slice(&[size]),
                 Strides::from_slice(&[1]),
                 x.offset(),
-                Names::none(),
+                Names::new("unfold", [name])?,
             ));
         }
         let apart = strides[dim];
         sizes[dim] = (length - size) / step + 1;
-        strides[dim] = apart * step as isize;
+        if sizes[dim] > 1 {
+            strides[dim] *= step as isize;
+        }
         sizes.push(size);
         strides.push(apart);
-        let names = Names::unchecked(x.names().iter(x.ndim()).chain([None]));
+        // Windows overlap, so that a view can have more elements than there are addresses.
+        checked_numel("unfold", &sizes, x.dtype().itemsize())?;
+        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 
     #[track_caller]
     pub(crate) fn contiguous(x: &NamedTensor) -> Result<NamedTensor> {
         if x.is_contiguous() { Ok(x.clone()) } else { packed("contiguous", x, x.dtype()) }
-    }
-
-    /// A dense copy of `x`, cast to `dtype`.
-    #[track_caller]
-    pub(crate) fn packed(op: &'static str, x: &NamedTensor, dtype: crate::DType) -> Result<NamedTensor> {
-        let mut out = NamedTensor::uninit(
-            op,
-            Shape { sizes: Sizes::from_slice(x.sizes()), names: x.names().clone() },
-            dtype,
-        )?;
-        let view = View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
-        let to = out.ptr_mut();
-        // SAFETY: the view is that of a tensor; the output is fresh and has room for as many elements.
-        unsafe { pack(x.sizes(), view, dtype, to) };
-        Ok(out)
     }
 }
 
@@ -514,64 +524,28 @@ impl NamedTensor {
         let dims: Vec<usize> = (0..self.ndim()).rev().collect();
         kernels::reorder(self, &dims)
     }
+}
 
-    /// The elements cast to `dtype`: the tensor itself if it has it already. Floats lose their fraction in integers, anything but 0 is `true`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
-    #[track_caller]
-    pub fn to(&self, dtype: crate::DType) -> crate::Result<NamedTensor> {
-        if self.dtype() == dtype && !self.is_number() {
-            Ok(self.clone())
-        } else {
-            kernels::packed("to", self, dtype)
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn windows_that_overlap_beyond_all_addresses_are_an_error() {
+        let x = NamedTensor::zeros([1]).unwrap().expand([1usize << 40]).unwrap();
+        let error = x.unfold(0, 1usize << 39, 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert_eq!(error.location().file(), file!());
+        assert_eq!(x.unfold(0, 1usize << 39, 1usize << 39).unwrap().sizes(), [2, 1 << 39]);
     }
 
-    /// A dense copy with a buffer of its own. `clone` only takes a reference, which no later write can be seen through either.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
-    #[track_caller]
-    pub fn deep_clone(&self) -> crate::Result<NamedTensor> {
-        kernels::packed("clone", self, self.dtype())
-    }
-
-    /// Puts `result` in the place of this tensor, cast to its dtype: the end of an in-place op that cannot run in its buffer.
-    #[track_caller]
-    pub fn replace_with(&mut self, op: &'static str, result: NamedTensor) -> crate::Result<&mut NamedTensor> {
-        if !result.dtype().can_cast(self.dtype()) {
-            let message = format!(
-                "result type {} can't be cast to the desired output type {}",
-                result.dtype(),
-                self.dtype()
-            );
-            return Err(
-                crate::Error::new(crate::ErrorKind::DType, op, message).with_operands([self.extents()])
-            );
+    #[test]
+    fn a_step_beyond_the_end_leaves_one_element() {
+        let x = NamedTensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]).unwrap();
+        for step in [3, usize::MAX, usize::MAX / 2, 1 << 62] {
+            assert_eq!(x.slice(0, 1, 3, step).unwrap().to_vec::<f32>().unwrap(), [3.0, 4.0]);
+            assert_eq!(x.unfold(0, 2, step).unwrap().sizes(), [1, 2, 2]);
         }
-        *self = result.to(self.dtype())?;
-        Ok(self)
-    }
-
-    /// Writes this result to `out`, as the argument `out=` of PyTorch's functions does; see `namegrad::Tensor::write_to`.
-    ///
-    /// # Errors
-    /// As there.
-    #[track_caller]
-    pub fn write_to(self, out: &mut NamedTensor) -> crate::Result<&mut NamedTensor> {
-        if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
-            let message = format!(
-                "the output has sizes {:?}, but the result has {:?}; only an unnamed output without elements is resized",
-                out.sizes(),
-                self.sizes()
-            );
-            let error = crate::Error::new(crate::ErrorKind::Shape, "out", message);
-            return Err(error
-                .with_operands([out.extents(), self.extents()])
-                .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
-        }
-        crate::names::rules::out("out", self.names(), out.input())?;
-        out.replace_with("out", self)
     }
 }

@@ -1,12 +1,12 @@
 //! Ops on one tensor by element. The result has the names of the input.
 //!
-//! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers, `boolean` on `bool`. A row with `float`
-//! alone takes integers and bool as the default float; else a missing class is an error. `dtypes` says what else a row takes or refuses.
+//! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers,
+//! `boolean` on `bool`. A row with `float` alone takes integers and bool as the default float; else a missing
+//! class is an error. `dtypes` says what else a row takes or refuses.
 
-/// The rows of the ops on one tensor by element, handed to `$with`.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! unary_ops { ($with:ident) => { $with! {
+use namegrad_macros::ops;
+
+ops! { unary;
     /// `|x|` of each element.
     abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
     /// `-x` of each element.
@@ -81,11 +81,10 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     rad2deg rad2deg_ (x) { float: x.rad2deg() }
     /// `1 / (1 + e^-x)` of each element.
     sigmoid sigmoid_ (x) { float: x.sigmoid() }
-    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid); NaN outside [0, 1], and so is the derivative.
-    logit logit_ (x) { float: x.logit() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
-    /// `x Φ(x)` of each element, `Φ` being the distribution function of the normal distribution: `x/2 (1 + erf(x/√2))`.
+    /// `x Φ(x)` of each element, `Φ` being the distribution function of the normal distribution: `x/2 (1 +
+    /// erf(x/√2))`.
     gelu gelu_ (x) { float: x.gelu() }
     /// `x / (1 + e^-x)` of each element: `x` times its [`sigmoid`](Self::sigmoid).
     silu silu_ (x) { float: x.silu() }
@@ -124,45 +123,39 @@ macro_rules! unary_ops { ($with:ident) => { $with! {
     /// Is the sign of each element negative? That of -0 is.
     signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x < T::ZERO, boolean: x & !x }
     /// Is each element NaN?
-    isnan (x) -> bool { float: x.is_nan(), int: x != x, boolean: x & !x }
+    isnan (x) -> bool { float: x.is_nan(), int: false, boolean: x & !x }
     /// Is each element infinite?
-    isinf (x) -> bool { float: x.is_infinite(), int: x != x, boolean: x & !x }
+    isinf (x) -> bool { float: x.is_infinite(), int: false, boolean: x & !x }
     /// Is each element neither infinite nor NaN?
-    isfinite (x) -> bool { float: x.is_finite(), int: x == x, boolean: x | !x }
-} } }
-unary_ops!(define_unary);
-
-pub use parametric::ROWS as PARAMETRIC_ROWS;
-
-/// Ops on one tensor by element that take another argument: their rows are written as those of the ops that are not by element.
-mod parametric {
-    use crate::dim::Count;
-    use crate::error::Result;
-    use crate::tensor::NamedTensor;
-
-    /// The rows of the ops on one tensor by element with other arguments, handed to `$with`.
-    #[macro_export]
-    #[doc(hidden)]
-    macro_rules! parametric_ops {
-        ($with:ident) => {
-            $with! {
-                /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over `k ≥ 0`; `digamma` itself for 0.
-                polygamma polygamma_ ["keeps input names"] (x; n: Count)
-            }
-        };
+    isfinite (x) -> bool { float: x.is_finite(), int: true, boolean: x | !x }
+    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid). NaN outside [0, 1], and
+    /// so is the derivative; with an `eps` of 0 or more, `x` is first clamped to [`eps`, `1 - eps`], outside
+    /// of which the derivative is 0.
+    logit logit_ (x; eps: f64 = -1.0) {
+        float: x.maximum(if eps < T::ZERO { T::NEG_INFINITY } else { eps })
+            .minimum(if eps < T::ZERO { T::INFINITY } else { T::ONE - eps }).logit()
     }
-    parametric_ops!(define_ops);
-
-    mod kernels {
-        use super::*;
-        use crate::cpu::pointwise::Kernel;
-
-        #[track_caller]
-        pub(super) fn polygamma(x: &NamedTensor, n: usize) -> Result<NamedTensor> {
-            // The order is exact as a float: beyond 170 its factorial overflows.
-            static KERNEL: Kernel<2> =
-                kernel!(2 polygamma (x n) [] [] { float: x.polygamma(n.to_f64() as u32) });
-            KERNEL.apply([x, &NamedTensor::number(n as f64)?])
-        }
+    /// The derivative of order `n` of [`digamma`](Self::digamma): `(-1)ⁿ⁺¹ n! Σ (x + k)⁻ⁿ⁻¹` over `k ≥ 0`;
+    /// `digamma` itself for 0.
+    polygamma polygamma_ (x; n: usize) { float: x.polygamma(n.to_f64() as u32) }
+    /// `x` for `x > 0`, else `alpha (e^x - 1)`.
+    elu elu_ (x; alpha: f64 = 1.0) { float: if x > T::ZERO { x } else { alpha * x.exp_m1() }, dtypes: Dtypes::Floats }
+    /// `x` for `x > 0`, else `negative_slope x`.
+    leaky_relu leaky_relu_ (x; negative_slope: f64 = 0.01) {
+        float: if x > T::ZERO { x } else { negative_slope * x }, dtypes: Dtypes::Floats
+    }
+    /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu); `x` itself where `beta x > threshold`,
+    /// where the two are equal but for rounding.
+    softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) {
+        float: if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, dtypes: Dtypes::Floats
+    }
+    /// `x` between `min_val` and `max_val`: `min(max(x, min_val), max_val)`. At a bound the derivative is 0.
+    hardtanh hardtanh_ (x; min_val: Scalar = -1, max_val: Scalar = 1) {
+        float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val)
+    }
+    /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: an [`elu`](Self::elu) whose slope at 0 is 1 for
+    /// every `alpha`.
+    celu celu_ (x; alpha: f64 = 1.0) {
+        float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats
     }
 }

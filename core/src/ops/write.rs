@@ -18,7 +18,8 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// The values of `source`, cast and broadcast, in the place of this tensor's. A tensor without names takes those of the source.
+    /// The values of `source`, cast and broadcast, in the place of this tensor's. A tensor without names
+    /// takes those of the source.
     ///
     /// # Errors
     /// As `namegrad::Tensor::copy_`.
@@ -32,10 +33,48 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The buffer is copied only if somebody else holds it.
+    /// Puts `result` in the place of this tensor, cast to its dtype: the end of an in-place op that cannot
+    /// run in its buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this is not dense or the part lies outside of it.
+    /// [`ErrorKind::DType`] if the result cannot be cast, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn replace_with(&mut self, op: &'static str, result: NamedTensor) -> Result<&mut NamedTensor> {
+        if !result.dtype().can_cast(self.dtype()) {
+            let (from, to) = (result.dtype(), self.dtype());
+            let message = format!("result type {from} can't be cast to the desired output type {to}");
+            return Err(Error::about(&[self], ErrorKind::DType, op, message));
+        }
+        *self = result.to(self.dtype())?;
+        Ok(self)
+    }
+
+    /// Writes this result to `out`, as the argument `out=` of PyTorch's functions does; see
+    /// `namegrad::Tensor::write_to`.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn write_to(self, out: &mut NamedTensor) -> Result<&mut NamedTensor> {
+        if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
+            let message = format!(
+                "the output has sizes {:?}, but the result has {:?}; only an unnamed output without elements is resized",
+                out.sizes(),
+                self.sizes()
+            );
+            return Err(Error::about(&[out, &self], ErrorKind::Shape, "out", message)
+                .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
+        }
+        rules::out("out", self.names(), out.input())?;
+        out.replace_with("out", self)
+    }
+
+    /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The
+    /// buffer is copied only if somebody else holds it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this is not
+    /// dense or the part lies outside of it.
     #[track_caller]
     pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
         const OP: &str = "write_part";
@@ -52,13 +91,14 @@ impl NamedTensor {
         };
         if !self.is_contiguous() || reach(false) < 0 || reach(true) >= self.numel() as isize {
             let message = "the part is no view of a dense tensor";
-            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([self.extents()]));
+            return Err(Error::about(&[self], ErrorKind::Value, OP, message));
         }
         if !self.is_writable() {
             *self = self.deep_clone()?;
         }
         let itemsize = self.dtype().itemsize();
-        // SAFETY: the buffer is held by this tensor alone, so it is not that of `value`, which is dense and has the sizes of the part; the part lies inside.
+        // SAFETY: the buffer is held by this tensor alone, so it is not that of `value`, which is dense and
+        // has the sizes of the part; the part lies inside.
         unsafe {
             let to = self.ptr_mut().offset(start * itemsize as isize);
             unpack(&sizes, &strides, itemsize, value.ptr(), to);

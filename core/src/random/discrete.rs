@@ -29,7 +29,7 @@ struct Choice<T> {
     values: [T; 2],
 }
 
-impl<T: Copy + Send + Sync> Group for Choice<T> {
+impl<T: Copy + Send + Sync + 'static> Group for Choice<T> {
     type Word = u32;
     type Out = T;
 
@@ -42,7 +42,7 @@ impl<T: Copy + Send + Sync> Group for Choice<T> {
 /// `values[1]` with probability `p`, rounded to a multiple of 2⁻³², else `values[0]`.
 pub(crate) fn fill_bernoulli<T>(out: &mut [T], p: f64, values: [T; 2], generator: &mut Generator)
 where
-    T: Copy + Send + Sync,
+    T: Copy + Send + Sync + 'static,
 {
     let favourable = (p * 2f64.powi(32)).round_ties_even() as u64;
     match favourable.checked_sub(1) {
@@ -124,6 +124,19 @@ where
             *x = sample(at.wrapping_sub(first) as usize, &mut ElementStream::new(seed, at));
         }
     });
+}
+
+/// For each element 1 with its own probability, else 0.
+pub(crate) fn fill_trials(out: &mut [f64], p: &[f64], generator: &mut Generator) {
+    fill_each(out, generator, |i, stream| {
+        let u: f64 = rand::RngExt::random(stream);
+        f64::from(u < p[i])
+    });
+}
+
+/// The first number that is no probability.
+pub(crate) fn outside_unit(p: &[f64]) -> Option<f64> {
+    p.iter().copied().find(|p| !(0.0..=1.0).contains(p))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::real::Real;
 
 /// A type of elements that can be drawn from a continuous distribution.
 #[allow(private_bounds)] // `Real` is the business of this folder alone.
-pub(crate) trait Draw: Copy + Send + Sync {
+pub(crate) trait Draw: Copy + Send + Sync + 'static {
     /// What it is computed in.
     type Real: Real;
 
@@ -104,7 +104,21 @@ trait Formula<R: Real>: Copy + Sync {
     fn pair(self, a: R::Word, b: R::Word) -> (R, R);
 }
 
-/// A distribution whose samples take a word each: the row is its parameters, and the sample from a word `w`.
+/// Distributions whose samples take a word each: a row is the parameters, and the sample from a word `w`.
+/// `Exponential { mean } (w) => sample` becomes
+///
+/// ```ignore
+/// #[derive(Clone, Copy)]
+/// struct Exponential<R> { mean: R }
+///
+/// impl<R: Real> Formula<R> for Exponential<R> {
+///     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+///         let Self { mean } = self;
+///         let sample = |w: R::Word| sample;
+///         (sample(a), sample(b))
+///     }
+/// }
+/// ```
 macro_rules! formulas {
     ($($name:ident { $($parameter:ident),* } ($w:ident) => $sample:expr;)*) => {
         $(
@@ -203,7 +217,8 @@ fn fill_real<T: Draw>(out: &mut [T], formula: impl Formula<T::Real>, generator: 
     fill(out, Rounded(formula, PhantomData), generator);
 }
 
-/// Uniform on `[low, high)`: every multiple of `(high - low) 2^-d` from `low` on, `d` being the digits of `T`.
+/// Uniform on `[low, high)`: every multiple of `(high - low) 2^-d` from `low` on, `d` being the digits of
+/// `T`.
 ///
 /// Where rounding would give `high`, the number below it is given; `low == high` gives `low`.
 pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generator: &mut Generator) {

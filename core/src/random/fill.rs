@@ -5,7 +5,7 @@
 
 use super::Generator;
 use super::philox::{GROUP, Word};
-use crate::cpu::simd::simd;
+use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
 
 /// A draw of more elements than this is shared by the threads, in pieces of this size: below, to wake them
@@ -15,18 +15,31 @@ const PIECE: usize = 1 << 15;
 /// A group of elements from a group of words.
 pub(super) trait Group: Copy + Sync {
     type Word: Word;
-    type Out: Copy + Send;
+    type Out: Copy + Send + 'static;
 
     fn elements(self, words: [Self::Word; GROUP]) -> [Self::Out; GROUP];
 }
 
-simd! {
-    /// Elements `offset..` of `seed`. Groups lie at multiples of their size in the sequence, wherever a draw
-    /// begins: the first and the last are made whole and used in part.
-    pub(super) fn fill_piece[G: Group](out: &mut [G::Out], kind: G, seed: u64, offset: u64) {
-        let (mut out, mut at) = (out, offset);
+/// Elements `offset..` of `seed`. Groups lie at multiples of their size in the sequence, wherever a draw
+/// begins: the first and the last are made whole and used in part.
+pub(super) fn fill_piece<G: Group>(out: &mut [G::Out], kind: G, seed: u64, offset: u64) {
+    vectorize(Piece { kind, seed, offset }, out);
+}
+
+struct Piece<G> {
+    kind: G,
+    seed: u64,
+    offset: u64,
+}
+
+impl<G: Group> Vectorized for Piece<G> {
+    type Out<'a> = &'a mut [G::Out];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, out: &mut [G::Out]) {
+        let (mut out, mut at) = (out, self.offset);
         while !out.is_empty() {
-            let group = kind.elements(G::Word::group(seed, at / GROUP as u64));
+            let group = self.kind.elements(G::Word::group(self.seed, at / GROUP as u64));
             let skip = at as usize % GROUP;
             let n = out.len().min(GROUP - skip);
             let (now, later) = out.split_at_mut(n);

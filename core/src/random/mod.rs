@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use rand::{SeedableRng, TryRng};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use discrete::{fill_bernoulli, fill_each, fill_randint, fill_randperm};
+pub(crate) use discrete::{fill_bernoulli, fill_randint, fill_randperm, fill_trials, outside_unit};
 pub(crate) use distributions::{
     fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
 };
@@ -79,7 +79,8 @@ impl Generator {
         self.state = state;
     }
 
-    /// Runs `f`, in which this generator stands in the place of the default one for all that the calling thread draws.
+    /// Runs `f`, in which this generator stands in the place of the default one for all that the calling
+    /// thread draws.
     ///
     /// ```
     /// use namegrad_core::{NamedTensor, random::Generator};
@@ -164,7 +165,8 @@ thread_local! {
     static REPLAYED: RefCell<VecDeque<Generator>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The draws of a function, to be drawn again: whatever other threads draw meanwhile, and whichever generator they came from.
+/// The draws of a function, to be drawn again: whatever other threads draw meanwhile, and whichever generator
+/// they came from.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, random::Draws};
@@ -179,7 +181,8 @@ thread_local! {
 pub struct Draws(Vec<Generator>);
 
 impl Draws {
-    /// Runs `f` and notes what the calling thread draws in it, but for numbers taken from a [`Generator`] by hand.
+    /// Runs `f` and notes what the calling thread draws in it, but for numbers taken from a [`Generator`] by
+    /// hand.
     pub fn record<R>(f: impl FnOnce() -> R) -> (Draws, R) {
         /// Takes off what a panic of `f` leaves.
         struct Depth(usize);
@@ -224,7 +227,8 @@ fn entropy() -> u64 {
     hasher.finish()
 }
 
-/// A generator for the next `n` elements of that of the innermost scope, else of the default one; within [`Draws::replay`], that of the draw recorded.
+/// A generator for the next `n` elements of that of the innermost scope, else of the default one; within
+/// [`Draws::replay`], that of the draw recorded.
 ///
 /// The lock is not held while they are made: a thread of `rayon` that waited for its share of a draw could
 /// else take up work that draws as well, and wait for itself.

@@ -65,7 +65,15 @@ const fn inverse_factorials<const N: usize>() -> [f64; N] {
 }
 
 /// Implements [`Real`] for a float type, given the integers of its size, the binary digits of a word that it
-/// keeps, and how many terms of each series are not lost in the rounding.
+/// keeps, and how many terms of each series are not lost in the rounding. The row of `f32` becomes
+///
+/// ```ignore
+/// impl Real for f32 {
+///     type Word = u32;
+///     fn of(x: f64) -> Self { x as f32 }
+///     fn fraction(word: u32, digits: u32) -> Self { ... } // and so on, one method after the other
+/// }
+/// ```
 macro_rules! real {
     (
         $float:ident, $word:ident, $signed:ident,

@@ -6,7 +6,8 @@ use syn::{Data, DeriveInput, Fields, Generics, parse_macro_input, parse_quote};
 
 /// Makes a struct a module: each field is one, and its name is the next part of the path of what it holds.
 ///
-/// `#[module(skip)]` on a field leaves it out. `#[module(no_display)]` on the struct leaves out the `Display` that prints the summary.
+/// `#[module(skip)]` on a field leaves it out. `#[module(no_display)]` on the struct leaves out the `Display`
+/// that prints the summary.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

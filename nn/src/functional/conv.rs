@@ -1,7 +1,8 @@
 //! Convolution over one dim.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Name, Names, Result};
+use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
+use namegrad_macros::functional;
 
 /// What is put around the input of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,82 +13,101 @@ pub enum Padding {
     Same,
 }
 
-/// How a convolution goes over its input. The defaults are PyTorch's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conv {
-    /// Steps from one place to the next.
-    pub stride: usize,
-    /// What is put around the input.
-    pub padding: Padding,
-    /// Steps from one element that a weight sees to the next.
-    pub dilation: usize,
-    /// Into how many parts the channels fall, each of which sees only its own.
-    pub groups: usize,
+plain! {
+    Padding => |value| match value {
+        Value::Text(text) if text == "same" => Some(Padding::Same),
+        Value::Text(text) if text == "valid" => Some(Padding::Zeros(0)),
+        Value::List(one) => match &one[..] {
+            [zeros] => usize::from_value(zeros).map(Padding::Zeros),
+            _ => None,
+        },
+        zeros => usize::from_value(zeros).map(Padding::Zeros),
+    },
 }
 
-impl Default for Conv {
-    fn default() -> Conv {
-        Conv { stride: 1, padding: Padding::Zeros(0), dilation: 1, groups: 1 }
-    }
+functional! { conv;
+    /// Convolution, in the sense of the field a correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k]
+    /// x[n, c, stride t + dilation k - padding]`. The channels fall into `groups` parts, each of which sees
+    /// only its own.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, L]`, or `[C, L]` without a batch
+    /// - `weight`: `[out, C / groups, K]`
+    /// - `bias`: `[out]`
+    /// - result: `[N, out, T]`, with `T = (L + 2 padding - dilation (K - 1) - 1) / stride + 1`
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?.refine_names(["C", "time"])?;
+    /// let slope = Tensor::new([[[-1.0, 1.0]]])?;
+    /// let y = F::conv1d(&x, &slope)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
+    /// assert_eq!(*y.names(), [None, Some("time")]);
+    /// let halved = F::conv1d_with(&x, &slope, Conv1dOptions::new().stride(2))?;
+    /// assert_eq!(halved.to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of
+    /// groups of 0 and for [`Padding::Same`] with a stride.
+    conv1d (
+        x, weight, bias?;
+        stride: usize = 1,
+        padding: Padding = Padding::Zeros(0),
+        dilation: usize = 1,
+        groups: usize = 1
+    ) on floats integers names "keeps input names; that of the channels is the first of the weight";
 }
 
-/// Convolution, in the sense of the field a correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k] x[n, c, stride t + dilation k - padding]`.
-///
-/// # Shapes
-/// - `x`: `[N, C, L]`, or `[C, L]` without a batch
-/// - `weight`: `[out, C / groups, K]`
-/// - `bias`: `[out]`
-/// - result: `[N, out, T]`, with `T = (L + 2 padding - dilation (K - 1) - 1) / stride + 1`; the names of `x` with the first of the weight in the place of the channels'
-///
-/// ```
-/// use namegrad::prelude::*;
-/// use namegrad::nn::functional::Conv;
-/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?.refine_names(["C", "time"])?;
-/// let slope = Tensor::new([[[-1.0, 1.0]]])?;
-/// let y = F::conv1d(&x, &slope, None, Conv::default())?;
-/// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
-/// assert_eq!(*y.names(), [None, Some("time")]);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of groups of 0 and for [`Padding::Same`] with a stride.
-#[track_caller]
-pub fn conv1d(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv) -> Result<Tensor> {
-    let Conv { stride, padding, dilation, groups } = options;
-    let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
-    let (x, weight) = (x.rename(None)?, weight.rename(None)?);
-    let x = if batched { x } else { x.unsqueeze(0)? };
-    check(&x, &weight, options)?;
-    let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
-    let span = dilation * length.saturating_sub(1) + 1;
-    let (before, after) = match padding {
-        Padding::Zeros(zeros) => (zeros, zeros),
-        Padding::Same => ((span - 1) / 2, span / 2),
-    };
-    let x = padded(&x, before, after)?;
-    if length == 0 || span > x.sizes()[2] {
-        let message =
-            format!("Kernel size can't be greater than actual input size: {span} and {}", x.sizes()[2]);
-        return Err(fail(ErrorKind::Shape, message, &[&x, &weight]));
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn conv1d(
+        x: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: usize,
+        padding: Padding,
+        dilation: usize,
+        groups: usize,
+    ) -> Result<Tensor> {
+        let options = Conv1dOptions { bias, stride, padding, dilation, groups };
+        let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
+        let (x, weight) = (x.rename(None)?, weight.rename(None)?);
+        let x = if batched { x } else { x.unsqueeze(0)? };
+        check(&x, &weight, &options)?;
+        let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
+        let span = dilation * length.saturating_sub(1) + 1;
+        let (before, after) = match padding {
+            Padding::Zeros(zeros) => (zeros, zeros),
+            Padding::Same => ((span - 1) / 2, span / 2),
+        };
+        let x = padded(&x, before, after)?;
+        if length == 0 || span > x.sizes()[2] {
+            let message =
+                format!("Kernel size can't be greater than actual input size: {span} and {}", x.sizes()[2]);
+            return Err(fail(ErrorKind::Shape, message, &[&x, &weight]));
+        }
+        let batch = x.sizes()[0];
+        // What each place sees, as the rows of a matrix for each group.
+        let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
+        let places = windows.sizes()[2];
+        let windows = windows
+            .reshape([batch, groups, channels, places, length])?
+            .permute([0, 1, 3, 2, 4])?
+            .reshape([batch, groups, places, channels * length])?;
+        let weight = weight.reshape([groups, out / groups, channels * length])?.transpose(1, 2)?;
+        let mut y = windows.matmul(&weight)?.transpose(2, 3)?.reshape([batch, out, places])?;
+        if let Some(bias) = bias {
+            y = y.add(&bias.rename(None)?.reshape([out, 1])?)?;
+        }
+        if !batched {
+            y = y.squeeze(0)?;
+        }
+        y.rename(Some(names))
     }
-    let batch = x.sizes()[0];
-    // What each place sees, as the rows of a matrix for each group.
-    let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
-    let places = windows.sizes()[2];
-    let windows = windows
-        .reshape([batch, groups, channels, places, length])?
-        .permute([0, 1, 3, 2, 4])?
-        .reshape([batch, groups, places, channels * length])?;
-    let weight = weight.reshape([groups, out / groups, channels * length])?.transpose(1, 2)?;
-    let mut y = windows.matmul(&weight)?.transpose(2, 3)?.reshape([batch, out, places])?;
-    if let Some(bias) = bias {
-        y = y.add(&bias.rename(None)?.reshape([out, 1])?)?;
-    }
-    if !batched {
-        y = y.squeeze(0)?;
-    }
-    y.rename(Some(names))
 }
 
 /// The names of the input, with the first of the weight in the place of the channels'.
@@ -107,8 +127,8 @@ fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
 }
 
 #[track_caller]
-fn check(x: &Tensor, weight: &Tensor, options: Conv) -> Result<()> {
-    let Conv { stride, padding, dilation, groups } = options;
+fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>) -> Result<()> {
+    let Conv1dOptions { stride, padding, dilation, groups, .. } = *options;
     if stride == 0 || dilation == 0 || groups == 0 {
         let message =
             format!("stride {stride}, dilation {dilation} and groups {groups} must all be at least 1");

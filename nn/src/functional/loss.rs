@@ -1,7 +1,9 @@
 //! Losses.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, Result};
+use namegrad_core::options::ClassCrossEntropyOptions;
+use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result, Value, plain};
+use namegrad_macros::functional;
 
 /// What becomes of the losses of the single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,104 +28,179 @@ impl Reduction {
     }
 }
 
-/// The mean of `(x - target)²`.
-///
-/// # Errors
-/// Those of the name rule of a subtraction, [`ErrorKind::Shape`].
-#[track_caller]
-pub fn mse_loss(x: &Tensor, target: &Tensor) -> Result<Tensor> {
-    mse_loss_with(x, target, Reduction::Mean)
+plain! {
+    Reduction => |value| match value {
+        Value::Text(text) if text == "mean" => Some(Reduction::Mean),
+        Value::Text(text) if text == "sum" => Some(Reduction::Sum),
+        Value::Text(text) if text == "none" => Some(Reduction::None),
+        _ => None,
+    },
 }
 
-/// [`mse_loss`] with another reduction.
-///
-/// # Errors
-/// Those of [`mse_loss`].
-#[track_caller]
-pub fn mse_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    reduction.apply(x.sub(target)?.square()?)
-}
+/// The dim that has the classes. A call by name that does not say it finds them where PyTorch has them:
+/// behind the batch, or first if there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassDim(Option<Dim>);
 
-/// How [`cross_entropy_with`] and [`nll_loss_with`] weigh classes and reduce.
-#[derive(Clone, Debug)]
-pub struct CrossEntropy {
-    /// A weight for each class, `[classes]`.
-    pub weight: Option<Tensor>,
-    /// A class index that counts for nothing.
-    pub ignore_index: i64,
-    /// The share of the target that is spread evenly over all classes, in [0, 1]; for [`cross_entropy_with`] only.
-    pub label_smoothing: f64,
-    /// What becomes of the losses of the single elements.
-    pub reduction: Reduction,
-}
-
-impl Default for CrossEntropy {
-    fn default() -> CrossEntropy {
-        CrossEntropy { weight: None, ignore_index: -100, label_smoothing: 0.0, reduction: Reduction::Mean }
+impl<T: Into<Dim>> From<T> for ClassDim {
+    fn from(dim: T) -> ClassDim {
+        ClassDim(Some(dim.into()))
     }
 }
 
-/// The cross entropy of `softmax(logits)` along `class_dim` with the target, averaged.
-///
-/// # Shapes
-/// - `logits`: any dims that include `class_dim`
-/// - `target`: class indices (`i64`) with the dims of `logits` without `class_dim`, or probabilities of the dims of `logits`
-/// - result: one number
-///
-/// # Source
-/// Goodfellow, Bengio, Courville, *Deep Learning* (2016), section 6.2.2.3.
-///
-/// # Examples
-/// ```
-/// use namegrad::prelude::*;
-/// use namegrad::nn::functional as F;
-/// let logits = Tensor::new([[2.0, 0.0], [0.0, 2.0]])?.refine_names(["N", "class"])?;
-/// let target = Tensor::new([0, 1])?.refine_names(["N"])?;
-/// let loss = F::cross_entropy(&logits, &target, "class")?.item()?.to_f64();
-/// assert!((loss - (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`]; [`ErrorKind::Shape`] and the errors of the name rule if the target does not fit;
-/// [`ErrorKind::Index`] for a class that there is not.
-#[track_caller]
-pub fn cross_entropy(logits: &Tensor, target: &Tensor, class_dim: impl Into<Dim>) -> Result<Tensor> {
-    cross_entropy_with(logits, target, class_dim, &CrossEntropy::default())
+impl Argument for ClassDim {
+    type Resolved = usize;
+    type View<'a> = usize;
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
+        let behind_the_batch = usize::from(of.first().is_some_and(|x| x.ndim() > 1));
+        self.0.unwrap_or(behind_the_batch.into()).look_up(op, of)
+    }
+    fn view(resolved: &usize) -> usize {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<ClassDim> {
+        Dim::from_value(value).map(ClassDim::from)
+    }
 }
 
-/// [`cross_entropy`] with weights, smoothing, an ignored class or another reduction.
-///
-/// # Errors
-/// Those of [`cross_entropy`]; [`ErrorKind::Value`] for a smoothing outside [0, 1].
+functional! { loss;
+    /// The mean of `(x - target)²`.
+    mse_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers names "unifies names from inputs";
+    /// The cross entropy of `softmax(logits)` along `class_dim` with the target, averaged. `weight` has a
+    /// number for each class; `ignore_index` is a class that counts for nothing; `label_smoothing` is the
+    /// share of the target that is spread evenly over all classes.
+    ///
+    /// # Shapes
+    /// - `logits`: any dims that include `class_dim`
+    /// - `target`: class indices (`i64`) with the dims of `logits` without `class_dim`, or probabilities of
+    ///   the dims of `logits`
+    /// - `weight`: `[classes]`
+    /// - result: one number
+    ///
+    /// # Source
+    /// Goodfellow, Bengio, Courville, *Deep Learning* (2016), section 6.2.2.3.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let logits = Tensor::new([[2.0, 0.0], [0.0, 2.0]])?.refine_names(["N", "class"])?;
+    /// let target = Tensor::new([0, 1])?.refine_names(["N"])?;
+    /// let loss = F::cross_entropy(&logits, &target, "class")?.item()?.to_f64();
+    /// assert!((loss - (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
+    /// let options = CrossEntropyOptions::new().reduction(F::Reduction::Sum);
+    /// let sum = F::cross_entropy_with(&logits, &target, "class", options)?.item()?.to_f64();
+    /// assert!((sum - 2.0 * loss).abs() < 1e-6);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`]; [`ErrorKind::Shape`] and the errors of the name
+    /// rule if the target or the weight does not fit; [`ErrorKind::Index`] for a class that there is not;
+    /// [`ErrorKind::Value`] for a smoothing outside [0, 1].
+    cross_entropy (
+        logits, target, weight?;
+        class_dim: ClassDim or ClassDim::default(),
+        ignore_index: isize = -100,
+        label_smoothing: f64 = 0.0,
+        reduction: Reduction = Reduction::Mean
+    ) on floats names "removes dimensions";
+    /// `-weight[target] log p[target]`, averaged by weight; `log_probabilities` as [`Tensor::log_softmax`]
+    /// gives them. The options are those of [`cross_entropy`].
+    ///
+    /// # Shapes
+    /// As for [`cross_entropy`] with class indices.
+    ///
+    /// # Errors
+    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the target holds integers.
+    nll_loss (
+        log_probabilities, target, weight?;
+        class_dim: ClassDim or ClassDim::default(),
+        ignore_index: isize = -100,
+        reduction: Reduction = Reduction::Mean
+    ) on floats names "removes dimensions";
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        reduction.apply(x.sub(target)?.square()?)
+    }
+
+    #[track_caller]
+    pub(super) fn cross_entropy(
+        logits: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        dim: usize,
+        ignore_index: isize,
+        label_smoothing: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let options = CrossEntropyOptions { weight, ignore_index, label_smoothing, reduction };
+        const OP: &str = "cross_entropy";
+        let smoothing = options.label_smoothing;
+        if !(0.0..=1.0).contains(&smoothing) {
+            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}");
+            return Err(Error::new(ErrorKind::Value, OP, message));
+        }
+        if weight.is_none() && smoothing == 0.0 && !target.dtype().is_floating_point() {
+            return unweighted(logits, target, dim, ignore_index, reduction);
+        }
+        let log_probabilities = logits.log_softmax(dim)?;
+        if target.dtype().is_floating_point() {
+            return with_probabilities(&log_probabilities, target, dim, &options);
+        }
+        let likelihood = Likelihood::new(OP, &log_probabilities, target, dim, &options)?;
+        if smoothing == 0.0 {
+            return likelihood.loss(options.reduction);
+        }
+        likelihood.smoothed(&log_probabilities, dim, &options)
+    }
+
+    #[track_caller]
+    pub(super) fn nll_loss(
+        log_probabilities: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        dim: usize,
+        ignore_index: isize,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        let options = CrossEntropyOptions { weight, ignore_index, label_smoothing: 0.0, reduction };
+        Likelihood::new("nll_loss", log_probabilities, target, dim, &options)?.loss(reduction)
+    }
+}
+
+/// The loss against class indices that all count the same, in one pass.
 #[track_caller]
-pub fn cross_entropy_with(
+fn unweighted(
     logits: &Tensor,
     target: &Tensor,
-    class_dim: impl Into<Dim>,
-    options: &CrossEntropy,
+    dim: usize,
+    ignore_index: isize,
+    reduction: Reduction,
 ) -> Result<Tensor> {
-    const OP: &str = "cross_entropy";
-    let smoothing = options.label_smoothing;
-    if !(0.0..=1.0).contains(&smoothing) {
-        let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}");
-        return Err(Error::new(ErrorKind::Value, OP, message));
+    let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
+    let losses =
+        logits.class_cross_entropy_with(target, dim, options).map_err(|error| error.of("cross_entropy"))?;
+    if reduction != Reduction::Mean {
+        return reduction.apply(losses);
     }
-    let dim = class_dim.into().resolve(OP, logits.value())?;
-    let log_probabilities = logits.log_softmax(dim)?;
-    if target.dtype().is_floating_point() {
-        return with_probabilities(&log_probabilities, target, dim, options);
-    }
-    let likelihood = Likelihood::new(OP, &log_probabilities, target, dim, options)?;
-    if smoothing == 0.0 {
-        return likelihood.loss(options.reduction);
-    }
-    likelihood.smoothed(&log_probabilities, dim, options)
+    let counted = target.ne(ignore_index as i64)?.sum(..)?.item()?.to_f64();
+    losses.sum(..)?.div(counted)
 }
 
 /// The loss `-Σ target log p` against probabilities.
 #[track_caller]
-fn with_probabilities(log_p: &Tensor, target: &Tensor, dim: usize, options: &CrossEntropy) -> Result<Tensor> {
+fn with_probabilities(
+    log_p: &Tensor,
+    target: &Tensor,
+    dim: usize,
+    options: &CrossEntropyOptions<'_>,
+) -> Result<Tensor> {
     const OP: &str = "cross_entropy";
     if target.sizes() != log_p.sizes() {
         let message = format!(
@@ -143,7 +220,7 @@ fn with_probabilities(log_p: &Tensor, target: &Tensor, dim: usize, options: &Cro
         target.clone()
     };
     let mut weighted = log_p.mul(&target)?;
-    if let Some(weight) = &options.weight {
+    if let Some(weight) = options.weight {
         weighted = weighted.mul(&along(OP, weight, log_p, dim)?)?;
     }
     let losses = weighted.sum(if log_p.ndim() > 0 { vec![dim] } else { vec![] })?.neg()?;
@@ -171,40 +248,14 @@ fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Te
     weight.rename(None)?.reshape(&sizes[..])
 }
 
-/// `-weight[target] log p[target]`, averaged by weight; `log_probabilities` as [`Tensor::log_softmax`] gives them.
-///
-/// # Shapes
-/// As for [`cross_entropy`] with class indices.
-///
-/// # Errors
-/// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the target holds integers.
-#[track_caller]
-pub fn nll_loss(log_probabilities: &Tensor, target: &Tensor, class_dim: impl Into<Dim>) -> Result<Tensor> {
-    nll_loss_with(log_probabilities, target, class_dim, &CrossEntropy::default())
-}
-
-/// [`nll_loss`] with weights, an ignored class or another reduction.
-///
-/// # Errors
-/// Those of [`nll_loss`].
-#[track_caller]
-pub fn nll_loss_with(
-    log_probabilities: &Tensor,
-    target: &Tensor,
-    class_dim: impl Into<Dim>,
-    options: &CrossEntropy,
-) -> Result<Tensor> {
-    let dim = class_dim.into().resolve("nll_loss", log_probabilities.value())?;
-    Likelihood::new("nll_loss", log_probabilities, target, dim, options)?.loss(options.reduction)
-}
-
 /// The log probabilities of the targets, and how much each counts.
 struct Likelihood {
     /// Of the dims of the target.
     picked: Tensor,
     /// The weight of each target, 0 where it is ignored; nothing where all count the same.
     counted: Option<Tensor>,
-    /// Where the target is ignored. Losses are filled there, not multiplied by 0: the gradient is 0 also where the mean is that of no loss at all.
+    /// Where the target is ignored. Losses are filled there, not multiplied by 0: the gradient is 0 also
+    /// where the mean is that of no loss at all.
     ignored: Option<Tensor>,
 }
 
@@ -215,7 +266,7 @@ impl Likelihood {
         log_p: &Tensor,
         target: &Tensor,
         dim: usize,
-        options: &CrossEntropy,
+        options: &CrossEntropyOptions<'_>,
     ) -> Result<Likelihood> {
         let operands = || [log_p.extents(), target.extents()];
         if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
@@ -238,7 +289,7 @@ impl Likelihood {
             target.value().input(),
         )?;
         let target = target.rename(None)?.to(DType::I64)?;
-        let ignored = target.eq(options.ignore_index)?;
+        let ignored = target.eq(options.ignore_index as i64)?;
         let any_ignored = ignored.any(..)?.item()? == namegrad_core::Scalar::Bool(true);
         let index = if any_ignored { target.masked_fill(&ignored, 0)? } else { target };
         if let Some(bad) =
@@ -252,7 +303,7 @@ impl Likelihood {
             _ => log_p.rename(None)?.gather(&index.unsqueeze(dim as isize)?, dim)?.select(dim, 0)?,
         };
         let ignored = any_ignored.then_some(ignored);
-        let counted = match &options.weight {
+        let counted = match options.weight {
             Some(weight) => {
                 along(op, weight, log_p, dim)?; // for its checks
                 let flat =
@@ -290,10 +341,10 @@ impl Likelihood {
 
     /// `(1 - s) loss + s / classes Σ loss of each class`.
     #[track_caller]
-    fn smoothed(&self, log_p: &Tensor, dim: usize, options: &CrossEntropy) -> Result<Tensor> {
+    fn smoothed(&self, log_p: &Tensor, dim: usize, options: &CrossEntropyOptions<'_>) -> Result<Tensor> {
         let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
         let mut all = log_p.rename(None)?;
-        if let Some(weight) = &options.weight {
+        if let Some(weight) = options.weight {
             all = all.mul(&along("cross_entropy", weight, log_p, dim)?)?;
         }
         let mut smooth = all.sum(if log_p.ndim() > 0 { vec![dim] } else { vec![] })?.neg()?;

@@ -2,11 +2,13 @@
 
 use super::Layer;
 use crate::functional as F;
+use crate::functional::options::DropoutOptions;
 use crate::module::{Module, Training, Visitor};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 
-/// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation, leaves all as they are.
+/// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation,
+/// leaves all as they are.
 ///
 /// # Source
 /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15 (2014).
@@ -51,7 +53,7 @@ impl Dropout {
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        F::dropout(x, self.p, self.training.get())
+        F::dropout_with(x, self.p, DropoutOptions { training: self.training.get() })
     }
 }
 

@@ -8,20 +8,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// A layer with hooks: functions that look at what goes in and out, and at the gradients on their way back, or replace it.
+/// A layer with hooks: functions that look at what goes in and out, and at the gradients on their way back,
+/// or replace it.
 ///
-/// It holds what the layer holds, under the same paths, and can stand wherever the layer can. A clone is the same layer with the same hooks: one goes into
-/// a model, the other registers. One call runs the hooks in PyTorch's order, each kind in order of registration:
+/// It holds what the layer holds, under the same paths, and can stand wherever the layer can. A clone is the
+/// same layer with the same hooks: one goes into a model, the other registers. One call runs the hooks in
+/// PyTorch's order, each kind in order of registration:
 ///
 /// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;
 /// 2. the layer;
 /// 3. [`register_forward_hook`](Self::register_forward_hook): with input and output;
-/// 4. in the backward pass [`register_full_backward_pre_hook`](Self::register_full_backward_pre_hook): with the gradient of the output;
+/// 4. in the backward pass [`register_full_backward_pre_hook`](Self::register_full_backward_pre_hook): with
+///    the gradient of the output;
 /// 5. the backward of the layer;
-/// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and output.
+/// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
+///    output.
 ///
-/// A hook gives `None`, or `Some` of what takes the place of what it saw. Its error is that of the call. Hooks of gradients belong to the calls of `forward` after
-/// their registration, and stay with these when they are removed. A hook that holds a clone of what it is registered on keeps it alive forever.
+/// A hook gives `None`, or `Some` of what takes the place of what it saw. Its error is that of the call.
+/// Hooks of gradients belong to the calls of `forward` after their registration, and stay with these when
+/// they are removed. A hook that holds a clone of what it is registered on keeps it alive forever.
 ///
 /// # Examples
 /// ```
@@ -104,8 +109,8 @@ impl<L: Layer + 'static> Hooked<L> {
         self.register::<Both<L>>(|hooks| &mut hooks.forward, Arc::new(hook))
     }
 
-    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` is what goes back through the layer. That the sizes and the dtype stay is checked
-    /// as for [`Tensor::register_hook`].
+    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` is what goes back through
+    /// the layer. That the sizes and the dtype stay is checked as for [`Tensor::register_hook`].
     pub fn register_full_backward_pre_hook(
         &self,
         hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -113,8 +118,9 @@ impl<L: Layer + 'static> Hooked<L> {
         self.register::<One<L>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
     }
 
-    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` is what goes further back. An input that requires no gradient has
-    /// none, and the hook is called when the gradient of the output is known.
+    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` is what
+    /// goes further back. An input that requires no gradient has none, and the hook is called when the
+    /// gradient of the output is known.
     pub fn register_full_backward_hook(
         &self,
         hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -182,7 +188,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same tensor at a place on the tape where no gradients but those of this call pass: the input may be used elsewhere, and a layer may give it back as it is.
+/// The same tensor at a place on the tape where no gradients but those of this call pass: the input may be
+/// used elsewhere, and a layer may give it back as it is.
 #[track_caller]
 fn place_of_its_own(x: &Tensor) -> Tensor {
     Op::new("hooked", x.value().clone()).input(x, |g, _| Ok(g.clone())).output()
@@ -193,7 +200,8 @@ struct Passing<L> {
     layer: Arc<L>,
     before: Vec<Arc<One<L>>>,
     after: Vec<Arc<Gradients<L>>>,
-    /// The gradient of the output until that of the input is known, for each thread that walks through the graph.
+    /// The gradient of the output until that of the input is known, for each thread that walks through the
+    /// graph.
     of_output: Mutex<HashMap<ThreadId, Tensor>>,
 }
 
@@ -228,7 +236,8 @@ impl<L: Layer + 'static> Passing<L> {
     }
 
     fn input_reached(&self, grad_input: &Tensor) -> Result<Option<Tensor>> {
-        // A gradient that comes to the input by another way than through the output, as in a second derivative, is not that of this call.
+        // A gradient that comes to the input by another way than through the output, as in a second
+        // derivative, is not that of this call.
         let own = lock(&self.of_output).remove(&std::thread::current().id());
         let Some(grad_output) = own else { return Ok(None) };
         let mut grad_input = grad_input.clone();

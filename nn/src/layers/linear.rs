@@ -2,6 +2,7 @@
 
 use super::Layer;
 use crate::functional as F;
+use crate::functional::options::LinearOptions;
 use crate::init;
 use crate::module::{Module, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
@@ -38,7 +39,8 @@ impl Linear {
     /// A layer from the dim `input` to the dim `output`, each a size with or without a name.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have one name, [`ErrorKind::Value`] for a negative size.
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have one name, [`ErrorKind::Value`]
+    /// for a negative size.
     #[track_caller]
     pub fn new(input: impl IntoAxis, output: impl IntoAxis) -> Result<Linear> {
         let mut layer = Linear::without_bias(input, output)?;
@@ -73,8 +75,8 @@ impl Linear {
     /// The output for `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size, [`ErrorKind::DuplicateName`] if `x` already has a
-    /// dim of the output's name.
+    /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size,
+    /// [`ErrorKind::DuplicateName`] if `x` already has a dim of the output's name.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
@@ -92,10 +94,11 @@ impl Linear {
                 format!("{} expects {} elements in its input dim", self.describe(), self.input.size);
             return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.extents()]));
         }
+        let options = LinearOptions { bias: bias.as_ref() };
         if dim == last {
-            return F::linear(x, &weight, bias.as_ref());
+            return F::linear_with(x, &weight, options);
         }
-        let y = F::linear(&x.movedim(dim, last)?, &weight, bias.as_ref())?;
+        let y = F::linear_with(&x.movedim(dim, last)?, &weight, options)?;
         y.movedim(last, dim)
     }
 }

@@ -3,22 +3,20 @@
 use super::compare::assert_close;
 use super::inputs::{Axes, Input, Random, Role, axes, numbers, sizes};
 use super::values::own;
-use super::{CallInPlace, Case, any, check, floats, numeric, plain, to_float, truth};
+use super::{Args, CallInPlace, Case, any, by_name, check, floats, numeric, plain, to_float, truth};
 use crate::plain::Plain;
 use namegrad::core::{Category, NamedTensor};
 use namegrad::prelude::*;
 use std::ops::Range;
 
-/// An in-place op on its first tensor, with the others.
-type InPlace = fn(&mut Tensor, &[Tensor]) -> Result<()>;
-
 /// A row of a table of ops by element.
 pub(crate) struct Pointwise {
     pub(crate) op: &'static str,
-    pub(crate) call: fn(&[Tensor]) -> Result<Tensor>,
-    pub(crate) in_place: Option<InPlace>,
-    /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own; `only`: others do not become floats, `alike`: nor does one dtype another.
-    /// `signed`: bool is refused beside other dtypes, too. `counts`: bool becomes `i64`. `bits`: bool as one bit. `test`: the result is bool.
+    /// The other arguments.
+    pub(crate) args: fn() -> Args,
+    /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own; `only`: others do not become
+    /// floats, `alike`: nor does one dtype another. `signed`: bool is refused beside other dtypes, too.
+    /// `counts`: bool becomes `i64`. `bits`: bool as one bit. `test`: the result is bool.
     pub(crate) classes: &'static [&'static str],
     /// Where the numbers are taken from.
     pub(crate) ranges: &'static [Range<f64>],
@@ -120,10 +118,11 @@ impl Pointwise {
             result.data.iter_mut().filter(|_| bools).for_each(|x| *x = f64::from(*x as i64 as u8 & 1));
             result
         };
+        let (call, in_place) = by_name(self.op, (self.args)(), "");
         Case {
             op: self.op,
-            call: Box::new(self.call),
-            in_place: self.in_place.map(|call| Box::new(call) as CallInPlace),
+            call,
+            in_place,
             inputs,
             result,
             dtype: self.result_dtype(),
@@ -183,7 +182,8 @@ impl Pointwise {
                 panic!("{}: no numbers in {:?} away from the kinks", self.op, self.ranges)
             };
         let floats = find(Random::float, &|x| (self.kinks)(x).abs() > 0.02);
-        // Unsigned numbers and bools are made of the same ones, so the reference must be finite there as well.
+        // Unsigned numbers and bools are made of the same ones, so the reference must be finite there as
+        // well.
         let ints = find(Random::whole, &|x| {
             if !self.has("int") {
                 return true; // they become floats
@@ -195,7 +195,8 @@ impl Pointwise {
         parts.map(|((axes, floats), ints)| Input { axes, floats, ints, role: Role::Value }).collect()
     }
 
-    /// At 0, kinks, large numbers, infinities and NaN the value is that of the reference, in every float dtype.
+    /// At 0, kinks, large numbers, infinities and NaN the value is that of the reference, in every float
+    /// dtype.
     fn special_values(&'static self) {
         let all = (0..self.ranges.len()).fold(vec![vec![]], |sets: Vec<Vec<f64>>, _| {
             let longer = |set: Vec<f64>| SPECIAL.map(|x| [&set[..], &[x]].concat());
@@ -238,9 +239,10 @@ impl Pointwise {
         let smooth = data.iter().all(|x| (self.kinks)(&vec![*x; self.ranges.len()]).abs() > 0.02);
         let case = self.case(vec![numbers("N=2 ?=2", data)], axes("N=2 ?=2"));
         let arity = self.ranges.len();
-        let everywhere = move |x: &[Tensor]| (self.call)(&vec![x[0].clone(); arity]);
+        let (call, in_place) = by_name(self.op, (self.args)(), "");
+        let everywhere = move |x: &[Tensor]| call(&vec![x[0].clone(); arity]);
         let reference = move |x: &[Plain]| (case.reference)(&vec![x[0].clone(); arity]);
-        let in_place = self.in_place.map(|call| {
+        let in_place = in_place.map(|call| {
             Box::new(move |x: &mut Tensor, _: &[Tensor]| {
                 let same = x.clone();
                 call(x, &vec![same; arity - 1])
@@ -305,7 +307,7 @@ impl Pointwise {
 
     /// In place nothing is allocated where nobody else holds the buffer.
     fn reuses_its_buffer(&'static self) {
-        let Some(in_place) = self.in_place else { return };
+        let (_, Some(in_place)) = by_name(self.op, (self.args)(), "") else { return };
         let dtype = if self.has("float") { DType::F64 } else { DType::I64 };
         let inputs: Vec<Tensor> =
             self.draw(&vec!["N=2 C=3"; self.ranges.len()]).iter().map(|x| x.tensor(dtype)).collect();

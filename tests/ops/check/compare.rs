@@ -4,7 +4,8 @@ use crate::plain::Plain;
 use half::{bf16, f16};
 use namegrad::prelude::*;
 
-/// The relative error allowed: the arithmetic is right to a few units in the last place, and half types are rounded once.
+/// The relative error allowed: the arithmetic is right to a few units in the last place, and half types are
+/// rounded once.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-14,

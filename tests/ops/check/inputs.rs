@@ -17,6 +17,8 @@ pub(crate) struct Input {
 pub(crate) enum Role {
     /// Of the dtype that is checked.
     Value,
+    /// Of the dtype that is checked; the result does not depend on the numbers.
+    Beside,
     /// `i64`, whatever is checked.
     Index,
     /// `bool`, whatever is checked.
@@ -84,6 +86,11 @@ pub(crate) fn values(text: &str) -> Input {
     Input { axes, floats, ints, role: Role::Value }
 }
 
+/// An input of which the result takes the sizes and no numbers.
+pub(crate) fn beside(text: &str) -> Input {
+    Input { role: Role::Beside, ..values(text) }
+}
+
 /// Numbers near 1, of which even a long product is neither large nor small.
 pub(crate) fn near_one(text: &str) -> Input {
     let mut input = values(text);
@@ -116,7 +123,7 @@ impl Input {
     /// The input with its values in `dtype`.
     pub(super) fn tensor(&self, dtype: DType) -> Tensor {
         let dtype = match self.role {
-            Role::Value => dtype,
+            Role::Value | Role::Beside => dtype,
             Role::Index => DType::I64,
             Role::Mask => DType::Bool,
         };

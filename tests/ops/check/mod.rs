@@ -1,19 +1,23 @@
 //! What each row of the tables is checked for.
 //!
-//! A row becomes [`Case`]s: an op on given inputs, with the names and the dtype that the result must have and a slow reference. [`check`] then looks at
+//! A row becomes [`Case`]s: an op on given inputs, with the names and the dtype that the result must have and
+//! a slow reference. [`check`] then looks at
 //!
 //! * the value in each of the ten dtypes, and that a dtype without the op is refused;
 //! * the names, with named and with unnamed inputs;
 //! * the same result for any memory order of the inputs: permuted, flipped, narrowed, stepped, expanded;
-//! * in place as out of place, in a buffer that is shared, one that is not, and a view; and that a failed call leaves its tensor as it was;
-//! * the gradient to second order against differences, also through views and for inputs used twice; its sizes, dtype and lack of names; and that a fused
-//!   gradient agrees with its row.
+//! * in place as out of place, in a buffer that is shared, one that is not, and a view; and that a failed
+//!   call leaves its tensor as it was;
+//! * the gradient to second order against differences, also through views and for inputs used twice; its
+//!   sizes, dtype and lack of names; and that a fused gradient agrees with its row.
 //!
-//! `inputs` makes the inputs, `dtypes` says how the dtype of a result follows, `compare` when numbers are near enough; the checks are in `values` and
-//! `gradients`. Ops by element make their cases from the row (`by_element`): broadcasting, 0-d and empty inputs, and values at 0, kinks, large numbers,
-//! infinities and NaN. The tables are written with the macros of `macros`.
+//! `inputs` makes the inputs, `dtypes` says how the dtype of a result follows, `compare` when numbers are
+//! near enough; the checks are in `values` and `gradients`. Ops by element make their cases from the row
+//! (`by_element`): broadcasting, 0-d and empty inputs, and values at 0, kinks, large numbers, infinities and
+//! NaN. The tables are written with the macros of `macros`.
 
 use crate::plain::Plain;
+use namegrad::ops::{self, Given, Value};
 use namegrad::prelude::*;
 
 #[macro_use]
@@ -28,7 +32,7 @@ mod values;
 pub(crate) use by_element::{Pointwise, pointwise};
 pub(crate) use compare::identical;
 pub(crate) use dtypes::*;
-pub(crate) use gradients::Derivative;
+pub(crate) use gradients::by_subsets;
 pub(crate) use inputs::*;
 pub(crate) use values::orders;
 
@@ -57,8 +61,8 @@ pub(crate) struct Case {
     /// The dtype of the result, `None` where the op refuses the dtype.
     pub(crate) dtype: fn(DType) -> Option<DType>,
     pub(crate) reference: Reference,
-    /// The size of the terms that may cancel in the result: rounding errors are relative to it, too. `None`: the result does not depend on
-    /// the memory order in any bit.
+    /// The size of the terms that may cancel in the result: rounding errors are relative to it, too. `None`:
+    /// the result does not depend on the memory order in any bit.
     pub(crate) scale: Option<f64>,
     /// May the in-place form change the sizes?
     pub(crate) reshapes: bool,
@@ -77,7 +81,62 @@ pub(crate) fn check(case: &Case) {
     case.gradient();
 }
 
+/// Arguments of an op by their names.
+pub(crate) type Args = Vec<(&'static str, Value)>;
+
+/// An op called by its name, and its in-place form if it has one. Of several outputs it is the one of that
+/// name, or the first.
+pub(crate) fn by_name(op: &'static str, args: Args, output: &'static str) -> (Call, Option<CallInPlace>) {
+    let row = ops::find(op).unwrap();
+    let own = args.clone();
+    let call = move |inputs: &[Tensor]| {
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let at = row.info.outputs.iter().position(|name| *name == output).unwrap_or(0);
+        Ok(row.call(&inputs, &given(&own))?.swap_remove(at))
+    };
+    let in_place = row.info.in_place.map(|_| {
+        Box::new(move |x: &mut Tensor, others: &[Tensor]| {
+            let others: Vec<&Tensor> = others.iter().collect();
+            row.call_in_place(x, &others, &given(&args))
+        }) as CallInPlace
+    });
+    (Box::new(call), in_place)
+}
+
+/// The output of that number of an op that gives a list.
+fn number(op: &'static str, args: Args, at: usize) -> Call {
+    let row = ops::find(op).unwrap();
+    Box::new(move |inputs| Ok(row.call(&inputs.iter().collect::<Vec<_>>(), &given(&args))?.swap_remove(at)))
+}
+
+fn given(args: &Args) -> Vec<(&'static str, Given<'static>)> {
+    args.iter().map(|(name, value)| (*name, Given::Value(value.clone()))).collect()
+}
+
 impl Case {
+    /// A case of a row: the op by its name, with the arguments in the order of its row, and the element of
+    /// the result at an index.
+    #[allow(clippy::too_many_arguments)] // the parts of a row
+    pub(crate) fn new(
+        op: &'static str,
+        inputs: Vec<Input>,
+        args: Vec<Value>,
+        (output, at): (&'static str, usize),
+        result: &str,
+        dtype: fn(DType) -> Option<DType>,
+        element: impl Fn(&[Plain], &[usize]) -> f64 + 'static,
+        scale: Option<f64>,
+    ) -> Case {
+        let row = ops::find(op).unwrap();
+        assert!(output.is_empty() || row.info.outputs.contains(&output), "{op} has no output {output}");
+        let args = row.info.args.iter().map(|arg| arg.name).zip(args).collect();
+        let (call, in_place) = if at == 0 { by_name(op, args, output) } else { (number(op, args, at), None) };
+        let result = axes(result);
+        let sizes = sizes(&result);
+        let reference = Box::new(move |x: &[Plain]| Plain::from_fn(&sizes, |i| element(x, i)));
+        Case { op, call, in_place, inputs, result, dtype, reference, scale, reshapes: !row.info.by_element }
+    }
+
     fn tensors(&self, dtype: DType) -> Vec<Tensor> {
         self.inputs.iter().map(|input| input.tensor(dtype)).collect()
     }

@@ -1,7 +1,8 @@
 //! The modified Bessel functions of the first kind, orders 0 and 1, in `f64`, one number at a time.
 //!
-//! Chebyshev series, as in W. J. Cody's and S. Moshier's libraries: up to 8 of the function times `exp(-x)`, beyond of that
-//! times `√x`, in `1/x`. The coefficients come from interpolation at 64 Chebyshev nodes with 40 digits.
+//! They are Chebyshev series, as in the libraries of W. J. Cody and S. Moshier: up to 8 of the function times
+//! `exp(-x)`, and beyond of that times `√x` in `1/x`. The coefficients come from interpolation at 64
+//! Chebyshev nodes with 40 digits.
 
 use super::elementary::exp;
 
@@ -41,7 +42,7 @@ pub(super) fn i1(x: f64) -> f64 {
     unscaled(i1e(x), x)
 }
 
-/// `exp(|x|) y`, also where the exponential alone overflows; NaN at infinity, as in PyTorch.
+/// `exp(|x|) y`, even if the exponential alone overflows; NaN at infinity, as in PyTorch.
 fn unscaled(y: f64, x: f64) -> f64 {
     let root = exp(x.abs() / 2.0);
     (y * root) * root

@@ -1,9 +1,10 @@
-//! Exponentials and logarithms without branches: the same sequence of additions, multiplications and selections for
-//! every input, written once for all types.
+//! Exponentials and logarithms without branches: every input takes the same sequence of additions,
+//! multiplications and selections, which is written once for all types.
 //!
-//! `exp` is `2^k exp(r)` with `k` the nearest integer to `x / ln 2`; `ln` is `k ln 2 + ln(1 + f)` with `1 + f` between
-//! `√½` and `√2` (W. Cody, W. Waite, *Software Manual for the Elementary Functions*, 1980). Subtractions that must be
-//! exact are exact without fused multiply-add as well. Comparisons are written so that NaN passes through.
+//! `exp` is `2^k exp(r)` with `k` the nearest integer to `x / ln 2`; `ln` is `k ln 2 + ln(1 + f)` with
+//! `1 + f` between `√½` and `√2` (W. Cody, W. Waite, *Software Manual for the Elementary Functions*, 1980).
+//! Subtractions that must be exact are exact with and without fused multiply-add. Comparisons are written so
+//! that NaN passes through.
 
 use std::f64::consts::LOG2_E;
 
@@ -30,7 +31,7 @@ fn reduce<T: Lane>(x: T) -> (T, T) {
 #[inline(always)]
 fn exp_reduced<T: Lane>(z: T, r: T) -> T {
     let p = polynomial(r, T::TABLES.exp).mul_add(r * r, r) + T::from_f64(1.0);
-    // a subnormal result is rounded only once, by the second product
+    // the second product alone rounds a subnormal result
     let (a, b) = z.powers_of_two();
     p * a * b
 }
@@ -41,7 +42,7 @@ pub(super) fn exp<T: Lane>(x: T) -> T {
     exp_reduced(z, r)
 }
 
-/// `exp(x + rest)` for a `rest` that is small beside `x`.
+/// `exp(x + rest)` for a `rest` that is small compared to `x`.
 #[inline(always)]
 pub(super) fn exp_sum<T: Lane>(x: T, rest: T) -> T {
     let c = T::from_f64;
@@ -70,7 +71,7 @@ pub(super) fn exp_m1<T: Lane>(x: T) -> T {
     let (a, b) = z.powers_of_two();
     let p = polynomial(r, T::TABLES.exp_m1).mul_add(r * r, r);
     let sum = p.mul_add(a, a - z.second_reciprocal());
-    (sum * b).copysign(x) // the sign of zero was lost
+    (sum * b).copysign(x) // restores the sign of zero
 }
 
 /// `x + x³ P(x²)` up to 5/8, then `1 - 2 / (exp(2|x|) + 1)`.
@@ -114,7 +115,7 @@ fn ln_1p_reduced<T: Lane>(f: T) -> (T, T) {
     (T::from_f64(0.5) * square, polynomial(f, T::TABLES.ln) * (square * f))
 }
 
-/// The logarithm that was computed for positive finite `x`, or what it is for others.
+/// `ln` for positive finite `x`, and the limit of the logarithm for other `x`.
 #[inline(always)]
 fn ln_or_limit<T: Lane>(x: T, ln: T) -> T {
     let c = T::from_f64;
@@ -137,7 +138,7 @@ pub(super) fn ln_1p<T: Lane>(x: T) -> T {
     let c = T::from_f64;
     let one = c(1.0);
     let u = one + x;
-    // what the sum lost; where it matters no more, `down` below is not a number to multiply with
+    // What the sum lost. For large `x` it does not matter, and `down` below is not a number to multiply with.
     let lost = if x < one { x - (u - one) } else { one - (u - x) };
     let lost = if x < c(1e30) { lost } else { c(0.0) };
     let (k, m, down) = u.split();
@@ -150,10 +151,10 @@ pub(super) fn ln_1p<T: Lane>(x: T) -> T {
     let d = if unreduced { c(0.0) } else { d };
     let low = half_square - k.mul_add(c(T::TABLES.ln_2[1]), rest + d);
     let ln = k.mul_add(c(T::TABLES.ln_2[0]), f - low);
-    ln_or_limit(u, ln.copysign(x)) // the sign of zero was lost
+    ln_or_limit(u, ln.copysign(x)) // restores the sign of zero
 }
 
-/// `k unit + ln(1 + f) scale` for `x = 2^k (1 + f)`; both constants in two parts, of which the products are exact.
+/// `k unit + ln(1 + f) scale` for `x = 2^k (1 + f)`. Both constants have two parts, whose products are exact.
 #[inline(always)]
 fn log_scaled<T: Lane>(x: T, unit: [f64; 2], scale: [f64; 2]) -> T {
     let c = T::from_f64;
@@ -179,7 +180,8 @@ pub(super) fn log10<T: Lane>(x: T) -> T {
     log_scaled(x, T::TABLES.log10_2, T::TABLES.log10_e)
 }
 
-/// `x^y` as `2^(y log2|x|)` in the wider type `W`, of which the digits that `y` costs can be spared.
+/// `x^y` as `2^(y log2|x|)` in the wider type `W`, which has enough digits for those that the product with
+/// `y` costs.
 ///
 /// The exceptions are those of `std` and IEEE 754.
 #[inline(always)]
@@ -190,7 +192,7 @@ pub(super) fn powf<T: Lane, W: Lane>(x: T, y: T) -> T {
     let half = y * c(0.5);
     let integer = y.trunc() == y;
     let odd = integer & (half.trunc() != half);
-    // of -0 too
+    // true for -0 too
     let negative = c(1.0).copysign(x) < c(0.0);
     let signed = if negative & odd { -magnitude } else { magnitude };
     let undefined = (x < c(0.0)) & (x > c(f64::NEG_INFINITY)) & !integer;

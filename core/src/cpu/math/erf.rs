@@ -1,6 +1,7 @@
 //! The error function and the normal distribution, without branches.
 //!
-//! Everything beyond 1 comes from `erfcx(x) = exp(x²) erfc(x)`, which is smooth and of one sign, times `exp(-x²)`.
+//! Beyond 1, everything comes from `erfcx(x) = exp(x²) erfc(x)`, which is smooth and positive, times
+//! `exp(-x²)`.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -17,8 +18,9 @@ pub(super) fn erfcx<T: Lane>(x: T) -> T {
     flat / (one + (x + x))
 }
 
-/// `Φ(x)` for a product with `x`, in 60% of the time of [`ndtr`]: one quotient in place of two, no series near 0, where
-/// `x Φ(x)` does not need it, and `x²` rounded, which costs up to `x²/2` roundings in the left tail.
+/// `Φ(x)` for a product with `x`, in 60% of the time of [`ndtr`]. It has one quotient instead of two, and no
+/// series near 0, where `x Φ(x)` does not need one. `x²` is rounded, which costs up to `x²/2` roundings in
+/// the left tail.
 #[inline(always)]
 pub(super) fn ndtr_of_product<T: Lane>(x: T) -> T {
     let c = T::from_f64;
@@ -33,7 +35,8 @@ pub(super) fn ndtr_of_product<T: Lane>(x: T) -> T {
     if x > c(0.0) { one - tail } else { tail }
 }
 
-/// `exp(-scale x²)`, with the digits of `x²` that do not fit into a number: an error of `x²` is multiplied by `x²`.
+/// `exp(-scale x²)`. It includes the digits of `x²` that do not fit into a number, because the exponential
+/// multiplies a relative error of `x²` by `x²`.
 #[inline(always)]
 fn exp_minus_square<T: Lane>(x: T, scale: f64) -> T {
     let scale = T::from_f64(-scale);
@@ -70,7 +73,7 @@ pub(super) fn erf<T: Lane>(x: T) -> T {
     if x.abs() < one { erf_near(x) } else { far.copysign(x) }
 }
 
-/// `1 - erf(x)` up to ½, where the other form would lose a few digits.
+/// `1 - erf(x)` below ½, where the other form would lose a few digits.
 #[inline(always)]
 pub(super) fn erfc<T: Lane>(x: T) -> T {
     let c = T::from_f64;

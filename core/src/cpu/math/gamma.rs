@@ -1,4 +1,5 @@
-//! The gamma function's logarithm and its derivatives, and Hurwitz's zeta function, in `f64`, one number at a time.
+//! The gamma function's logarithm and its derivatives, and Hurwitz's zeta function, in `f64`, one number at a
+//! time.
 
 use std::f64::consts::PI;
 
@@ -11,8 +12,8 @@ pub(super) fn lgamma(x: f64) -> f64 {
 
 /// `ψ(x)`: `∓∞` at `±0`, NaN at the other poles, as in PyTorch.
 ///
-/// `ψ(x) = ψ(x + 1) - 1/x` leads to `[1, 2]`, where a factor that vanishes exactly at the root of `ψ` is taken out, or
-/// from 10 on to the asymptotic series (*NIST Handbook of Mathematical Functions*, 5.5.2, 5.5.4, 5.11.2).
+/// `ψ(x) = ψ(x + 1) - 1/x` leads to `[1, 2]`, where `ψ` is a series times the distance to its root. From 10
+/// on the asymptotic series is used (*NIST Handbook of Mathematical Functions*, 5.5.2, 5.5.4, 5.11.2).
 pub(super) fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::NEG_INFINITY.copysign(-x);
@@ -60,8 +61,9 @@ pub(super) fn polygamma(n: u32, x: f64) -> f64 {
     sign * libm::tgamma(f64::from(n) + 1.0) * zeta(f64::from(n) + 1.0, x)
 }
 
-/// `ζ(s, q) = Σ (q + k)⁻ˢ`: infinite at `s = 1` and at the poles `q = 0, -1, ...`; NaN for `s < 1`, and for negative `q`
-/// unless `s` is an integer. By the formula of Euler and Maclaurin (*NIST Handbook*, 25.11.5 and 2.10.1).
+/// `ζ(s, q) = Σ (q + k)⁻ˢ`: infinite at `s = 1` and at the poles `q = 0, -1, ...`; NaN for `s < 1`, and for
+/// negative `q` unless `s` is an integer. By the formula of Euler and Maclaurin (*NIST Handbook*, 25.11.5 and
+/// 2.10.1).
 pub(super) fn zeta(s: f64, q: f64) -> f64 {
     if s == 1.0 {
         return f64::INFINITY;
@@ -77,7 +79,7 @@ pub(super) fn zeta(s: f64, q: f64) -> f64 {
         if s != s.floor() {
             return f64::NAN;
         }
-        // the sum over all integers, less the part below q
+        // the sum over all integers without the part below q
         let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
         return zeta(s, fraction) + sign * (zeta(s, 1.0 - fraction) - zeta(s, 1.0 - q));
     }
@@ -124,7 +126,8 @@ const ZETA: [f64; 12] = [
     -236364091.0 / 1693824136731743669452800000.0,
 ];
 
-/// `ψ(x) / (x - root)` on `[1, 2]` as a Chebyshev series in `2x - 3`: interpolation at 64 nodes with 40 digits.
+/// `ψ(x) / (x - root)` on `[1, 2]` as a Chebyshev series in `2x - 3`: interpolation at 64 nodes with 40
+/// digits.
 const DIGAMMA: &[f64] = &[
     0.983570260441567,
     -0.2270640863346444,

@@ -1,28 +1,30 @@
-//! What the algorithms of `elementary.rs` and `erf.rs` need to know of a type: its bits and its coefficients.
+//! What the algorithms in `elementary.rs` and `erf.rs` need of a type: its bits and its coefficients.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
-/// Constants of the algorithms, in `f64` so that one table serves a type with and without fused multiply-add.
+/// The constants of the algorithms, in `f64` so that a type shares its table with its fused form.
 ///
-/// Polynomials list the coefficient of the lowest power first. They are minimax fits (Remez exchange with 50 digits,
-/// relative error of the whole function), refitted after each coefficient was rounded to the type.
-/// A constant in two parts is `[head, rest]`; the head has so few bits that its product with an exponent is exact.
+/// Polynomials start with the coefficient of the lowest power. They are minimax fits (Remez exchange with 50
+/// digits, relative error of the whole function) that were repeated after each coefficient was rounded to the
+/// type. A constant in two parts is `[head, rest]`; the head has so few bits that its product with an
+/// exponent is exact.
 #[derive(Debug)]
 pub struct Tables {
     pub(super) ln_2: [f64; 2],
     pub(super) log10_2: [f64; 2],
     /// `1 / ln 2`; the head has half the bits of the type.
     pub(super) log2_e: [f64; 2],
-    /// `1 / ln 10`; as above.
+    /// `1 / ln 10`, split like `log2_e`.
     pub(super) log10_e: [f64; 2],
-    /// Beyond these `exp` is 0 or infinite; the range is kept small because `2^k` is made of two normal factors.
+    /// Outside this range `exp` is 0 or infinite. The range is small because `2^k` is a product of two normal
+    /// numbers.
     pub(super) exp_range: [f64; 2],
     pub(super) exp2_range: [f64; 2],
-    /// From here on `tanh` rounds to 1.
+    /// The number from which `tanh` rounds to 1.
     pub(super) tanh_one: f64,
     /// `(exp(r) - 1 - r) / r²` for `|r| ≤ ln(2)/2`, relative to `exp`.
     pub(super) exp: &'static [f64],
-    /// The same relative to `exp(r) - 1`.
+    /// As `exp`, relative to `exp(r) - 1`.
     pub(super) exp_m1: &'static [f64],
     /// `(2ʳ - 1) / r` for `|r| ≤ 1/2`, relative to `2ʳ`.
     pub(super) exp2: &'static [f64],
@@ -32,14 +34,14 @@ pub struct Tables {
     pub(super) tanh: &'static [f64],
     /// `erf(x)/x - 1` in `x²` for `x² ≤ 1`.
     pub(super) erf: &'static [f64],
-    /// `(1 + 2x) erfcx(x) - 1` in `t = (x - 3) / (x + 3)` for `0 ≤ x ≤ 1.01 erfc_zero`, which is smooth and flat
-    /// (Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc(x)*, 1981).
+    /// `(1 + 2x) erfcx(x) - 1` in `t = (x - 3) / (x + 3)` for `0 ≤ x ≤ 1.01 erfc_zero`, which is smooth and
+    /// flat (Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc(x)*, 1981).
     pub(super) erfcx: &'static [f64],
-    /// From here on `erfc` underflows to 0.
+    /// The number from which `erfc` underflows to 0.
     pub(super) erfc_zero: f64,
 }
 
-const F32: Tables = Tables {
+pub(super) const F32: Tables = Tables {
     ln_2: [0.693115234375, 3.1946184945309415e-05],
     log10_2: [0.301025390625, 4.605038981195214e-06],
     log2_e: [1.4423828125, 0.00031222838896340733],
@@ -79,7 +81,7 @@ const F32: Tables = Tables {
     erfc_zero: 10.5,
 };
 
-const F64: Tables = Tables {
+pub(super) const F64: Tables = Tables {
     ln_2: [0.6931471805582987, 1.6465949582897082e-12],
     log10_2: [0.30102999565860955, 5.371644767466998e-12],
     log2_e: [1.4426950216293335, 1.9259629911266175e-08],
@@ -202,9 +204,9 @@ const F64: Tables = Tables {
     erfc_zero: 27.5,
 };
 
-/// A number that one lane of a vector holds.
+/// A number in one lane of a vector.
 ///
-/// Everything is free of branches and calls, so that a loop over lanes becomes vector code.
+/// No method has branches or calls, so that a loop over lanes becomes vector code.
 pub trait Lane:
     Copy
     + PartialOrd
@@ -222,121 +224,38 @@ pub trait Lane:
     /// The constants for this precision.
     const TABLES: &'static Tables;
 
-    /// A large number of whose sum with a small `x` the low bits hold `x`, rounded to the nearest integer, plus twice
-    /// the bias of the exponent.
+    /// A large number: the low bits of its sum with a small `x` are `x`, rounded to the nearest integer, plus
+    /// twice the bias of the exponent.
     const ROUND: f64;
 
-    /// The smallest positive number that has an exponent of its own.
+    /// The smallest positive number that is not subnormal.
     const SMALLEST_NORMAL: f64;
-    /// The number of explicit digits.
+    /// The number of explicit bits of the significand.
     const FRACTION: i32;
 
     /// `x` rounded to this type.
     fn from_f64(x: f64) -> Self;
     /// The same number.
     fn to_f64(self) -> f64;
-    /// `self · a + b`, with or without a rounding in between: see [`Fused`](super::Fused).
+    /// `self · a + b`, with one rounding or two: see [`Fused`](super::Fused).
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// The magnitude of `self`.
     fn abs(self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
-    /// The integer next to `self` towards 0.
+    /// The nearest integer towards 0.
     fn trunc(self) -> Self;
-    /// The upper half of the digits: the square of the result is exact.
+    /// The upper half of the digits, whose square is exact.
     fn head(self) -> Self;
-    /// Of `self = k + ROUND`: two factors of `2^k`, which may itself be subnormal or too large.
+    /// For `self = k + ROUND`, two factors of `2^k`, which may itself be subnormal or too large.
     fn powers_of_two(self) -> (Self, Self);
-    /// Of `self = k + ROUND`: the reciprocal of the second one of the above.
+    /// For `self = k + ROUND`, the reciprocal of the second of [`powers_of_two`](Self::powers_of_two).
     fn second_reciprocal(self) -> Self;
-    /// Of `self = k + ROUND`: `2^k`, which must be a normal number.
+    /// For `self = k + ROUND`, `2^k`, which must be a normal number.
     fn power_of_two(self) -> Self;
-    /// Of a positive normal number: `(k, m, 2^(1-k))` with `self = 2^k m` and `√½ ≤ m < √2`.
+    /// For a positive normal number, `(k, m, 2^(1-k))` with `self = 2^k m` and `√½ ≤ m < √2`.
     fn split(self) -> (Self, Self, Self);
 }
-
-macro_rules! lane {
-    ($float:ident, $bits:ident, $tables:ident, fraction $fraction:literal, bias $bias:literal, head $head:literal) => {
-        impl Lane for $float {
-            const TABLES: &'static Tables = &$tables;
-            const ROUND: f64 = (3_u64 << ($fraction - 1)) as f64 + 2.0 * $bias as f64;
-            const SMALLEST_NORMAL: f64 = $float::MIN_POSITIVE as f64;
-            const FRACTION: i32 = $fraction;
-
-            #[inline(always)]
-            fn from_f64(x: f64) -> Self {
-                x as $float
-            }
-
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
-            }
-
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                if super::fused::EVERYWHERE { $float::mul_add(self, a, b) } else { self * a + b }
-            }
-
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $float::abs(self)
-            }
-
-            #[inline(always)]
-            fn copysign(self, sign: Self) -> Self {
-                $float::copysign(self, sign)
-            }
-
-            #[inline(always)]
-            fn trunc(self) -> Self {
-                $float::trunc(self)
-            }
-
-            #[inline(always)]
-            fn head(self) -> Self {
-                $float::from_bits(self.to_bits() & $head)
-            }
-
-            #[inline(always)]
-            fn powers_of_two(self) -> (Self, Self) {
-                let bits = self.to_bits();
-                let half = bits >> 1;
-                // shifted to the left until only the exponent, biased once, remains
-                ($float::from_bits(half << $fraction), $float::from_bits((bits - half) << $fraction))
-            }
-
-            #[inline(always)]
-            fn second_reciprocal(self) -> Self {
-                let bits = self.to_bits();
-                let exponent = bits - (bits >> 1);
-                $float::from_bits((2 * $bias as $bits).wrapping_sub(exponent) << $fraction)
-            }
-
-            #[inline(always)]
-            fn power_of_two(self) -> Self {
-                $float::from_bits(self.to_bits().wrapping_sub($bias) << $fraction)
-            }
-
-            #[inline(always)]
-            fn split(self) -> (Self, Self, Self) {
-                const ONE: $bits = ($bias as $bits) << $fraction;
-                const SQRT_HALF: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
-                let bits = self.to_bits().wrapping_sub(SQRT_HALF).wrapping_add(ONE);
-                let exponent = bits >> $fraction; // k + bias
-                // an integer below 2^fraction becomes a float when it is written into the fraction of 2^fraction
-                const SHIFT: $float = ((1 as $bits) << $fraction) as $float;
-                let k = $float::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + $bias as $float);
-                let fraction = bits & (((1 as $bits) << $fraction) - 1);
-                let m = $float::from_bits(fraction.wrapping_add(SQRT_HALF));
-                let down = $float::from_bits((2 * $bias as $bits + 1).wrapping_sub(exponent) << $fraction);
-                (k, m, down)
-            }
-        }
-    };
-}
-lane!(f32, u32, F32, fraction 23, bias 127, head 0xffff_f000);
-lane!(f64, u64, F64, fraction 52, bias 1023, head 0xffff_ffff_f800_0000);
 
 /// `Σ c[i] xⁱ` by Horner's rule.
 #[inline(always)]

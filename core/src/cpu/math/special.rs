@@ -1,10 +1,10 @@
-//! Rare functions about `sin` and the normal distribution, in `f64`, one number at a time.
+//! Rare functions related to `sin` and the normal distribution, in `f64`, one number at a time.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
 use super::erf;
 
-/// `sin(πx) / (πx)`, 1 at 0 and NaN at infinity, with `x` reduced before it is multiplied by `π`.
+/// `sin(πx) / (πx)`, 1 at 0 and NaN at infinity. `x` is reduced before the multiplication by `π`.
 pub(super) fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
@@ -47,7 +47,8 @@ pub(super) fn erfinv(x: f64) -> f64 {
     y
 }
 
-/// The inverse of `erfc` on `(0, 1/2]`: Newton's method for `ln erfc(y) = ln erfcx(y) - y²`, which is almost a parabola.
+/// The inverse of `erfc` on `(0, 1/2]`: Newton's method for `ln erfc(y) = ln erfcx(y) - y²`, which is almost
+/// a parabola.
 fn erfc_inv(q: f64) -> f64 {
     let ln_q = libm::log(q);
     let mut y = (-ln_q).sqrt();

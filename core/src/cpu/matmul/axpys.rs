@@ -1,30 +1,43 @@
-//! The step of [`matvec`](super::matvec) for a B whose rows are contiguous: each row of C is a sum of B's rows.
+//! The step of [`matvec`](super::matvec) for a B with contiguous rows: each row of C is a sum of rows of B.
 
 use std::mem::MaybeUninit;
 
 use super::element::Accumulator;
-use super::lanes::{Lanes, vectors};
+use super::lanes::Lanes;
 use super::matvec::{Block, ROWS};
+use crate::cpu::simd::{Simd, Vectorized};
 
-/// Columns of C whose sums stay in the first cache, for one row and for several.
+/// The columns of C whose sums stay in the L1 cache, for one row and for several.
 const N_MAX: [usize; 2] = [1024, 512];
-/// From one row of sums to the next: some lines more than the columns take.
+/// The distance between rows of sums: a few cache lines more than the columns take.
 const SUMS_STRIDE: usize = N_MAX[1] + 48;
 
-/// Some columns of C, and where their sums are formed. The rows of sums lie apart from each other in the cache, which
-/// those of C often do not.
+/// Some columns of C with a buffer for their sums. The rows of the buffer use different parts of the cache,
+/// which rows of C often do not.
 struct Strip<T> {
     j: usize,
     n: usize,
     sums: *mut T,
 }
 
-vectors! {
-    /// C as sums of rows of B, some of which are added at once, so that the sums are not read and written for each.
-    ///
-    /// # Safety
-    /// That of [`gemm`](super::gemm) for the block, of at most [`ROWS`] rows.
-    pub(super) unsafe fn block[T, L](p: &Block<T>) {
+/// Computes C as sums of rows of B. Several rows are added at once, so that the sums are not read and written
+/// for each.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm) for the block, which has at most [`ROWS`] rows.
+pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
+    T::run(Axpys(p), ());
+}
+
+/// The argument of [`block`], which meets its contract.
+struct Axpys<'a, T>(&'a Block<T>);
+
+impl<T: Accumulator> Vectorized for Axpys<'_, T> {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        let p = self.0;
         let mut sums = [const { MaybeUninit::<T>::uninit() }; ROWS * SUMS_STRIDE];
         let n_max = if p.m == 1 { N_MAX[0] } else { N_MAX[1] };
         for j in (0..p.n).step_by(n_max) {
@@ -32,12 +45,13 @@ vectors! {
             let used = if p.m == 1 { n } else { p.m * SUMS_STRIDE };
             sums[..used].fill(MaybeUninit::new(T::ZERO));
             let strip = Strip { j, n, sums: sums.as_mut_ptr().cast() };
-            // SAFETY: these columns exist; there is room for all sums, and those that are used have been set to zero.
+            // SAFETY: the contract of `block` holds, and this code is compiled for the vectors of `S`. These
+            // columns exist. The buffer has room for all sums, and those that are used have been set to 0.
             unsafe {
                 if p.m == 1 {
-                    add_all::<L, 8>(p, &strip);
+                    add_all::<S::Lanes<T>, 8>(p, &strip);
                 } else {
-                    add_all::<L, 4>(p, &strip);
+                    add_all::<S::Lanes<T>, 4>(p, &strip);
                 }
                 for i in 0..p.m {
                     let c = p.c.offset(i as isize * p.c_row_stride).add(j);
@@ -102,9 +116,10 @@ unsafe fn tile<L: Lanes, const R: usize, const G: usize>(
     i: usize,
     l: usize,
 ) {
-    // SAFETY: the caller vouches for rows and columns.
+    // SAFETY: the caller guarantees that the rows and columns exist.
     unsafe {
-        // Loops, here and below, for `from_fn` and `map` of arrays cost the compiler more than all the rest.
+        // Loops here and below, since `from_fn` and `map` of arrays cost the compiler more than everything
+        // else.
         let mut a = [[L::splat(L::Elem::ZERO); G]; R];
         let mut sums = [strip.sums; R];
         for (r, (a, sums)) in (i..).zip(a.iter_mut().zip(&mut sums)) {

@@ -4,41 +4,42 @@ use super::element::{Accumulator, MatmulElement};
 use super::kernel::{Kernels, Tile};
 use super::pack::{PANELS, SUMS, pack, with_buffer};
 use super::{Mat, Product};
-use crate::cpu::simd::simd;
+use crate::cpu::simd::{Simd, Vectorized, vectorize};
 
-/// The most of `k` in a block, in bytes of a row of A: a panel of B of as many rows stays in the caches of the core.
+/// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
+/// the core.
 const K_BYTES: usize = 2048;
-/// The most rows in a block: with `K_BYTES`, A's block fills half of a second cache of 1 MiB.
+/// The most rows of a block: with `K_BYTES`, the block of A fills half of an L2 cache of 1 MiB.
 const M_MAX: usize = 280;
-/// The most columns in a block: with `K_BYTES`, B's block is 4 MiB for `f32`, for the third cache.
+/// The most columns of a block: with `K_BYTES`, the block of B takes 4 MiB of the L3 cache.
 const N_MAX: usize = 2048;
-/// The most columns of B for which A is read in place, if it lies well.
+/// The most columns of B for which A is read in place, if its strides allow it.
 const A_DIRECT: usize = 2048;
-/// The most rows of A for which B is read in place, if it lies well.
+/// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
-/// Rows and columns of the part of C whose sums are formed apart, if they can not be formed in C.
+/// The rows and columns of C whose sums are in a buffer at once, if they cannot be in C.
 const APART: (usize, usize) = (252, 512);
 
-/// A way to compute `C ← alpha A B + beta C`, with `beta` and a C of accumulators in place of those of the product;
-/// the last argument is C's row stride, its rows being contiguous. The contract is that of [`gemm`](super::gemm).
+/// A way to compute `C ← alpha A B + beta C`. The last three arguments replace `beta` and C of the product: C
+/// has accumulators, contiguous rows and the given row stride. The contract is that of [`gemm`](super::gemm).
 pub(super) type Method<T> =
     unsafe fn(&Product<T>, <T as MatmulElement>::Acc, *mut <T as MatmulElement>::Acc, isize);
 
-/// `C ← alpha A B + beta C` on this thread by a method; `k` is not zero.
+/// Computes `C ← alpha A B + beta C` on this thread with a method. `k` is not 0.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).
 #[inline]
 pub(super) unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
     if T::IS_ACC && p.c.col_stride == 1 {
-        // SAFETY: `T` is its own accumulator; the rest is the caller's contract.
+        // SAFETY: the contract is the same, and `T` is its own accumulator.
         return unsafe { method(p, p.beta, p.c.ptr.cast(), p.c.row_stride) };
     }
     // SAFETY: the contract is the same.
     unsafe { apart(p, method) }
 }
 
-/// [`serial`] for a C that is not one of accumulators, or not contiguous: its sums are formed in a buffer.
+/// [`serial`] for a C whose rows are not contiguous accumulators: the sums are formed in a buffer.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).
@@ -47,8 +48,8 @@ unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
         for j in (0..p.n).step_by(APART.1) {
             let part = p.part(i, (p.m - i).min(APART.0), j, (p.n - j).min(APART.1));
             with_buffer(&SUMS, part.m * part.n, |sums: *mut T::Acc| {
-                // SAFETY: the buffer has room for the part; with beta zero it need not be initialised, and it is
-                // once the method has run. The rest is the caller's contract.
+                // SAFETY: the contract is the same. The buffer has room for the part; the method initializes
+                // it and, since `beta` is 0, does not read it before.
                 unsafe {
                     method(&part, T::Acc::ZERO, sums, part.n as isize);
                     for i in 0..part.m {
@@ -61,13 +62,33 @@ unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
     }
 }
 
-simd! {
-    /// `c ← sums + beta c` for one row of C; the sums are used up.
-    ///
-    /// # Safety
-    /// `c` is valid for writing `sums.len()` numbers at `stride`, and for reading them unless `beta` is zero.
-    pub(super) unsafe fn write_row[T: MatmulElement](sums: &mut [T::Acc], beta: T::Acc, c: *mut T, stride: isize) {
-        // SAFETY: the caller vouches for these numbers.
+/// `c ← sums + beta c` for one row of C. The sums are overwritten.
+///
+/// # Safety
+/// `sums.len()` numbers at `stride` from `c` on are valid for writes and, unless `beta` is 0, for reads.
+pub(super) unsafe fn write_row<T: MatmulElement>(
+    sums: &mut [T::Acc],
+    beta: T::Acc,
+    c: *mut T,
+    stride: isize,
+) {
+    vectorize(Row { beta, c, stride }, sums);
+}
+
+/// The arguments of [`write_row`], which meet its contract.
+pub(super) struct Row<T: MatmulElement> {
+    pub(super) beta: T::Acc,
+    pub(super) c: *mut T,
+    pub(super) stride: isize,
+}
+
+impl<T: MatmulElement> Vectorized for Row<T> {
+    type Out<'a> = &'a mut [T::Acc];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, sums: &mut [T::Acc]) {
+        let Row { beta, c, stride } = self;
+        // SAFETY: the contract of `write_row` holds.
         unsafe {
             if beta != T::Acc::ZERO {
                 for (j, sum) in sums.iter_mut().enumerate() {
@@ -86,12 +107,13 @@ simd! {
     }
 }
 
-/// How a product is cut. The blocks of `k`, which decide about the bits of a result, follow from `k` alone.
+/// How a product is cut into blocks. The blocks of `k`, which determine the bits of a result, depend only on
+/// `k`.
 struct Plan<T: 'static> {
     kernels: &'static Kernels<T>,
-    /// The most of `k` in a block.
+    /// The largest `k` of a block.
     k_max: usize,
-    /// Columns of a panel of B.
+    /// The columns of a panel of B.
     panel: usize,
     /// Whether the kernels read A in place.
     a_direct: bool,
@@ -100,8 +122,8 @@ struct Plan<T: 'static> {
 }
 
 impl<T: Accumulator> Plan<T> {
-    /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than once. A copy
-    /// pays off for a large operand, and for one that lies so that its cache lines drive each other out.
+    /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than
+    /// once. A copy pays off for a large operand, and for one whose cache lines evict each other.
     fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
         let kernels = Kernels::<T>::get();
         let panel = 2 * kernels.lanes;
@@ -119,14 +141,15 @@ impl<T: Accumulator> Plan<T> {
     }
 }
 
-/// Whether cache lines at this stride share so few sets of the first cache that they drive each other out. A cache of
-/// 64 sets, as most have, sees addresses modulo 4096.
+/// Whether cache lines at this stride use so few sets of the L1 cache that they evict each other. Most L1
+/// caches have 64 sets, which depend on the address modulo 4096.
 fn crowded<T>(stride: isize) -> bool {
     let bytes = stride.unsigned_abs() * size_of::<T>();
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
 }
 
-/// The [`Method`] for all shapes: A and B are cut into blocks for the caches, and those into tiles for the kernel.
+/// The [`Method`] for all shapes: A and B are cut into blocks for the caches, and the blocks into tiles for
+/// the kernel.
 ///
 /// # Safety
 /// That of a [`Method`].
@@ -138,7 +161,7 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
 ) {
     let plan = Plan::new(p);
     let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.min(M_MAX) };
-    // With one block of rows a panel of B is used up before the next one is packed.
+    // With one block of rows, a panel of B is no longer needed when the next one is packed.
     let b_cols = if p.m <= M_MAX { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
     let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
     with_buffer(&PANELS, b_len + a_len, |b_panels: *mut T::Acc| {
@@ -149,7 +172,7 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
                 let beta = if l == 0 { beta } else { T::Acc::ONE };
                 // LOOP 3: blocks of rows of A and C.
                 for (i, m) in pieces(p.m, M_MAX, 1) {
-                    // SAFETY: the block lies within the operands, and the buffer has room for its panels.
+                    // SAFETY: the block is inside the operands, and the buffer has room for its panels.
                     unsafe {
                         let block = Block {
                             plan: &plan,
@@ -186,9 +209,10 @@ struct Block<'p, T: MatmulElement> {
     a_panels: *mut T::Acc,
     b: Mat<*const T>,
     b_panels: *mut T::Acc,
-    /// Whether the panels of B are to be packed; otherwise they are read in place, or are there from the block before.
+    /// Whether to pack the panels of B. Otherwise they are read in place, or were packed for an earlier
+    /// block.
     pack_b: bool,
-    /// Whether each panel of B has its own place, or all have one.
+    /// Whether each panel of B has its own memory.
     keep_b: bool,
     beta: T::Acc,
     c: *mut T::Acc,
@@ -197,7 +221,7 @@ struct Block<'p, T: MatmulElement> {
 
 impl<T: MatmulElement> Block<'_, T> {
     /// # Safety
-    /// That of [`gemm`](super::gemm) for the part of the operands; the panels have room.
+    /// That of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their memory.
     unsafe fn run(&self) {
         let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
         let Block { m, k, n, .. } = *self;
@@ -214,7 +238,7 @@ impl<T: MatmulElement> Block<'_, T> {
         let mut j = 0;
         while j < n {
             let (second, cols) = self.panel(n - j);
-            // SAFETY: the columns exist, and their panel has room.
+            // SAFETY: the columns exist, and the panel has room for them.
             let (b, b_row_stride) = unsafe {
                 let from = self.b.at(0, j);
                 if b_direct {
@@ -230,7 +254,7 @@ impl<T: MatmulElement> Block<'_, T> {
             };
             // LOOP 1: tiles of rows of A and C.
             for (i, rows) in pieces(m, kernels.rows, 1) {
-                // SAFETY: rows and columns exist; the kernel is the one for their numbers, on this CPU.
+                // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this CPU.
                 unsafe {
                     let a = self.a.at(i, 0);
                     let (a, a_row_stride, a_col_stride) = if a_direct {
@@ -257,7 +281,8 @@ impl<T: MatmulElement> Block<'_, T> {
         }
     }
 
-    /// The next panel of B with `left` columns left: whether it has two vectors rather than one, and its columns.
+    /// The next panel of B when `left` columns are left: 1 if it has two vectors, else 0, and the number of
+    /// its columns.
     fn panel(&self, left: usize) -> (usize, usize) {
         let lanes = self.plan.kernels.lanes;
         let second = usize::from(left > lanes);
@@ -265,8 +290,8 @@ impl<T: MatmulElement> Block<'_, T> {
     }
 }
 
-/// Cuts `len` into the fewest pieces of at most `most`, as equal as can be for multiples of `unit`: the start and the
-/// length of each. `most` is a multiple of `unit`.
+/// Cuts `len` into the fewest pieces of at most `most`, as equal as multiples of `unit` can be. Returns the
+/// start and the length of each. `most` is a multiple of `unit`.
 fn pieces(len: usize, most: usize, unit: usize) -> impl Iterator<Item = (usize, usize)> {
     let (count, units) = (len.div_ceil(most), len.div_ceil(unit));
     let (short, longer) = (units / count, units % count);

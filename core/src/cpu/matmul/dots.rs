@@ -1,29 +1,40 @@
-//! The step of [`matvec`](super::matvec) for a B whose columns are contiguous: each number of C is a dot product.
+//! The step of [`matvec`](super::matvec) for a B with contiguous columns: each number of C is a dot product.
 
 use super::element::Accumulator;
-use super::lanes::{Lanes, vectors};
+use super::lanes::Lanes;
 use super::matvec::{Block, DOTS};
+use crate::cpu::simd::{Simd, Vectorized};
 
-vectors! {
-    /// C from dot products.
-    ///
-    /// # Safety
-    /// That of [`gemm`](super::gemm) for the block.
-    pub(super) unsafe fn block[T, L](p: &Block<T>) {
-        // Sums that do not wait for each other hide the latency of an addition: eight or so of them.
-        // SAFETY: the contract is the same.
+/// Computes C with dot products.
+///
+/// # Safety
+/// That of [`gemm`](super::gemm) for the block.
+pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
+    T::run(Dots(p), ());
+}
+
+/// The argument of [`block`], which meets its contract.
+struct Dots<'a, T>(&'a Block<T>);
+
+impl<T: Accumulator> Vectorized for Dots<'_, T> {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        // About eight independent sums hide the latency of an addition.
+        // SAFETY: the contract of `block` holds, and this code is compiled for the vectors of `S`.
         unsafe {
-            match p.m {
-                1 => rows::<L, 1, 4, 2>(p),
-                2 => rows::<L, 2, 4, 1>(p),
-                3 => rows::<L, 3, 2, 1>(p),
-                _ => rows::<L, DOTS, 2, 1>(p),
+            match self.0.m {
+                1 => rows::<S::Lanes<T>, 1, 4, 2>(self.0),
+                2 => rows::<S::Lanes<T>, 2, 4, 1>(self.0),
+                3 => rows::<S::Lanes<T>, 3, 2, 1>(self.0),
+                _ => rows::<S::Lanes<T>, DOTS, 2, 1>(self.0),
             }
         }
     }
 }
 
-/// All columns of C, `J` at a time; each sum is kept in `U` vectors.
+/// Computes all columns of C, `J` at a time. Each sum is kept in `U` vectors.
 ///
 /// # Safety
 /// That of [`block`] for `R` rows, in code compiled for `L`.
@@ -40,16 +51,17 @@ unsafe fn rows<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Blo
     }
 }
 
-/// `J` columns of C from column `j` on. The order of a sum does not depend on `J`.
+/// Computes `J` columns of C from column `j` on. The order of a sum does not depend on `J`.
 ///
 /// # Safety
 /// That of [`rows`]; the columns exist.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Block<L::Elem>, j: usize) {
-    // SAFETY: rows and columns exist, and have `k` numbers side by side.
+    // SAFETY: the rows and columns exist, and each has `k` contiguous numbers.
     unsafe {
         let mut sums = [[[L::splat(L::Elem::ZERO); U]; J]; R];
-        // Loops, here and below, for `from_fn` and `map` of arrays cost the compiler more than all the rest.
+        // Loops here and below, since `from_fn` and `map` of arrays cost the compiler more than everything
+        // else.
         let mut columns = [p.b.ptr; J];
         for (t, column) in columns.iter_mut().enumerate() {
             *column = p.b.at(0, j + t).ptr;

@@ -1,29 +1,34 @@
-//! The number types of a product: what is stored in memory, and what is computed with.
+//! The number types of a product: those that are stored and those that are computed with.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::kernel::{self, Kernels, kernels};
+use super::kernel::{Kernels, compiled, kernels};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::lanes::{Lanes, Portable};
-use crate::cpu::simd::Isa;
+use crate::cpu::integer::Integer;
+use crate::cpu::math::Real;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::simd::{Avx2, Avx512};
+use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize};
 
 /// A number that operands are made of.
 ///
-/// Sums are formed in [`Acc`](Self::Acc): `f32` for the half types, since a long sum of halves loses its digits,
-/// and `i64` for the integers, whose low bits are the same: one set of kernels serves them all.
+/// Sums are formed in [`Acc`](Self::Acc). For the half types it is `f32`, since a long sum of halves would
+/// lose its digits. For the integers it is `i64`, which has the same low bits, so that they share their
+/// kernels.
 pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
     /// The type that products are computed and summed in.
     type Acc: Accumulator;
-    /// Whether [`Acc`](Self::Acc) is this very type, so that the kernels may read and write operands in place.
+    /// Whether [`Acc`](Self::Acc) is this type, so that the kernels can read and write operands in place.
     const IS_ACC: bool;
 
-    /// This number as an accumulator; exact.
+    /// The same number as an accumulator.
     fn widen(self) -> Self::Acc;
-    /// The nearest number of this type; integers keep their low bits.
+    /// The nearest number of this type. Integers keep their low bits.
     fn narrow(acc: Self::Acc) -> Self;
-    /// [`narrow`](Self::narrow) of each number, both slices having one length.
+    /// [`narrow`](Self::narrow) for each number. Both slices have the same length.
     #[inline(always)]
     fn narrow_slice(from: &[Self::Acc], to: &mut [Self]) {
         for (to, from) in to.iter_mut().zip(from) {
@@ -38,30 +43,55 @@ pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
     const ZERO: Self;
     /// One.
     const ONE: Self;
-    /// Whether [`vectors!`](super::lanes::vectors) compiles for the CPU's widest vectors. Products of integers are no hot path, and each copy
-    /// costs build time.
-    const WIDE: bool;
     /// The vectors of a CPU with AVX-512.
     #[cfg(target_arch = "x86_64")]
     type Avx512: Lanes<Elem = Self>;
     /// The vectors of a CPU with AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     type Avx2: Lanes<Elem = Self>;
-    /// The vectors of any CPU of the compilation target.
+    /// The vectors of any CPU of the build target.
     type Baseline: Lanes<Elem = Self>;
+    /// The kernels for each [`Isa`](crate::cpu::simd::Isa), in its order.
+    const KERNELS: &'static [Kernels<Self>];
 
-    /// The kernels for CPUs with these instructions.
-    fn kernels(isa: Isa) -> &'static Kernels<Self>;
-    /// `self * x + y`, rounded once where the compilation target does that in one instruction.
+    /// Runs a product with a vector, with the widest vectors that it is compiled for.
+    #[inline]
+    fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
+        vectorize(job, out);
+    }
+
+    /// `self * x + y`, rounded once if the build target has an instruction for it.
     fn mul_add(self, x: Self, y: Self) -> Self;
     /// `self + x`
     fn add(self, x: Self) -> Self;
 }
 
-/// Implements both traits for floats: type, vectors for AVX-512 and AVX2, lanes of the baseline's vector.
+/// `a * x + y`, rounded once if the build target has an instruction for it.
+#[inline(always)]
+fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
+    a.mul_add(x, y)
+}
+
+/// Implements both traits for floats. A row has the type, its vectors for AVX-512 and AVX2, and the lanes of
+/// the baseline's vectors. The row of `f32` becomes
 ///
-/// Without the instruction `mul_add` is a slow call into libm, hence the `cfg!`, which sees the features of the whole
-/// build alone.
+/// ```ignore
+/// impl MatmulElement for f32 {
+///     type Acc = f32;
+///     const IS_ACC: bool = true;
+///     ...
+/// }
+///
+/// impl Accumulator for f32 {
+///     const ZERO: f32 = 0.0;
+///     ...
+///     type Avx512 = x86::F32x16;
+///     type Avx2 = x86::F32x8;
+///     type Baseline = Portable<f32, 4>;
+///     const KERNELS: &'static [Kernels<f32>] = &[kernels!(Baseline, f32, [1 2 3 4]), ...];
+///     ...
+/// }
+/// ```
 macro_rules! float {
     ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal;)*) => {$(
         impl MatmulElement for $T {
@@ -79,27 +109,22 @@ macro_rules! float {
         impl Accumulator for $T {
             const ZERO: $T = 0.0;
             const ONE: $T = 1.0;
-            const WIDE: bool = true;
             #[cfg(target_arch = "x86_64")]
             type Avx512 = $avx512;
             #[cfg(target_arch = "x86_64")]
             type Avx2 = $avx2;
             type Baseline = Portable<$T, $lanes>;
-            /// 14 rows want 32 registers, which AVX-512 alone has.
-            #[inline]
-            fn kernels(isa: Isa) -> &'static Kernels<$T> {
-                match isa {
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => kernels!(avx512, $avx512, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => kernels!(avx2, $avx2, [1 2 3 4 5 6]),
-                    _ => kernels!(baseline, Portable<$T, $lanes>, [1 2 3 4]),
-                }
-            }
+            /// 14 rows need 32 registers, which only AVX-512 has.
+            const KERNELS: &'static [Kernels<$T>] = &[
+                kernels!(Baseline, $T, [1 2 3 4]),
+                #[cfg(target_arch = "x86_64")]
+                kernels!(Avx2, $T, [1 2 3 4 5 6]),
+                #[cfg(target_arch = "x86_64")]
+                kernels!(Avx512, $T, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+            ];
             #[inline(always)]
             fn mul_add(self, x: $T, y: $T) -> $T {
-                let fused = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
-                if fused { $T::mul_add(self, x, y) } else { self * x + y }
+                mul_add(self, x, y)
             }
             #[inline(always)]
             fn add(self, x: $T) -> $T {
@@ -113,44 +138,46 @@ float! {
     f64: x86::F64x8, x86::F64x4, 2;
 }
 
-/// Implements [`MatmulElement`] for integers, which are summed in `i64` and wrap.
-macro_rules! integer {
-    ($($T:ident)*) => {$(
-        impl MatmulElement for $T {
-            type Acc = i64;
-            const IS_ACC: bool = $T::BITS == i64::BITS;
-            #[inline(always)]
-            fn widen(self) -> i64 {
-                self as i64
-            }
-            #[inline(always)]
-            fn narrow(acc: i64) -> $T {
-                acc as $T
-            }
-        }
-    )*};
+/// Integers are summed in `i64` and wrap.
+impl<T: Integer> MatmulElement for T {
+    type Acc = i64;
+    const IS_ACC: bool = T::BITS == i64::BITS;
+
+    #[inline(always)]
+    fn widen(self) -> i64 {
+        self.to_i64()
+    }
+
+    #[inline(always)]
+    fn narrow(acc: i64) -> T {
+        T::from_low_bits(acc)
+    }
 }
-integer! { u8 i8 i16 i32 i64 }
 
 impl Accumulator for i64 {
     const ZERO: i64 = 0;
     const ONE: i64 = 1;
-    const WIDE: bool = false;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = x86::I64x8;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = Portable<i64, 2>;
     type Baseline = Portable<i64, 2>;
+    /// Products of integers are rarely hot: there are few rows, and AVX2, which cannot multiply them, runs
+    /// the baseline.
+    const KERNELS: &'static [Kernels<i64>] = &[
+        kernels!(Baseline, i64, [1 2 3 4]),
+        #[cfg(target_arch = "x86_64")]
+        kernels!(Baseline, i64, [1 2 3 4]),
+        #[cfg(target_arch = "x86_64")]
+        kernels!(Avx512, i64, [1 2 3 4]),
+    ];
 
-    /// Integers are no hot path: few rows, and nothing between AVX-512, which multiplies them, and plain code.
+    /// Loops are compiled only for the baseline, since each copy costs build time.
     #[inline]
-    fn kernels(isa: Isa) -> &'static Kernels<i64> {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => kernels!(avx512, x86::I64x8, [1 2 3 4]),
-            _ => kernels!(baseline, Portable<i64, 2>, [1 2 3 4]),
-        }
+    fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
+        Baseline.run(job, out);
     }
+
     #[inline(always)]
     fn mul_add(self, x: i64, y: i64) -> i64 {
         self.wrapping_mul(x).wrapping_add(y)
@@ -168,24 +195,25 @@ impl MatmulElement for bf16 {
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
+    /// `bf16::from_f32` without branches, so that loops over it become vector code.
     #[inline(always)]
     fn narrow(acc: f32) -> bf16 {
-        bf16::from_f32(acc)
-    }
-    #[inline(always)]
-    fn narrow_slice(from: &[f32], to: &mut [bf16]) {
-        to.convert_from_f32_slice(from);
+        let bits = acc.to_bits();
+        // Half of the last place, or just below it if the last bit is 0: ties go to the even number.
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        let quiet = bits >> 16 | 0x40; // a NaN must not become an infinity
+        bf16::from_bits(if acc.is_nan() { quiet } else { rounded } as u16)
     }
 }
 
 impl MatmulElement for f16 {
     type Acc = f32;
     const IS_ACC: bool = false;
-    /// Written without branches, so that loops over it become vector code; `f16::to_f32` asks for the CPU each time.
+    /// Has no branches, so that loops over it become vector code. `f16::to_f32` checks the CPU on each call.
     ///
-    /// The bits of exponent and fraction, moved to where `f32` has them, are a number `2^112` times too small, the
-    /// biases being 15 and 127; the product sets that right for denormals as well. Infinity and NaN have the greatest
-    /// exponent, which is put in by hand.
+    /// Exponent and fraction, moved to where `f32` has them, are a number that is too small by `2^112`, the
+    /// difference of the biases 15 and 127. The product corrects this for subnormal numbers too. Infinity and
+    /// NaN have the greatest exponent, which is set separately.
     #[inline(always)]
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());

@@ -1,73 +1,78 @@
-//! The innermost loop: one tile of C, held in registers while `k` runs, and the table of its forms.
+//! The innermost loop, which computes one tile of C in registers, and the table of its forms.
 //!
-//! A tile is `R` rows by `V` vectors of columns. For each `k` it loads `V` vectors of a row of B and, for each of its
-//! rows, spreads one number of A over a vector and does `V` fused multiply-adds: `R V` of them for `R + V` loads. So
-//! it wants many rows and vectors, and all `R V` sums must stay in registers: 14 × 2 of the 32 registers of AVX-512,
-//! 6 × 2 of the 16 of AVX2.
+//! A tile has `R` rows and `V` vectors of columns. For each `k`, the kernel loads `V` vectors from a row of
+//! B. For each row of the tile it then fills a vector with a number of A and does `V` fused multiply-adds.
+//! These are `R V` multiply-adds for `R + V` loads, so large tiles are efficient. But all `R V` sums must
+//! stay in registers: 14 × 2 of the 32 registers of AVX-512, 6 × 2 of the 16 of AVX2.
 //!
-//! There is a kernel for each number of rows, so that no shape pays for rows that it does not have; missing columns
-//! are masked. Every kernel sums over `k` from first to last, so the bits of a result do not depend on the tiles
-//! that C was cut into.
+//! There is a kernel for each number of rows, so that no shape pays for rows that it does not have. Missing
+//! columns are masked. Every kernel sums over `k` from first to last, so the bits of a result do not depend
+//! on how C is cut into tiles.
 
 use super::element::Accumulator;
 use super::lanes::Lanes;
 use super::pack::prefetch;
-use crate::cpu::simd::isa;
+use crate::cpu::simd::{Simd, Vectorized, isa};
 
-/// What a kernel works on: `C ← alpha A B + beta C` for one tile.
+/// The arguments of a kernel: `C ← alpha A B + beta C` for one tile.
 pub(crate) struct Tile<T> {
     /// The length of the sums.
     pub(super) k: usize,
-    /// A's first row, packed or in place.
+    /// The first row of A, packed or in place.
     pub(super) a: *const T,
     pub(super) a_row_stride: isize,
     pub(super) a_col_stride: isize,
-    /// B's first row, whose numbers lie side by side.
+    /// The first row of B. Rows are contiguous.
     pub(super) b: *const T,
     pub(super) b_row_stride: isize,
-    /// C's first row, whose numbers lie side by side.
+    /// The first row of C. Rows are contiguous.
     pub(super) c: *mut T,
     pub(super) c_row_stride: isize,
-    /// Columns, more than all but the last of the kernel's vectors hold.
+    /// The number of columns. It is at most that of the kernel's vectors, and the last vector has at least
+    /// one.
     pub(super) cols: usize,
     pub(super) alpha: T,
-    /// If zero, C is written and not read.
+    /// If 0, C is written and not read.
     pub(super) beta: T,
 }
 
-/// A kernel. Its contract: the CPU has its instructions, and the pointers of the tile are valid for the rows of the
-/// kernel, `k` and `cols`, C's for writing by this call alone.
+/// A kernel.
+///
+/// # Safety
+/// The CPU has its instructions. The pointers of the tile are valid for the rows of the kernel, `k` and
+/// `cols`, that of C for writes by this call alone.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
-/// The kernels of one kind of number on one CPU.
+/// The kernels for a type of number and a set of instructions.
 pub(crate) struct Kernels<T: 'static> {
-    /// Numbers in a vector.
+    /// The numbers in a vector.
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.
     pub(super) rows: usize,
-    /// By vectors (1, 2), then by rows.
+    /// The kernels by their number of vectors, 1 or 2, and then by their rows.
     pub(super) tiles: [&'static [TileFn<T>]; 2],
 }
 
-/// How many rows of B are asked for ahead of their use.
+/// How many rows ahead B is prefetched.
 const AHEAD: isize = 16;
 
-/// From what `k` on C is asked for before the sums are formed: with a short one it is better left to the hardware.
+/// The `k` above which C is prefetched. For a shorter one the hardware does better.
 const LONG: usize = 100;
 
-/// One tile of `R` rows and `V` vectors.
+/// Computes a tile of `R` rows and `V` vectors.
 ///
 /// # Safety
 /// That of [`TileFn`], in code compiled for the instructions of `L`.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
     let (mut a, mut b) = (t.a, t.b);
-    // SAFETY: the caller vouches for the CPU, and for the pointers within rows, `k` and columns, which is all that is
-    // touched: the last vector is masked, and `a` and `b` step with `wrapping_offset` past the last `k`.
+    // SAFETY: the caller guarantees that the CPU has the instructions and that the pointers are valid for the
+    // rows, `k` and the columns. Nothing else is accessed: the last vector is masked, and `a` and `b` step
+    // past the last `k` with `wrapping_offset`.
     unsafe {
         let mask = L::mask(t.cols - (V - 1) * L::COUNT);
         if t.k > LONG {
-            // C is far away by the time that it is needed, unless it is asked for now.
+            // Without prefetching, C would have to come from memory when it is needed.
             for r in 0..R {
                 let c_row = t.c.wrapping_offset(r as isize * t.c_row_stride);
                 (0..V).for_each(|v| prefetch(c_row.wrapping_add(v * L::COUNT).cast_const()));
@@ -76,7 +81,7 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
         let mut sums = [[L::splat(L::Elem::ZERO); V]; R];
         for _ in 0..t.k {
             if V > 1 {
-                // B in place comes from far and at a stride that the hardware does not foresee.
+                // In place, B is far away, at a stride that the hardware does not predict.
                 let ahead = b.wrapping_offset(AHEAD * t.b_row_stride);
                 let line = 64 / size_of::<L::Elem>();
                 (0..V * L::COUNT).step_by(line).for_each(|column| prefetch(ahead.wrapping_add(column)));
@@ -117,31 +122,45 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
     }
 }
 
-/// [`tile`] compiled for one instruction set. The contract is that of [`TileFn`].
-macro_rules! compiled {
-    ($($(#[$attribute:meta])* $name:ident)*) => {$(
-        $(#[$attribute])*
-        pub(super) unsafe fn $name<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
-            // SAFETY: the contract is the same.
-            unsafe { tile::<L, R, V>(t) }
-        }
-    )*};
-}
-compiled! {
-    baseline
-    #[cfg(target_arch = "x86_64")] #[target_feature(enable = "avx2,fma")] avx2
-    #[cfg(target_arch = "x86_64")] #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")] avx512
+/// [`tile`] compiled for the instructions of `S`, with their vectors. The contract is that of [`TileFn`].
+pub(super) unsafe fn compiled<S: Simd, T: Accumulator, const R: usize, const V: usize>(t: &Tile<T>) {
+    // SAFETY: the contract is the same.
+    unsafe { S::assume() }.run(TileOf::<T, R, V>(t), ());
 }
 
-/// `kernels!(avx2, F32x8, [1 2 3])`: all forms with up to three rows.
+/// The argument of a [`TileFn`], which meets its contract.
+struct TileOf<'a, T, const R: usize, const V: usize>(&'a Tile<T>);
+
+impl<T: Accumulator, const R: usize, const V: usize> Vectorized for TileOf<'_, T, R, V> {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        // SAFETY: the contract of `TileFn` holds, and this code is compiled for the vectors of `S`.
+        unsafe { tile::<S::Lanes<T>, R, V>(self.0) }
+    }
+}
+
+/// The kernels of a type of number for a set of instructions, for tiles with the listed numbers of rows.
+///
+/// `kernels!(Avx2, f32, [1 2])` becomes
+///
+/// ```ignore
+/// Kernels {
+///     lanes: <<Avx2 as Simd>::Lanes<f32> as Lanes>::COUNT,
+///     rows: [1, 2].len(),
+///     tiles: [
+///         &[compiled::<Avx2, f32, 1, 1>, compiled::<Avx2, f32, 2, 1>],
+///         &[compiled::<Avx2, f32, 1, 2>, compiled::<Avx2, f32, 2, 2>],
+///     ],
+/// }
+/// ```
 macro_rules! kernels {
-    ($compiled:ident, $L:ty, [$($rows:literal)*]) => {
-        &const {
-            Kernels {
-                lanes: <$L>::COUNT,
-                rows: [$($rows),*].len(),
-                tiles: [&[$(kernel::$compiled::<$L, $rows, 1>),*], &[$(kernel::$compiled::<$L, $rows, 2>),*]],
-            }
+    ($S:ident, $T:ident, [$($rows:literal)*]) => {
+        Kernels {
+            lanes: <<$S as Simd>::Lanes<$T> as Lanes>::COUNT,
+            rows: [$($rows),*].len(),
+            tiles: [&[$(compiled::<$S, $T, $rows, 1>),*], &[$(compiled::<$S, $T, $rows, 2>),*]],
         }
     };
 }
@@ -151,6 +170,6 @@ impl<T: Accumulator> Kernels<T> {
     /// The kernels for this CPU.
     #[inline]
     pub(super) fn get() -> &'static Self {
-        T::kernels(isa())
+        &T::KERNELS[isa() as usize]
     }
 }

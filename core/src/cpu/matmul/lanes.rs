@@ -1,31 +1,33 @@
-//! One vector register as the kernels see it, for each kind of number and CPU.
+//! Vector registers, for each type of number and set of instructions.
 
 use super::element::Accumulator;
 
 /// A vector of [`COUNT`](Self::COUNT) numbers.
 ///
 /// # Safety
-/// Of all methods: they may be called only in code that is compiled for the instructions of this type and that runs
-/// on a CPU that has them. Pointers need no alignment beyond that of an element, and are valid for what is touched.
-pub(crate) trait Lanes: Copy {
-    /// One number.
+/// Implementations read and write exactly [`COUNT`](Self::COUNT) numbers, or those under the mask.
+///
+/// The methods may be called only in code that is compiled for the instructions of the type, on a CPU that
+/// has them. Pointers are valid for what is read or written. They need only the alignment of a number.
+pub(crate) unsafe trait Lanes: Copy {
+    /// A number.
     type Elem: Accumulator;
     /// Selects the first few numbers of a vector.
     type Mask: Copy;
-    /// How many numbers a vector has.
+    /// The number of numbers in a vector.
     const COUNT: usize;
 
-    /// The mask of the first `count` numbers, `count` being at most [`COUNT`](Self::COUNT).
+    /// The mask of the first `count` numbers. `count` is at most [`COUNT`](Self::COUNT).
     unsafe fn mask(count: usize) -> Self::Mask;
-    /// `x` everywhere.
+    /// A vector of copies of `x`.
     unsafe fn splat(x: Self::Elem) -> Self;
-    /// [`COUNT`](Self::COUNT) numbers from `p` on.
+    /// The numbers from `p` on.
     unsafe fn load(p: *const Self::Elem) -> Self;
-    /// The numbers under the mask, and zeros; nothing else is read.
+    /// The numbers under the mask, and zeros for the others, which are not read.
     unsafe fn load_first(p: *const Self::Elem, mask: Self::Mask) -> Self;
     /// Writes all numbers.
     unsafe fn store(self, p: *mut Self::Elem);
-    /// Writes the numbers under the mask and nothing else.
+    /// Writes only the numbers under the mask.
     unsafe fn store_first(self, p: *mut Self::Elem, mask: Self::Mask);
     /// `self * x + y`
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
@@ -33,8 +35,9 @@ pub(crate) trait Lanes: Copy {
     /// The sum of all numbers.
     #[inline(always)]
     unsafe fn sum(self) -> Self::Elem {
+        const { assert!(Self::COUNT <= MOST) };
         let mut lanes = [Self::Elem::ZERO; MOST];
-        // SAFETY: no vector has more than `MOST` numbers.
+        // SAFETY: there is room for all numbers.
         unsafe { self.store(lanes.as_mut_ptr()) };
         let mut count = Self::COUNT;
         while count > 1 {
@@ -50,52 +53,12 @@ pub(crate) trait Lanes: Copy {
 /// The most numbers in a vector: 64 bytes of `f32`.
 const MOST: usize = 16;
 
-/// Defines a function whose body knows the vectors `L` of the CPU for `T`.
-///
-/// ```ignore
-/// vectors! { unsafe fn dot[T, L](..) { .. L::load(p) .. } }
-/// ```
-/// becomes `unsafe fn dot<T: Accumulator>(..)`, whose body is compiled for each [`Isa`](crate::cpu::simd::Isa) with
-/// the vectors that [`Accumulator`] names for it, or once for numbers that are not [`WIDE`](Accumulator::WIDE).
-macro_rules! vectors {
-    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident[$T:ident, $L:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
-        $(#[$meta])*
-        $vis unsafe fn $name<$T: Accumulator>($($arg: $ty),*) {
-            #[inline(always)]
-            unsafe fn body<$T: Accumulator, $L: Lanes<Elem = $T>>($($arg: $ty),*) $body
-            #[cfg(target_arch = "x86_64")]
-            if $T::WIDE {
-                use $crate::cpu::simd::{Isa, isa};
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                unsafe fn avx512<$T: Accumulator>($($arg: $ty),*) {
-                    // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body::<$T, $T::Avx512>($($arg),*) }
-                }
-                #[target_feature(enable = "avx2,fma")]
-                unsafe fn avx2<$T: Accumulator>($($arg: $ty),*) {
-                    // SAFETY: the caller keeps the contract of the body.
-                    unsafe { body::<$T, $T::Avx2>($($arg),*) }
-                }
-                match isa() {
-                    // SAFETY: `isa` found these features on this CPU; the rest is the caller's contract.
-                    Isa::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: as above.
-                    Isa::Avx2 => return unsafe { avx2($($arg),*) },
-                    Isa::Baseline => {}
-                }
-            }
-            // SAFETY: the caller keeps the contract of the body; these vectors are those of the whole build.
-            unsafe { body::<$T, $T::Baseline>($($arg),*) }
-        }
-    };
-}
-pub(super) use vectors;
-
-/// An array that the compiler makes vectors of, for targets and numbers without a row below.
+/// An array, which the compiler turns into vectors, for targets and numbers without a row below.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<T, const N: usize>([T; N]);
 
-impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
+// SAFETY: the methods read and write whole arrays, or the first `count` numbers.
+unsafe impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
     type Elem = T;
     type Mask = usize;
     const COUNT: usize = N;
@@ -110,31 +73,31 @@ impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
     }
     #[inline(always)]
     unsafe fn load(p: *const T) -> Self {
-        // SAFETY: the caller's `p` is valid for N reads; an array has the alignment of its elements.
+        // SAFETY: `p` is valid for N reads, and an array has the alignment of its elements.
         Self(unsafe { p.cast::<[T; N]>().read() })
     }
     #[inline(always)]
     unsafe fn load_first(p: *const T, count: usize) -> Self {
         if count == N {
-            // SAFETY: the mask takes in all.
+            // SAFETY: the mask has all numbers.
             return unsafe { Self::load(p) };
         }
         let mut lanes = [T::ZERO; N];
         for (i, lane) in lanes.iter_mut().enumerate().take(count) {
-            // SAFETY: the caller's `p` is valid for `count` reads.
+            // SAFETY: `p` is valid for `count` reads.
             *lane = unsafe { p.add(i).read() };
         }
         Self(lanes)
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut T) {
-        // SAFETY: the caller's `p` is valid for N writes.
+        // SAFETY: `p` is valid for N writes.
         unsafe { p.cast::<[T; N]>().write(self.0) }
     }
     #[inline(always)]
     unsafe fn store_first(self, p: *mut T, count: usize) {
         for (i, lane) in self.0.into_iter().enumerate().take(count) {
-            // SAFETY: the caller's `p` is valid for `count` writes.
+            // SAFETY: `p` is valid for `count` writes.
             unsafe { p.add(i).write(lane) }
         }
     }
@@ -148,12 +111,35 @@ impl<T: Accumulator, const N: usize> Lanes for Portable<T, N> {
     }
 }
 
-/// The vectors of x86-64: one row for each type, with the intrinsics in the order of the trait's methods.
+/// The vectors of x86-64.
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;
 
+    /// Implements [`Lanes`]. A row has the type, its doc, the number and how many there are of it, the types
+    /// of the register and of the mask, and the intrinsics in the order of the methods. The row of `F32x16`
+    /// becomes
+    ///
+    /// ```ignore
+    /// /// AVX-512, `f32`.
+    /// pub(crate) struct F32x16(__m512);
+    ///
+    /// unsafe impl Lanes for F32x16 {
+    ///     type Elem = f32;
+    ///     type Mask = __mmask16;
+    ///     const COUNT: usize = 16;
+    ///
+    ///     unsafe fn mask(count: usize) -> __mmask16 {
+    ///         ((1u32 << count) - 1) as u16
+    ///     }
+    ///
+    ///     unsafe fn splat(x: f32) -> Self {
+    ///         Self(_mm512_set1_ps(x))
+    ///     }
+    ///     ...
+    /// }
+    /// ```
     macro_rules! lanes {
         ($($name:ident: $doc:literal, $Elem:ident, $N:literal, $Raw:ident, $Mask:ident, $mask:expr, $splat:expr,
            $load:expr, $load_first:expr, $store:expr, $store_first:expr, $mul_add:expr;)*) => {$(
@@ -161,8 +147,9 @@ pub(super) mod x86 {
             #[derive(Clone, Copy)]
             pub(crate) struct $name($Raw);
 
-            // SAFETY (of every block below): the intrinsics ask for nothing but what the trait asks of its caller.
-            impl Lanes for $name {
+            // SAFETY: the intrinsics of a row read and write `$N` numbers, or those under the mask. The
+            // blocks below need only what the trait demands of its callers.
+            unsafe impl Lanes for $name {
                 type Elem = $Elem;
                 type Mask = $Mask;
                 const COUNT: usize = $N;
@@ -228,8 +215,8 @@ pub(super) mod x86 {
             _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd;
     }
 
-    /// Eight numbers from entry `8 - count` on are the mask of the first `count`.
+    /// The eight numbers from entry `8 - count` on are the mask of the first `count`.
     static SLIDE32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    /// Four numbers from entry `4 - count` on are the mask of the first `count`.
+    /// The four numbers from entry `4 - count` on are the mask of the first `count`.
     static SLIDE64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 }

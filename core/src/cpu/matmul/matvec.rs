@@ -1,20 +1,20 @@
-//! Products with a vector, or with a few rows: each number of B is used once or a few times, so that all is in
-//! reading B in the order in which it lies, and in touching nothing else.
+//! Products with a vector or a few rows. Each number of B is used only a few times, so the speed depends on
+//! reading B in its order in memory, and little else.
 
 use super::blocked::Method;
 use super::element::{Accumulator, MatmulElement};
 use super::pack::{PANELS, pack, with_buffer};
 use super::{Mat, Product, axpys, dots};
 
-/// The most rows of A for the methods of this file.
+/// The most rows of A for the methods in this file.
 pub(super) const ROWS: usize = 8;
 /// The most rows of A for [`dots`].
 pub(super) const DOTS: usize = 4;
-/// What makes B large, in bytes for each row of A: so large that reading it in order is worth more than keeping sums in
+/// The bytes per row of A from which B is large: reading it in order is then worth more than keeping sums in
 /// registers.
 const LARGE: usize = 1 << 18;
 
-/// The method of this file for a shape, if there is one.
+/// The method in this file for a shape, if there is one.
 pub(super) fn method<T: MatmulElement>(p: &Product<T>) -> Option<Method<T>> {
     if p.m <= DOTS && p.b.row_stride == 1 && (p.b.col_stride != 1 || p.n == 1) {
         Some(by_columns)
@@ -25,19 +25,19 @@ pub(super) fn method<T: MatmulElement>(p: &Product<T>) -> Option<Method<T>> {
     }
 }
 
-/// A block of a product whose A has few rows.
+/// A block of a product in which A has few rows.
 pub(super) struct Block<T> {
     pub(super) m: usize,
     pub(super) k: usize,
     pub(super) n: usize,
     pub(super) alpha: T,
-    /// A, whose numbers lie side by side in each row.
+    /// A, with contiguous rows.
     pub(super) a: *const T,
     pub(super) a_row_stride: isize,
-    /// B, whose numbers lie side by side in one direction.
+    /// B, with contiguous rows or columns.
     pub(super) b: Mat<*const T>,
     pub(super) beta: T,
-    /// C, whose numbers lie side by side in each row.
+    /// C, with contiguous rows.
     pub(super) c: *mut T,
     pub(super) c_row_stride: isize,
 }
@@ -46,7 +46,7 @@ impl<T: Accumulator> Block<T> {
     /// `c ← alpha sum + beta c`
     ///
     /// # Safety
-    /// `c` is valid for writing, and for reading unless `beta` is zero.
+    /// `c` is valid for writes and, unless `beta` is 0, for reads.
     #[inline(always)]
     pub(super) unsafe fn finish(&self, sum: T, c: *mut T) {
         // SAFETY: the contract is the same.
@@ -57,7 +57,7 @@ impl<T: Accumulator> Block<T> {
     }
 }
 
-/// The [`Method`] for a B whose columns are contiguous.
+/// The [`Method`] for a B with contiguous columns.
 ///
 /// # Safety
 /// That of a [`Method`].
@@ -66,7 +66,7 @@ unsafe fn by_columns<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::
     unsafe { in_blocks(p, beta, c, c_row_stride, (2048, 16), dots::block) }
 }
 
-/// The [`Method`] for a B whose rows are contiguous.
+/// The [`Method`] for a B with contiguous rows.
 ///
 /// # Safety
 /// That of a [`Method`].
@@ -75,12 +75,13 @@ unsafe fn by_rows<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc
     unsafe { in_blocks(p, beta, c, c_row_stride, (64, 512), axpys::block) }
 }
 
-/// The most of `k` in a block: so many numbers of each row of A are kept near while all of B's columns pass.
+/// The largest `k` of a block: as many numbers of each row of A stay in the cache while the columns of B
+/// pass.
 const K_MAX: usize = 4096;
 
-/// Calls `step` for blocks of `k`, all but the first of which add to C. The rows of A are copied to a buffer unless
-/// they are ready for vectors where they are. Numbers that are not accumulators are widened into a buffer, as many at
-/// a time as a core has near: `wide` rows and columns of B.
+/// Calls `step` for blocks of `k`. All but the first add to C. The rows of A are copied to a buffer unless
+/// they are contiguous accumulators. If B does not consist of accumulators, `wide` rows and columns of it at
+/// a time are widened into a buffer that fits into the cache.
 ///
 /// # Safety
 /// That of a [`Method`].
@@ -110,7 +111,7 @@ unsafe fn in_blocks<T: MatmulElement>(
             let beta = if l == 0 { beta } else { T::Acc::ONE };
             for j in (0..p.n).step_by(n_max) {
                 let n = n_max.min(p.n - j);
-                // SAFETY: the block lies within the operands, and the buffer has room for this part of B.
+                // SAFETY: the block is inside the operands, and the buffer has room for this part of B.
                 unsafe {
                     let b = p.b.at(l, j);
                     let b = if T::IS_ACC {
@@ -126,10 +127,10 @@ unsafe fn in_blocks<T: MatmulElement>(
     });
 }
 
-/// A copy of B with numbers side by side in the same direction.
+/// Copies B with its numbers widened. The same direction is contiguous in the copy.
 ///
 /// # Safety
-/// B has `k` by `n` numbers to read, and `to` has room for them.
+/// B has `k` by `n` numbers, and `to` has room for them.
 unsafe fn widen<T: MatmulElement>(
     k: usize,
     n: usize,

@@ -1,12 +1,12 @@
-//! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows of tensors.
+//! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows tensors.
 //!
-//! Read [`gemm()`] first, which chooses a path by shape; then `blocked` (the loops around the kernel), `kernel` (the
-//! innermost loop) and `pack` (copies of parts of the operands). `matvec` with its two steps `dots` and `axpys` has
-//! products with a vector or a few rows. `element` says which numbers there are, `lanes` what a vector register is,
-//! `threads` how the work is shared.
+//! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
+//! `pack` (copies of parts of the operands). `matvec` has products with a vector or a few rows, with its two
+//! steps `dots` and `axpys`. `element` has the types of numbers, `lanes` the vector registers, and `threads`
+//! shares the work.
 //!
-//! The bits of a result depend on the shape, the strides and the CPU, and not on the number of threads: every sum
-//! over `k` is formed in an order that follows from these alone.
+//! The bits of a result depend on the shape, the strides and the CPU, but not on the number of threads: these
+//! alone determine the order of every sum over `k`.
 
 mod axpys;
 mod blocked;
@@ -20,24 +20,24 @@ mod pack;
 mod tests;
 mod threads;
 
-pub(crate) use element::MatmulElement;
+pub(crate) use element::{Accumulator, MatmulElement};
+pub(crate) use lanes::Lanes;
 
 use blocked::Method;
-use element::Accumulator;
 
-/// One operand of a product: element (i, j) lies at `ptr + i * row_stride + j * col_stride`, in elements.
+/// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mat<P> {
     /// Element (0, 0).
     pub ptr: P,
-    /// From one row to the next; of any sign.
+    /// The distance from one row to the next, of any sign.
     pub row_stride: isize,
-    /// From one column to the next; of any sign.
+    /// The distance from one column to the next, of any sign.
     pub col_stride: isize,
 }
 
 impl<P> Mat<P> {
-    /// The transposed matrix, which is the same memory.
+    /// The transposed matrix, on the same memory.
     fn t(self) -> Self {
         Mat { ptr: self.ptr, row_stride: self.col_stride, col_stride: self.row_stride }
     }
@@ -48,7 +48,7 @@ impl<P> Mat<P> {
 }
 
 impl<T> Mat<*const T> {
-    /// The matrix from element (i, j) on. Nothing is read, so that one past the end will do.
+    /// The matrix from element (i, j) on. Nothing is read, so the element may be one past the end.
     fn at(self, i: usize, j: usize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
     }
@@ -61,7 +61,7 @@ impl<T> Mat<*mut T> {
     }
 }
 
-/// A product, as [`gemm()`] is given it, with the scalars as accumulators.
+/// The arguments of [`gemm()`], with the scalars as accumulators.
 #[derive(Clone, Copy)]
 struct Product<T: MatmulElement> {
     m: usize,
@@ -74,7 +74,8 @@ struct Product<T: MatmulElement> {
     c: Mat<*mut T>,
 }
 
-// SAFETY: a product is handed to another thread together with the right to its part of C; A and B are only read.
+// SAFETY: a product is sent to another thread together with the right to its part of C. A and B are only
+// read.
 unsafe impl<T: MatmulElement> Send for Product<T> {}
 // SAFETY: as above.
 unsafe impl<T: MatmulElement> Sync for Product<T> {}
@@ -85,7 +86,7 @@ impl<T: MatmulElement> Product<T> {
         Product { m, n, a: self.a.at(i, 0), b: self.b.at(0, j), c: self.c.at(i, j), ..*self }
     }
 
-    /// The same product with each of its operands moved by a number of elements.
+    /// The same product with each operand moved by a number of elements.
     fn moved(&self, (a, b, c): (isize, isize, isize)) -> Self {
         let mut moved = *self;
         moved.a.ptr = self.a.ptr.wrapping_offset(a);
@@ -94,10 +95,10 @@ impl<T: MatmulElement> Product<T> {
         moved
     }
 
-    /// The same product with C's rows contiguous if either of its directions is, and with one row if C is a vector:
-    /// `C^T = B^T A^T` fills the same memory.
+    /// The same product, transposed if needed: `C^T = B^T A^T` fills the same memory. The rows of C become
+    /// contiguous if its columns are, and a C with one column gets one row.
     ///
-    /// The stride of a direction with one element means nothing and is set to one, which is the best there is.
+    /// The stride of a direction with one element has no meaning and is set to 1, the best stride.
     fn upright(mut self) -> Self {
         if self.m == 1 {
             (self.a.row_stride, self.c.row_stride) = (1, 1);
@@ -120,16 +121,16 @@ impl<T: MatmulElement> Product<T> {
 
 /// `C ← alpha A B + beta C`, with A `m` by `k`, B `k` by `n` and C `m` by `n`.
 ///
-/// Half types are computed in `f32` and rounded once; integers wrap. With `k` zero the result is `beta C`, and with
-/// `beta` zero C is never read: it may be uninitialised, or hold NaN. With `alpha` zero A and B are read all the same,
-/// so that their NaN arrive in C.
+/// Half types are computed in `f32` and rounded once; integers wrap. If `k` is 0, the result is `beta C`. If
+/// `beta` is 0, C is never read, so it may be uninitialized or NaN. If `alpha` is 0, A and B are still read,
+/// so their NaN reach C.
 ///
-/// Large products are shared among the threads of the current rayon pool; the bits of the result do not depend on it.
+/// Large products run on all threads of the current rayon pool. The bits of the result do not depend on their
+/// number.
 ///
 /// # Safety
-/// A and B are valid for reading their elements, with any strides; C is valid for writing its elements, and for
-/// reading them unless `beta` is zero. No two elements of C share memory, nor does C share any with A or B, and nobody
-/// else reads or writes C meanwhile.
+/// The elements of A and B are valid for reads, those of C for writes and, unless `beta` is 0, for reads. The
+/// elements of C do not overlap each other, nor A and B. Nothing else accesses C meanwhile.
 pub(crate) unsafe fn gemm<T: MatmulElement>(
     m: usize,
     k: usize,
@@ -148,12 +149,13 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     unsafe { threads::one(&product) }
 }
 
-/// `batch` products as of [`gemm()`], of which number `i` has its operands `offsets(i)` elements away from `a`, `b`, `c`.
+/// `batch` products like [`gemm()`]. The operands of number `i` are `offsets(i)` elements after `a`, `b` and
+/// `c`.
 ///
-/// Many products are shared among the threads as they are, few and large ones are cut.
+/// Threads share many products; few large products are cut into parts.
 ///
 /// # Safety
-/// That of [`gemm()`] for each product; and no two products share memory in C.
+/// That of [`gemm()`] for each product, and no two products share memory in C.
 pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     batch: usize,
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
@@ -174,7 +176,7 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     unsafe { threads::many(batch, offsets, &product) }
 }
 
-/// The method for a shape; for a part of C it must be that of the whole.
+/// The method for a shape. Parts of a product must use the method of the whole.
 fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
     matvec::method(p).unwrap_or(blocked::blocked)
 }
@@ -187,7 +189,7 @@ unsafe fn scale<T: MatmulElement>(p: &Product<T>) {
     for i in 0..p.m {
         for j in 0..p.n {
             let c = p.c.at(i, j).ptr;
-            // SAFETY: the element exists, and is read only if `beta` says that it may be.
+            // SAFETY: the element exists, and it is read only if `beta` is not 0.
             unsafe {
                 let old = if p.beta == T::Acc::ZERO { T::Acc::ZERO } else { (*c).widen() };
                 c.write(T::narrow(p.beta.mul_add(old, T::Acc::ZERO)));

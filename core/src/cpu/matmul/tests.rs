@@ -1,10 +1,13 @@
-//! Every path against three plain loops, and against itself on several threads.
+//! Tests every path against three plain loops, and against itself on several threads.
 
 use half::{bf16, f16};
 
+use super::blocked::Row;
 use super::kernel::Tile;
+use super::pack::{Copied, Part};
 use super::*;
-use crate::cpu::simd::Isa;
+use crate::cpu::simd::{Isa, supported, vectorize_for};
+use crate::dtype::{DType, Element, Scalar};
 
 /// A xorshift generator.
 struct Random(u64);
@@ -24,85 +27,82 @@ impl Random {
     }
 }
 
-/// What the tests have to know of a number.
-trait Number: MatmulElement + PartialEq + std::fmt::Debug {
+/// What the tests need of a number.
+trait Number: MatmulElement + Element {
+    const IS_FLOAT: bool = Self::DTYPE.is_floating_point();
+
     /// Marks an element that must not be read, or must not be written.
-    const POISON: Self;
-    fn random(random: &mut Random) -> Self;
-    fn small(x: i8) -> Self;
-    /// `alpha sum(a b) + beta c` in more digits, and how far off a good result may be.
-    fn reference(alpha: Self, pairs: impl Iterator<Item = (Self, Self)>, beta: Self, c: Self) -> (Self, f64);
-    fn distance(self, other: Self) -> f64;
+    fn poison() -> Self {
+        Self::from_scalar(if Self::IS_FLOAT { Scalar::Float(f64::NAN) } else { Scalar::Int(113) })
+    }
+
+    /// Between -1 and 1, or any integer.
+    fn random(random: &mut Random) -> Self {
+        let x = random.next();
+        Self::from_scalar(if Self::IS_FLOAT {
+            Scalar::Float((x >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+        } else {
+            Scalar::Int(x as i64)
+        })
+    }
+
+    /// `x`, or a quarter of it for floats.
+    fn small(x: i8) -> Self {
+        let (float, int) = (Scalar::Float(f64::from(x) / 4.0), Scalar::Int(x.into()));
+        Self::from_scalar(if Self::IS_FLOAT { float } else { int })
+    }
+
+    /// `alpha sum(a b) + beta c` with more digits, and how far off a good result can be.
+    fn reference(alpha: Self, pairs: impl Iterator<Item = (Self, Self)>, beta: Self, c: Self) -> (Self, f64) {
+        if !Self::IS_FLOAT {
+            let to = |x: Self| i64::from_scalar(x.to_scalar());
+            let sum = pairs.fold(0, |sum: i64, (a, b)| sum.wrapping_add(to(a).wrapping_mul(to(b))));
+            let exact = to(alpha).wrapping_mul(sum).wrapping_add(to(beta).wrapping_mul(to(c)));
+            return (Self::from_scalar(Scalar::Int(exact)), 0.0);
+        }
+        let to = |x: Self| x.to_scalar().to_f64();
+        let (mut sum, mut size, mut k) = (0.0, 0.0, 1.0);
+        for (a, b) in pairs {
+            let product = to(a) * to(b);
+            sum += product;
+            size += product.abs();
+            k += 1.0;
+        }
+        let base = if to(beta) == 0.0 { 0.0 } else { to(beta) * to(c) };
+        let exact = to(alpha) * sum + base;
+        let size = to(alpha).abs() * size + base.abs();
+        // The bits of a number, and those of a sum, of which the reference has at least one more.
+        let (digits, acc_digits) = match Self::DTYPE {
+            DType::F64 => (53, 52),
+            DType::F16 => (11, 24),
+            DType::BF16 => (8, 24),
+            _ => (24, 24),
+        };
+        // One rounding of the result, and one of each partial sum.
+        let tolerance = exact.abs() * f64::powi(2.0, 1 - digits) + k * size * f64::powi(2.0, -acc_digits);
+        (Self::from_scalar(Scalar::Float(exact)), tolerance)
+    }
+
+    fn distance(self, other: Self) -> f64 {
+        match (self.to_scalar(), other.to_scalar()) {
+            (Scalar::Float(a), Scalar::Float(b)) => (a - b).abs(),
+            (a, b) if a == b => 0.0,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Whether the bits are the same.
-    fn same(self, other: Self) -> bool;
-}
-
-macro_rules! float {
-    ($($T:ident: $digits:expr, $acc_digits:expr, $from:expr, $to:expr;)*) => {$(
-        impl Number for $T {
-            const POISON: $T = <$T>::NAN;
-            fn random(random: &mut Random) -> $T {
-                $from((random.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
-            }
-            fn small(x: i8) -> $T {
-                $from(f64::from(x) / 4.0)
-            }
-            fn reference(alpha: $T, pairs: impl Iterator<Item = ($T, $T)>, beta: $T, c: $T) -> ($T, f64) {
-                let to = $to;
-                let (mut sum, mut size, mut k) = (0.0, 0.0, 1.0);
-                for (a, b) in pairs {
-                    sum += to(a) * to(b);
-                    size += (to(a) * to(b)).abs();
-                    k += 1.0;
-                }
-                let base = if to(beta) == 0.0 { 0.0 } else { to(beta) * to(c) };
-                let exact = to(alpha) * sum + base;
-                let size = to(alpha).abs() * size + base.abs();
-                // One rounding of the result, and one of each partial sum.
-                ($from(exact), exact.abs() * f64::powi(2.0, 1 - $digits) + k * size * f64::powi(2.0, -$acc_digits))
-            }
-            fn distance(self, other: $T) -> f64 {
-                ($to(self) - $to(other)).abs()
-            }
-            fn same(self, other: $T) -> bool {
-                self.to_bits() == other.to_bits()
-            }
+    fn same(self, other: Self) -> bool {
+        match (self.to_scalar(), other.to_scalar()) {
+            (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+            (a, b) => a == b,
         }
-    )*};
-}
-float! {
-    f32: 24, 24, |x| x as f32, |x: f32| f64::from(x);
-    f64: 53, 52, |x| x, |x: f64| x;
-    f16: 11, 24, f16::from_f64, |x: f16| x.to_f64();
-    bf16: 8, 24, bf16::from_f64, |x: bf16| x.to_f64();
+    }
 }
 
-macro_rules! integer {
-    ($($T:ident)*) => {$(
-        impl Number for $T {
-            const POISON: $T = 113;
-            fn random(random: &mut Random) -> $T {
-                random.next() as $T
-            }
-            fn small(x: i8) -> $T {
-                x as $T
-            }
-            fn reference(alpha: $T, pairs: impl Iterator<Item = ($T, $T)>, beta: $T, c: $T) -> ($T, f64) {
-                let sum = pairs.fold(0, |sum: $T, (a, b)| sum.wrapping_add(a.wrapping_mul(b)));
-                (alpha.wrapping_mul(sum).wrapping_add(beta.wrapping_mul(c)), 0.0)
-            }
-            fn distance(self, other: $T) -> f64 {
-                if self == other { 0.0 } else { f64::INFINITY }
-            }
-            fn same(self, other: $T) -> bool {
-                self == other
-            }
-        }
-    )*};
-}
-integer! { u8 i8 i16 i32 i64 }
+impl<T: MatmulElement + Element> Number for T {}
 
-/// Where the elements of a matrix lie.
+/// The layout of a matrix.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     Rows,
@@ -113,7 +113,7 @@ enum Layout {
     Spread,
     BackwardRows,
     BackwardCols,
-    /// All rows are one: for A and B only.
+    /// All rows share memory; only for A and B.
     OneRow,
     OneCol,
 }
@@ -123,7 +123,7 @@ const ALL: [Layout; 9] =
     [Rows, Cols, PaddedRows, PaddedCols, Spread, BackwardRows, BackwardCols, OneRow, OneCol];
 const DISTINCT: [Layout; 7] = [Rows, Cols, PaddedRows, PaddedCols, Spread, BackwardRows, BackwardCols];
 
-/// A matrix with memory of its own.
+/// A matrix that owns its memory.
 #[derive(Clone)]
 struct Owned<T> {
     memory: Vec<T>,
@@ -147,7 +147,8 @@ impl<T: Number> Owned<T> {
             OneCol => (0, 1, 0),
         };
         let last = first + (r - 1).max(0) * row_stride.max(0) + (c - 1).max(0) * col_stride.max(0);
-        let mut matrix = Owned { memory: vec![T::POISON; last as usize + 1], first, row_stride, col_stride };
+        let mut matrix =
+            Owned { memory: vec![T::poison(); last as usize + 1], first, row_stride, col_stride };
         for i in 0..rows {
             for j in 0..cols {
                 let at = matrix.at(i, j);
@@ -172,7 +173,8 @@ impl<T: Number> Owned<T> {
     }
 }
 
-/// One product with random elements, against the reference; what lies between the elements of C stays as it was.
+/// Checks a product of random elements against the reference, and that nothing between the elements of C
+/// changes.
 fn check<T: Number>(
     random: &mut Random,
     (m, k, n): (usize, usize, usize),
@@ -187,9 +189,9 @@ fn check<T: Number>(
     let (alpha, zero_beta, beta) = (T::small(alpha), beta == 0, T::small(beta));
     let a = Owned::new(m, k, layout_a, || T::random(random));
     let b = Owned::new(k, n, layout_b, || T::random(random));
-    let mut c = Owned::new(m, n, layout_c, || if zero_beta { T::POISON } else { T::random(random) });
+    let mut c = Owned::new(m, n, layout_c, || if zero_beta { T::poison() } else { T::random(random) });
     let old = c.clone();
-    // SAFETY: the matrices own their elements, and C's layouts are without overlap.
+    // SAFETY: the matrices own their elements, and those of C do not overlap.
     unsafe { gemm(m, k, n, alpha, a.mat(), b.mat(), beta, c.mat_mut()) };
     let mut touched = vec![false; c.memory.len()];
     for i in 0..m {
@@ -209,7 +211,7 @@ fn check<T: Number>(
     }
 }
 
-/// Many small shapes, and some around the edges of vectors, tiles, panels and blocks.
+/// Checks many small shapes, and some around the sizes of vectors, tiles, panels and blocks.
 fn shapes_and_strides<T: Number>() {
     let mut random = Random(0x9e3779b97f4a7c15 ^ size_of::<T>() as u64);
     let edges = [0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 127, 129];
@@ -242,13 +244,12 @@ fn shapes_and_strides<T: Number>() {
     }
 }
 
-/// Every kernel of every instruction set that this CPU has, against plain loops, with numbers whose sums are exact.
+/// Checks every kernel of every instruction set of this CPU against plain loops, with numbers whose sums are
+/// exact.
 fn kernels<T: Number + Accumulator>() {
     let mut random = Random(99);
-    for isa in
-        [Isa::Baseline, Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| *isa <= crate::cpu::simd::isa())
-    {
-        let set = T::kernels(isa);
+    for isa in supported() {
+        let set = &T::KERNELS[isa as usize];
         for (rows, vectors, layout) in (1..=set.rows).flat_map(|rows| {
             [1, 2].into_iter().flat_map(move |v| [Cols, PaddedRows].map(|layout| (rows, v, layout)))
         }) {
@@ -289,6 +290,14 @@ fn kernels<T: Number + Accumulator>() {
     }
 }
 
+/// Calls checks as tests, each for a type of its own. `f32_kernels: kernels::<f32>;` becomes
+///
+/// ```ignore
+/// #[test]
+/// fn f32_kernels() {
+///     kernels::<f32>();
+/// }
+/// ```
 macro_rules! for_all_numbers {
     ($($test:ident: $check:ident::<$T:ident>;)*) => {$(
         #[test]
@@ -339,10 +348,10 @@ fn same_bits_on_any_threads<T: Number>() {
             let a = Owned::new(m, k, layout.0, || T::random(&mut random));
             let b = Owned::new(k, n, layout.1, || T::random(&mut random));
             let results = pools.each_ref().map(|pool| {
-                let mut c = Owned::new(m, n, layout.2, || T::POISON);
+                let mut c = Owned::new(m, n, layout.2, || T::poison());
                 pool.install(|| {
                     let (one, zero) = (T::small(4), T::small(0));
-                    // SAFETY: the matrices own their elements; C is read by nobody else.
+                    // SAFETY: the matrices own their elements, and nothing else accesses C.
                     unsafe { gemm(m, k, n, one, a.mat(), b.mat(), zero, c.mat_mut()) };
                 });
                 c.memory
@@ -355,7 +364,7 @@ fn same_bits_on_any_threads<T: Number>() {
     }
 }
 
-/// A batch gives the bits of its products one by one, many and small or few and large.
+/// Checks that a batch gives the same bits as its products one by one, for many small and few large products.
 fn batches<T: Number>() {
     let mut random = Random(5);
     for (batch, m, k, n) in [
@@ -377,7 +386,7 @@ fn batches<T: Number>() {
         let offsets = |i: usize| ((i * m * k) as isize, (i * k * n) as isize, (i * m * n) as isize);
         for i in 0..batch {
             let c = one_by_one.mat_mut().at(i * m, 0);
-            // SAFETY: the products of the batch lie one below the other in their matrices.
+            // SAFETY: the products of the batch are stacked in their matrices.
             unsafe { gemm(m, k, n, alpha, a.mat().at(i * m, 0), b.mat().at(i * k, 0), beta, c) };
         }
         for threads in [1, 2, 5] {
@@ -396,7 +405,7 @@ fn batches<T: Number>() {
 fn every_half_is_widened_as_the_half_crate_does() {
     for bits in 0..=u16::MAX {
         let (x, y) = (f16::from_bits(bits), bf16::from_bits(bits));
-        // A signalling NaN may become a quiet one.
+        // A signaling NaN may become a quiet one.
         assert!(
             MatmulElement::widen(x) == x.to_f32() || x.is_nan() && MatmulElement::widen(x).is_nan(),
             "{bits:x}"
@@ -405,6 +414,57 @@ fn every_half_is_widened_as_the_half_crate_does() {
             MatmulElement::widen(y) == y.to_f32() || y.is_nan() && MatmulElement::widen(y).is_nan(),
             "{bits:x}"
         );
+    }
+}
+
+/// Checks that all halves are widened and narrowed to the same bits with all instructions, at any stride.
+fn halves<T: Number<Acc = f32>>(all: impl Iterator<Item = T>) {
+    const WIDTH: usize = 16;
+    let halves: Vec<T> = all.collect();
+    let floats: Vec<f32> = halves.iter().map(|x| x.widen() * 1.000_1).collect(); // most of them need rounding
+    let rows = halves.len() / WIDTH;
+    for stride in [1, 3] {
+        let on = |isa| {
+            let (mut wide, mut narrow) =
+                (vec![0.0_f32; halves.len()], vec![T::small(0); halves.len() * stride]);
+            // As many rows as there are at this stride.
+            let (k, from) = (rows / stride, halves.as_ptr());
+            let (k_stride, stride) = ((WIDTH * stride) as isize, stride as isize);
+            let part = Part { k, count: WIDTH, width: WIDTH, from, k_stride, stride, to: wide.as_mut_ptr() };
+            // SAFETY: the CPU supports these instructions, and the slices have room for the rows.
+            unsafe { vectorize_for(isa, Copied(part), ()) };
+            let row = Row { beta: 0.0, c: narrow.as_mut_ptr(), stride };
+            // SAFETY: the CPU supports these instructions, and `narrow` has an element for each float.
+            unsafe { vectorize_for(isa, row, &mut floats.clone()) };
+            (wide, narrow)
+        };
+        let (wide, narrow) = on(Isa::Baseline);
+        for i in 0..rows / stride * WIDTH {
+            let x = halves[i / WIDTH * WIDTH * stride + i % WIDTH * stride];
+            assert!(wide[i] == x.widen() || x.widen().is_nan(), "{x:?} is not {}", wide[i]);
+        }
+        assert!(floats.iter().zip(narrow.iter().step_by(stride)).all(|(x, y)| T::narrow(*x).same(*y)));
+        for isa in supported() {
+            let (other_wide, other_narrow) = on(isa);
+            assert!(wide.iter().zip(&other_wide).all(|(x, y)| x.to_bits() == y.to_bits()), "{isa:?}");
+            assert!(narrow.iter().zip(&other_narrow).all(|(x, y)| x.same(*y)), "{isa:?}");
+        }
+    }
+}
+
+#[test]
+fn halves_are_converted_alike_with_all_instructions() {
+    halves((0..=u16::MAX).map(f16::from_bits));
+    halves((0..=u16::MAX).map(bf16::from_bits));
+}
+
+#[test]
+fn every_float_is_narrowed_as_the_half_crate_does() {
+    // Every 4099th float, and the numbers next to those half-way between two `bf16`.
+    let near_ties = (0..=u32::MAX).step_by(1 << 16).flat_map(|x| [x, x + 0x7fff, x + 0x8000, x + 0x8001]);
+    for x in (0..=u32::MAX).step_by(4099).chain(near_ties).map(f32::from_bits) {
+        let (narrow, expected): (bf16, bf16) = (MatmulElement::narrow(x), bf16::from_f32(x));
+        assert_eq!(narrow.to_bits(), expected.to_bits(), "{x:e}");
     }
 }
 

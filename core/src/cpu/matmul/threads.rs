@@ -1,36 +1,36 @@
-//! How products are shared among threads.
+//! Shares products among threads.
 //!
-//! C is cut into parts, each of which is a product on its own with all of `k`; so no sum is formed by two threads, and
-//! it does not matter where C is cut. Only for a small C and a long `k` is `k` cut as well, in a way that follows from
-//! the shape.
+//! C is cut into parts, each of which is a product with all of `k`. So one thread forms each sum, and it does
+//! not matter where C is cut. If C is small and `k` is long, `k` is cut as well, in a way that depends only
+//! on the shape.
 
 use super::blocked::{serial, write_row};
 use super::element::{Accumulator, MatmulElement};
 use super::{Product, matvec, method, scale};
 use crate::cpu::threads::{each, each_part, parallel};
 
-/// The cost that is worth handing to another thread, which takes some microseconds: the time of so many multiply-adds
-/// of four bytes each.
+/// The cost from which a product is worth handing to another thread, which takes several microseconds, in
+/// multiply-adds of four bytes.
 const HAND_OVER: usize = 1 << 20;
 
-/// What a product costs, in multiply-adds of four bytes.
+/// The cost of a product in multiply-adds of four bytes.
 fn cost<T: MatmulElement>(p: &Product<T>) -> usize {
     (p.m * size_of::<T::Acc>() / 4).saturating_mul(p.n).saturating_mul(p.k)
 }
 
-/// One product, on as many threads as it is worth.
+/// Runs a product on as many threads as it is worth.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).
 pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
     let parts = cost(p) / HAND_OVER;
-    // Asking for the number of threads starts them.
+    // Rayon starts its threads when asked for their number.
     let parts = if parts < 2 { 1 } else { parts.min(rayon::current_num_threads()) };
     // SAFETY: the contract is the same.
     unsafe { in_parts(p, parts) }
 }
 
-/// `batch` products, number `i` of which is `p` moved by `offsets(i)`.
+/// Runs `batch` products. Number `i` is `p` moved by `offsets(i)`.
 ///
 /// # Safety
 /// That of [`gemm_batched`](super::gemm_batched).
@@ -41,10 +41,11 @@ pub(super) unsafe fn many<T: MatmulElement>(
 ) {
     let cost = cost(p);
     let threads = if cost.saturating_mul(batch) < 2 * HAND_OVER { 1 } else { rayon::current_num_threads() };
-    // Some tasks for each thread, so that none has to wait long for the last; cutting a product makes each part dearer.
+    // Several tasks per thread, so that none waits long for the last one. But cutting a product makes its
+    // parts less efficient.
     let parts = (4 * threads).div_ceil(batch.max(1)).min(cost / HAND_OVER).clamp(1, threads);
-    // SAFETY: the contract is the same for each product, and they have no element of C in common.
-    // Each is laid upright after it is moved: that may exchange A and B, to which the offsets belong.
+    // SAFETY: the contract is the same for each product, and they share no element of C. Each is moved before
+    // `upright`, which may exchange A and B, to which the offsets belong.
     let product = |i| unsafe { in_parts(&p.moved(offsets(i)).upright(), parts) };
     if threads == 1 {
         return (0..batch).for_each(product);
@@ -53,7 +54,7 @@ pub(super) unsafe fn many<T: MatmulElement>(
     parallel(batch, grain, |some| some.for_each(product));
 }
 
-/// One product in `parts`, each for one thread.
+/// Runs a product in `parts`, each on one thread.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).
@@ -69,21 +70,21 @@ unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
             if parts == 1 {
                 return serial(p, method);
             }
-            // The parts of C have no element in common.
+            // The parts of C share no element.
             each(parts, &|index| cut(p, parts, index).iter().for_each(|part| serial(part, method)));
         }
     }
 }
 
-/// Where C may be cut: after so many rows or columns, of which whole tiles can be made.
+/// C is cut after multiples of this many rows or columns, which fill whole tiles.
 const UNIT: usize = 16;
 
-/// Part `index` of those that C falls into when it is cut in two along its longer side again and again, until there are
-/// `parts` or nothing is left to cut: then the parts that are missing are `None`.
+/// Part `index` of a C that is repeatedly cut in two along its longer side until there are `parts`. If it
+/// cannot be cut that often, the missing parts are `None`.
 fn cut<T: MatmulElement>(p: &Product<T>, mut parts: usize, mut index: usize) -> Option<Product<T>> {
     let mut p = *p;
     while parts > 1 {
-        // Few rows stay together: `dots` forms its sums in an order that depends on how many there are.
+        // Few rows stay together because the order of the sums in `dots` depends on their number.
         let down = p.m > p.n && p.m > matvec::ROWS;
         let len = if down { p.m } else { p.n };
         let first = parts / 2;
@@ -98,13 +99,13 @@ fn cut<T: MatmulElement>(p: &Product<T>, mut parts: usize, mut index: usize) -> 
     Some(p)
 }
 
-/// The most of `k` that is summed without a break if C is small.
+/// The largest `k` that is not cut if C is small.
 const K_PART: usize = 1 << 15;
 /// The most elements of a small C.
 const SMALL: usize = 1 << 12;
 
-/// A product with a long `k` and a small C, which alone would not keep many threads busy: the sums over equal parts of
-/// `k` are formed first, on one thread or several, and then added one after the other.
+/// Runs a product with a long `k` and a C too small for many threads: the sums over equal parts of `k` are
+/// formed first, on one thread or several, and then added in order.
 ///
 /// # Safety
 /// That of [`gemm`](super::gemm).

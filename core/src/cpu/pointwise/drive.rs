@@ -1,83 +1,79 @@
-//! How a loop is driven over operands of any strides and dtypes: in chunks that stay in the first-level cache, or in tiles where an operand is read across
-//! its memory, by all threads.
+//! How a loop is driven over operands of any strides and dtypes: in chunks that stay in the first-level
+//! cache, or in tiles where an operand is read across its memory, by all threads.
 
-use super::Kernel;
 use super::loops::Loop;
 use crate::cpu::convert::converter;
 use crate::cpu::copy::{TILE_COLS, TILE_ROWS, View, gather_tile};
 use crate::cpu::threads::parallel;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::shape::{Sizes, Strides};
-use crate::tensor::NamedTensor;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-impl<const N: usize> Kernel<N> {
-    /// Drives the loop for `dtype` over the inputs, expanded to `sizes`.
-    ///
-    /// # Safety
-    /// `to` has room for a dense tensor of `sizes` that nobody else reads; the inputs broadcast to them. Unless `aliased`, no input overlaps it.
-    #[inline]
-    pub(super) unsafe fn run(
-        &self,
-        dtype: DType,
-        inputs: [Source<'_>; N],
-        sizes: &[usize],
-        out_dtype: DType,
-        to: *mut u8,
-        aliased: bool,
-    ) {
-        let compute = dtype.compute();
-        let body = self.loop_for(dtype);
-        let made = if self.to_bool { DType::Bool } else { compute };
-        let numel: usize = sizes.iter().product();
-        if numel == 0 {
-            return;
-        }
-        let direct = |x: &Source<'_>| x.dtype == compute && is_dense(x.sizes, x.strides, numel);
-        if !aliased && made == out_dtype && inputs.iter().all(direct) {
-            // SAFETY: contiguous inputs of as many elements as the output.
-            return unsafe {
-                run_direct(numel, body, inputs.map(|x| x.ptr), compute.itemsize(), to, made.itemsize())
-            };
-        }
-        let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
-        let (sizes, strides) = coalesce(sizes, expanded);
-        let views = std::array::from_fn(|k| View {
-            ptr: inputs[k].ptr,
-            dtype: inputs[k].dtype,
-            strides: &strides[k],
-        });
-        let task = Task { body, compute, made, out_dtype, sizes: &sizes, views, out: to as usize, aliased };
-        if task.is_transposed() {
-            let (rows, grain) =
-                (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
-            let bands = rows / sizes[sizes.len() - 2] * sizes[sizes.len() - 2].div_ceil(TILE_ROWS);
-            // SAFETY: bands of different threads do not overlap, and the caller's contract.
-            return parallel(bands, grain.max(1), |bands| unsafe { task.run_tiles(bands) });
-        }
-        parallel(numel, GRAIN, |range| {
-            // SAFETY: ranges of different threads do not overlap, and the caller's contract.
-            unsafe { task.run(range) }
-        });
+/// A loop and what it is driven over.
+pub(crate) struct Job<'a, const N: usize> {
+    /// The loop.
+    pub(crate) body: Loop<N>,
+    /// The arguments that are the same for all elements.
+    pub(crate) args: &'a [Scalar],
+    /// The inputs, which broadcast to the sizes of the output.
+    pub(crate) inputs: [Source<'a>; N],
+    /// The dtypes in which the loop reads them.
+    pub(crate) compute: [DType; N],
+    /// The dtype that the loop gives.
+    pub(crate) made: DType,
+    /// The dtype of the output.
+    pub(crate) out: DType,
+    /// The sizes of the output.
+    pub(crate) sizes: &'a [usize],
+}
+
+/// Drives a loop.
+///
+/// # Safety
+/// `to` has room for a dense tensor of the sizes and dtype of the output that nobody else reads. Unless
+/// `aliased`, no input overlaps it.
+#[inline]
+pub(crate) unsafe fn drive<const N: usize>(job: Job<'_, N>, to: *mut u8, aliased: bool) {
+    let Job { body, args, inputs, compute, made, out, sizes } = job;
+    let numel: usize = sizes.iter().product();
+    if numel == 0 {
+        return;
     }
+    let direct =
+        |k: usize| inputs[k].dtype == compute[k] && is_dense(inputs[k].sizes, inputs[k].strides, numel);
+    if !aliased && made == out && (0..N).all(direct) {
+        // SAFETY: contiguous inputs of as many elements as the output.
+        return unsafe {
+            run_direct(numel, body, args, inputs.map(|x| x.ptr), || compute, to, made.itemsize())
+        };
+    }
+    let expanded: [Strides; N] = std::array::from_fn(|k| expand_strides(&inputs[k], sizes));
+    let (sizes, strides) = coalesce(sizes, expanded);
+    let views =
+        std::array::from_fn(|k| View { ptr: inputs[k].ptr, dtype: inputs[k].dtype, strides: &strides[k] });
+    let task =
+        Task { body, args, compute, made, out_dtype: out, sizes: &sizes, views, out: to as usize, aliased };
+    if task.is_transposed() {
+        let (rows, grain) = (numel / sizes[sizes.len() - 1], GRAIN / (TILE_ROWS * sizes[sizes.len() - 1]));
+        let bands = rows / sizes[sizes.len() - 2] * sizes[sizes.len() - 2].div_ceil(TILE_ROWS);
+        // SAFETY: bands of different threads do not overlap, and the caller's contract.
+        return parallel(bands, grain.max(1), |bands| unsafe { task.run_tiles(bands) });
+    }
+    parallel(numel, GRAIN, |range| {
+        // SAFETY: ranges of different threads do not overlap, and the caller's contract.
+        unsafe { task.run(range) }
+    });
 }
 
 /// An input as the loops see it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) ptr: *const u8,
-    pub(super) dtype: DType,
-    pub(super) sizes: &'a [usize],
-    pub(super) strides: &'a [isize],
-}
-
-impl<'a> Source<'a> {
-    #[inline]
-    pub(super) fn of(x: &'a NamedTensor) -> Source<'a> {
-        Source { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
-    }
+pub(crate) struct Source<'a> {
+    pub(crate) ptr: *const u8,
+    pub(crate) dtype: DType,
+    pub(crate) sizes: &'a [usize],
+    pub(crate) strides: &'a [isize],
 }
 
 /// Are these `numel` elements side by side in row-major order?
@@ -125,29 +121,36 @@ fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [
     (merged, steps)
 }
 
-/// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs several microseconds.
+/// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs
+/// several microseconds.
 const GRAIN: usize = 1 << 16;
 
-/// Contiguous inputs of the dtype computed in: the loop runs on them as they are.
+/// Contiguous inputs of the dtypes computed in: the loop runs on them as they are.
+///
+/// # Safety
+/// As for a [`Loop`]: the inputs have `numel` elements of the dtypes `compute`, the output as many of its
+/// size in bytes.
 #[inline]
-pub(super) unsafe fn run_direct<const N: usize>(
+pub(crate) unsafe fn run_direct<const N: usize>(
     numel: usize,
     body: Loop<N>,
+    args: &[Scalar],
     from: [*const u8; N],
-    itemsize: usize,
+    compute: impl FnOnce() -> [DType; N],
     to: *mut u8,
     out_itemsize: usize,
 ) {
     if numel <= 2 * GRAIN {
         // SAFETY: the caller's contract.
-        return unsafe { body(numel, from, to) };
+        return unsafe { body(numel, from, args, to) };
     }
+    let itemsizes = compute().map(DType::itemsize);
     let (from, to) = (from.map(|ptr| ptr as usize), to as usize); // addresses, so that threads may share them
     parallel(numel, GRAIN, |range| {
-        let from = from.map(|ptr| (ptr + range.start * itemsize) as *const u8);
+        let from = std::array::from_fn(|k| (from[k] + range.start * itemsizes[k]) as *const u8);
         let to = (to + range.start * out_itemsize) as *mut u8;
         // SAFETY: ranges of different threads do not overlap.
-        unsafe { body(range.len(), from, to) }
+        unsafe { body(range.len(), from, args, to) }
     });
 }
 
@@ -158,7 +161,8 @@ type Scratch = [MaybeUninit<u64>; CHUNK];
 /// A loop with its operands, for a thread to run a part of.
 struct Task<'a, const N: usize> {
     body: Loop<N>,
-    compute: DType,
+    args: &'a [Scalar],
+    compute: [DType; N],
     made: DType,
     out_dtype: DType,
     sizes: &'a [usize],
@@ -171,7 +175,7 @@ impl<const N: usize> Task<'_, N> {
     /// Runs elements `range` of the output, chunk by chunk.
     ///
     /// # Safety
-    /// As [`Kernel::run`]; no other thread has any of these elements.
+    /// As [`drive`]; no other thread has any of these elements.
     unsafe fn run(&self, range: Range<usize>) {
         let mut scratch: [Scratch; N] = [[MaybeUninit::uninit(); CHUNK]; N];
         let mut made: Scratch = [MaybeUninit::uninit(); CHUNK];
@@ -193,7 +197,10 @@ impl<const N: usize> Task<'_, N> {
                 let whole_run = self.sizes.len() == 1 || n <= inner - start % inner;
                 from[k] = if spread && filled[k] {
                     buffer
-                } else if whole_run && view.strides[last] == 1 && view.dtype == self.compute && !self.aliased
+                } else if whole_run
+                    && view.strides[last] == 1
+                    && view.dtype == self.compute[k]
+                    && !self.aliased
                 {
                     // SAFETY: element `start` of the view exists.
                     unsafe { view.ptr.offset(self.offset(view, start) * view.dtype.itemsize() as isize) }
@@ -201,18 +208,19 @@ impl<const N: usize> Task<'_, N> {
                     let n = if spread { CHUNK } else { n };
                     filled[k] = spread;
                     // SAFETY: the elements exist, the scratch chunk has room for `CHUNK` of any dtype.
-                    unsafe { self.gather(view, start, n, buffer) };
+                    unsafe { self.gather(k, start, n, buffer) };
                     buffer
                 };
             }
-            // SAFETY: `n` elements of each input are ready, and of the output there are as many from `start` on.
+            // SAFETY: `n` elements of each input are ready, and of the output there are as many from `start`
+            // on.
             unsafe {
                 let out = (self.out as *mut u8).add(start * self.out_dtype.itemsize());
                 if self.made == self.out_dtype {
-                    (self.body)(n, from, out);
+                    (self.body)(n, from, self.args, out);
                 } else {
                     let buffer = made.as_mut_ptr().cast::<u8>();
-                    (self.body)(n, from, buffer);
+                    (self.body)(n, from, self.args, buffer);
                     converter(self.made, self.out_dtype)(n, buffer, 1, out);
                 }
             }
@@ -223,19 +231,22 @@ impl<const N: usize> Task<'_, N> {
     /// Is an operand read across its memory, so that each element of a row lies in a cache line of its own?
     fn is_transposed(&self) -> bool {
         let Some(row) = self.sizes.len().checked_sub(2) else { return false };
-        let across = |view: &View<'_>| {
+        let across = |k: usize| {
+            let view = &self.views[k];
             let (row_stride, col_stride) =
                 (view.strides[row].unsigned_abs(), view.strides[row + 1].unsigned_abs());
-            col_stride > 1 && row_stride < col_stride && view.dtype == self.compute
+            col_stride > 1 && row_stride < col_stride && view.dtype == self.compute[k]
         };
-        !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && self.views.iter().any(across)
+        !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && (0..N).any(across)
     }
 
-    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile: what is read across is gathered so that each of
-    /// its cache lines is used whole, down the bands before the next columns, so that a page is left only once.
+    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile: what is read across is gathered so
+    /// that each of its cache lines is used whole, down the bands before the next columns, so that a page is
+    /// left only once.
     ///
     /// # Safety
-    /// As [`Kernel::run`] for an [`is_transposed`](Self::is_transposed) task; no other thread has any of these bands.
+    /// As [`drive`] for an [`is_transposed`](Self::is_transposed) task; no other thread has any of these
+    /// bands.
     unsafe fn run_tiles(&self, bands: Range<usize>) {
         let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; N] =
             [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; N];
@@ -257,14 +268,14 @@ impl<const N: usize> Task<'_, N> {
                     tile[k] = unsafe {
                         let from = view.ptr.offset(self.offset(view, first) * itemsize as isize);
                         let buffer = scratch[k].as_mut_ptr().cast::<u8>();
-                        let pitch = TILE_COLS * self.compute.itemsize();
-                        if col_stride == 1 && view.dtype == self.compute {
+                        let pitch = TILE_COLS * self.compute[k].itemsize();
+                        if col_stride == 1 && view.dtype == self.compute[k] {
                             (from, row_stride * itemsize as isize)
-                        } else if view.dtype == self.compute {
+                        } else if view.dtype == self.compute[k] {
                             gather_tile(itemsize, [height, width], from, [row_stride, col_stride], buffer);
                             (buffer.cast_const(), pitch as isize)
                         } else {
-                            let convert = converter(view.dtype, self.compute);
+                            let convert = converter(view.dtype, self.compute[k]);
                             for r in 0..height {
                                 let from = from.offset(r as isize * row_stride * itemsize as isize);
                                 convert(width, from, col_stride, buffer.add(r * pitch));
@@ -277,7 +288,12 @@ impl<const N: usize> Task<'_, N> {
                     // SAFETY: row `r` of each tile has `width` elements, and so has the output from there on.
                     unsafe {
                         let out = (self.out as *mut u8).add((first + r * cols) * self.out_dtype.itemsize());
-                        (self.body)(width, tile.map(|(row, pitch)| row.offset(r as isize * pitch)), out);
+                        (self.body)(
+                            width,
+                            tile.map(|(row, pitch)| row.offset(r as isize * pitch)),
+                            self.args,
+                            out,
+                        );
                     }
                 }
             }
@@ -295,13 +311,15 @@ impl<const N: usize> Task<'_, N> {
         offset
     }
 
-    /// Copies elements `start..start + n` of `view` side by side to `to`, cast to the dtype computed in.
+    /// Copies elements `start..start + n` of input `k` side by side to `to`, cast to the dtype computed in.
     ///
     /// # Safety
-    /// The elements exist and `to` has room for them. A view of one element may be asked for more than the output has.
-    unsafe fn gather(&self, view: &View<'_>, start: usize, n: usize, to: *mut u8) {
-        let convert = converter(view.dtype, self.compute);
-        let (from_size, to_size) = (view.dtype.itemsize() as isize, self.compute.itemsize());
+    /// The elements exist and `to` has room for them. A view of one element may be asked for more than the
+    /// output has.
+    unsafe fn gather(&self, k: usize, start: usize, n: usize, to: *mut u8) {
+        let (view, compute) = (&self.views[k], self.compute[k]);
+        let convert = converter(view.dtype, compute);
+        let (from_size, to_size) = (view.dtype.itemsize() as isize, compute.itemsize());
         let last = self.sizes.len() - 1;
         let (inner, step) = (self.sizes[last], view.strides[last]);
         if view.strides.iter().all(|stride| *stride == 0) {

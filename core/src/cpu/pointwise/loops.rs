@@ -2,135 +2,201 @@
 
 use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
-use crate::cpu::simd::{Isa, isa};
+use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::dtype::Scalar;
 use std::marker::PhantomData;
 
-/// A loop over `n` contiguous elements of each of `N` inputs.
+/// A loop over `n` contiguous elements of each of `N` inputs, with arguments that are the same for all
+/// elements.
 ///
 /// # Safety
-/// Inputs and output have `n` elements of the dtypes that the loop was made for; the output overlaps no input.
-pub(crate) type Loop<const N: usize> = unsafe fn(n: usize, inputs: [*const u8; N], out: *mut u8);
+/// Inputs and output have `n` elements of the dtypes that the loop was made for, and there are as many
+/// arguments as the formula takes; the output overlaps no input.
+pub(crate) type Loop<const N: usize> =
+    unsafe fn(n: usize, inputs: [*const u8; N], args: &[Scalar], out: *mut u8);
 
-/// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test.
-pub(crate) trait FloatOp<const N: usize> {
+/// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test;
+/// `args` are the `A` arguments of the row.
+pub(crate) trait FloatOp<const N: usize, const A: usize> {
+    /// The input that is a mask of `bool`; its place among the inputs has no meaning. No input for a number
+    /// that is too large.
+    const MASK: usize;
     type Out<T: Real>: Copy;
-    fn f<T: Real>(inputs: [T; N]) -> Self::Out<T>;
+    fn f<T: Real>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
 }
 
 /// The formula of a row on integers.
-pub(crate) trait IntOp<const N: usize> {
+pub(crate) trait IntOp<const N: usize, const A: usize> {
+    const MASK: usize;
     type Out<T: Integer>: Copy;
-    fn f<T: Integer>(inputs: [T; N]) -> Self::Out<T>;
+    fn f<T: Integer>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
 }
 
 /// The formula of a row on `bool`.
 pub(crate) trait BoolOp<const N: usize> {
-    fn f(inputs: [bool; N]) -> bool;
+    const MASK: usize;
+    fn f(inputs: [bool; N], mask: bool) -> bool;
 }
 
 /// A formula on one type: what a loop is made of.
 trait Formula<const N: usize>: 'static {
+    const MASK: usize;
     type In: Copy;
     type Out: Copy;
-    fn f(inputs: [Self::In; N]) -> Self::Out;
+    /// The arguments, converted to the type computed in.
+    type Args: Copy;
+    fn args(args: &[Scalar]) -> Self::Args;
+    fn f(inputs: [Self::In; N], mask: bool, args: Self::Args) -> Self::Out;
 }
 
-struct Float<K, T>(PhantomData<(K, T)>);
-impl<const N: usize, K: FloatOp<N> + 'static, T: Real> Formula<N> for Float<K, T> {
+struct Float<K, T, const A: usize>(PhantomData<(K, T)>);
+impl<const N: usize, const A: usize, K: FloatOp<N, A> + 'static, T: Real> Formula<N> for Float<K, T, A> {
+    const MASK: usize = K::MASK;
     type In = T;
     type Out = K::Out<T>;
+    type Args = [T; A];
     #[inline(always)]
-    fn f(inputs: [T; N]) -> K::Out<T> {
-        K::f(inputs)
+    fn args(args: &[Scalar]) -> [T; A] {
+        std::array::from_fn(|k| T::from_f64(args[k].to_f64()))
+    }
+    #[inline(always)]
+    fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
+        K::f(inputs, mask, args)
     }
 }
 
-struct Int<K, T>(PhantomData<(K, T)>);
-impl<const N: usize, K: IntOp<N> + 'static, T: Integer> Formula<N> for Int<K, T> {
+struct Int<K, T, const A: usize>(PhantomData<(K, T)>);
+impl<const N: usize, const A: usize, K: IntOp<N, A> + 'static, T: Integer> Formula<N> for Int<K, T, A> {
+    const MASK: usize = K::MASK;
     type In = T;
     type Out = K::Out<T>;
+    type Args = [T; A];
     #[inline(always)]
-    fn f(inputs: [T; N]) -> K::Out<T> {
-        K::f(inputs)
+    fn args(args: &[Scalar]) -> [T; A] {
+        std::array::from_fn(|k| saturated(args[k]))
     }
+    #[inline(always)]
+    fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
+        K::f(inputs, mask, args)
+    }
+}
+
+/// The integer of a type that is nearest to a number: -1 as a bound of bytes is 0.
+fn saturated<T: Integer>(number: Scalar) -> T {
+    let bits = 8 * size_of::<T>();
+    let signed = T::from_scalar(Scalar::Int(-1)) < T::ZERO;
+    let (low, high) = match signed {
+        true => (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)),
+        false => (0, i64::MAX >> (63 - bits)),
+    };
+    let whole = match number {
+        Scalar::Bool(value) => value.into(),
+        Scalar::Int(value) => value,
+        Scalar::Float(value) => value as i64, // the nearest one as well
+    };
+    T::from_scalar(Scalar::Int(whole.clamp(low, high)))
 }
 
 struct Boolean<K>(PhantomData<K>);
 impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
+    const MASK: usize = K::MASK;
     type In = bool;
     type Out = bool;
+    type Args = ();
     #[inline(always)]
-    fn f(inputs: [bool; N]) -> bool {
-        K::f(inputs)
+    fn args(_: &[Scalar]) {}
+    #[inline(always)]
+    fn f(inputs: [bool; N], mask: bool, _: ()) -> bool {
+        K::f(inputs, mask)
     }
 }
 
 /// The one loop of all ops by element.
 #[inline(always)]
-unsafe fn loop_over<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
+unsafe fn loop_over<F: Formula<N>, const N: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
     let out = out.cast::<F::Out>();
+    let args = F::args(args);
     for i in 0..n {
         // SAFETY: the contract of `Loop`.
         unsafe {
             // Not `array::map`: it costs the compiler more than the loop itself.
             let mut x = [inputs[0].cast::<F::In>().add(i).read(); N];
+            let mut mask = false;
             for k in 1..N {
-                x[k] = inputs[k].cast::<F::In>().add(i).read();
+                if k == F::MASK {
+                    mask = inputs[k].cast::<bool>().add(i).read();
+                } else {
+                    x[k] = inputs[k].cast::<F::In>().add(i).read();
+                }
             }
-            out.add(i).write(F::f(x));
+            out.add(i).write(F::f(x, mask, args));
         }
     }
 }
 
-/// The loop of a formula on integers or `bool`, compiled once: they are rarely hot, and each copy costs build time.
-unsafe fn run_loop<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
-    // SAFETY: the same contract.
-    unsafe { loop_over::<F, N>(n, inputs, out) }
-}
-
-/// The loop of a formula on floats, which is computed with fused multiply-add where the CPU has it.
-unsafe fn run_float<K: FloatOp<N> + 'static, T: Real, const N: usize>(
+/// The loop of a formula on integers or `bool`, compiled once: they are rarely hot, and each copy costs build
+/// time.
+unsafe fn run_loop<F: Formula<N>, const N: usize>(
     n: usize,
     inputs: [*const u8; N],
+    args: &[Scalar],
     out: *mut u8,
 ) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-        unsafe fn avx512<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
-            // SAFETY: the contract of `Loop`.
-            unsafe { loop_over::<F, N>(n, inputs, out) }
-        }
-        #[target_feature(enable = "avx2,fma,f16c")]
-        unsafe fn avx2<F: Formula<N>, const N: usize>(n: usize, inputs: [*const u8; N], out: *mut u8) {
-            // SAFETY: the contract of `Loop`.
-            unsafe { loop_over::<F, N>(n, inputs, out) }
-        }
-        match isa() {
-            // SAFETY: `isa` found these features, and a fused number has the layout of the plain one.
-            Isa::Avx512 => return unsafe { avx512::<Float<K, T::Fused>, N>(n, inputs, out) },
-            // SAFETY: as above.
-            Isa::Avx2 => return unsafe { avx2::<Float<K, T::Fused>, N>(n, inputs, out) },
-            Isa::Baseline => {}
-        }
+    // SAFETY: the same contract.
+    unsafe { loop_over::<F, N>(n, inputs, args, out) }
+}
+
+/// The loop of a formula on floats, compiled for the widest vectors and for fused multiply-add.
+unsafe fn run_float<K: FloatOp<N, A> + 'static, T: Real, const N: usize, const A: usize>(
+    n: usize,
+    inputs: [*const u8; N],
+    args: &[Scalar],
+    out: *mut u8,
+) {
+    vectorize(FloatLoop::<K, T, N, A> { n, inputs, args, out, formula: PhantomData }, ());
+}
+
+/// The arguments of a [`Loop`] on `T`; whoever makes one keeps the contract.
+struct FloatLoop<'a, K, T, const N: usize, const A: usize> {
+    n: usize,
+    inputs: [*const u8; N],
+    args: &'a [Scalar],
+    out: *mut u8,
+    formula: PhantomData<(K, T)>,
+}
+
+impl<K, T: Real, const N: usize, const A: usize> Vectorized for FloatLoop<'_, K, T, N, A>
+where
+    K: FloatOp<N, A> + 'static,
+{
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        // SAFETY: the contract of `Loop`; the numbers that are computed in have the layout of `T`.
+        unsafe { loop_over::<Float<K, S::Number<T>, A>, N>(self.n, self.inputs, self.args, self.out) }
     }
-    // SAFETY: the contract of `Loop`.
-    unsafe { loop_over::<Float<K, T>, N>(n, inputs, out) }
 }
 
 /// The loops of a formula on floats.
-pub(crate) const fn float_loops<const N: usize, K: FloatOp<N> + 'static>() -> [Loop<N>; 2] {
-    [run_float::<K, f32, N>, run_float::<K, f64, N>]
+pub(crate) const fn float_loops<const N: usize, const A: usize, K: FloatOp<N, A> + 'static>() -> [Loop<N>; 2]
+{
+    [run_float::<K, f32, N, A>, run_float::<K, f64, N, A>]
 }
 
 /// The loops of a formula on integers.
-pub(crate) const fn int_loops<const N: usize, K: IntOp<N> + 'static>() -> [Loop<N>; 5] {
+pub(crate) const fn int_loops<const N: usize, const A: usize, K: IntOp<N, A> + 'static>() -> [Loop<N>; 5] {
     [
-        run_loop::<Int<K, u8>, N>,
-        run_loop::<Int<K, i8>, N>,
-        run_loop::<Int<K, i16>, N>,
-        run_loop::<Int<K, i32>, N>,
-        run_loop::<Int<K, i64>, N>,
+        run_loop::<Int<K, u8, A>, N>,
+        run_loop::<Int<K, i8, A>, N>,
+        run_loop::<Int<K, i16, A>, N>,
+        run_loop::<Int<K, i32, A>, N>,
+        run_loop::<Int<K, i64, A>, N>,
     ]
 }
 

@@ -1,18 +1,22 @@
-//! Parts of a tensor by position: integers, ranges, new dims, tensors of integers and masks, together in one list. Composed of ops that have derivatives.
+//! Parts of a tensor by position: integers, ranges, new dims, tensors of integers and masks, together in one
+//! list. Composed of ops that have derivatives.
 
 use crate::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value};
+use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 use std::panic::Location;
 
 /// One entry of a list of indices, as they stand between the brackets of `x[..]` in PyTorch.
 ///
-/// Integers, ranges and tensors convert into it: `[0.into(), (1..3).into(), Index::Ellipsis, (&mask).into()]`.
+/// Integers, ranges and tensors convert into it: `[0.into(), (1..3).into(), Index::Ellipsis,
+/// (&mask).into()]`.
 #[derive(Clone, Debug)]
 pub enum Index {
     /// The element at this position; the dim is gone. A negative one counts from the end.
     At(isize),
-    /// Every `step`-th element from `start` up to before `end`, both clamped to the dim; negative ones count from the end.
+    /// Every `step`-th element from `start` up to before `end`, both clamped to the dim; negative ones count
+    /// from the end.
     Slice {
         /// The first position; 0 if there is none.
         start: Option<isize>,
@@ -74,11 +78,57 @@ impl From<&Tensor> for Index {
     }
 }
 
-impl Tensor {
-    /// The part of the tensor that the indices pick, one for each dim from the left; dims that are not mentioned are taken whole.
+/// The indices of [`Tensor::index`] and [`Tensor::index_put`]. By name they are numbers, lists `[start, end,
+/// step]`, `"..."` and nothing for a new dim, or tensors.
+#[derive(Clone, Debug)]
+pub struct Indices(pub Vec<Index>);
+
+impl From<&[Index]> for Indices {
+    fn from(indices: &[Index]) -> Indices {
+        Indices(indices.to_vec())
+    }
+}
+
+impl Argument for Indices {
+    type Resolved = Indices;
+    type View<'a> = &'a Indices;
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Indices> {
+        Ok(self)
+    }
+    fn view(resolved: &Indices) -> &Indices {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Indices> {
+        let end = |value: &Value| Option::<isize>::from_value(value);
+        let index = |value: &Value| match value {
+            Value::None => Some(Index::New),
+            Value::Text(text) if text == "..." => Some(Index::Ellipsis),
+            Value::List(range) => match &range[..] {
+                [start, stop] => Some(Index::Slice { start: end(start)?, end: end(stop)?, step: 1 }),
+                [start, stop, step] => {
+                    Some(Index::Slice { start: end(start)?, end: end(stop)?, step: usize::from_value(step)? })
+                }
+                _ => None,
+            },
+            at => isize::from_value(at).map(Index::At),
+        };
+        match value {
+            Value::List(list) => list.iter().map(index).collect::<Option<_>>().map(Indices),
+            one => Some(Indices(vec![index(one)?])),
+        }
+    }
+    fn from_tensors(tensors: &[&NamedTensor]) -> Option<Indices> {
+        let index = |x: &&NamedTensor| Index::Tensor(Tensor::constant((*x).clone()));
+        Some(Indices(tensors.iter().map(index).collect()))
+    }
+}
+
+composed! { getitem;
+    /// The part of the tensor that the indices pick, one for each dim from the left; dims that are not
+    /// mentioned are taken whole.
     ///
-    /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims stood if these are side by side,
-    /// else in front. Names: dims that are left keep theirs, also a dim picked from by one vector; other picked dims and new ones have none.
+    /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims
+    /// stood if these are side by side, else in front.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -92,29 +142,37 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for a position out of range or too many indices, [`ErrorKind::Shape`] for a mask that does not fit, [`ErrorKind::DType`] for a tensor
-    /// that is neither of integers nor of bools, [`ErrorKind::Ellipsis`] for more than one.
+    /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit, `DType`
+    /// for a tensor that is neither of integers nor of bools, `Ellipsis` for more than one.
+    index (x; indices: Indices)
+        names "keeps those of dims that are left, also of one picked from by one vector; others have none";
+}
+
+mod kernels {
+    use super::*;
+
     #[track_caller]
-    pub fn index(&self, indices: &[Index]) -> Result<Tensor> {
+    pub(super) fn index(x: &Tensor, indices: Indices) -> Result<Tensor> {
+        let whole = x;
         const OP: &str = "index";
         let caller = Location::caller();
         let fail = |kind, message: String| {
-            Err(Error::new(kind, OP, message).with_operands([self.extents()]).at(caller))
+            Err(Error::new(kind, OP, message).with_operands([whole.extents()]).at(caller))
         };
-        let mentioned: usize = indices.iter().map(Index::dims).sum();
-        if mentioned > self.ndim() {
+        let mentioned: usize = indices.0.iter().map(Index::dims).sum();
+        if mentioned > whole.ndim() {
             return fail(
                 ErrorKind::Index,
-                format!("too many indices for tensor of dimension {}", self.ndim()),
+                format!("too many indices for tensor of dimension {}", whole.ndim()),
             );
         }
-        if indices.iter().filter(|index| matches!(index, Index::Ellipsis)).count() > 1 {
+        if indices.0.iter().filter(|index| matches!(index, Index::Ellipsis)).count() > 1 {
             return fail(ErrorKind::Ellipsis, "an index can only have a single ellipsis".into());
         }
-        let mut x = self.clone();
+        let mut x = whole.clone();
         let mut dim = 0;
         let mut picks: Vec<(usize, Tensor)> = Vec::new();
-        for index in indices {
+        for index in &indices.0 {
             match index {
                 Index::At(at) => x = x.select(dim, *at)?,
                 Index::Slice { start, end, step } => {
@@ -125,7 +183,7 @@ impl Tensor {
                     x = x.unsqueeze(dim as isize)?;
                     dim += 1;
                 }
-                Index::Ellipsis => dim += self.ndim() - mentioned,
+                Index::Ellipsis => dim += whole.ndim() - mentioned,
                 Index::Tensor(mask) if mask.dtype() == DType::Bool => {
                     if mask.ndim() == 0 {
                         return fail(ErrorKind::Unsupported, "a mask must have at least one dim".into());

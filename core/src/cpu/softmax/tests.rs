@@ -1,4 +1,4 @@
-//! Against plain loops.
+//! The functions against plain loops.
 
 use super::*;
 
@@ -78,7 +78,8 @@ fn check<T: Real>(shape: [usize; 3]) {
         let sum: f64 = g.iter().sum();
         y.iter().zip(g).map(|(y, g)| g - y.exp() * sum).collect()
     });
-    let loose: Vec<T> = dx.iter().map(|dx| *dx * T::from_f64(0.125)).collect(); // sums of up to 100 numbers around 5
+    // The gradient has sums of up to 100 numbers around 5.
+    let loose: Vec<T> = dx.iter().map(|dx| *dx * T::from_f64(0.125)).collect();
     close(&loose, &backward.iter().map(|x| x * 0.125).collect::<Vec<_>>(), "log_softmax_backward");
 
     let mut sums = vec![T::NAN; shape[0] * shape[2]];

@@ -1,0 +1,71 @@
+//! Ops along one dim that are made of others.
+
+use crate::Tensor;
+use namegrad_macros::composed;
+
+composed! { along;
+    /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
+    msort (x) names "keeps input names";
+    /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times, each of which makes it shorter by one;
+    /// of bool whether neighbors differ.
+    diff (x; dim: Dim = -1, n: usize = 1) names "keeps input names";
+    /// The `q`-th quantile along `dim`, or of all elements with `..`, of floats only: the number below which
+    /// a share `q` of them lies, interpolated between the two neighbors of place `q (n - 1)` in the sorted
+    /// dim. NaN if there is one.
+    quantile (x; q: f64, dim: Reduced = ..) on floats names "removes dimensions";
+}
+
+mod kernels {
+    use super::*;
+    use namegrad_core::args::Over;
+    use namegrad_core::{DType, Dims, Error, ErrorKind, Result, keep};
+
+    #[track_caller]
+    pub(super) fn msort(x: &Tensor) -> Result<Tensor> {
+        Ok(x.sort(0)?.values)
+    }
+
+    #[track_caller]
+    pub(super) fn diff(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
+        if x.ndim() == 0 {
+            let message = "diff expects input to be at least one-dimensional";
+            return Err(Error::new(ErrorKind::Shape, "diff", message).with_operands([x.extents()]));
+        }
+        let mut differences = x.clone();
+        for _ in 0..n.min(x.sizes()[dim]) {
+            let left = differences.sizes()[dim] - 1;
+            let (next, this) = (differences.narrow(dim, 1, left)?, differences.narrow(dim, 0, left)?);
+            differences = match x.dtype() {
+                DType::Bool => next.logical_xor(&this)?,
+                _ => next.sub(&this)?,
+            };
+        }
+        Ok(differences)
+    }
+
+    #[track_caller]
+    pub(super) fn quantile(x: &Tensor, q: f64, dim: Over) -> Result<Tensor> {
+        const OP: &str = "quantile";
+        let floats = x.dtype().is_floating_point();
+        if !floats || !(0.0..=1.0).contains(&q) || x.numel() == 0 {
+            let kind = if floats { ErrorKind::Value } else { ErrorKind::DType };
+            let message = format!(
+                "takes a q in the range [0, 1] and at least one float; q is {q}, the input of {}",
+                x.dtype()
+            );
+            return Err(Error::new(kind, OP, message).with_operands([x.extents()]));
+        }
+        let one = dim.one_or_all(OP, x.value())?;
+        let n = one.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1));
+        let dims = || one.map_or(Dims::ALL, Dims::from);
+        let place = q * (n - 1) as f64;
+        let (below, above) = (place.floor(), place.ceil());
+        let mut quantile = x.kthvalue(below as usize + 1, keep(dims()))?.values;
+        if above > below {
+            let above = x.kthvalue(above as usize + 1, keep(dims()))?.values;
+            quantile = quantile.lerp(&above, place - below)?;
+        }
+        let quantile = quantile.masked_fill(&x.isnan()?.any(keep(dims()))?, f64::NAN)?;
+        if dim.keep { Ok(quantile) } else { quantile.squeeze(dims()) }
+    }
+}

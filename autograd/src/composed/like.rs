@@ -1,0 +1,84 @@
+//! New tensors of the sizes or the dtype of one that is there. They are constants: no gradient flows through.
+
+use crate::Tensor;
+use namegrad_macros::composed;
+
+composed! { like;
+    /// Zeros of the sizes, names and dtype of this tensor.
+    zeros_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    /// Ones of the sizes, names and dtype of this tensor.
+    ones_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    /// The sizes, names and dtype of this tensor, with values that mean nothing.
+    empty_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
+    /// `fill_value` everywhere, of the sizes, names and dtype of this tensor.
+    full_like (x; fill_value: Scalar, dtype: Option<DType> = None) names "keeps input names" constant;
+    /// Uniform numbers in [0, 1) of the sizes, names and dtype of this tensor.
+    rand_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
+    /// Normal numbers of the sizes, names and dtype of this tensor.
+    randn_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
+    /// Zeros of other sizes and the dtype of this tensor.
+    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
+    /// Ones of other sizes and the dtype of this tensor.
+    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
+    /// `fill_value` everywhere, of other sizes and the dtype of this tensor.
+    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the names given" constant;
+}
+
+mod kernels {
+    use super::*;
+    use namegrad_core::{DType, NamedTensor, Parts, Result, Scalar, args};
+
+    #[track_caller]
+    pub(super) fn zeros_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        full_like(x, Scalar::Int(0), dtype)
+    }
+
+    #[track_caller]
+    pub(super) fn ones_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        full_like(x, Scalar::Int(1), dtype)
+    }
+
+    #[track_caller]
+    pub(super) fn empty_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        // Zeros: reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
+        full_like(x, Scalar::Int(0), dtype)
+    }
+
+    #[track_caller]
+    pub(super) fn full_like(x: &Tensor, fill_value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
+        x.value().full_like(fill_value, dtype.unwrap_or(x.dtype())).map(Tensor::constant)
+    }
+
+    #[track_caller]
+    pub(super) fn rand_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(x.dtype());
+        NamedTensor::uniform("rand_like", x.shape(), 0.0, 1.0, dtype).map(Tensor::constant)
+    }
+
+    #[track_caller]
+    pub(super) fn randn_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(x.dtype());
+        NamedTensor::normal("randn_like", x.shape(), 0.0, 1.0, dtype).map(Tensor::constant)
+    }
+
+    #[track_caller]
+    pub(super) fn new_zeros(x: &Tensor, size: Parts, dtype: Option<DType>) -> Result<Tensor> {
+        new_full(x, size, Scalar::Int(0), dtype)
+    }
+
+    #[track_caller]
+    pub(super) fn new_ones(x: &Tensor, size: Parts, dtype: Option<DType>) -> Result<Tensor> {
+        new_full(x, size, Scalar::Int(1), dtype)
+    }
+
+    #[track_caller]
+    pub(super) fn new_full(
+        x: &Tensor,
+        size: Parts,
+        fill_value: Scalar,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(x.dtype());
+        NamedTensor::full_as("new_full", args::Shape(size), fill_value, dtype).map(Tensor::constant)
+    }
+}

@@ -1,0 +1,146 @@
+//! Random numbers in the place of the elements of a tensor. The gradient of what was there is 0.
+
+use crate::Tensor;
+use crate::op::Op;
+use namegrad_core::{NamedTensor, Result};
+use namegrad_macros::composed;
+use std::ops::RangeBounds;
+use std::panic::Location;
+
+composed! { random;
+    /// Uniform numbers in [`from`, `to`).
+    ///
+    /// # Errors
+    /// `Value` unless `from <= to` and both are finite, `DType` unless floating-point.
+    uniform_ (mut x; from: f64 or 0.0, to: f64 or 1.0) on floats names "keeps input names";
+    /// Normal numbers.
+    ///
+    /// # Errors
+    /// `Value` unless `std >= 0`, `DType` unless floating-point.
+    normal_ (mut x; mean: f64 or 0.0, std: f64 or 1.0) on floats names "keeps input names";
+    /// `e^z` of normal `z` with this mean and standard deviation.
+    ///
+    /// # Errors
+    /// `Value` unless `std > 0`, `DType` unless floating-point.
+    log_normal_ (mut x; mean: f64 or 1.0, std: f64 or 2.0) on floats names "keeps input names";
+    /// Exponential numbers of density `lambd e^(-lambd x)`.
+    ///
+    /// # Errors
+    /// `Value` unless `lambd > 0`, `DType` unless floating-point.
+    exponential_ (mut x; lambd: f64 or 1.0) on floats names "keeps input names";
+    /// Numbers of density `σ / (π ((x - median)² + σ²))`.
+    ///
+    /// # Errors
+    /// `Value` unless `sigma > 0`, `DType` unless floating-point.
+    cauchy_ (mut x; median: f64 or 0.0, sigma: f64 or 1.0) on floats names "keeps input names";
+    /// The number of trials up to the first success, each of probability `p`.
+    ///
+    /// # Errors
+    /// `Value` unless `p` is in (0, 1), `DType` on `bool`.
+    geometric_ (mut x; p: f64) on floats integers names "keeps input names";
+    /// 1 with probability `p`, else 0: `p` is a number, or a tensor of floats that broadcasts to this one.
+    ///
+    /// # Errors
+    /// `Value` unless `p` is in [0, 1], `DType` for a `p` of integers, `Shape` for one that does not fit.
+    bernoulli_ (mut x, p: Operand of f64) names "keeps input names";
+    /// For each element `p` of this tensor 1 with probability `p`, else 0. No gradient flows through.
+    ///
+    /// # Errors
+    /// `Value` unless all are in [0, 1], `DType` unless floating-point.
+    bernoulli (x) on floats names "keeps input names" constant;
+    /// Normal numbers, each with its own mean and standard deviation; one of the two may be a number. They
+    /// broadcast to each other. No gradient flows through: for one write `mean + std * Tensor::randn(..)`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mean = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
+    /// let x = Tensor::normal(&mean, 0.0)?;
+    /// assert_eq!((x.to_vec::<f32>()?, x.extents()), (vec![1.0, 2.0], mean.extents()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` for a negative `std`, `DType` unless floating-point, `Shape`, those of the name rule.
+    normal (mean: Operand, std: Operand) on floats names "unifies names from inputs" constant;
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn uniform_(x: &mut Tensor, from: f64, to: f64) -> Result<()> {
+        drawn(x, "uniform_", |value| value.uniform_(from, to).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn normal_(x: &mut Tensor, mean: f64, std: f64) -> Result<()> {
+        drawn(x, "normal_", |value| value.normal_(mean, std).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn log_normal_(x: &mut Tensor, mean: f64, std: f64) -> Result<()> {
+        drawn(x, "log_normal_", |value| value.log_normal_(mean, std).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn exponential_(x: &mut Tensor, lambd: f64) -> Result<()> {
+        drawn(x, "exponential_", |value| value.exponential_(lambd).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn cauchy_(x: &mut Tensor, median: f64, sigma: f64) -> Result<()> {
+        drawn(x, "cauchy_", |value| value.cauchy_(median, sigma).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn geometric_(x: &mut Tensor, p: f64) -> Result<()> {
+        drawn(x, "geometric_", |value| value.geometric_(p).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn bernoulli_(x: &mut Tensor, p: &Tensor) -> Result<()> {
+        drawn(x, "bernoulli_", |value| value.bernoulli_(p.value()).map(drop))
+    }
+
+    #[track_caller]
+    pub(super) fn bernoulli(x: &Tensor) -> Result<Tensor> {
+        x.value().bernoulli().map(Tensor::constant)
+    }
+
+    #[track_caller]
+    pub(super) fn normal(mean: &Tensor, std: &Tensor) -> Result<Tensor> {
+        mean.value().normal_around(std.value()).map(Tensor::constant)
+    }
+}
+
+/// What `draw` puts in the place of the values of `x`, on which the result still depends for the tape, with a
+/// gradient of 0.
+#[track_caller]
+fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<()> {
+    x.check_in_place(op)?;
+    let (mut value, at) = (x.value().clone(), Location::caller());
+    draw(&mut value).map_err(|error| error.at(at))?; // a closure does not know its caller
+    let y = Op::new(op, value).input(x, |g, _| g.zeros_like()).output();
+    x.assign(op, y).map(drop)
+}
+
+impl Tensor {
+    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
+    /// integer up to which the dtype has all of them.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut x = Tensor::zeros([("N", 9)])?;
+    /// x.random_(2..5)?;
+    /// assert!(x.to_vec::<i64>()?.iter().all(|x| (2..5).contains(x)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Value` if the range is empty or beyond the dtype; `Autograd` on a leaf that requires a gradient.
+    #[track_caller]
+    pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut Tensor> {
+        drawn(self, "random_", |value| value.random_(range).map(drop))?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,414 @@
+//! Ops by name: found, described and called with values and named arguments.
+//!
+//! Each table of ops adds its entries; [`all`] has every one. What a call may give is checked against the row
+//! of the op before it runs: unknown, missing, superfluous and wrong arguments are errors that name the op
+//! and what is near.
+
+use crate::Tensor;
+use crate::operators::Operand;
+use namegrad_core::ops::{OpInfo, TensorInfo, TensorKind};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Result, Value};
+use std::borrow::Cow;
+
+/// An op: what is known of it, and how to call it by name.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::ops;
+/// let x = Tensor::new([[0.0, 0.0], [1.0, 3.0]])?.refine_names(["row", "class"])?;
+/// let softmax = ops::find("softmax")?;
+/// assert_eq!(softmax.info.args[0].name, "dim");
+/// let p = softmax.call(&[&x], &[("dim", "class".into())])?;
+/// assert!(p[0].equal(&x.softmax("class")?)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Op {
+    /// What its row says.
+    pub info: &'static OpInfo,
+    /// What becomes of a gradient.
+    pub gradients: Gradients,
+    #[doc(hidden)]
+    pub call: fn(&Call<'_>) -> Result<Vec<Tensor>>,
+    #[doc(hidden)]
+    pub call_in_place: Option<fn(&mut Tensor, &Call<'_>) -> Result<()>>,
+}
+
+/// What becomes of a gradient at an op.
+#[derive(Clone, Copy, Debug)]
+pub enum Gradients {
+    /// The gradient of each input, as its row writes it.
+    Formulas(&'static [(&'static str, &'static str)]),
+    /// A function records it.
+    Recorded,
+    /// The op is made of others, which have theirs.
+    Composed,
+    /// The result has no gradient by nature: it is `bool` or an index.
+    Constant,
+    /// There is none: the op is an error on a tensor that requires a gradient.
+    Refused,
+}
+
+/// A tensor or another value that is given to an op.
+#[derive(Clone, Debug)]
+pub enum Given<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// Several tensors.
+    Tensors(Vec<&'a Tensor>),
+    /// Any other value.
+    Value(Value),
+}
+
+impl<'a> From<&'a Tensor> for Given<'a> {
+    fn from(tensor: &'a Tensor) -> Given<'a> {
+        Given::Tensor(tensor)
+    }
+}
+
+impl<'a> From<Vec<&'a Tensor>> for Given<'a> {
+    fn from(tensors: Vec<&'a Tensor>) -> Given<'a> {
+        Given::Tensors(tensors)
+    }
+}
+
+impl From<Value> for Given<'_> {
+    fn from(value: Value) -> Self {
+        Given::Value(value)
+    }
+}
+
+impl<T: Into<Value>, const K: usize> From<[T; K]> for Given<'_> {
+    fn from(values: [T; K]) -> Self {
+        Given::Value(values.into())
+    }
+}
+
+/// `From<i64> for Given` is `Given::Value(value.into())`.
+macro_rules! values {
+    ($($ty:ty),*) => {$(
+        impl From<$ty> for Given<'_> {
+            fn from(value: $ty) -> Self {
+                Given::Value(value.into())
+            }
+        }
+    )*};
+}
+values!(bool, i32, i64, usize, f32, f64, &str, String, DType);
+
+impl Op {
+    /// Calls the op with its tensors in order and with named arguments. A tensor can be given by its name
+    /// too, and a number where the op takes one. What is left out has the default of the row.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for an argument that the op does not have, that is missing, given twice or of
+    /// another kind; those of the op.
+    #[track_caller]
+    pub fn call(&self, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Result<Vec<Tensor>> {
+        let caller = std::panic::Location::caller(); // the functions behind pointers do not know it
+        let (op, args) = self.variant(tensors.len().saturating_sub(1), args);
+        let given = tensors.iter().map(|x| Slot::Given(x)).collect();
+        let called = Call::new(op.info, given, &args).and_then(|call| (op.call)(&call));
+        called.map_err(|error| error.at(caller))
+    }
+
+    /// Calls the in-place form on `x`, with the other tensors in order and with named arguments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if there is no such form; those of [`call`](Self::call).
+    #[track_caller]
+    pub fn call_in_place(
+        &self,
+        x: &mut Tensor,
+        others: &[&Tensor],
+        args: &[(&str, Given<'_>)],
+    ) -> Result<()> {
+        let caller = std::panic::Location::caller();
+        let (op, args) = self.variant(others.len(), args);
+        let Some(in_place) = op.call_in_place else {
+            let message = "the op has no in-place form";
+            return Err(Error::new(ErrorKind::Unsupported, op.info.name, message));
+        };
+        let written = Slot::Written(x.dtype());
+        let given = [written].into_iter().chain(others.iter().map(|x| Slot::Given(x))).collect();
+        let called = Call::new(op.info, given, &args).and_then(|call| in_place(x, &call));
+        called.map_err(|error| error.at(caller))
+    }
+
+    /// The op that has just these arguments, if PyTorch has one for several of ours, and the arguments that
+    /// say something.
+    fn variant<'a, 'b>(
+        &self,
+        others: usize,
+        args: &'b [(&'a str, Given<'a>)],
+    ) -> (&Op, Cow<'b, [(&'a str, Given<'a>)]>) {
+        let of_this_name = || VARIANTS.iter().filter(|(name, ..)| *name == self.info.name);
+        if others > 0 || of_this_name().next().is_none() {
+            return (self, Cow::Borrowed(args));
+        }
+        let said: Vec<_> =
+            args.iter().filter(|(_, value)| !matches!(value, Given::Value(Value::None))).cloned().collect();
+        let names: Vec<&str> = said.iter().map(|(name, _)| *name).filter(|name| !is_self(name)).collect();
+        let own = of_this_name().find(|(_, only, _)| names == [*only]);
+        match own.and_then(|(.., own)| all().find(|op| op.info.name == *own)) {
+            Some(op) => (op, Cow::Owned(said)),
+            None => (self, Cow::Borrowed(args)),
+        }
+    }
+}
+
+/// What PyTorch calls with one argument more, or with one less, and is an op of its own here: its name there,
+/// the only argument that is given, and the op.
+const VARIANTS: [(&str, &str, &str); 3] =
+    [("round", "decimals", "round_decimals"), ("clamp", "min", "clamp_min"), ("clamp", "max", "clamp_max")];
+
+/// PyTorch's names for arguments that are called otherwise here, in the ops that have the second and not the
+/// first.
+const SYNONYMS: [(&str, &str); 15] = [
+    ("src", "source"),
+    ("value", "source"),
+    ("mat1", "a"),
+    ("mat2", "b"),
+    ("batch1", "a"),
+    ("batch2", "b"),
+    ("vec1", "a"),
+    ("vec2", "b"),
+    ("mat", "a"),
+    ("vec", "b"),
+    ("tensor1", "a"),
+    ("tensor2", "b"),
+    ("vec2", "other"),
+    ("mat2", "other"),
+    ("split_size_or_sections", "split_size"),
+];
+
+/// Every op of tensors that has a row.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    crate::rules::OPS.iter().chain(crate::composed::OPS.iter()).flat_map(|table| table.iter().copied())
+}
+
+/// What stands for a tensor of the row.
+#[derive(Clone)]
+enum Slot<'a> {
+    Given(&'a Tensor),
+    Made(Tensor),
+    Several(Vec<&'a Tensor>),
+    /// The tensor that an in-place form writes to, of which only the dtype is known.
+    Written(DType),
+    Nothing,
+}
+
+/// The arguments of a call, sorted by what the row asks for.
+pub struct Call<'a> {
+    info: &'static OpInfo,
+    slots: Vec<Slot<'a>>,
+    /// By the names that the row has.
+    args: Vec<(&'a str, &'a Given<'a>)>,
+}
+
+impl<'a> Call<'a> {
+    fn new(
+        info: &'static OpInfo,
+        given: Vec<Slot<'a>>,
+        args: &'a [(&'a str, Given<'a>)],
+    ) -> Result<Call<'a>> {
+        let fail = |message: String| Err(Error::new(ErrorKind::Value, info.name, message));
+        let names =
+            || info.tensors.iter().map(|tensor| tensor.name).chain(info.args.iter().map(|arg| arg.name));
+        let own = |name: &'a str| {
+            let has = |name: &str| names().any(|known| known == name);
+            let synonym = SYNONYMS.iter().find(|(other, own)| *other == name && !has(name) && has(own));
+            synonym.map_or(name, |(_, own)| own)
+        };
+        let args: Vec<(&str, &Given<'_>)> = args.iter().map(|(name, value)| (own(name), value)).collect();
+        for (number, (name, _)) in args.iter().enumerate() {
+            let known =
+                names().any(|known| known == *name) || is_self(name) || *name == "keepdim" && reduces(info);
+            if !known {
+                return fail(format!("no argument `{name}`{}", nearest(name, names())));
+            }
+            if args[..number].iter().any(|(before, _)| before == name) {
+                return fail(format!("the argument `{name}` is given twice"));
+            }
+        }
+        let mut slots = vec![Slot::Nothing; info.tensors.len()];
+        // What is given by name takes its place first, the others follow in order.
+        for (at, tensor) in info.tensors.iter().enumerate() {
+            let own = |name: &str| name == tensor.name || at == 0 && is_self(name) && given.is_empty();
+            let first = |name: &str| at == 0 && is_self(name);
+            let Some((_, value)) = args.iter().find(|(name, _)| own(name) || first(name)) else { continue };
+            slots[at] = match value {
+                Given::Tensor(tensor) => Slot::Given(tensor),
+                Given::Tensors(tensors) => Slot::Several(tensors.clone()),
+                Given::Value(Value::None) => Slot::Nothing,
+                Given::Value(value) => Slot::Made(number(info, tensor, value, &given, &args)?),
+            };
+        }
+        let named = |tensor: &TensorInfo| {
+            args.iter()
+                .any(|(name, _)| *name == tensor.name || is_self(name) && tensor.name == info.tensors[0].name)
+        };
+        let count = given.len();
+        let mut given = given.into_iter();
+        for (slot, tensor) in slots.iter_mut().zip(info.tensors).filter(|(_, tensor)| !named(tensor)) {
+            if tensor.kind == TensorKind::List {
+                let all =
+                    given.by_ref().filter_map(|slot| if let Slot::Given(x) = slot { Some(x) } else { None });
+                *slot = Slot::Several(all.collect());
+                continue;
+            }
+            match given.next() {
+                Some(next) => *slot = next,
+                None if tensor.kind == TensorKind::Optional => {}
+                None => return fail(format!("the tensor `{}` is missing", tensor.name)),
+            }
+        }
+        if given.next().is_some() {
+            return fail(format!("takes {} tensors, got {count}", info.tensors.len()));
+        }
+        Ok(Call { info, slots, args })
+    }
+
+    /// The tensor of that place in the row.
+    #[doc(hidden)]
+    pub fn tensor(&self, at: usize) -> Result<&Tensor> {
+        match &self.slots[at] {
+            Slot::Given(x) => Ok(x),
+            Slot::Made(x) => Ok(x),
+            _ => {
+                let message = format!("`{}` must be a tensor", self.info.tensors[at].name);
+                Err(Error::new(ErrorKind::Value, self.info.name, message))
+            }
+        }
+    }
+
+    /// The tensor of that place, if one is given.
+    #[doc(hidden)]
+    pub fn optional(&self, at: usize) -> Option<&Tensor> {
+        self.tensor(at).ok()
+    }
+
+    /// The tensors of that place.
+    #[doc(hidden)]
+    pub fn list(&self, at: usize) -> Vec<&Tensor> {
+        match &self.slots[at] {
+            Slot::Several(tensors) => tensors.clone(),
+            _ => self.optional(at).into_iter().collect(),
+        }
+    }
+
+    /// An argument that has no default.
+    #[doc(hidden)]
+    pub fn arg<K: Argument>(&self, name: &'static str) -> Result<K> {
+        match self.given(name)? {
+            Some(value) => Ok(value),
+            None => {
+                let message = format!("the argument `{name}` is missing");
+                Err(Error::new(ErrorKind::Value, self.info.name, message))
+            }
+        }
+    }
+
+    /// An argument, or its default.
+    #[doc(hidden)]
+    pub fn arg_or<K: Argument>(&self, name: &'static str, default: impl FnOnce() -> K) -> Result<K> {
+        Ok(self.given(name)?.unwrap_or_else(default))
+    }
+
+    fn value(&self, name: &str) -> Option<&Given<'a>> {
+        self.args.iter().find(|(given, _)| *given == name).map(|(_, value)| *value)
+    }
+
+    fn given<K: Argument>(&self, name: &'static str) -> Result<Option<K>> {
+        let keepdim = match self.value("keepdim") {
+            Some(Given::Value(Value::Bool(keepdim))) => *keepdim,
+            Some(Given::Value(Value::None)) | None => false,
+            Some(_) => return Err(self.wrong("keepdim", "bool", self.value("keepdim"))),
+        };
+        let ty = self.info.args.iter().find(|arg| arg.name == name).map_or("", |arg| arg.ty);
+        let given = match self.value(name) {
+            None | Some(Given::Value(Value::None)) if ty == "Reduced" && keepdim => {
+                let default = self.info.args.iter().find(|arg| arg.name == name).and_then(|arg| arg.default);
+                let dim = default.and_then(|dim| dim.parse().ok()).map(Value::Int); // `..` is no number
+                return Ok(K::from_kept(dim.as_ref()));
+            }
+            None | Some(Given::Value(Value::None)) => return Ok(None),
+            Some(Given::Value(value)) if ty == "Reduced" && keepdim => K::from_kept(Some(value)),
+            Some(Given::Value(value)) => K::from_value(value),
+            Some(Given::Tensor(tensor)) => K::from_tensors(&[tensor.value()]),
+            Some(Given::Tensors(tensors)) => {
+                K::from_tensors(&tensors.iter().map(|x| x.value()).collect::<Vec<_>>())
+            }
+        };
+        match given {
+            Some(given) => Ok(Some(given)),
+            None => Err(self.wrong(name, ty, self.value(name))),
+        }
+    }
+
+    fn wrong(&self, name: &str, ty: &str, value: Option<&Given<'_>>) -> Error {
+        let got = match value {
+            Some(Given::Tensor(_)) => "a tensor".to_string(),
+            Some(Given::Tensors(_)) => "tensors".to_string(),
+            Some(Given::Value(value)) => value.describe(),
+            None => "nothing".to_string(),
+        };
+        Error::new(ErrorKind::Value, self.info.name, format!("`{name}` is of type {ty}, got {got}"))
+    }
+}
+
+/// PyTorch's names for the tensor that a method is called on.
+fn is_self(name: &str) -> bool {
+    name == "self" || name == "input"
+}
+
+fn reduces(info: &OpInfo) -> bool {
+    info.args.iter().any(|arg| arg.ty == "Reduced")
+}
+
+/// A number in the place of a tensor, beside the widest of those that are given.
+#[track_caller]
+fn number(
+    info: &OpInfo,
+    tensor: &TensorInfo,
+    value: &Value,
+    given: &[Slot<'_>],
+    args: &[(&str, &Given<'_>)],
+) -> Result<Tensor> {
+    let first = info.tensors.first().is_some_and(|first| first.name == tensor.name);
+    let number = match value {
+        Value::Bool(value) => Some((*value).into()),
+        Value::Int(value) => Some((*value).into()),
+        Value::Float(value) => Some((*value).into()),
+        _ => None,
+    };
+    let allowed = tensor.kind == TensorKind::Operand || first && info.by_element;
+    let Some(number) = number.filter(|_| allowed) else {
+        let message = format!("`{}` must be a tensor, got {}", tensor.name, value.describe());
+        return Err(Error::new(ErrorKind::Value, info.name, message));
+    };
+    let positional = given.iter().filter_map(|slot| match slot {
+        Slot::Given(x) => Some(x.dtype()),
+        Slot::Written(dtype) => Some(*dtype),
+        _ => None,
+    });
+    let named = args
+        .iter()
+        .filter_map(|(_, value)| if let Given::Tensor(x) = value { Some(x.dtype()) } else { None });
+    let beside = match tensor.exact {
+        true => DType::F64,
+        false => positional.chain(named).fold(DType::Bool, DType::promote),
+    };
+    let number: namegrad_core::Scalar = number;
+    Ok(number.operand_beside(beside)?.into_owned())
+}
+
+/// `; did you mean `x`?`, if a name is near, or all of them if they are few.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    match namegrad_core::names::closest_of(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if known.len() <= 8 => format!("; there is {}", known.join(", ")),
+        None => String::new(),
+    }
+}

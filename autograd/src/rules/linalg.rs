@@ -1,0 +1,59 @@
+//! Derivatives of decompositions of matrices and of systems of equations.
+
+use crate::Tensor;
+use namegrad_core::Result;
+use namegrad_core::options::SolveTriangularOptions;
+use namegrad_macros::derivatives;
+
+derivatives! { linalg; |g, cx|
+    qr(x) -> (q, r) { x: [q r] qr_gradient(g_q, g_r, q, r)? }
+    solve_triangular(x, other; upper, left, unitriangular) -> y {
+        x: [x y; upper left unitriangular] triangle_gradient(&solved(g, x, upper, left, unitriangular)?, y, upper, left, unitriangular)?,
+        other: [x; upper left unitriangular] solved(g, x, upper, left, unitriangular)?
+    }
+}
+
+/// The gradient of `x = q r`. Columns of `x` beyond the square are `q` times those of `r`, so their gradient
+/// is `q g_r`, and that of `q` has `g_r rᵀ` of them more.
+fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Tensor> {
+    let [k, n] = [-2isize, -1].map(|dim| r.sizes()[(r.ndim() as isize + dim) as usize]);
+    if n == k {
+        return square_gradient(g_q, g_r, q, r);
+    }
+    let parts = |x: &Tensor| Ok::<_, namegrad_core::Error>((x.narrow(-1, 0, k)?, x.narrow(-1, k, n - k)?));
+    let ((r, rest), (g_r, g_rest)) = (parts(r)?, parts(g_r)?);
+    // The columns beyond are `rest = qᵀ y`, with `y` the columns of `x` there, which are `q rest`.
+    let y = q.matmul(&rest)?;
+    let g_q = g_q.add(&y.matmul(&g_rest.mt()?)?)?;
+    let square = square_gradient(&g_q, &g_r, q, &r)?;
+    Tensor::cat(&[&square, &q.matmul(&g_rest)?], -1)
+}
+
+/// With `m = g_r rᵀ - qᵀ g_q`: `(g_q + q s) r⁻ᵀ`, where `s` is symmetric and has the upper triangle of `m`.
+fn square_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Tensor> {
+    let m = g_r.matmul(&r.mt()?)?.sub(&q.mt()?.matmul(g_q)?)?;
+    let above = m.triu_with(namegrad_core::options::TriuOptions::new().diagonal(1))?;
+    let symmetric = m.triu()?.add(&above.mt()?)?;
+    let right = g_q.add(&q.matmul(&symmetric)?)?;
+    right_solved(&right, r)
+}
+
+/// `x r⁻ᵀ`, `r` being an upper triangle: the solution of `y rᵀ = x`.
+fn right_solved(x: &Tensor, r: &Tensor) -> Result<Tensor> {
+    r.mt()?.solve_triangular_with(x, false, SolveTriangularOptions::new().left(false))
+}
+
+/// `g` solved by the transposed triangle.
+fn solved(g: &Tensor, x: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
+    x.mt()?.solve_triangular_with(g, !upper, SolveTriangularOptions::new().left(left).unitriangular(unit))
+}
+
+/// `-solved yᵀ`, or `-yᵀ solved`, in the half that is read.
+fn triangle_gradient(solved: &Tensor, y: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
+    let whole = if left { solved.matmul(&y.mt()?)? } else { y.mt()?.matmul(solved)? }.neg()?;
+    let from = isize::from(unit);
+    match upper {
+        true => whole.triu_with(namegrad_core::options::TriuOptions::new().diagonal(from)),
+        false => whole.tril_with(namegrad_core::options::TrilOptions::new().diagonal(-from)),
+    }
+}

@@ -1,0 +1,115 @@
+//! The back end for ops made of others: methods of `Tensor` that call a function of the same name, and
+//! entries of the registry.
+
+use crate::derivative::How;
+use crate::given::Side;
+use crate::row::{Form, Row, Table};
+use crate::tape::entry;
+use crate::values::{forms, in_place_doc, info, options_struct};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::{Error, Result};
+
+/// What a table of composed ops becomes.
+pub(crate) fn table(table: &Table) -> Result<TokenStream> {
+    let side = Side::composed();
+    let mut methods = TokenStream::new();
+    let mut options = TokenStream::new();
+    let mut entries = TokenStream::new();
+    for row in &table.rows {
+        if row.by_element() || !row.outputs.kept.is_empty() {
+            let message = format!(
+                "`{}`: a composed op has no kernel and keeps nothing: its function calls other ops",
+                row.name
+            );
+            return Err(Error::new(row.name.span(), message));
+        }
+        methods.extend(method(row, &side));
+        if row.has_options() {
+            options.extend(options_struct(row, &side));
+        }
+        let info = info(row, &table.name.to_string(), &side);
+        entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
+    }
+    Ok(quote! {
+        impl crate::Tensor { #methods }
+        #[doc(hidden)]
+        pub mod options { use super::*; #options }
+        #[allow(unused_imports)] // a table may have none
+        use options::*;
+        /// The ops of this table, as the registry has them.
+        pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
+    })
+}
+
+/// What the function of a row gets: its tensors, then its arguments.
+pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
+    row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
+}
+
+/// What becomes of a gradient: what the row says, or what the ops that it calls do.
+pub(crate) fn how(row: &Row) -> How {
+    match &row.gradient {
+        Some(said) if said == "refused" => How::Refused,
+        Some(_) => How::Constant,
+        None if row.outputs.form == Form::Truth => How::Constant,
+        None => How::Composed,
+    }
+}
+
+/// The method of a row, and its in-place form. A function that takes `mut x` writes to it, in both forms.
+fn method(row: &Row, side: &Side) -> TokenStream {
+    let name = &row.name;
+    let (parameters, given) = side.parameters(row);
+    let (prepare, returned, call) = (side.prepare(row, false), side.returned(row), passed(row));
+    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
+    let doc = row.doc(side);
+    let mut code = TokenStream::new();
+    if !row.is_in_place_only() {
+        let value = match row.writes() {
+            true => {
+                let (x, others) = (call[0], &call[1..]);
+                quote! {
+                    #prepare
+                    let mut written = #x.to_write();
+                    kernels::#name(&mut written #(, #others)*)?;
+                    Ok(written)
+                }
+            }
+            false => quote! { #prepare kernels::#name(#(#call),*) },
+        };
+        code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name));
+    }
+    let (name_, doc) = match &row.in_place {
+        Some(name_) => (name_, in_place_doc(row, side)),
+        None if row.is_in_place_only() => (
+            name,
+            quote! {
+                #doc
+                #[doc = " An error leaves the tensor as it was; on a leaf that requires a gradient it is of kind `Autograd`."]
+            },
+        ),
+        None => return code,
+    };
+    let (prepare, text, others) = (side.prepare(row, true), name_.to_string(), &call[1..]);
+    let end = match row.writes() {
+        true => quote! {
+            kernels::#name(self #(, #others)*)?;
+            Ok(self)
+        },
+        false => quote! {
+            let made = kernels::#name(self #(, #others)*)?;
+            self.assign(#text, made)
+        },
+    };
+    // The function of an op that exists in place only sees to it itself: some are stricter.
+    let check = (!row.is_in_place_only()).then(|| quote!(self.check_in_place(#text)?;));
+    let value = quote! {
+        #check
+        #prepare
+        #end
+    };
+    let (returned, receiver) = (quote!(&mut crate::Tensor), quote!(&mut self,));
+    code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name_));
+    code
+}

@@ -1,0 +1,428 @@
+//! The grammar of derivatives, and what is checked of them against the rows of the same table.
+//!
+//! ```text
+//! table    = rows "{" "|" g "," cx "|" entry* "}"
+//! entry    = NAME+ ("constant" | "refused") ";"
+//!          | NAME+ "(" tensors [";" args] ")" "->" outputs ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
+//! outputs  = NAME | "(" NAME ("," NAME)* ")"
+//! gradient = input ":" "[" kept* [";" args] "]" formula ["=>" fused]
+//! input    = NAME | "(" NAME+ ")"
+//! ```
+
+use crate::row::{Form, Row, TensorKind, here};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, Result, Token, braced, bracketed, parenthesized, token};
+
+/// What the file of the derivatives of a table says.
+pub(crate) struct Derivatives {
+    /// The names of the gradient of the output, and of the context.
+    pub(crate) g: Ident,
+    pub(crate) cx: Ident,
+    pub(crate) entries: Vec<Derivative>,
+}
+
+/// The derivative of an op, or of several that have the same.
+pub(crate) struct Derivative {
+    pub(crate) ops: Vec<Ident>,
+    pub(crate) how: How,
+}
+
+/// What becomes of a gradient.
+pub(crate) enum How {
+    /// The result has none by nature.
+    Constant,
+    /// There is none: the op is an error on a tensor that requires a gradient.
+    Refused,
+    Formulas(Signature, Vec<Gradient>),
+    /// It is made of ops that have theirs.
+    Composed,
+    /// A function records the op.
+    By(Signature, Ident),
+}
+
+/// The names by which a derivative calls what goes into an op and what comes out.
+pub(crate) struct Signature {
+    pub(crate) tensors: Vec<Ident>,
+    pub(crate) args: Vec<Ident>,
+    pub(crate) outputs: Vec<Ident>,
+}
+
+/// The gradient of an input, or of several in one.
+pub(crate) struct Gradient {
+    pub(crate) inputs: Vec<Ident>,
+    pub(crate) kept: Vec<Ident>,
+    pub(crate) args: Vec<Ident>,
+    pub(crate) formula: TokenStream,
+    pub(crate) fused: Option<TokenStream>,
+}
+
+impl Parse for Derivatives {
+    fn parse(input: ParseStream<'_>) -> Result<Derivatives> {
+        input.parse::<Token![|]>().map_err(|error| {
+            Error::new(
+                error.span(),
+                "expected `|g, cx|`: the names of the gradient of the output and of the context",
+            )
+        })?;
+        let g = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let cx = input.parse()?;
+        input.parse::<Token![|]>()?;
+        let mut entries = Vec::new();
+        while !input.is_empty() {
+            entries.push(input.parse()?);
+        }
+        Ok(Derivatives { g, cx, entries })
+    }
+}
+
+impl Parse for Derivative {
+    fn parse(input: ParseStream<'_>) -> Result<Derivative> {
+        let mut ops: Vec<Ident> = Vec::new();
+        while input.peek(syn::Ident) {
+            ops.push(input.parse()?);
+        }
+        let Some(last) = ops.last().cloned() else {
+            return Err(here(input, "expected the derivative of an op, as `exp(x) -> y { x: [y] g * y }`"));
+        };
+        if input.parse::<Option<Token![;]>>()?.is_some() {
+            let how = match last.to_string().as_str() {
+                "constant" => How::Constant,
+                "refused" => How::Refused,
+                _ => {
+                    let message =
+                        format!("`{last}`: expected `(x) -> y {{ .. }}`, `constant;` or `refused;`");
+                    return Err(Error::new(last.span(), message));
+                }
+            };
+            ops.pop();
+            return Ok(Derivative { ops, how });
+        }
+        if !input.peek(token::Paren) {
+            let message = format!("`{last}`: expected `(x) -> y {{ .. }}`, `constant;` or `refused;`");
+            return Err(here(input, message));
+        }
+        let signature = parse_signature(input, &last)?;
+        if input.peek(syn::Ident) {
+            let by: Ident = input.parse()?;
+            if by != "by" {
+                return Err(Error::new(
+                    by.span(),
+                    format!("`{last}`: expected `{{ x: [..] .. }}` or `by function;`"),
+                ));
+            }
+            let function = input.parse()?;
+            input.parse::<Token![;]>()?;
+            return Ok(Derivative { ops, how: How::By(signature, function) });
+        }
+        if !input.peek(token::Brace) {
+            return Err(here(input, format!("`{last}`: expected `{{ x: [..] .. }}` or `by function;`")));
+        }
+        let inside;
+        braced!(inside in input);
+        let mut gradients = Vec::new();
+        while !inside.is_empty() {
+            gradients.push(parse_gradient(&inside, &last)?);
+            inside.parse::<Option<Token![,]>>()?;
+        }
+        if gradients.is_empty() {
+            return Err(Error::new(
+                last.span(),
+                format!("`{last}`: no input has a gradient; say `{last} constant;`"),
+            ));
+        }
+        Ok(Derivative { ops, how: How::Formulas(signature, gradients) })
+    }
+}
+
+fn idents(input: ParseStream<'_>) -> Result<Vec<Ident>> {
+    let mut all = Vec::new();
+    while input.peek(syn::Ident) {
+        all.push(input.parse()?);
+        input.parse::<Option<Token![,]>>()?;
+    }
+    Ok(all)
+}
+
+fn parse_signature(input: ParseStream<'_>, op: &Ident) -> Result<Signature> {
+    let inside;
+    parenthesized!(inside in input);
+    let tensors = idents(&inside)?;
+    let args = if inside.parse::<Option<Token![;]>>()?.is_some() { idents(&inside)? } else { Vec::new() };
+    if !inside.is_empty() {
+        return Err(here(
+            &inside,
+            format!("`{op}`: expected the names of its tensors and, behind a `;`, of its arguments"),
+        ));
+    }
+    if input.parse::<Option<Token![->]>>()?.is_none() {
+        return Err(here(input, format!("`{op}`: expected `-> y`, the name of its output")));
+    }
+    let outputs = if input.peek(token::Paren) {
+        let inside;
+        parenthesized!(inside in input);
+        let mut outputs = idents(&inside)?;
+        inside.parse::<Option<Token![;]>>()?;
+        outputs.extend(idents(&inside)?);
+        outputs
+    } else {
+        vec![input.parse()?]
+    };
+    Ok(Signature { tensors, args, outputs })
+}
+
+fn parse_gradient(input: ParseStream<'_>, op: &Ident) -> Result<Gradient> {
+    let inputs = if input.peek(token::Paren) {
+        let inside;
+        parenthesized!(inside in input);
+        idents(&inside)?
+    } else {
+        vec![input.parse().map_err(|error: Error| {
+            Error::new(error.span(), format!("`{op}`: expected an input, as `x: [y] g * y`"))
+        })?]
+    };
+    if input.parse::<Option<Token![:]>>()?.is_none() {
+        return Err(here(input, format!("`{op}`: expected `:`, what is kept in brackets, and the gradient")));
+    }
+    if !input.peek(token::Bracket) {
+        return Err(here(input, format!("`{op}`: expected `[`, what the gradient keeps; `[]` if nothing")));
+    }
+    let inside;
+    bracketed!(inside in input);
+    let kept = idents(&inside)?;
+    let args = if inside.parse::<Option<Token![;]>>()?.is_some() { idents(&inside)? } else { Vec::new() };
+    if !inside.is_empty() {
+        return Err(here(
+            &inside,
+            format!("`{op}`: expected the names of what is kept and, behind a `;`, arguments"),
+        ));
+    }
+    let formula = tokens_to_end(input)?;
+    if formula.is_empty() {
+        return Err(here(input, format!("`{op}`: expected the gradient of `{}`", inputs[0])));
+    }
+    let fused = match input.parse::<Option<Token![=>]>>()?.is_some() {
+        true => Some(tokens_to_end(input)?),
+        false => None,
+    };
+    Ok(Gradient { inputs, kept, args, formula, fused })
+}
+
+/// All up to the next comma or `=>`.
+fn tokens_to_end(input: ParseStream<'_>) -> Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![=>]) {
+        let next: TokenTree = input.parse()?;
+        tokens.extend([next]);
+    }
+    Ok(tokens)
+}
+
+impl Derivatives {
+    /// Every mistake that can be seen by comparing with the rows; and for each row the derivative that it
+    /// has.
+    pub(crate) fn check<'a>(
+        &'a self,
+        table: &Ident,
+        rows: &'a [Row],
+    ) -> (Vec<Error>, Vec<(&'a Row, &'a How)>) {
+        let mut errors = Vec::new();
+        let mut found: Vec<(&Row, &How)> = Vec::new();
+        for entry in &self.entries {
+            for op in &entry.ops {
+                let Some(row) = rows.iter().find(|row| row.name == *op) else {
+                    let near = nearest(&op.to_string(), rows.iter().map(|row| row.name.to_string()));
+                    let message = format!(
+                        "a derivative of `{op}`, which is not an op of core/src/ops/{table}.rs{near}"
+                    );
+                    errors.push(Error::new(op.span(), message));
+                    continue;
+                };
+                if found.iter().any(|(known, _)| known.name == row.name) {
+                    errors.push(Error::new(op.span(), format!("`{op}` has two derivatives")));
+                    continue;
+                }
+                let before = errors.len();
+                match &entry.how {
+                    How::Constant | How::Refused | How::Composed => {}
+                    How::By(signature, _) => signature.check(op, row, &mut errors),
+                    How::Formulas(signature, gradients) => {
+                        signature.check(op, row, &mut errors);
+                        if errors.len() == before {
+                            check_gradients(op, row, signature, gradients, &mut errors);
+                        }
+                    }
+                }
+                found.push((row, &entry.how));
+            }
+        }
+        for row in rows.iter().filter(|row| !found.iter().any(|(known, _)| known.name == row.name)) {
+            let name = &row.name;
+            let tensors: Vec<String> = row.tensors.iter().map(|tensor| tensor.name.to_string()).collect();
+            let message = format!(
+                "op `{name}` of core/src/ops/{table}.rs has no derivative here: write `{name}({}) -> y {{ {}: [..] .. }}`, \
+                 `{name} constant;` if its result has no gradient by nature, or `{name} refused;`",
+                tensors.join(", "),
+                tensors.first().map_or("x", String::as_str),
+            );
+            errors.push(Error::new(proc_macro2::Span::call_site(), message));
+        }
+        (errors, found)
+    }
+}
+
+impl Signature {
+    fn check(&self, op: &Ident, row: &Row, errors: &mut Vec<Error>) {
+        let counts = [
+            ("tensor", self.tensors.len(), row.tensors.len()),
+            ("output", self.outputs.len(), row.outputs.count()),
+        ];
+        for (what, said, has) in counts {
+            if said != has {
+                let plural = if has == 1 { "" } else { "s" };
+                errors.push(Error::new(
+                    op.span(),
+                    format!("`{op}` has {has} {what}{plural}, and {said} are named here"),
+                ));
+            }
+        }
+        for arg in &self.args {
+            if !row.args.iter().any(|known| known.name == *arg) {
+                let near = nearest(&arg.to_string(), row.args.iter().map(|known| known.name.to_string()));
+                errors.push(Error::new(arg.span(), format!("`{arg}` is not an argument of `{op}`{near}")));
+            }
+        }
+    }
+}
+
+fn check_gradients(
+    op: &Ident,
+    row: &Row,
+    signature: &Signature,
+    gradients: &[Gradient],
+    errors: &mut Vec<Error>,
+) {
+    let tensors = || signature.tensors.iter().chain(&signature.outputs);
+    let mut served: Vec<&Ident> = Vec::new();
+    for gradient in gradients {
+        for input in &gradient.inputs {
+            let Some(at) = signature.tensors.iter().position(|tensor| tensor == input) else {
+                let near = nearest(&input.to_string(), signature.tensors.iter().map(Ident::to_string));
+                errors.push(Error::new(
+                    input.span(),
+                    format!("`{input}` is not a tensor that `{op}` takes{near}"),
+                ));
+                continue;
+            };
+            if served.contains(&input) {
+                errors.push(Error::new(input.span(), format!("`{op}` has two gradients of `{input}`")));
+            }
+            served.push(input);
+            if matches!(row.tensors[at].kind, TensorKind::Mask | TensorKind::List) {
+                let what = if row.tensors[at].kind == TensorKind::Mask {
+                    "is a mask, which has no gradient"
+                } else {
+                    "is a list: its gradients are recorded `by function;`"
+                };
+                errors.push(Error::new(input.span(), format!("`{input}` of `{op}` {what}")));
+            }
+        }
+        let texts = [Some(&gradient.formula), gradient.fused.as_ref()];
+        for kept in &gradient.kept {
+            if !tensors().any(|known| known == kept) {
+                let near = nearest(&kept.to_string(), tensors().map(Ident::to_string));
+                errors.push(Error::new(
+                    kept.span(),
+                    format!("`{kept}` is not an input or output of `{op}`{near}"),
+                ));
+            } else if texts.iter().flatten().all(|text| first_use(text, kept).is_none()) {
+                errors.push(Error::new(
+                    kept.span(),
+                    format!("`{kept}` is kept for the gradient of `{op}` and not used"),
+                ));
+            }
+        }
+        for arg in gradient.args.iter().filter(|arg| !signature.args.contains(arg)) {
+            let message = format!(
+                "`{arg}` is not among the arguments that the derivative of `{op}` names: write `{op}(..; {arg})`"
+            );
+            errors.push(Error::new(arg.span(), message));
+        }
+        for known in tensors().filter(|known| !gradient.kept.contains(known)) {
+            if let Some(at) = texts.iter().flatten().find_map(|text| first_use(text, known)) {
+                let kept: Vec<String> =
+                    gradient.kept.iter().map(Ident::to_string).chain([known.to_string()]).collect();
+                let message = format!(
+                    "`{known}` is used in the gradient of `{op}` and not kept: write `[{}]`",
+                    kept.join(" ")
+                );
+                errors.push(Error::new(at.span(), message));
+            }
+        }
+        for known in row.args.iter().map(|arg| &arg.name).filter(|known| !gradient.args.contains(known)) {
+            if let Some(at) = texts.iter().flatten().find_map(|text| first_use(text, known)) {
+                let message = format!(
+                    "`{known}` is used in the gradient of `{op}` and not kept: write `[..; {known}]`"
+                );
+                errors.push(Error::new(at.span(), message));
+            }
+        }
+    }
+    if matches!(row.outputs.form, Form::List) {
+        errors.push(Error::new(
+            op.span(),
+            format!("`{op}` gives a list: its gradients are recorded `by function;`"),
+        ));
+    }
+}
+
+/// The first place where a variable of that name is used: not a method or field, which follow a `.`, nor a
+/// path.
+pub(crate) fn first_use(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
+    let mut before = None;
+    for tree in tokens.clone() {
+        match &tree {
+            TokenTree::Ident(ident) if ident == name && !matches!(before, Some('.' | ':')) => {
+                return Some(ident.clone());
+            }
+            TokenTree::Group(group) => {
+                if let Some(found) = first_use(&group.stream(), name) {
+                    return Some(found);
+                }
+            }
+            _ => {}
+        }
+        before = match &tree {
+            TokenTree::Punct(punct) => Some(punct.as_char()),
+            _ => None,
+        };
+    }
+    None
+}
+
+/// `; did you mean `x`?`, if a name is near.
+pub(crate) fn nearest(name: &str, known: impl Iterator<Item = String>) -> String {
+    let known: Vec<String> = known.collect();
+    let best = known.iter().map(|other| (distance(name, other), other)).min();
+    match best {
+        Some((distance, other)) if distance <= 1 + name.len() / 4 => format!("; did you mean `{other}`?"),
+        _ if known.is_empty() => String::new(),
+        _ if known.len() <= 6 => format!("; there is {}", known.join(", ")),
+        _ => String::new(),
+    }
+}
+
+/// The number of letters to change, add or take away.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,72 @@
+//! The docs of what is made of a row.
+
+use crate::given::Side;
+use crate::row::{Row, TensorKind};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+impl Row {
+    /// The whole doc of the row, for a method in the crate of that side.
+    pub(crate) fn doc(&self, side: &Side) -> TokenStream {
+        let mut lines = self.doc_lines();
+        if side.is_core() {
+            // The examples are those of `namegrad`, which core cannot see.
+            let mut inside = false;
+            for line in lines.iter_mut().filter(|line| line.trim_start().starts_with("```")) {
+                if !inside {
+                    *line = line.replacen("```", "```ignore", 1);
+                }
+                inside = !inside;
+            }
+        }
+        if !side.methods {
+            lines
+                .iter_mut()
+                .for_each(|line| *line = line.replace("](Self::", "](namegrad_autograd::Tensor::"));
+        }
+        let has_errors = lines.iter().any(|line| line.trim() == "# Errors");
+        let more = if has_errors { Vec::new() } else { self.errors(side) };
+        let names = format!(" Names: {}.", self.rule_text());
+        // The rule of names comes before the sections; lines of examples that start with `#` are none.
+        let mut fenced = false;
+        let is_section = |line: &String| {
+            let line = line.trim_start();
+            fenced ^= line.starts_with("```");
+            !fenced && line.starts_with("# ")
+        };
+        let at = lines.iter().position(is_section).unwrap_or(lines.len());
+        let mut rule = vec![String::new(), names, String::new()];
+        if at == lines.len() {
+            rule.pop();
+        }
+        lines.splice(at..at, rule);
+        quote! { #(#[doc = #lines])* #(#[doc = #more])* }
+    }
+
+    /// The section on errors, from what the row takes.
+    pub(crate) fn errors(&self, side: &Side) -> Vec<String> {
+        let path = if side.is_core() { "crate" } else { "namegrad_core" };
+        let kind = |name: &str| format!("[`{name}`]({path}::ErrorKind::{name})");
+        let has = |types: &[&str]| self.args.iter().any(|arg| types.iter().any(|ty| arg.ty.is(ty)));
+        let mut kinds: Vec<String> = Vec::new();
+        if has(&["Dim", "Dims", "Reduced", "Contraction"]) {
+            kinds.extend([kind("NameNotFound"), kind("DimRange")]);
+        }
+        if has(&["usize", "isize", "Shape"]) {
+            kinds.push(kind("Value"));
+        }
+        if has(&["NewDim", "Shape"]) {
+            kinds.extend([kind("InvalidName"), kind("DuplicateName")]);
+        }
+        let several =
+            self.tensors.len() > 1 || self.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
+        if several {
+            kinds.extend([kind("NameMismatch"), kind("Misaligned")]);
+        }
+        if several || has(&["Shape"]) {
+            kinds.push(kind("Shape"));
+        }
+        kinds.extend([kind("DType"), kind("OutOfMemory")]);
+        vec![String::new(), " # Errors".into(), format!(" {}.", kinds.join(", "))]
+    }
+}

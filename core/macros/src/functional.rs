@@ -1,0 +1,91 @@
+//! The back end for functions of tensors without state: free functions that call a function of the same name
+//! in `kernels`, and entries of the registry; and methods of tensors as functions, of which the registry
+//! knows already.
+
+use crate::composed::{how, passed};
+use crate::derivative::nearest;
+use crate::given::Side;
+use crate::row::{Row, Table};
+use crate::tape::entry;
+use crate::values::{forms, info, options_struct};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::{Error, Result};
+
+/// What a table of functions becomes.
+pub(crate) fn table(table: &Table) -> Result<TokenStream> {
+    let side = Side::functions();
+    let (mut functions, mut options, mut entries) =
+        (TokenStream::new(), TokenStream::new(), TokenStream::new());
+    for row in &table.rows {
+        if row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
+            let message = format!(
+                "`{}`: a function has no kernel of its own, keeps nothing and writes to nothing",
+                row.name
+            );
+            return Err(Error::new(row.name.span(), message));
+        }
+        functions.extend(function(row, &side));
+        if row.has_options() {
+            options.extend(options_struct(row, &side));
+        }
+        let info = info(row, &table.name.to_string(), &side);
+        entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
+    }
+    Ok(quote! {
+        #functions
+        #[doc(hidden)]
+        pub mod options { use super::*; #options }
+        #[allow(unused_imports)] // a table may have none
+        use options::*;
+        /// The functions of this table, as the registry has them.
+        pub(crate) const OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
+    })
+}
+
+fn function(row: &Row, side: &Side) -> TokenStream {
+    let name = &row.name;
+    let (parameters, given) = side.parameters(row);
+    let (prepare, returned) = (side.prepare(row, false), side.returned(row));
+    let call = passed(row);
+    let value = quote! { #prepare kernels::#name(#(#call),*) };
+    forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
+}
+
+/// The ops of a table that are methods, as functions.
+pub(crate) fn functions<'a>(table: &Table, ops: impl Iterator<Item = &'a Ident>) -> Result<TokenStream> {
+    let side = Side { local_types: false, ..Side::functions() };
+    let mut functions = TokenStream::new();
+    for op in ops {
+        let Some(row) = table.rows.iter().find(|row| row.name == *op) else {
+            let near = nearest(&op.to_string(), table.rows.iter().map(|row| row.name.to_string()));
+            let message = format!("`{op}` is not an op of core/src/ops/{}.rs{near}", table.name);
+            return Err(Error::new(op.span(), message));
+        };
+        let (parameters, given) = side.parameters(row);
+        let (returned, doc, name) = (side.returned(row), row.doc(&side), &row.name);
+        functions.extend(quote! {
+            #doc
+            #[inline]
+            #[track_caller]
+            pub fn #op(#(#parameters),*) -> ::namegrad_core::Result<#returned> {
+                ::namegrad_autograd::Tensor::#name(#(#given),*)
+            }
+        });
+        if row.has_options() {
+            let (with, options) = (row.with_name(false), side.options_type(row));
+            let doc = format!(" [`{op}`] with options.");
+            let errors = row.errors(&side);
+            functions.extend(quote! {
+                #[doc = #doc]
+                #(#[doc = #errors])*
+                #[inline]
+                #[track_caller]
+                pub fn #with(#(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> {
+                    ::namegrad_autograd::Tensor::#with(#(#given,)* options)
+                }
+            });
+        }
+    }
+    Ok(functions)
+}

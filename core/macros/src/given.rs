@@ -1,0 +1,336 @@
+//! What methods take for the tensors and arguments of a row, and how that becomes what kernels get. The same
+//! for plain values and for tensors of the tape: a [`Side`] says what differs.
+
+use crate::row::{Arg, Form, Row, Tensor, TensorKind, Type};
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+/// The crate that code is made for.
+pub(crate) struct Side {
+    /// The path of `namegrad_core` there.
+    pub(crate) core: TokenStream,
+    /// The type of a tensor.
+    pub(crate) tensor: TokenStream,
+    /// The trait of what may stand beside a tensor.
+    pub(crate) operand: TokenStream,
+    /// What makes a plain value of a reference to a tensor: `.value()`, or nothing.
+    pub(crate) value: TokenStream,
+    /// The path of the registry.
+    pub(crate) registry: TokenStream,
+    /// What the registry puts before the names of ops.
+    pub(crate) prefix: &'static str,
+    /// Are ops methods of a tensor? Else they are functions of their tensors.
+    pub(crate) methods: bool,
+    /// Are types that the grammar does not know in scope where the row stands, rather than in `core::args`?
+    pub(crate) local_types: bool,
+}
+
+/// Types of arguments that the grammar knows; they are in `namegrad_core::args`.
+const KINDS: [&str; 9] = ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewDim", "Cast"];
+
+impl Side {
+    /// Plain values, in core.
+    pub(crate) fn values() -> Side {
+        Side {
+            core: quote!(crate),
+            tensor: quote!(crate::NamedTensor),
+            operand: quote!(crate::Operand),
+            value: quote!(),
+            registry: quote!(),
+            prefix: "",
+            methods: true,
+            local_types: false,
+        }
+    }
+
+    /// Tensors of the tape, in autograd.
+    pub(crate) fn tape() -> Side {
+        Side {
+            core: quote!(::namegrad_core),
+            tensor: quote!(crate::Tensor),
+            operand: quote!(crate::Operand),
+            value: quote!(.value()),
+            registry: quote!(crate::registry),
+            prefix: "",
+            methods: true,
+            local_types: false,
+        }
+    }
+
+    /// Ops made of others, beside their functions.
+    pub(crate) fn composed() -> Side {
+        Side { local_types: true, ..Side::tape() }
+    }
+
+    /// Functions of tensors, in the crate of layers.
+    pub(crate) fn functions() -> Side {
+        Side {
+            tensor: quote!(::namegrad_autograd::Tensor),
+            operand: quote!(::namegrad_autograd::Operand),
+            registry: quote!(::namegrad_autograd::registry),
+            prefix: "nn.",
+            methods: false,
+            ..Side::composed()
+        }
+    }
+
+    /// Is the op a method of its first tensor?
+    pub(crate) fn is_method(&self, row: &Row) -> bool {
+        self.methods && row.is_method()
+    }
+
+    /// Is this the side of plain values?
+    pub(crate) fn is_core(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The default of an argument, as a value of its type.
+    pub(crate) fn default(&self, arg: &Arg) -> Option<TokenStream> {
+        let (ty, default) = (self.ty(&arg.ty), arg.default.as_ref());
+        match arg.ty.name.to_string().as_str() {
+            "Cast" => Some(quote!(<#ty as ::std::default::Default>::default())),
+            "NewDim" => Some(quote!(<#ty as ::std::default::Default>::default())),
+            "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" if !arg.ty.optional => {
+                default.map(|default| quote!(::std::convert::Into::<#ty>::into(#default)))
+            }
+            _ => default.cloned(),
+        }
+    }
+
+    /// The type of an argument.
+    pub(crate) fn ty(&self, ty: &Type) -> TokenStream {
+        let (core, name) = (&self.core, &ty.name);
+        let text = name.to_string();
+        let plain = match text.as_str() {
+            "usize" | "isize" | "f64" | "bool" => quote!(#name),
+            known if self.local_types && !KINDS.contains(&known) => quote!(#name),
+            _ => quote!(#core::args::#name),
+        };
+        if ty.optional { quote!(::std::option::Option<#plain>) } else { plain }
+    }
+
+    /// The type that a kernel gets for an argument.
+    pub(crate) fn resolved(&self, arg: &Arg) -> TokenStream {
+        let (core, ty) = (&self.core, self.ty(&arg.ty));
+        quote!(<#ty as #core::Argument>::Resolved)
+    }
+
+    /// The parameters of a method behind `self`, options not among them, and what passes them on to another
+    /// such method.
+    pub(crate) fn parameters(&self, row: &Row) -> (Vec<TokenStream>, Vec<TokenStream>) {
+        let tensors = row.tensors.iter().skip(usize::from(self.is_method(row))).filter_map(|tensor| {
+            let (name, ty, operand) = (&tensor.name, &self.tensor, &self.operand);
+            match tensor.kind {
+                TensorKind::Optional => None,
+                TensorKind::List => Some((quote!(#name: &[&#ty]), quote!(#name))),
+                _ if row.takes_number(tensor) => Some((quote!(#name: impl #operand), quote!(#name))),
+                _ => Some((quote!(#name: &#ty), quote!(#name))),
+            }
+        });
+        let arg = |arg: &Arg| {
+            let (name, given) = (&arg.name, self.given_type(&arg.ty));
+            (quote!(#name: #given), quote!(#name))
+        };
+        let (leading, others): (Vec<&Arg>, Vec<&Arg>) =
+            row.args.iter().filter(|arg| !arg.is_option()).partition(|arg| arg.leads);
+        leading.into_iter().map(arg).chain(tensors).chain(others.into_iter().map(arg)).unzip()
+    }
+
+    /// What a method takes for an argument of a type.
+    fn given_type(&self, ty: &Type) -> TokenStream {
+        let core = &self.core;
+        match ty.name.to_string().as_str() {
+            "usize" | "isize" | "Place" if !ty.optional => quote!(impl #core::Whole),
+            "Shape" if !ty.optional => quote!(impl #core::IntoShape),
+            "Reduced" => quote!(impl ::std::convert::Into<#core::Dims>),
+            // A slice, so that `(..).into()` in it has a type.
+            "Indices" => quote!(&[Index]),
+            _ => {
+                let ty = self.ty(ty);
+                quote!(impl ::std::convert::Into<#ty>)
+            }
+        }
+    }
+
+    /// Statements that bring tensors and arguments to the form that kernels take: operands become tensors,
+    /// options are taken out of their struct, arguments are looked up.
+    pub(crate) fn prepare(&self, row: &Row, in_place: bool) -> TokenStream {
+        let core = &self.core;
+        let op = row.name.to_string();
+        let mut code = TokenStream::new();
+        let first = row.tensors.first();
+        if let Some(first) = first.filter(|_| self.is_method(row)) {
+            let name = &first.name;
+            code.extend(if in_place { quote!(let #name = &*self;) } else { quote!(let #name = self;) });
+        }
+        for tensor in row.tensors.iter().filter(|tensor| row.takes_number(tensor)) {
+            let (name, first) = (&tensor.name, &row.tensors[0].name);
+            let operand = &self.operand;
+            let beside = match row.tensors.get(1).filter(|_| tensor.name == *first) {
+                _ if tensor.exact => quote!(#core::DType::F64),
+                Some(Tensor { name: other, .. }) => quote!(#operand::operand(&#other)?.dtype()),
+                None => quote!(#first.dtype()),
+            };
+            code.extend(quote!(let #name = &*#operand::operand_beside(&#name, #beside)?;));
+        }
+        let (tensors, args) = row.options();
+        let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));
+        for field in tensors.iter().map(|tensor| &tensor.name).chain(args.map(|arg| &arg.name)) {
+            code.extend(quote!(let #field = options.#field;));
+        }
+        for arg in &row.args {
+            let (name, ty, text) = (&arg.name, self.ty(&arg.ty), arg.name.to_string());
+            if arg.ty.is("Cast") {
+                if in_place {
+                    continue;
+                }
+                let first = &row.tensors[0].name;
+                code.extend(quote!(let #first = &*#first.cast_to(#name.0)?;));
+                continue;
+            }
+            let given = match arg.ty.name.to_string().as_str() {
+                _ if arg.is_option() => quote!(#name),
+                "usize" | "isize" if !arg.ty.optional => {
+                    quote!(#core::args::whole::<#ty>(#op, #text, #name)?)
+                }
+                "Shape" if !arg.ty.optional => {
+                    quote!(#core::args::Shape(#core::IntoShape::into_dim_parts(#name).map_err(|error| error.of(#op))?))
+                }
+                "Place" => quote!(#core::args::Place(#core::args::whole::<isize>(#op, #text, #name)?)),
+                "Reduced" => quote!(#core::args::Reduced(::std::convert::Into::<#core::Dims>::into(#name))),
+                _ => quote!(::std::convert::Into::<#ty>::into(#name)),
+            };
+            let of = self.looked_up_in(row, arg);
+            code.extend(quote!(let #name = <#ty as #core::Argument>::look_up(#given, #op, #of)?;));
+        }
+        code
+    }
+
+    /// The tensors in which an argument is looked up, as plain values.
+    fn looked_up_in(&self, row: &Row, arg: &Arg) -> TokenStream {
+        let value = &self.value;
+        let one = |tensor: &Tensor| {
+            let name = &tensor.name;
+            let first = row.tensors.first().map(|first| &first.name);
+            match tensor.kind {
+                TensorKind::Optional => quote!(#name.unwrap_or(#first) #value),
+                _ => quote!(#name #value),
+            }
+        };
+        let list = |tensor: &Tensor| {
+            let name = &tensor.name;
+            match value.is_empty() {
+                true => quote!(#name),
+                false => quote!(&#name.iter().map(|each| each #value).collect::<::std::vec::Vec<_>>()),
+            }
+        };
+        let named = |name: &Ident| row.tensors.iter().find(|tensor| tensor.name == *name);
+        let of: Vec<&Tensor> = match arg.of.is_empty() {
+            true => row.tensors.first().into_iter().collect(),
+            false => arg.of.iter().filter_map(named).collect(),
+        };
+        match &of[..] {
+            [tensor] if tensor.kind == TensorKind::List => list(tensor),
+            of => {
+                let of = of.iter().map(|tensor| one(tensor));
+                quote!(&[#(#of),*])
+            }
+        }
+    }
+
+    /// What kernels get, in the order of the row: tensors, then arguments.
+    pub(crate) fn passed(&self, row: &Row) -> Vec<TokenStream> {
+        let value = &self.value;
+        let tensors = row.tensors.iter().map(|tensor| {
+            let name = &tensor.name;
+            match tensor.kind {
+                _ if value.is_empty() => quote!(#name),
+                TensorKind::Optional => quote!(#name.map(|each| each #value)),
+                TensorKind::List => {
+                    quote!(&#name.iter().map(|each| each #value).collect::<::std::vec::Vec<_>>())
+                }
+                _ => quote!(#name #value),
+            }
+        });
+        let args = row.kernel_args().map(|arg| {
+            let name = &arg.name;
+            quote!(#name)
+        });
+        tensors.chain(args).collect()
+    }
+
+    /// The type that a method gives, without the `Result`.
+    pub(crate) fn returned(&self, row: &Row) -> TokenStream {
+        let (core, tensor) = (&self.core, &self.tensor);
+        match &row.outputs.form {
+            Form::One | Form::Truth => quote!(#tensor),
+            Form::Tuple => {
+                let each = row.outputs.names.iter().map(|_| quote!(#tensor));
+                quote!((#(#each),*))
+            }
+            Form::Struct(name) => quote!(#core::#name<#tensor>),
+            Form::List => quote!(::std::vec::Vec<#tensor>),
+        }
+    }
+
+    /// What a method gives, made of its outputs, which are in variables of their names.
+    pub(crate) fn assembled(&self, row: &Row) -> TokenStream {
+        let (core, names) = (&self.core, &row.outputs.names);
+        match &row.outputs.form {
+            Form::One | Form::Truth | Form::List => {
+                let y = &names[0];
+                quote!(#y)
+            }
+            Form::Tuple => quote!((#(#names),*)),
+            Form::Struct(name) => quote!(#core::#name { #(#names),* }),
+        }
+    }
+
+    /// The type of the struct of options, where a method takes it.
+    pub(crate) fn options_type(&self, row: &Row) -> TokenStream {
+        let (core, name, tensor) = (&self.core, row.options_name(), &self.tensor);
+        let path = if self.local_types { quote!(#name) } else { quote!(#core::options::#name) };
+        if row.options().0.is_empty() { path } else { quote!(#path<'_, #tensor>) }
+    }
+}
+
+impl Row {
+    /// Is it a method of a tensor? Else it is a function of the type, called on a list, on an operand or on
+    /// nothing.
+    pub(crate) fn is_method(&self) -> bool {
+        self.tensors
+            .first()
+            .is_some_and(|first| !matches!(first.kind, TensorKind::List | TensorKind::Operand))
+    }
+
+    /// The arguments that kernels get: a cast is done before.
+    pub(crate) fn kernel_args(&self) -> impl Iterator<Item = &Arg> {
+        self.args.iter().filter(|arg| !arg.ty.is("Cast"))
+    }
+
+    /// The name of the struct of options: `softplus` has `SoftplusOptions`.
+    pub(crate) fn options_name(&self) -> Ident {
+        let words = self.name.to_string();
+        let camel: String = words
+            .split('_')
+            .map(|word| {
+                let mut letters = word.chars();
+                letters
+                    .next()
+                    .map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+            })
+            .collect();
+        Ident::new(&format!("{camel}Options"), self.name.span())
+    }
+
+    /// The name of the form that takes options: `softplus_with`, in place `softplus_with_`.
+    pub(crate) fn with_name(&self, in_place: bool) -> Ident {
+        let name = self.name.to_string();
+        let plain = name.trim_end_matches('_');
+        if in_place || self.is_in_place_only() {
+            format_ident!("{plain}_with_")
+        } else {
+            format_ident!("{plain}_with")
+        }
+    }
+}

@@ -1,0 +1,690 @@
+//! The grammar of a row: the one place that knows how an op is written down.
+//!
+//! ```text
+//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs] ["on" class+]
+//!            ["names" "RULE"] ["constant" | "refused"] (";" | body)
+//! tensors  = tensor ("," tensor)*
+//! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool" | "value" ":" "Operand" ["of" "f64"]
+//! args     = arg ("," arg)*
+//! arg      = NAME ":" TYPE ["of" NAME ("," NAME)*] [("=" | "or") default]
+//! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}" | "[" NAME "]"
+//! class    = "floats" | "integers" | "bool"
+//! body     = "{" entry ("," entry)* "}"
+//! entry    = ("float" | "int" | "boolean" | "dtypes" | "before" | "like") ":" expression
+//! ```
+//!
+//! A single name that ends in `_` is an op that exists in place only; it writes to its `mut x`. Arguments in
+//! front of the tensors come first in the method too, behind `self`: `einsum (equation: Equation;
+//! [operands])`. An argument with `= default` is a field of the struct of options. One with `or default` is
+//! always said in Rust, and its default serves calls by name. A number in the place of an `Operand` has the
+//! dtype that it has beside the first tensor, `of f64` all its digits. An op whose first tensor is an
+//! `Operand` is no method: `Tensor::normal(0.0, &std)`.
+//!
+//! `constant` and `refused` are for composed ops, whose derivative is otherwise that of the ops they call:
+//! the result has none by nature, or the op is an error on a tensor that requires a gradient.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
+
+/// One op.
+pub(crate) struct Row {
+    /// The lines of the doc, as attributes.
+    pub(crate) docs: Vec<Attribute>,
+    pub(crate) name: Ident,
+    pub(crate) in_place: Option<Ident>,
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) outputs: Outputs,
+    /// The classes of dtypes that the op takes; all if there are none.
+    pub(crate) classes: Vec<Ident>,
+    /// The rule of name inference.
+    pub(crate) rule: Option<LitStr>,
+    /// `constant` or `refused`: what a composed op says of its gradient.
+    pub(crate) gradient: Option<Ident>,
+    pub(crate) body: Option<Body>,
+}
+
+/// A tensor that an op takes.
+pub(crate) struct Tensor {
+    pub(crate) name: Ident,
+    pub(crate) kind: TensorKind,
+    /// `Operand of f64`: a number keeps all its digits, whatever the first tensor is.
+    pub(crate) exact: bool,
+}
+
+/// What may be given for a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TensorKind {
+    /// `x`: a tensor; in an op by element also a number, unless it is the first.
+    Plain,
+    /// `mut x`: a tensor that the kernel writes to.
+    Written,
+    /// `weight?`: a tensor or nothing.
+    Optional,
+    /// `[tensors]`: any number of tensors.
+    List,
+    /// `mask: bool`: a tensor of `bool`, whatever the dtype of the others.
+    Mask,
+    /// `value: Operand`: a tensor or a number.
+    Operand,
+}
+
+/// An argument that is not a tensor.
+pub(crate) struct Arg {
+    pub(crate) name: Ident,
+    pub(crate) ty: Type,
+    /// The tensors in which it is looked up; the first of the row if there are none.
+    pub(crate) of: Vec<Ident>,
+    pub(crate) default: Option<TokenStream>,
+    /// `or default`: always said in Rust.
+    pub(crate) said: bool,
+    /// Does it come before the tensors?
+    pub(crate) leads: bool,
+}
+
+/// The type of an argument: `Dim`, or `Option<f64>`.
+pub(crate) struct Type {
+    pub(crate) name: Ident,
+    pub(crate) optional: bool,
+}
+
+/// What an op gives.
+pub(crate) struct Outputs {
+    pub(crate) form: Form,
+    /// What is returned; one output without a name is called `y`.
+    pub(crate) names: Vec<Ident>,
+    /// What is kept for the gradient and not returned.
+    pub(crate) kept: Vec<Ident>,
+}
+
+/// How outputs are returned.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Form {
+    One,
+    /// One of `bool`.
+    Truth,
+    Tuple,
+    /// A struct with a field for each.
+    Struct(Ident),
+    /// Any number of them.
+    List,
+}
+
+/// What an op by element computes: formulas by class of dtype, and what else its kernel is made of.
+pub(crate) struct Body {
+    pub(crate) entries: Vec<(Ident, TokenStream)>,
+}
+
+/// The words that may start an entry of a body.
+const ENTRIES: [&str; 6] = ["float", "int", "boolean", "dtypes", "before", "like"];
+const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
+
+impl Parse for Row {
+    fn parse(input: ParseStream<'_>) -> Result<Row> {
+        let docs = input.call(Attribute::parse_outer)?;
+        let name: Ident = input.parse().map_err(|error| {
+            Error::new(error.span(), "expected the row of an op, as `exp exp_ (x) { float: x.exp() }`")
+        })?;
+        if docs.is_empty() {
+            return Err(Error::new(
+                name.span(),
+                format!("op `{name}` has no doc: write `/// ...` above its row"),
+            ));
+        }
+        let in_place: Option<Ident> = if input.peek(syn::Ident) { Some(input.parse()?) } else { None };
+        if let Some(name_) = in_place.as_ref().filter(|name_| **name_ != format!("{name}_")) {
+            let message = format!("the in-place form of `{name}` is called `{name}_`, not `{name_}`");
+            return Err(Error::new(name_.span(), message));
+        }
+        if !input.peek(token::Paren) {
+            let message = format!("`{name}`: expected `(` and its tensors, as `{name} (x; dim: Dim)`");
+            return Err(here(input, message));
+        }
+        let inside;
+        parenthesized!(inside in input);
+        let mut args = parse_leading(&inside, &name)?;
+        let tensors = parse_tensors(&inside, &name)?;
+        if inside.parse::<Option<Token![;]>>()?.is_some() {
+            args.extend(parse_args(&inside, &name, &tensors)?);
+        }
+        let mut outputs = parse_outputs(input, &name)?;
+        if outputs.is_unnamed() && tensors.iter().any(|tensor| tensor.name == "y") {
+            outputs.names = vec![Ident::new("result", Span::call_site())];
+        }
+        let classes = parse_classes(input, &name)?;
+        let rule = match word(input, "names") {
+            true => Some(input.parse().map_err(|error: Error| {
+                let message = format!("`{name}`: expected the rule of its names, as \"keeps input names\"");
+                Error::new(error.span(), message)
+            })?),
+            false => None,
+        };
+        let gradient = match word(input, "constant") {
+            true => Some(Ident::new("constant", name.span())),
+            false => word(input, "refused").then(|| Ident::new("refused", name.span())),
+        };
+        let body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
+        if body.is_some() {
+            input.parse::<Option<Token![;]>>()?;
+        } else if input.parse::<Option<Token![;]>>()?.is_none() {
+            let message = format!(
+                "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `{{ float: .. }}` or `;`, in this order"
+            );
+            return Err(here(input, message));
+        }
+        let row = Row { docs, name, in_place, tensors, args, outputs, classes, rule, gradient, body };
+        row.check()?;
+        Ok(row)
+    }
+}
+
+impl Row {
+    /// The rules that a row keeps beyond its form.
+    fn check(&self) -> Result<()> {
+        let Row { name, tensors, args, outputs, in_place, body, rule, .. } = self;
+        let fail = |at: &Ident, message: String| Err(Error::new(at.span(), format!("`{name}`: {message}")));
+        let mut seen: Vec<&Ident> = Vec::new();
+        for each in tensors.iter().map(|tensor| &tensor.name).chain(args.iter().map(|arg| &arg.name)) {
+            if seen.contains(&each) {
+                return fail(each, format!("`{each}` stands twice among its tensors and arguments"));
+            }
+            seen.push(each);
+        }
+        let mut made: Vec<&Ident> = Vec::new();
+        for output in outputs.names.iter().chain(&outputs.kept) {
+            if made.contains(&output) {
+                return fail(output, format!("two outputs are called `{output}`"));
+            }
+            if seen.contains(&output) {
+                return fail(output, format!("an output and an input are called `{output}`"));
+            }
+            made.push(output);
+        }
+        if let Some(first) = tensors.first().filter(|first| {
+            matches!(first.kind, TensorKind::Optional | TensorKind::Mask)
+                || first.kind == TensorKind::Operand && tensors.len() == 1
+        }) {
+            return fail(&first.name, "the first tensor must be one: the method is called on it".into());
+        }
+        if let Some(other) = tensors.iter().skip(1).find(|tensor| tensor.kind == TensorKind::Written) {
+            return fail(&other.name, "only the first tensor can be written to".into());
+        }
+        if self.is_in_place_only() {
+            if in_place.is_some() || tensors.first().is_none_or(|first| first.kind != TensorKind::Written) {
+                return fail(name, "an op that exists in place only takes a `mut` tensor first".into());
+            }
+            if outputs.names.len() != 1 || outputs.form != Form::One {
+                return fail(name, "an op that exists in place only has no outputs of its own".into());
+            }
+        }
+        if let Some(in_place) = in_place.as_ref().filter(|_| outputs.names.len() != 1 || tensors.is_empty()) {
+            return fail(in_place, "only an op of one tensor and one output has an in-place form".into());
+        }
+        if let Some(in_place) =
+            in_place.as_ref().filter(|_| args.iter().any(|arg| arg.ty.is("Cast")) && !self.casts_alone())
+        {
+            return fail(in_place, "beside a `Cast` an op with an in-place form has no other option".into());
+        }
+        if rule.is_none() && body.is_none() {
+            let message = "expected `names \"..\"`, the rule of the names of its result, before the `;`";
+            return fail(name, message.into());
+        }
+        if let Some(body) = body {
+            if outputs.names.len() + outputs.kept.len() != 1 {
+                return fail(name, "an op by element has one output".into());
+            }
+            if let Some(tensor) =
+                tensors.iter().find(|tensor| !matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask))
+            {
+                return fail(&tensor.name, "an op by element takes tensors and masks of `bool` alone".into());
+            }
+            let like = body.entry("like").is_some();
+            if !like && ["float", "int", "boolean"].iter().all(|class| body.entry(class).is_none()) {
+                return fail(name, "expected a formula: `{ float: x.exp() }`, or `int:`, `boolean:`".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines of the doc.
+    pub(crate) fn doc_lines(&self) -> Vec<String> {
+        let line = |attribute: &Attribute| match &attribute.meta {
+            syn::Meta::NameValue(syn::MetaNameValue {
+                value: syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }),
+                ..
+            }) => Some(text.value()),
+            _ => None,
+        };
+        self.docs.iter().filter_map(line).collect()
+    }
+
+    /// The rule of names: that of the row, or that of the ops by element.
+    pub(crate) fn rule_text(&self) -> String {
+        match (&self.rule, self.tensors.len()) {
+            (Some(rule), _) => rule.value(),
+            (None, 1) => "keeps input names".into(),
+            (None, _) => "unifies names from inputs".into(),
+        }
+    }
+
+    /// Does it exist in place only, as `fill_` does?
+    pub(crate) fn is_in_place_only(&self) -> bool {
+        self.in_place.is_none() && self.name.to_string().ends_with('_')
+    }
+
+    /// Does it write to its first tensor?
+    pub(crate) fn writes(&self) -> bool {
+        self.tensors.first().is_some_and(|first| first.kind == TensorKind::Written)
+    }
+
+    /// Is it an op by element, whose kernel is made of formulas?
+    pub(crate) fn by_element(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// May a number stand for this tensor?
+    pub(crate) fn takes_number(&self, tensor: &Tensor) -> bool {
+        let first = self.tensors.first().is_some_and(|first| first.name == tensor.name);
+        tensor.kind == TensorKind::Operand || self.by_element() && !first && tensor.kind == TensorKind::Plain
+    }
+
+    /// What is given in the struct of options: optional tensors and arguments that may be left out. A dim is
+    /// always said, so that its default serves calls by name alone.
+    pub(crate) fn options(&self) -> (Vec<&Tensor>, Vec<&Arg>) {
+        let tensors = self.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Optional).collect();
+        (tensors, self.args.iter().filter(|arg| arg.is_option()).collect())
+    }
+
+    /// Is a cast the only option? An in-place form, which keeps its dtype, has none then.
+    pub(crate) fn casts_alone(&self) -> bool {
+        let (tensors, args) = self.options();
+        tensors.is_empty() && args.iter().all(|arg| arg.ty.is("Cast"))
+    }
+
+    /// Is there anything to be given as an option?
+    pub(crate) fn has_options(&self) -> bool {
+        let (tensors, args) = self.options();
+        tensors.len() + args.len() > 0
+    }
+}
+
+impl Arg {
+    /// Is it given in the struct of options?
+    pub(crate) fn is_option(&self) -> bool {
+        self.ty.is("Cast")
+            || self.default.is_some()
+                && !self.said
+                && !["Dim", "Dims", "Reduced", "Place"].iter().any(|ty| self.ty.is(ty))
+    }
+}
+
+impl Type {
+    pub(crate) fn is(&self, name: &str) -> bool {
+        !self.optional && self.name == name
+    }
+
+    /// As it is written in Rust.
+    pub(crate) fn text(&self) -> String {
+        if self.optional { format!("Option<{}>", self.name) } else { self.name.to_string() }
+    }
+}
+
+impl Outputs {
+    /// Is its one output called `y` because the row says no name?
+    fn is_unnamed(&self) -> bool {
+        matches!(self.form, Form::One | Form::Truth) && self.kept.is_empty() && self.names[0] == "y"
+    }
+
+    /// How many tensors the kernel gives.
+    pub(crate) fn count(&self) -> usize {
+        self.names.len() + self.kept.len()
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Ident> {
+        self.names.iter().chain(&self.kept)
+    }
+}
+
+impl Body {
+    pub(crate) fn entry(&self, name: &str) -> Option<&TokenStream> {
+        self.entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| value)
+    }
+}
+
+/// An error at what comes next.
+pub(crate) fn here(input: ParseStream<'_>, message: impl std::fmt::Display) -> Error {
+    Error::new(input.span(), message)
+}
+
+/// Takes the word if it comes next.
+fn word(input: ParseStream<'_>, word: &str) -> bool {
+    let next = input.cursor().ident().is_some_and(|(ident, _)| ident == word);
+    next && input.parse::<Ident>().is_ok()
+}
+
+/// Arguments in front of the tensors: a name with a type that no tensor has.
+fn parse_leading(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Arg>> {
+    let ahead = input.fork();
+    let typed = ahead.parse::<Ident>().is_ok() && ahead.parse::<Token![:]>().is_ok();
+    let Some(ty) =
+        ahead.cursor().ident().map(|(ty, _)| ty).filter(|ty| typed && ty != "bool" && ty != "Operand")
+    else {
+        return Ok(Vec::new());
+    };
+    let mut args = parse_args(input, op, &[])?;
+    if input.parse::<Option<Token![;]>>()?.is_none() {
+        let message = format!(
+            "`{op}`: `{ty}` is not a kind of tensor, which are `bool` and `Operand`; arguments that are not tensors follow a `;`, \
+             or are followed by one"
+        );
+        return Err(Error::new(ty.span(), message));
+    }
+    args.iter_mut().for_each(|arg| arg.leads = true);
+    Ok(args)
+}
+
+fn parse_tensors(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Tensor>> {
+    let mut tensors = Vec::new();
+    while !input.is_empty() && !input.peek(Token![;]) {
+        let tensor = if input.peek(token::Bracket) {
+            let inside;
+            bracketed!(inside in input);
+            Tensor { name: inside.parse()?, kind: TensorKind::List, exact: false }
+        } else if input.parse::<Option<Token![mut]>>()?.is_some() {
+            Tensor { name: input.parse()?, kind: TensorKind::Written, exact: false }
+        } else {
+            let name: Ident = input.parse().map_err(|error| {
+                let message = format!(
+                    "`{op}`: expected a tensor: `x`, `mut x`, `weight?`, `[tensors]`, `mask: bool` or `value: Operand`"
+                );
+                Error::new(error.span(), message)
+            })?;
+            let kind = if input.parse::<Option<Token![?]>>()?.is_some() {
+                TensorKind::Optional
+            } else if input.parse::<Option<Token![:]>>()?.is_some() {
+                let ty: Ident = input.parse()?;
+                match ty.to_string().as_str() {
+                    "bool" => TensorKind::Mask,
+                    "Operand" => TensorKind::Operand,
+                    _ => {
+                        let message = format!(
+                            "`{op}`: `{ty}` is not a kind of tensor, which are `bool` and `Operand`; \
+                             arguments that are not tensors follow a `;`"
+                        );
+                        return Err(Error::new(ty.span(), message));
+                    }
+                }
+            } else {
+                TensorKind::Plain
+            };
+            let exact = kind == TensorKind::Operand && word(input, "of");
+            if exact && !word(input, "f64") {
+                return Err(
+                    input.error(format!("`{op}`: expected `Operand of f64`: a number with all its digits"))
+                );
+            }
+            Tensor { name, kind, exact }
+        };
+        tensors.push(tensor);
+        if input.parse::<Option<Token![,]>>()?.is_none() {
+            break;
+        }
+    }
+    if !input.is_empty() && !input.peek(Token![;]) {
+        return Err(here(
+            input,
+            format!("`{op}`: expected `,` and another tensor, or `;` and the arguments"),
+        ));
+    }
+    Ok(tensors)
+}
+
+fn parse_args(input: ParseStream<'_>, op: &Ident, tensors: &[Tensor]) -> Result<Vec<Arg>> {
+    let mut args = Vec::new();
+    while !input.is_empty() && !input.peek(Token![;]) {
+        let name: Ident = input.parse().map_err(|error| {
+            Error::new(
+                error.span(),
+                format!("`{op}`: expected an argument, as `dim: Dim` or `eps: f64 = 1e-5`"),
+            )
+        })?;
+        if input.parse::<Option<Token![:]>>()?.is_none() {
+            let message = format!("`{op}`: expected `:` and the type of `{name}`, as `{name}: Dim`");
+            return Err(Error::new(name.span(), message));
+        }
+        let ty = parse_type(input, op)?;
+        let of = parse_of(input, op, tensors)?;
+        let said = word(input, "or");
+        let default = match said || input.parse::<Option<Token![=]>>()?.is_some() {
+            true => Some(parse_default(input, op, &name, &ty)?),
+            false => None,
+        };
+        args.push(Arg { name, ty, of, default, said, leads: false });
+        if input.parse::<Option<Token![,]>>()?.is_none() && !input.is_empty() && !input.peek(Token![;]) {
+            return Err(here(
+                input,
+                format!("`{op}`: expected `of TENSOR`, `= default`, `or default`, `,` or `)`"),
+            ));
+        }
+    }
+    Ok(args)
+}
+
+fn parse_type(input: ParseStream<'_>, op: &Ident) -> Result<Type> {
+    let expected = |error: Error| {
+        let message =
+            format!("`{op}`: expected a type: Dim, Dims, Reduced, Shape, usize, isize, f64, bool, Scalar..");
+        Error::new(error.span(), message)
+    };
+    let name: Ident = input.parse().map_err(expected)?;
+    if name != "Option" {
+        return Ok(Type { name, optional: false });
+    }
+    input.parse::<Token![<]>()?;
+    let name = input.parse().map_err(expected)?;
+    input.parse::<Token![>]>()?;
+    Ok(Type { name, optional: true })
+}
+
+/// `of x`, `of x, other`: a name after a comma belongs to it only if no type follows.
+fn parse_of(input: ParseStream<'_>, op: &Ident, tensors: &[Tensor]) -> Result<Vec<Ident>> {
+    let mut of: Vec<Ident> = Vec::new();
+    if !word(input, "of") {
+        return Ok(of);
+    }
+    loop {
+        let tensor: Ident = input.parse().map_err(|error| {
+            Error::new(
+                error.span(),
+                format!("`{op}`: expected the tensor in which the argument is looked up"),
+            )
+        })?;
+        if !tensors.iter().any(|known| known.name == tensor) {
+            let message = format!("`{op}`: `{tensor}` is not a tensor of this row; it has {}", list(tensors));
+            return Err(Error::new(tensor.span(), message));
+        }
+        of.push(tensor);
+        if !(input.peek(Token![,]) && input.peek2(syn::Ident) && !input.peek3(Token![:])) {
+            return Ok(of);
+        }
+        input.parse::<Token![,]>()?;
+    }
+}
+
+fn list(tensors: &[Tensor]) -> String {
+    let names: Vec<String> = tensors.iter().map(|tensor| format!("`{}`", tensor.name)).collect();
+    names.join(", ")
+}
+
+/// All up to the next comma or semicolon.
+pub(crate) fn tokens_to_comma(input: ParseStream<'_>) -> Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) {
+        let next: TokenTree = input.parse()?;
+        tokens.extend([next]);
+    }
+    Ok(tokens)
+}
+
+fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> Result<TokenStream> {
+    let at = input.span();
+    let tokens = tokens_to_comma(input)?;
+    let text = tokens.to_string().replace(' ', "");
+    let number = text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    let whole = number && !text.contains(['.', 'e']);
+    let literal = number || text == "true" || text == "false" || text.starts_with('"');
+    let (fits, example) = match ty.name.to_string().as_str() {
+        _ if tokens.is_empty() => (false, "a value"),
+        _ if text == "None" && (ty.optional || ty.name == "NewDim") => (true, ""),
+        "f64" => (!literal || number, "a number such as `1.0`"),
+        "usize" => (!literal || whole && !text.starts_with('-'), "a number such as `1`"),
+        "isize" => (!literal || whole, "a number such as `-1`"),
+        "bool" => (text == "true" || text == "false", "`true` or `false`"),
+        "Scalar" => (!literal || number || !text.starts_with('"'), "a number such as `1`"),
+        "Dim" | "Place" => (whole, "the index of a dim such as `-1`"),
+        "Reduced" | "Dims" => (whole || text == ".." || text.starts_with('['), "`..`, `-1` or a list"),
+        _ => (!literal, "a value of that type"),
+    };
+    if fits {
+        return Ok(tokens);
+    }
+    let message = format!("`{op}`: the default of `{arg}` must be of type {}: {example}", ty.text());
+    let at = tokens.into_iter().next().map_or(at, |first| first.span());
+    Err(Error::new(at, message))
+}
+
+fn parse_outputs(input: ParseStream<'_>, op: &Ident) -> Result<Outputs> {
+    let one = |form| Outputs { form, names: vec![Ident::new("y", Span::call_site())], kept: Vec::new() };
+    if input.parse::<Option<Token![->]>>()?.is_none() {
+        return Ok(one(Form::One));
+    }
+    if word(input, "bool") {
+        return Ok(one(Form::Truth));
+    }
+    if input.peek(token::Paren) {
+        let inside;
+        parenthesized!(inside in input);
+        let names = parse_names(&inside, op)?;
+        let kept = if inside.parse::<Option<Token![;]>>()?.is_some() {
+            parse_names(&inside, op)?
+        } else {
+            Vec::new()
+        };
+        if !inside.is_empty() {
+            return Err(here(
+                &inside,
+                format!("`{op}`: expected `,` and another output, `;` and what is kept, or `)`"),
+            ));
+        }
+        let form = if names.len() == 1 { Form::One } else { Form::Tuple };
+        return Ok(Outputs { form, names, kept });
+    }
+    if input.peek(token::Bracket) {
+        let inside;
+        bracketed!(inside in input);
+        return Ok(Outputs { form: Form::List, names: vec![inside.parse()?], kept: Vec::new() });
+    }
+    if input.peek(syn::Ident) && input.peek2(token::Brace) {
+        let name = input.parse()?;
+        let inside;
+        braced!(inside in input);
+        return Ok(Outputs { form: Form::Struct(name), names: parse_names(&inside, op)?, kept: Vec::new() });
+    }
+    let message = format!(
+        "`{op}`: expected `bool`, `(q, r)`, `(y; kept)`, `Picked {{ values, indices }}` or `[parts]`"
+    );
+    Err(here(input, message))
+}
+
+fn parse_names(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
+    let mut names = Vec::new();
+    while !input.is_empty() && !input.peek(Token![;]) {
+        names.push(input.parse().map_err(|error: Error| {
+            Error::new(error.span(), format!("`{op}`: expected the name of an output"))
+        })?);
+        if input.parse::<Option<Token![,]>>()?.is_none() {
+            break;
+        }
+    }
+    if names.is_empty() {
+        return Err(here(input, format!("`{op}`: expected the name of an output")));
+    }
+    Ok(names)
+}
+
+fn parse_classes(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Ident>> {
+    let mut classes: Vec<Ident> = Vec::new();
+    if !word(input, "on") {
+        return Ok(classes);
+    }
+    while let Some((next, _)) = input.cursor().ident().filter(|(next, _)| next != "names") {
+        if !CLASSES.iter().any(|class| next == class) {
+            let message =
+                format!("`{op}`: `{next}` is not a class of dtypes; there are {}", CLASSES.join(", "));
+            return Err(Error::new(next.span(), message));
+        }
+        classes.push(input.parse()?);
+    }
+    if classes.is_empty() {
+        return Err(here(input, format!("`{op}`: expected classes of dtypes: {}", CLASSES.join(", "))));
+    }
+    Ok(classes)
+}
+
+fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
+    let inside;
+    braced!(inside in input);
+    let mut entries: Vec<(Ident, TokenStream)> = Vec::new();
+    while !inside.is_empty() {
+        let entry: Ident = inside.parse().map_err(|error| {
+            Error::new(error.span(), format!("`{op}`: expected one of {}", ENTRIES.join(", ")))
+        })?;
+        if !ENTRIES.iter().any(|known| entry == known) {
+            let message = format!("`{op}`: `{entry}` is not one of {}", ENTRIES.join(", "));
+            return Err(Error::new(entry.span(), message));
+        }
+        if entries.iter().any(|(known, _)| *known == entry) {
+            return Err(Error::new(entry.span(), format!("`{op}`: `{entry}` stands twice")));
+        }
+        if inside.parse::<Option<Token![:]>>()?.is_none() {
+            return Err(here(&inside, format!("`{op}`: expected `:` and an expression after `{entry}`")));
+        }
+        let value = tokens_to_comma(&inside)?;
+        if value.is_empty() {
+            return Err(here(&inside, format!("`{op}`: expected an expression after `{entry}:`")));
+        }
+        entries.push((entry, value));
+        inside.parse::<Option<Token![,]>>()?;
+    }
+    Ok(Body { entries })
+}
+
+/// A table: its name, its rows.
+pub(crate) struct Table {
+    pub(crate) name: Ident,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Parse for Table {
+    fn parse(input: ParseStream<'_>) -> Result<Table> {
+        let name = input.parse().map_err(|error: Error| {
+            Error::new(error.span(), "expected the name of the table, which is that of its file, and `;`")
+        })?;
+        input.parse::<Token![;]>()?;
+        Ok(Table { name, rows: parse_rows(input)? })
+    }
+}
+
+/// Rows up to the end, of which no two have one name.
+pub(crate) fn parse_rows(input: ParseStream<'_>) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    while !input.is_empty() {
+        let row: Row = input.parse()?;
+        if rows.iter().any(|known| known.name == row.name) {
+            return Err(Error::new(row.name.span(), format!("op `{}` has two rows", row.name)));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}

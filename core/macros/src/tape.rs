@@ -1,0 +1,562 @@
+//! The back end for the tape: methods of `Tensor`, each of which computes the value in core and records its
+//! derivative, and the entries of the registry.
+
+use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
+use crate::given::Side;
+use crate::row::{Form, Row, Table, TensorKind};
+use crate::values::{forms, in_place_doc};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+/// What a table and its derivatives become.
+pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> TokenStream {
+    let side = Side::tape();
+    let (errors, found) = derivatives.check(&table.name, &table.rows);
+    if !errors.is_empty() {
+        return errors.iter().map(syn::Error::to_compile_error).collect();
+    }
+    let name = &table.name;
+    let run = quote!(::namegrad_core::ops::#name::run);
+    let mut recorded = TokenStream::new();
+    let mut methods = TokenStream::new();
+    let mut entries = TokenStream::new();
+    for (at, row) in table.rows.iter().enumerate() {
+        let Some((_, how)) = found.iter().find(|(known, _)| known.name == row.name) else { continue };
+        recorded.extend(record(row, how, derivatives, &side, &run));
+        methods.extend(method(row, &side, &run));
+        let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
+        entries.extend(entry(row, how, &side, &info));
+    }
+    quote! {
+        #recorded
+        impl crate::Tensor { #methods }
+        /// The ops of this table, as the registry has them.
+        pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
+    }
+}
+
+/// The type of what the recording function of a row gives: what the method gives.
+fn values_pattern(row: &Row) -> (Vec<Ident>, TokenStream) {
+    let values: Vec<Ident> = row.outputs.all().map(|output| format_ident!("value_of_{output}")).collect();
+    let pattern = quote!((#(#values),*));
+    (values, pattern)
+}
+
+/// The function that computes an op and records it, on arguments that are looked up.
+fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &TokenStream) -> TokenStream {
+    let name = &row.name;
+    let text = name.to_string();
+    let renamed = Renamed::new(row, how);
+    let parameters = renamed.parameters(row, side);
+    let returned = side.returned(row);
+    let (values, pattern) = values_pattern(row);
+    let computed = renamed.passed(row, how);
+    let compute = quote!(let #pattern = #run::#name(#(#computed),*)?;);
+    let visible: Vec<&Ident> = values.iter().take(row.outputs.names.len()).collect();
+    let hidden: Vec<&Ident> = values.iter().skip(row.outputs.names.len()).collect();
+    let list = row.outputs.form == Form::List;
+    let constants = match list {
+        true => {
+            quote!(#(let #visible: ::std::vec::Vec<crate::Tensor> = #visible.into_iter().map(crate::Tensor::constant).collect();)*)
+        }
+        false => quote!(#(let #visible = crate::Tensor::constant(#visible);)*),
+    };
+    let result = result(row, &visible);
+    let refusals = renamed.refusals(row, how, &text);
+    let body = match how {
+        How::Constant | How::Composed => quote!(#compute #(drop(#hidden);)* #constants Ok(#result)),
+        How::Refused => quote!(#refusals #compute #(drop(#hidden);)* #constants Ok(#result)),
+        How::By(signature, function) => {
+            let tensors = &renamed.tensors;
+            let args = &signature.args;
+            quote!(#compute #function(#text, #(#tensors,)* #pattern #(, #args)*))
+        }
+        How::Formulas(signature, gradients) => {
+            let one =
+                row.outputs.names.len() == 1 && gradients.iter().all(|gradient| gradient.inputs.len() == 1);
+            let recorded = match one {
+                true => edges(row, &text, signature, gradients, derivatives, side, &values),
+                false => joint(row, &text, signature, gradients, derivatives, side, &values),
+            };
+            quote!(#refusals #compute #recorded)
+        }
+    };
+    let docs = format!(" [`Tensor::{text}`](crate::Tensor::{text}) on arguments that are looked up.");
+    quote! {
+        #[doc = #docs]
+        #[inline]
+        #[track_caller]
+        #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)] // one form for arguments of all types
+        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
+    }
+}
+
+/// What the method gives, made of tensors in variables of these names.
+fn result(row: &Row, outputs: &[&Ident]) -> TokenStream {
+    match &row.outputs.form {
+        Form::One | Form::Truth | Form::List => {
+            let y = outputs[0];
+            quote!(#y)
+        }
+        Form::Tuple => quote!((#(#outputs),*)),
+        Form::Struct(name) => {
+            let fields = &row.outputs.names;
+            quote!(::namegrad_core::#name { #(#fields: #outputs),* })
+        }
+    }
+}
+
+/// The tensors and arguments of a row by the names that its derivative gives them.
+struct Renamed {
+    tensors: Vec<Ident>,
+    args: Vec<Ident>,
+}
+
+impl Renamed {
+    fn new(row: &Row, how: &How) -> Renamed {
+        let signature = match how {
+            How::Formulas(signature, _) | How::By(signature, _) => Some(signature),
+            _ => None,
+        };
+        let tensors = row.tensors.iter().map(|tensor| tensor.name.clone());
+        // The identifiers of the derivative, so that its formulas see them.
+        let arg = |own: &Ident| {
+            let said = signature.and_then(|signature| signature.args.iter().find(|arg| *arg == own));
+            said.unwrap_or(own).clone()
+        };
+        Renamed {
+            tensors: signature.map_or_else(|| tensors.collect(), |signature| signature.tensors.clone()),
+            args: row.kernel_args().map(|own| arg(&own.name)).collect(),
+        }
+    }
+
+    fn parameters(&self, row: &Row, side: &Side) -> Vec<TokenStream> {
+        let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
+            TensorKind::Optional => quote!(#name: ::std::option::Option<&crate::Tensor>),
+            TensorKind::List => quote!(#name: &[&crate::Tensor]),
+            _ => quote!(#name: &crate::Tensor),
+        });
+        let args = row.kernel_args().zip(&self.args).map(|(arg, name)| {
+            let ty = side.resolved(arg);
+            quote!(#name: #ty)
+        });
+        tensors.chain(args).collect()
+    }
+
+    /// What the op of core gets: plain values, and copies of the arguments that are needed afterwards.
+    fn passed(&self, row: &Row, how: &How) -> Vec<TokenStream> {
+        let needed: Vec<&Ident> = match how {
+            How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.args).collect(),
+            How::By(signature, _) => signature.args.iter().collect(),
+            _ => Vec::new(),
+        };
+        let tensors = row.tensors.iter().zip(&self.tensors).map(|(tensor, name)| match tensor.kind {
+            TensorKind::Optional => quote!(#name.map(|each| each.value())),
+            TensorKind::List => {
+                quote!(&#name.iter().map(|each| each.value()).collect::<::std::vec::Vec<_>>())
+            }
+            _ => quote!(#name.value()),
+        });
+        let args = self.args.iter().map(|name| match needed.contains(&name) {
+            true => quote!(#name.clone()),
+            false => quote!(#name),
+        });
+        tensors.chain(args).collect()
+    }
+
+    /// An input that has no gradient here must not require one: a gradient is never cut in silence.
+    fn refusals(&self, row: &Row, how: &How, op: &str) -> TokenStream {
+        let served: Vec<&Ident> = match how {
+            How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.inputs).collect(),
+            _ => Vec::new(),
+        };
+        let left = row.tensors.iter().zip(&self.tensors).filter(|(_, name)| !served.contains(name));
+        left.map(|(tensor, name)| match tensor.kind {
+            TensorKind::Mask => quote!(),
+            TensorKind::List => quote!(for each in #name { crate::rules::refuse(#op, each)?; }),
+            TensorKind::Optional => quote!(if let Some(each) = #name { crate::rules::refuse(#op, each)?; }),
+            _ => quote!(crate::rules::refuse(#op, #name)?;),
+        })
+        .collect()
+    }
+}
+
+/// How an argument is kept and how a formula sees it.
+fn args_of(row: &Row, gradient: &Gradient, side: &Side) -> (TokenStream, TokenStream) {
+    let mut keep = TokenStream::new();
+    let mut see = TokenStream::new();
+    for name in &gradient.args {
+        let Some(arg) = row.args.iter().find(|arg| arg.name == *name) else { continue };
+        let ty = side.ty(&arg.ty);
+        keep.extend(quote!(let #name = #name.clone();));
+        see.extend(quote!(let #name = <#ty as ::namegrad_core::Argument>::view(&#name);));
+    }
+    (keep, see)
+}
+
+/// One output, and a gradient for each input.
+fn edges(
+    row: &Row,
+    op: &str,
+    signature: &Signature,
+    gradients: &[Gradient],
+    derivatives: &Derivatives,
+    side: &Side,
+    values: &[Ident],
+) -> TokenStream {
+    let (g, cx, y) = (&derivatives.g, &derivatives.cx, &signature.outputs[0]);
+    let value = &values[0];
+    // What is kept beside the output is a constant.
+    let hidden = |kept: &Ident| {
+        signature.outputs.iter().skip(1).position(|output| output == kept).map(|at| &values[at + 1])
+    };
+    let pushed = gradients.iter().map(|gradient| {
+        let input = &gradient.inputs[0];
+        let at = signature.tensors.iter().position(|tensor| tensor == input).unwrap_or(0);
+        let tracked = match row.tensors[at].kind {
+            TensorKind::Optional => quote!(#input.and_then(|each| each.tracked())),
+            _ => quote!(#input.tracked()),
+        };
+        let (keep_args, see_args) = args_of(row, gradient, side);
+        let optional = |kept: &Ident| {
+            let at = signature.tensors.iter().position(|tensor| tensor == kept);
+            at.is_some_and(|at| row.tensors[at].kind == TensorKind::Optional)
+        };
+        let keep = gradient.kept.iter().map(|kept| match (hidden(kept), optional(kept)) {
+            (Some(value), _) => quote!(let #kept = #value.clone();),
+            (None, true) => quote!(let #kept = #kept.map(crate::op::Keep::keep);),
+            (None, false) => quote!(let #kept = crate::op::Keep::keep(#kept);),
+        });
+        let see = gradient.kept.iter().map(|kept| match (hidden(kept), optional(kept)) {
+            (Some(_), _) => quote!(let #kept = &crate::Tensor::constant(#kept.clone());),
+            (None, true) => quote! {
+                let #kept = #kept.as_ref().map(|each| each.get(#cx));
+                let #kept = #kept.as_ref();
+            },
+            (None, false) => quote!(let #kept = &#kept.get(#cx);),
+        });
+        let keeps = !gradient.kept.is_empty();
+        let formula = &gradient.formula;
+        let fused = gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+        quote! {
+            if let Some(into) = #tracked {
+                #(#keep)*
+                #keep_args
+                edges.push(crate::tape::Edge::keeping(#keeps, into, move |#g: &crate::Tensor, #cx: &crate::Cx<'_>| {
+                    #(#see)*
+                    #see_args
+                    #fused
+                    Ok(#formula)
+                }));
+            }
+        }
+    });
+    quote! {
+        let #y = &#value;
+        let mut edges = crate::tape::Edges::new();
+        #(#pushed)*
+        Ok(crate::op::Op::with_edges(#op, #value, edges).output())
+    }
+}
+
+/// Several outputs, or a gradient of several inputs in one: all in one closure.
+fn joint(
+    row: &Row,
+    op: &str,
+    signature: &Signature,
+    gradients: &[Gradient],
+    derivatives: &Derivatives,
+    side: &Side,
+    values: &[Ident],
+) -> TokenStream {
+    let (g, cx) = (&derivatives.g, &derivatives.cx);
+    let returned = row.outputs.names.len();
+    let count = signature.tensors.len();
+    let kind = |name: &Ident| {
+        let at = signature.tensors.iter().position(|tensor| tensor == name);
+        at.map(|at| row.tensors[at].kind)
+    };
+    let inputs = signature.tensors.iter().map(|name| match kind(name) {
+        Some(TensorKind::Optional) => quote!(#name),
+        _ => quote!(::std::option::Option::Some(#name)),
+    });
+    let place = |name: &Ident| signature.tensors.iter().position(|tensor| tensor == name).unwrap_or(0);
+    let tracked = |name: &Ident| match kind(name) {
+        Some(TensorKind::Optional) => quote!(#name.is_some_and(|each| each.tracked().is_some())),
+        _ => quote!(#name.tracked().is_some()),
+    };
+    let mut keeps = TokenStream::new();
+    let mut parts = TokenStream::new();
+    for (number, gradient) in gradients.iter().enumerate() {
+        let bundle = format_ident!("kept_{number}");
+        let wanted: Vec<TokenStream> = gradient.inputs.iter().map(tracked).collect();
+        let places: Vec<usize> = gradient.inputs.iter().map(place).collect();
+        let keep = gradient.kept.iter().map(|kept| {
+            let output = signature.outputs.iter().position(|output| output == kept);
+            match (output, kind(kept)) {
+                (Some(at), _) if at < returned && returned > 1 => {
+                    let value = &values[at];
+                    quote!(crate::op::Kept::output_at(#at, &#value))
+                }
+                (Some(at), _) if at < returned => {
+                    let value = &values[at];
+                    quote!(crate::op::Kept::output(&#value))
+                }
+                (Some(at), _) => {
+                    let value = &values[at];
+                    quote!(#value.clone())
+                }
+                (None, Some(TensorKind::Optional)) => quote!(#kept.map(crate::op::Kept::input)),
+                _ => quote!(crate::op::Kept::input(#kept)),
+            }
+        });
+        let args = &gradient.args;
+        let (_, see_args) = args_of(row, gradient, side);
+        let names: Vec<&Ident> = gradient.kept.iter().chain(args).collect();
+        let keep_args = args.iter().map(|arg| quote!(#arg.clone()));
+        keeps.extend(quote! {
+            let #bundle = if #(#wanted)||* { ::std::option::Option::Some((#(#keep,)* #(#keep_args,)*)) } else { ::std::option::Option::None };
+        });
+        let see = gradient.kept.iter().map(|kept| {
+            let output = signature.outputs.iter().position(|output| output == kept);
+            match (output, kind(kept)) {
+                // What was kept beside the outputs is a constant.
+                (Some(at), _) if at >= returned => {
+                    quote!(let #kept = &crate::Tensor::constant(#kept.clone());)
+                }
+                (None, Some(TensorKind::Optional)) => quote! {
+                    let #kept = #kept.as_ref().map(|each| each.get(#cx));
+                    let #kept = #kept.as_ref();
+                },
+                _ => quote!(let #kept = &#kept.get(#cx);),
+            }
+        });
+        let formula = &gradient.formula;
+        let wants = Ident::new("wants", g.span());
+        let of = |formula: &TokenStream| match places.len() {
+            1 => quote!([::std::option::Option::Some(#formula)]),
+            _ => quote!(#formula),
+        };
+        let (length, plain) = (places.len(), of(formula));
+        let value = match gradient.fused.as_ref().map(of) {
+            Some(fused) => quote!(if crate::is_grad_enabled() { #plain } else { #fused }),
+            None => plain,
+        };
+        let texts = [Some(formula), gradient.fused.as_ref()];
+        let given = signature.outputs.iter().take(returned).enumerate().filter_map(|(at, output)| {
+            let name = Ident::new(&format!("{g}_{output}"), g.span());
+            let used = texts.iter().flatten().any(|text| first_use(text, &name).is_some());
+            (returned > 1 && used).then(|| quote!(let #name = &#cx.output_gradient(#at)?;))
+        });
+        parts.extend(quote! {
+            let #wants = [#(#cx.wants(#places)),*];
+            if let (::std::option::Option::Some((#(#names,)*)), true) = (&#bundle, #wants.contains(&true)) {
+                #(#see)*
+                #see_args
+                #(#given)*
+                let found: [::std::option::Option<crate::Tensor>; #length] = #value;
+                for (place, gradient) in [#(#places),*].into_iter().zip(found) {
+                    all[place] = gradient;
+                }
+            }
+        });
+    }
+    let visible = &values[..returned];
+    let (ty, made) = match visible {
+        [value] => (quote!(crate::Tensor), quote!(crate::op::Op::new(#op, #value))),
+        _ => (
+            quote!([::std::option::Option<crate::Tensor>]),
+            quote!(crate::op::Op::with_outputs(#op, ::std::vec![#(#visible),*])),
+        ),
+    };
+    let refs: Vec<&Ident> = visible.iter().collect();
+    let result = result(row, &refs);
+    let taken = match visible {
+        [value] => quote!(let #value = made.output();),
+        _ => quote! {
+            let mut made = made.into_iter();
+            #(let #visible = made.next().expect("as many outputs as values");)*
+        },
+    };
+    quote! {
+        #keeps
+        let inputs: [::std::option::Option<&crate::Tensor>; #count] = [#(#inputs),*];
+        let made = #made.inputs(&inputs, move |#g: &#ty, #cx: &crate::Cx<'_>| {
+            let mut all: ::std::vec::Vec<::std::option::Option<crate::Tensor>> = ::std::vec![None; #count];
+            #parts
+            Ok(all)
+        });
+        #taken
+        Ok(#result)
+    }
+}
+
+/// The methods of a row.
+fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
+    let name = &row.name;
+    let (parameters, passed) = side.parameters(row);
+    let (prepare, returned) = (side.prepare(row, false), side.returned(row));
+    let tensors = row.tensors.iter().map(|tensor| &tensor.name);
+    let call: Vec<&Ident> = tensors.chain(row.kernel_args().map(|arg| &arg.name)).collect();
+    let value = quote! { #prepare self::#name(#(#call),*) };
+    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
+    let doc = row.doc(side);
+    let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);
+    let Some(name_) = &row.in_place else { return code };
+    let (doc, prepare, text) = (in_place_doc(row, side), side.prepare(row, true), name_.to_string());
+    let others = &call[1..];
+    let plain = side.passed(row);
+    let plain = &plain[1..];
+    let tracked = row.tensors.iter().map(|tensor| {
+        let name = &tensor.name;
+        match tensor.kind {
+            TensorKind::Optional => quote!(#name.is_some_and(|each| each.tracked().is_some())),
+            _ => quote!(#name.tracked().is_some()),
+        }
+    });
+    let end = if row.by_element() { quote!(assign) } else { quote!(become_result) };
+    let [caller, target] = ["caller", "target"].map(hidden);
+    let value = quote! {
+        self.check_in_place(#text)?;
+        #prepare
+        if #(#tracked)||* {
+            let made = self::#name(self #(, #others)*)?;
+            return self.#end(#text, made);
+        }
+        // An error made inside of the closure would name this line.
+        let #caller = ::std::panic::Location::caller();
+        self.update(|#target| #run::#name_(#target #(, #plain)*)).map_err(|error| error.at(#caller))?;
+        Ok(self)
+    };
+    let (returned, receiver) = (quote!(&mut crate::Tensor), quote!(&mut self,));
+    code.extend(forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name_));
+    code
+}
+
+/// A variable that no name of a row can hide.
+fn hidden(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// The entry of the registry.
+pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
+    let registry = &side.registry;
+    let gradients = match how {
+        How::Constant => quote!(Constant),
+        How::Refused => quote!(Refused),
+        How::By(..) => quote!(Recorded),
+        How::Composed => quote!(Composed),
+        How::Formulas(_, gradients) => {
+            let each = gradients.iter().map(|gradient| {
+                let inputs = gradient.inputs.iter().map(Ident::to_string);
+                let inputs = inputs.collect::<Vec<_>>().join(", ");
+                let formula = &gradient.formula;
+                quote!((#inputs, stringify!(#formula)))
+            });
+            quote!(Formulas(&[#(#each),*]))
+        }
+    };
+    let call = by_name(row, side, false);
+    let in_place = match row.in_place.is_some() || row.is_in_place_only() {
+        true => {
+            let call = by_name(row, side, true);
+            quote!(::std::option::Option::Some(#call))
+        }
+        false => quote!(::std::option::Option::None),
+    };
+    quote! {
+        &#registry::Op {
+            info: #info,
+            gradients: #registry::Gradients::#gradients,
+            call: #call,
+            call_in_place: #in_place,
+        },
+    }
+}
+
+/// The closure that calls the method with arguments given by name.
+pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+    let method = side.is_method(row);
+    let mut taken = TokenStream::new();
+    for (at, tensor) in row.tensors.iter().enumerate().skip(usize::from(in_place)) {
+        let name = &tensor.name;
+        taken.extend(match tensor.kind {
+            TensorKind::Optional => quote!(let #name = call.optional(#at);),
+            TensorKind::List => quote!(let #name = &call.list(#at)[..];),
+            _ => quote!(let #name = call.tensor(#at)?;),
+        });
+    }
+    let casts_alone = in_place && row.casts_alone();
+    for arg in &row.args {
+        let (name, text, ty) = (&arg.name, arg.name.to_string(), side.ty(&arg.ty));
+        if casts_alone && arg.ty.is("Cast") {
+            continue;
+        }
+        taken.extend(match side.default(arg) {
+            Some(default) => quote!(let #name: #ty = call.arg_or(#text, || #default)?;),
+            None => quote!(let #name: #ty = call.arg(#text)?;),
+        });
+    }
+    let skip = usize::from(method);
+    let tensors = row.tensors.iter().skip(skip).filter(|tensor| tensor.kind != TensorKind::Optional);
+    let tensors = tensors.map(|tensor| {
+        let name = &tensor.name;
+        quote!(#name)
+    });
+    let args = |leads: bool| {
+        let args = row.args.iter().filter(move |arg| !arg.is_option() && arg.leads == leads);
+        args.map(|arg| {
+            let name = &arg.name;
+            // What methods take as a slice.
+            if arg.ty.is("Indices") { quote!(&#name.0) } else { quote!(#name) }
+        })
+    };
+    let passed: Vec<TokenStream> = args(true).chain(tensors).chain(args(false)).collect();
+    let (options, fields) = (row.options_name(), row.options());
+    let fields = fields.0.iter().map(|tensor| &tensor.name).chain(fields.1.iter().map(|arg| &arg.name));
+    let path = if side.local_types { quote!(#options) } else { quote!(::namegrad_core::options::#options) };
+    let with = row.with_name(in_place);
+    let name = match (&row.in_place, in_place) {
+        (Some(name_), true) => name_,
+        _ => &row.name,
+    };
+    let called = match row.has_options() && !casts_alone {
+        true => quote!(#with(#(#passed,)* #path { #(#fields),* })),
+        false => quote!(#name(#(#passed),*)),
+    };
+    if in_place {
+        return quote!(|x, call| { #taken x.#called.map(drop) });
+    }
+    if row.is_in_place_only() {
+        let x = &row.tensors[0].name;
+        return quote!(|call| {
+            #taken
+            let mut written = #x.to_write();
+            written.#called?;
+            ::std::result::Result::Ok(::std::vec![written])
+        });
+    }
+    let called = match row.tensors.first().filter(|_| method) {
+        Some(first) => {
+            let first = &first.name;
+            quote!(#first.#called)
+        }
+        None if side.methods => quote!(crate::Tensor::#called),
+        None => called,
+    };
+    let names = &row.outputs.names;
+    let listed = match &row.outputs.form {
+        Form::One | Form::Truth => quote!(::std::vec![made]),
+        Form::List => quote!(made),
+        Form::Tuple => quote!({
+            let (#(#names),*) = made;
+            ::std::vec![#(#names),*]
+        }),
+        Form::Struct(_) => quote!(::std::vec![#(made.#names),*]),
+    };
+    quote!(|call| {
+        #taken
+        let made = #called?;
+        ::std::result::Result::Ok(#listed)
+    })
+}

@@ -1,0 +1,322 @@
+//! Rows and derivatives with a mistake: what the error says, and at which token it is reported.
+
+mod forms;
+
+use crate::derivative::Derivatives;
+use crate::row::Table;
+use crate::{expand_composed, expand_kernels, expand_ops, values};
+use proc_macro2::{Ident, Span, TokenStream};
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().expect("tokens of Rust")
+}
+
+/// The token at which an error is reported, and its message.
+fn reported(text: &str, error: &syn::Error) -> (String, String) {
+    let (start, end) = (error.span().start(), error.span().end());
+    let line = text.lines().nth(start.line - 1).unwrap_or_default();
+    let to = if end.line == start.line { end.column } else { line.chars().count() };
+    (line.chars().skip(start.column).take(to - start.column).collect(), error.to_string())
+}
+
+/// Expects that the table `unary` with this row is refused at a token, with these words.
+#[track_caller]
+fn refused(row: &str, at: &str, words: &[&str]) {
+    let text = format!("unary;\n{row}");
+    let error = expand_ops(tokens(&text)).expect_err("the row has a mistake");
+    let (token, message) = reported(&text, &error);
+    assert_eq!(token, at, "reported at another token: {message}");
+    for word in words {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+}
+
+/// Expects that these derivatives of the rows are refused at a token, with these words. An `at` that is empty
+/// is the call of the macro.
+#[track_caller]
+fn refused_derivative(rows: &str, derivatives: &str, at: &str, words: &[&str]) {
+    let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
+    let text = format!("|g, cx|\n{derivatives}");
+    let error = match syn::parse2::<Derivatives>(tokens(&text)) {
+        Err(error) => error,
+        Ok(parsed) => {
+            let (errors, _) = parsed.check(&Ident::new("unary", Span::call_site()), &table.rows);
+            errors.into_iter().next().expect("the derivatives have a mistake")
+        }
+    };
+    let message = error.to_string();
+    if !at.is_empty() {
+        assert_eq!(reported(&text, &error).0, at, "reported at another token: {message}");
+    }
+    for word in words {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+}
+
+const EXP: &str = "/// `e^x`.\nexp exp_ (x) { float: x.exp() }";
+const QR: &str =
+    "/// `x = q r`.\nqr (x; reduced: bool = true) -> (q, r) on floats names \"keeps input names\";";
+
+#[test]
+fn a_row_without_a_doc() {
+    refused("exp (x) { float: x.exp() }", "exp", &["op `exp` has no doc", "/// ..."]);
+}
+
+#[test]
+fn a_row_without_parentheses() {
+    refused("/// doc\nexp { float: x.exp() }", "{", &["`exp`: expected `(`"]);
+}
+
+#[test]
+fn an_in_place_form_of_another_name() {
+    refused("/// doc\nexp expo_ (x) { float: x.exp() }", "expo_", &["`exp` is called `exp_`, not `expo_`"]);
+}
+
+#[test]
+fn a_tensor_after_of_that_is_not_there() {
+    let row = "/// doc\nnorm (x, weight?; dim: Dim of wieght) names \"keeps input names\";";
+    refused(row, "wieght", &["`norm`: `wieght` is not a tensor of this row", "`x`, `weight`"]);
+}
+
+#[test]
+fn two_outputs_of_one_name() {
+    let row = "/// doc\nqr (x) -> (q, q) names \"keeps input names\";";
+    refused(row, "q", &["`qr`: two outputs are called `q`"]);
+}
+
+#[test]
+fn an_output_of_the_name_of_an_input() {
+    let row = "/// doc\nqr (x) -> (q, x) names \"keeps input names\";";
+    refused(row, "x", &["`qr`: an output and an input are called `x`"]);
+}
+
+#[test]
+fn defaults_of_the_wrong_type() {
+    let row = |arg: &str| format!("/// doc\nsoftplus (x; {arg}) {{ float: x }}");
+    refused(
+        &row("beta: f64 = true"),
+        "true",
+        &["`softplus`: the default of `beta` must be of type f64", "`1.0`"],
+    );
+    refused(&row("beta: f64 = \"one\""), "\"one\"", &["of type f64"]);
+    refused(&row("n: usize = -1"), "-", &["the default of `n` must be of type usize"]);
+    refused(&row("n: isize = 1.5"), "1.5", &["of type isize"]);
+    refused(&row("flag: bool = 1"), "1", &["of type bool", "`true` or `false`"]);
+    refused(&row("beta: f64 ="), ")", &["the default of `beta` must be of type f64"]);
+}
+
+#[test]
+fn an_argument_without_a_type() {
+    refused(
+        "/// doc\nflip (x; dims) names \"keeps\";",
+        "dims",
+        &["`flip`: expected `:` and the type of `dims`"],
+    );
+}
+
+#[test]
+fn an_argument_twice() {
+    refused("/// doc\nflip (x; dim: Dim, dim: Dim) names \"keeps\";", "dim", &["`flip`: `dim` stands twice"]);
+}
+
+#[test]
+fn a_tensor_with_the_type_of_an_argument() {
+    let words = ["`flip`: `Dim` is not a kind of tensor", "follow a `;`"];
+    refused("/// doc\nflip (x, dim: Dim) names \"keeps\";", "Dim", &words);
+}
+
+#[test]
+fn a_first_tensor_that_can_be_missing() {
+    refused("/// doc\nnorm (x?) names \"keeps\";", "x", &["`norm`: the first tensor must be one"]);
+}
+
+#[test]
+fn an_unknown_entry_of_a_body() {
+    refused("/// doc\nexp (x) { flaot: x.exp() }", "flaot", &["`exp`: `flaot` is not one of float, int"]);
+}
+
+#[test]
+fn a_body_without_a_formula() {
+    refused("/// doc\nexp (x) { dtypes: Dtypes::Floats }", "exp", &["`exp`: expected a formula"]);
+}
+
+#[test]
+fn an_unknown_class_of_dtypes() {
+    refused(
+        "/// doc\nqr (x) on float names \"keeps\";",
+        "float",
+        &["`float` is not a class of dtypes", "floats, integers, bool"],
+    );
+}
+
+#[test]
+fn a_row_without_a_rule_of_names() {
+    refused("/// doc\nqr (x);", "qr", &["`qr`: expected `names \"..\"`"]);
+}
+
+#[test]
+fn an_in_place_form_of_several_outputs() {
+    let row = "/// doc\nqr qr_ (x) -> (q, r) names \"keeps\";";
+    refused(row, "qr_", &["only an op of one tensor and one output has an in-place form"]);
+}
+
+#[test]
+fn an_op_twice() {
+    refused(&format!("{EXP}\n{EXP}"), "exp", &["op `exp` has two rows"]);
+}
+
+#[test]
+fn a_row_that_does_not_end() {
+    refused("/// doc\nqr (x) names \"keeps\" /// doc\nexp (x) { float: x }", "/// doc", &["`qr`: expected"]);
+}
+
+#[test]
+fn a_derivative_of_no_op() {
+    let words =
+        ["a derivative of `expp`, which is not an op of core/src/ops/unary.rs", "did you mean `exp`?"];
+    refused_derivative(EXP, "expp(x) -> y { x: [y] g * y }", "expp", &words);
+}
+
+#[test]
+fn two_derivatives() {
+    let twice = "exp(x) -> y { x: [y] g * y }\nexp constant;";
+    refused_derivative(EXP, twice, "exp", &["`exp` has two derivatives"]);
+}
+
+#[test]
+fn no_derivative() {
+    refused_derivative(
+        EXP,
+        "",
+        "",
+        &[
+            "op `exp` of core/src/ops/unary.rs has no derivative here",
+            "`exp(x) -> y { x: [..] .. }`",
+            "`exp constant;`",
+        ],
+    );
+}
+
+#[test]
+fn what_is_used_and_not_kept() {
+    let words = ["`y` is used in the gradient of `exp` and not kept: write `[y]`"];
+    refused_derivative(EXP, "exp(x) -> y { x: [] g * y }", "y", &words);
+    let words = ["`r` is used in the gradient of `qr` and not kept: write `[q r]`"];
+    refused_derivative(QR, "qr(x) -> (q, r) { x: [q] gradient(g_q, q, r)? }", "r", &words);
+    let words = ["`reduced` is used in the gradient of `qr` and not kept: write `[..; reduced]`"];
+    refused_derivative(
+        QR,
+        "qr(x; reduced) -> (q, r) { x: [q r] gradient(q, r, reduced)? }",
+        "reduced",
+        &words,
+    );
+}
+
+#[test]
+fn what_is_kept_and_not_used() {
+    let words = ["`x` is kept for the gradient of `exp` and not used"];
+    refused_derivative(EXP, "exp(x) -> y { x: [x y] g * y }", "x", &words);
+}
+
+#[test]
+fn a_gradient_of_no_input() {
+    let words = ["`z` is not a tensor that `exp` takes", "did you mean `x`?"];
+    refused_derivative(EXP, "exp(x) -> y { z: [y] g * y }", "z", &words);
+}
+
+#[test]
+fn two_gradients_of_one_input() {
+    let twice = "exp(x) -> y { x: [y] g * y, x: [y] g * y }";
+    refused_derivative(EXP, twice, "x", &["`exp` has two gradients of `x`"]);
+}
+
+#[test]
+fn another_number_of_outputs() {
+    let words = ["`qr` has 2 outputs, and 1 are named here"];
+    refused_derivative(QR, "qr(x) -> y { x: [y] g }", "qr", &words);
+}
+
+#[test]
+fn an_argument_that_the_op_does_not_have() {
+    let words = ["`reducd` is not an argument of `qr`", "did you mean `reduced`?"];
+    refused_derivative(QR, "qr(x; reducd) -> (q, r) { x: [q r] f(q, r)? }", "reducd", &words);
+}
+
+#[test]
+fn a_gradient_of_a_mask() {
+    let row = "/// doc\nfill (x, mask: bool) { float: if mask { x } else { x } }";
+    let both = "fill(x, mask) -> y { x: [] g.clone(), mask: [] g.clone() }";
+    refused_derivative(row, both, "mask", &["`mask` of `fill` is a mask, which has no gradient"]);
+}
+
+#[test]
+fn a_derivative_without_brackets() {
+    refused_derivative(
+        EXP,
+        "exp(x) -> y { x: g * y }",
+        "g",
+        &["`exp`: expected `[`, what the gradient keeps"],
+    );
+}
+
+#[test]
+fn a_derivative_without_an_output() {
+    refused_derivative(EXP, "exp(x) { x: [] g }", "{", &["`exp`: expected `-> y`"]);
+}
+
+#[test]
+fn kernels_have_formulas() {
+    let error =
+        expand_kernels(tokens("/// doc\nrelu (y, g) names \"keeps\";")).expect_err("there is no formula");
+    assert!(error.to_string().contains("`relu`: expected a formula"), "{error}");
+}
+
+#[test]
+fn composed_ops_have_functions() {
+    let error = expand_composed(tokens("products;\n/// doc\nkron (x, other) { float: x * other }"));
+    let error = error.expect_err("a composed op has no formula");
+    assert!(error.to_string().contains("`kron`: a composed op has no kernel"), "{error}");
+}
+
+/// What the code that is made of rows has in it.
+fn made(rows: &str) -> String {
+    let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
+    values::table(&table).to_string()
+}
+
+#[test]
+fn every_line_of_the_doc_arrives() {
+    let code = made(
+        "/// First line,\n/// second line.\n///\n/// ```\n/// let x = 1;\n/// ```\nexp (x) { float: x.exp() }",
+    );
+    for line in ["First line,", "second line.", "let x = 1;", "```ignore"] {
+        assert!(code.contains(line), "`{line}` is lost");
+    }
+}
+
+#[test]
+fn options_are_a_struct_and_two_forms() {
+    let code = made("/// doc\nsoftplus softplus_ (x; beta: f64 = 1.5) { float: x * beta }");
+    for part in ["struct SoftplusOptions", "fn softplus_with", "fn softplus_with_", "fn softplus_", "1.5"] {
+        assert!(code.contains(part), "`{part}` is missing");
+    }
+    assert!(!made(EXP).contains("Options {"), "an op without options has none");
+}
+
+#[test]
+fn the_data_of_an_op_has_all_of_its_row() {
+    let code = made(
+        "/// doc\nnorm (x, weight?; dim: Dim of weight, eps: f64 = 1e-5) -> (y; rstd) on floats names \"keeps\";",
+    );
+    for part in [
+        "\"weight\"",
+        "Optional",
+        "\"dim\"",
+        "\"Dim\"",
+        "Some (\"1e-5\")",
+        "outputs : & [\"y\"]",
+        "Category :: Float",
+    ] {
+        assert!(code.contains(part), "`{part}` is missing in {code}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What rows say, and what is said of rows that are wrong.
+
+use crate::derivative::How;
+use crate::row::{Row, TensorKind};
+use syn::parse_str;
+
+fn row(text: &str) -> Row {
+    parse_str(&format!("/// Doc.\n{text}")).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The error of a row that is wrong.
+fn refused(text: &str) -> String {
+    parse_str::<Row>(&format!("/// Doc.\n{text}"))
+        .err()
+        .unwrap_or_else(|| panic!("{text}: no error"))
+        .to_string()
+}
+
+fn assert_refused(text: &str, part: &str) {
+    let error = refused(text);
+    assert!(error.contains(part), "{text}: no {part:?} in {error:?}");
+}
+
+#[test]
+fn arguments_before_and_behind_the_tensors() {
+    let row = row("einsum (equation: Equation; [operands]; how: How = How::Plain) names \"drops names\";");
+    let leads: Vec<bool> = row.args.iter().map(|arg| arg.leads).collect();
+    assert_eq!(leads, [true, false]);
+    assert!(row.tensors[0].kind == TensorKind::List && !row.is_method());
+    assert!(!row.args[0].is_option() && row.args[1].is_option());
+    assert_refused("f (x: Image) names \"n\";", "`Image` is not a kind of tensor");
+    assert_refused("f (x: Image, y) names \"n\";", "expected `:` and the type of `y`");
+}
+
+#[test]
+fn an_operand_first_is_no_method() {
+    assert!(!row("normal (mean: Operand, std: Operand) names \"n\";").is_method());
+    assert_refused("f (x: Operand) names \"n\";", "the first tensor must be one");
+    let table = "unary; /// Doc.\nf (x: Operand, y) names \"n\";".parse().expect("tokens");
+    assert!(crate::expand_ops(table).is_err());
+}
+
+#[test]
+fn defaults_that_are_options_and_that_are_not() {
+    let row = row("normal_ (mut x; mean: f64 or 0.0, std: f64 = 1.0, dim: Dim = -1) names \"n\";");
+    let options: Vec<bool> = row.args.iter().map(|arg| arg.is_option()).collect();
+    assert_eq!(options, [false, true, false]);
+    assert!(row.args.iter().all(|arg| arg.default.is_some()));
+    assert_refused("f (x; p: f64 or true) names \"n\";", "the default of `p` must be of type f64");
+    assert_refused("f (x; p: f64 1.0) names \"n\";", "expected `of TENSOR`, `= default`, `or default`");
+}
+
+#[test]
+fn ops_in_place_only() {
+    let row = row("fill_ (mut x, value: Operand of f64) names \"n\";");
+    assert!(row.is_in_place_only() && row.writes() && row.tensors[1].exact);
+    assert_eq!(row.options_name(), "FillOptions");
+    assert_eq!(row.with_name(false), "fill_with_");
+    assert_refused("fill_ (x) names \"n\";", "takes a `mut` tensor first");
+    assert_refused("fill_ (mut x) -> [parts] names \"n\";", "has no outputs of its own");
+    assert_refused("f (mut x, value: Operand of f32) names \"n\";", "expected `Operand of f64`");
+    let both = self::row("put put_ (mut x, index) names \"n\";");
+    assert!(!both.is_in_place_only() && both.writes());
+    assert_eq!(
+        [both.with_name(false), both.with_name(true)].map(|name| name.to_string()),
+        ["put_with", "put_with_"]
+    );
+}
+
+#[test]
+fn gradients_of_composed_ops() {
+    let how = |text: &str| crate::composed::how(&row(text));
+    assert!(matches!(how("f (x) names \"n\";"), How::Composed));
+    assert!(matches!(how("f (x) names \"n\" constant;"), How::Constant));
+    assert!(matches!(how("f (x) names \"n\" refused;"), How::Refused));
+    assert!(matches!(how("f (x) -> bool names \"n\";"), How::Constant));
+    assert_refused("f (x) names \"n\" composed;", "expected `-> ..`, `on ..`");
+    // A table of core has the derivatives elsewhere.
+    let table = "unary; /// Doc.\nf (x) names \"n\" constant;".parse().expect("tokens");
+    assert!(crate::expand_ops(table).is_err());
+}
+
+#[test]
+fn functions_write_to_nothing() {
+    for text in ["f f_ (x) names \"n\";", "f (mut x) names \"n\";", "f (x) { float: x }"] {
+        let table = crate::row::Table { name: parse_str("loss").expect("a name"), rows: vec![row(text)] };
+        assert!(crate::functional::table(&table).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,502 @@
+//! The back end for plain values: methods of `NamedTensor`, kernels by element, structs of options, and what
+//! is known of each op as data.
+
+use crate::given::Side;
+use crate::row::{Arg, Body, Form, Row, Table, Tensor, TensorKind};
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+/// What a table becomes in core, without the macro that hands it to other crates.
+pub(crate) fn table(table: &Table) -> TokenStream {
+    let side = Side::values();
+    let mut elements = TokenStream::new();
+    let mut run = TokenStream::new();
+    let mut methods = TokenStream::new();
+    let mut options = TokenStream::new();
+    for row in &table.rows {
+        if let Some(body) = &row.body {
+            elements.extend(element(row, body));
+        }
+        run.extend(functions(row, &side));
+        methods.extend(method(row, &side));
+        if row.has_options() {
+            options.extend(options_struct(row, &side));
+        }
+    }
+    let elements = module_of_elements(elements);
+    let name = table.name.to_string();
+    let infos = table.rows.iter().map(|row| info(row, &name, &side));
+    quote! {
+        #elements
+        /// The ops of this table on arguments that are looked up: what methods and derivatives call.
+        #[doc(hidden)]
+        pub mod run { use super::*; #run }
+        /// What is known of the ops of this table.
+        pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
+        impl crate::NamedTensor { #methods }
+        #[doc(hidden)]
+        pub mod options { use super::*; #options }
+    }
+}
+
+/// Kernels by element that are not ops: a static for each, and a function of tensors that calls it.
+pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
+    let elements = rows.iter().filter_map(|row| Some(element(row, row.body.as_ref()?))).collect();
+    let elements = module_of_elements(elements);
+    let functions = rows.iter().map(|row| {
+        let (name, docs) = (&row.name, &row.docs);
+        let inputs: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
+        let args: Vec<&Ident> = row.args.iter().map(|arg| &arg.name).collect();
+        let types = row.args.iter().map(|arg| Side::values().resolved(arg));
+        quote! {
+            #(#docs)*
+            #[allow(dead_code)] // some kernels are used from other kernels alone
+            #[track_caller]
+            pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
+                elements::#name.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
+            }
+        }
+    });
+    quote! { #elements #(#functions)* }
+}
+
+fn module_of_elements(elements: TokenStream) -> TokenStream {
+    if elements.is_empty() {
+        return elements;
+    }
+    quote! {
+        /// The kernels of the rows by element.
+        #[allow(non_upper_case_globals)] // a kernel has the name of its op
+        pub(crate) mod elements {
+            use super::*;
+            #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes
+            use crate::cpu::{integer::Integer, math::Real, pointwise as cpu};
+            #[allow(unused_imports)]
+            use crate::ops::by_element::{Dtypes, Kernel};
+            #elements
+        }
+    }
+}
+
+/// The kernel of a row by element: its loops hold the formulas.
+fn element(row: &Row, body: &Body) -> TokenStream {
+    let (name, text) = (&row.name, row.name.to_string());
+    let n = row.tensors.len();
+    let truth = row.outputs.form == Form::Truth;
+    let mask = row.tensors.iter().position(|tensor| tensor.kind == TensorKind::Mask);
+    let mask = mask.map_or(quote!(None), |at| quote!(Some(#at)));
+    let mut fields = TokenStream::new();
+    if let Some(like) = body.entry("like") {
+        fields.extend(quote! {
+            kernel.float = #like.float;
+            kernel.int = #like.int;
+            kernel.boolean = #like.boolean;
+            kernel.dtypes = #like.dtypes;
+        });
+    }
+    for (entry, value) in &body.entries {
+        match entry.to_string().as_str() {
+            "like" => {}
+            "dtypes" | "before" => {
+                fields.extend(quote_spanned!(entry.span()=> kernel.#entry = Some(#value);))
+            }
+            _ => {
+                let loops = loops(row, entry, value, truth);
+                fields.extend(quote!(kernel.#entry = Some(#loops);));
+            }
+        }
+    }
+    quote! {
+        pub(crate) static #name: Kernel<#n> = {
+            let mut kernel = Kernel::<#n>::new(#text, #truth, #mask);
+            #fields
+            kernel
+        };
+    }
+}
+
+/// The loops of one class of dtypes. The formula is wrapped in a type, so that it is compiled inside of the
+/// loop.
+fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenStream {
+    let (n, a) = (row.tensors.len(), row.args.len());
+    let hole = |tensor: &Tensor| {
+        let name = &tensor.name;
+        if tensor.kind == TensorKind::Mask { quote!(_) } else { quote!(#name) }
+    };
+    let inputs: Vec<TokenStream> = row.tensors.iter().map(hole).collect();
+    let args = row.args.iter().map(|arg| &arg.name);
+    let mask = row.tensors.iter().enumerate().find(|(_, tensor)| tensor.kind == TensorKind::Mask);
+    let at = mask.map_or(quote!(usize::MAX), |(at, _)| quote!(#at));
+    let mask = mask.map_or(quote!(_), |(_, tensor)| {
+        let name = &tensor.name;
+        quote!(#name)
+    });
+    let out = if truth { quote!(bool) } else { quote!(T) };
+    let (op, bound, make) = match class.to_string().as_str() {
+        "float" => (quote!(FloatOp), quote!(Real), quote!(float_loops)),
+        "int" => (quote!(IntOp), quote!(Integer), quote!(int_loops)),
+        _ => {
+            return quote! {{
+                struct Row;
+                impl cpu::BoolOp<#n> for Row {
+                    const MASK: usize = #at;
+                    #[inline(always)]
+                    fn f([#(#inputs),*]: [bool; #n], #mask: bool) -> bool { #formula }
+                }
+                cpu::bool_loop::<#n, Row>()
+            }};
+        }
+    };
+    quote! {{
+        struct Row;
+        impl cpu::#op<#n, #a> for Row {
+            const MASK: usize = #at;
+            type Out<T: #bound> = #out;
+            #[inline(always)]
+            #[allow(unused_variables)] // a formula need not use every argument
+            fn f<T: #bound>([#(#inputs),*]: [T; #n], #mask: bool, [#(#args),*]: [T; #a]) -> #out { #formula }
+        }
+        cpu::#make::<#n, #a, Row>()
+    }}
+}
+
+/// The parameters of a kernel, in the order of the row.
+fn kernel_parameters(row: &Row, side: &Side) -> Vec<TokenStream> {
+    let tensors = row.tensors.iter().map(|tensor| {
+        let name = &tensor.name;
+        match tensor.kind {
+            TensorKind::Optional => quote!(#name: Option<&crate::NamedTensor>),
+            TensorKind::List => quote!(#name: &[&crate::NamedTensor]),
+            _ => quote!(#name: &crate::NamedTensor),
+        }
+    });
+    let args = row.kernel_args().map(|arg| {
+        let (name, ty) = (&arg.name, side.resolved(arg));
+        quote!(#name: #ty)
+    });
+    tensors.chain(args).collect()
+}
+
+/// The op, and its in-place form, on arguments that are looked up.
+fn functions(row: &Row, side: &Side) -> TokenStream {
+    let (name, parameters) = (&row.name, kernel_parameters(row, side));
+    let names: Vec<&Ident> =
+        row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect();
+    let made = match row.outputs.count() {
+        _ if row.outputs.form == Form::List => quote!(::std::vec::Vec<crate::NamedTensor>),
+        1 => quote!(crate::NamedTensor),
+        count => {
+            let each = (0..count).map(|_| quote!(crate::NamedTensor));
+            quote!((#(#each),*))
+        }
+    };
+    let written = row.tensors.first().is_some_and(|first| first.kind == TensorKind::Written);
+    let tensors: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
+    let scalars = row.args.iter().map(|arg| {
+        let name = &arg.name;
+        quote!(crate::Scalar::from(#name))
+    });
+    let scalars = quote!(&[#(#scalars),*]);
+    let call = match (row.by_element(), written) {
+        (true, _) => quote!(elements::#name.apply([#(#tensors),*], #scalars)),
+        (false, true) => {
+            let (x, others) = (names[0], &names[1..]);
+            quote! {
+                let mut written = #x.clone();
+                kernels::#name(&mut written #(, #others)*)?;
+                Ok(written)
+            }
+        }
+        (false, false) => quote_spanned!(name.span()=> kernels::#name(#(#names),*)),
+    };
+    let mut code = quote! {
+        #[inline]
+        #[track_caller]
+        pub fn #name(#(#parameters),*) -> crate::Result<#made> { #call }
+    };
+    let Some(name_) = &row.in_place else { return code };
+    let (x, others, more) = (names[0], &names[1..], &parameters[1..]);
+    let text = name_.to_string();
+    let call = match (row.by_element(), written) {
+        (true, _) => {
+            let others = &tensors[1..];
+            quote!(elements::#name.apply_in_place(#x, &[#(#others),*], #scalars))
+        }
+        (false, true) => quote!(kernels::#name(#x #(, #others)*)),
+        (false, false) => quote!({
+            let made = kernels::#name(#x #(, #others)*)?;
+            #x.replace_with(#text, made).map(drop)
+        }),
+    };
+    code.extend(quote! {
+        #[inline]
+        #[track_caller]
+        pub fn #name_(#x: &mut crate::NamedTensor #(, #more)*) -> crate::Result<()> { #call }
+    });
+    code
+}
+
+/// The methods of a row.
+fn method(row: &Row, side: &Side) -> TokenStream {
+    let name = &row.name;
+    let (parameters, passed) = side.parameters(row);
+    let (prepare, call, returned) = (side.prepare(row, false), side.passed(row), side.returned(row));
+    let outputs = row.outputs.all().collect::<Vec<_>>();
+    let (assembled, kept) = (side.assembled(row), &row.outputs.kept);
+    let value = quote! {
+        #prepare
+        let (#(#outputs),*) = run::#name(#(#call),*)?;
+        #(drop(#kept);)*
+        Ok(#assembled)
+    };
+    let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
+    let doc = row.doc(side);
+    let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);
+    let Some(name_) = &row.in_place else { return code };
+    let (doc, prepare) = (in_place_doc(row, side), side.prepare(row, true));
+    let others = &call[1..];
+    let value = quote! {
+        #prepare
+        run::#name_(self #(, #others)*)?;
+        Ok(self)
+    };
+    let (returned, receiver) = (quote!(&mut crate::NamedTensor), quote!(&mut self,));
+    code.extend(forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name_));
+    code
+}
+
+/// The doc of an in-place form.
+pub(crate) fn in_place_doc(row: &Row, side: &Side) -> TokenStream {
+    let first = format!(" In place: [`{0}`](Self::{0}).", row.name);
+    let more = row.errors(side);
+    let last = match side.is_core() {
+        true => " An error leaves the tensor as it was.",
+        false => {
+            " An error leaves the tensor as it was; on a leaf that requires a gradient it is of kind `Autograd`."
+        }
+    };
+    quote! { #[doc = #first] #(#[doc = #more])* #[doc = #last] }
+}
+
+/// A method in its plain form and, if the row has options, in the form that takes them.
+#[allow(clippy::too_many_arguments)] // the parts of a method
+pub(crate) fn forms(
+    row: &Row,
+    side: &Side,
+    doc: &TokenStream,
+    receiver: &TokenStream,
+    parameters: &[TokenStream],
+    passed: &[TokenStream],
+    returned: &TokenStream,
+    value: &TokenStream,
+    name: &Ident,
+) -> TokenStream {
+    let core = &side.core;
+    let in_place = row.in_place.as_ref() == Some(name) || row.is_in_place_only();
+    // An in-place form looks at its tensor only if an argument asks for it.
+    let unused = in_place.then(|| quote!(#[allow(unused_variables)]));
+    if !row.has_options() || in_place && row.casts_alone() {
+        return quote! {
+            #doc
+            #unused
+            #[inline]
+            #[track_caller]
+            pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> { #value }
+        };
+    }
+    let (text, with) = (name.to_string(), row.with_name(in_place));
+    let (options, options_name) = (side.options_type(row), row.options_name());
+    let called = match (side.is_method(row), side.methods) {
+        (true, _) => quote!(self.#with),
+        (false, true) => quote!(Self::#with),
+        (false, false) => quote!(#with),
+    };
+    let path = if side.local_types { quote!(#options_name) } else { quote!(#core::options::#options_name) };
+    let with_doc = match side.methods {
+        true => format!(" [`{text}`](Self::{text}) with options."),
+        false => format!(" [`{text}`] with options."),
+    };
+    let errors = row.errors(side);
+    quote! {
+        #doc
+        #[inline]
+        #[track_caller]
+        pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> {
+            #called(#(#passed,)* #path::new())
+        }
+        #[doc = #with_doc]
+        #(#[doc = #errors])*
+        #unused
+        #[inline]
+        #[track_caller]
+        pub fn #with(#receiver #(#parameters,)* options: #options) -> #core::Result<#returned> { #value }
+    }
+}
+
+/// The struct of the options of an op.
+pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
+    let struct_name = row.options_name();
+    let (tensors, args) = row.options();
+    let path = if side.methods { side.tensor.to_string().replace(' ', "") } else { "super".into() };
+    let doc = format!(" The options of [`{0}`]({path}::{0}).", row.name);
+    let new_doc = format!(" The defaults{}.", defaults_text(row));
+    let (generics, short) = match tensors.is_empty() {
+        true => (quote!(), quote!()),
+        false => {
+            let tensor = &side.tensor;
+            (quote!(<'a, T = #tensor>), quote!(<'a, T>))
+        }
+    };
+    let tensor_names: Vec<&Ident> = tensors.iter().map(|tensor| &tensor.name).collect();
+    let arg_names: Vec<&Ident> = args.iter().map(|arg| &arg.name).collect();
+    let arg_types: Vec<TokenStream> = args.iter().map(|arg| side.ty(&arg.ty)).collect();
+    let defaults = args.iter().map(|arg| side.default(arg));
+    let plain = |arg: &Arg| ["usize", "isize", "bool", "f64"].iter().any(|ty| arg.ty.is(ty));
+    let given = args.iter().zip(&arg_types).map(|(arg, ty)| match plain(arg) {
+        true => quote!(#ty),
+        false => quote!(impl ::std::convert::Into<#ty>),
+    });
+    let into = args.iter().map(|arg| if plain(arg) { quote!() } else { quote!(.into()) });
+    let field_docs = arg_names.iter().map(|name| format!(" `{name}` of the op."));
+    let tensor_docs = tensor_names.iter().map(|name| format!(" `{name}` of the op."));
+    let (setter_docs, tensor_setter_docs) = (
+        arg_names.iter().map(|name| format!(" With this `{name}`.")),
+        tensor_names.iter().map(|name| format!(" With this `{name}`.")),
+    );
+    let copy = if tensors.is_empty() { quote!(PartialEq,) } else { quote!() };
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Debug, #copy)]
+        pub struct #struct_name #generics {
+            #(#[doc = #tensor_docs] pub #tensor_names: ::std::option::Option<&'a T>,)*
+            #(#[doc = #field_docs] pub #arg_names: #arg_types,)*
+        }
+        impl #short ::std::default::Default for #struct_name #short {
+            fn default() -> Self {
+                Self { #(#tensor_names: ::std::option::Option::None,)* #(#arg_names: #defaults,)* }
+            }
+        }
+        impl #short #struct_name #short {
+            #[doc = #new_doc]
+            pub fn new() -> Self {
+                Self::default()
+            }
+            #(
+                #[doc = #tensor_setter_docs]
+                pub fn #tensor_names(mut self, #tensor_names: &'a T) -> Self {
+                    self.#tensor_names = ::std::option::Option::Some(#tensor_names);
+                    self
+                }
+            )*
+            #(
+                #[doc = #setter_docs]
+                pub fn #arg_names(mut self, #arg_names: #given) -> Self {
+                    self.#arg_names = #arg_names #into;
+                    self
+                }
+            )*
+        }
+    }
+}
+
+/// `: beta 1.0, threshold 20.0`.
+fn defaults_text(row: &Row) -> String {
+    let (tensors, args) = row.options();
+    let tensors = tensors.iter().map(|tensor| format!("no `{}`", tensor.name));
+    let args = args.iter().map(|arg| match &arg.default {
+        Some(default) => format!("`{}` {}", arg.name, default.to_string().replace(' ', "")),
+        None => format!("no `{}`", arg.name),
+    });
+    let all: Vec<String> = tensors.chain(args).collect();
+    format!(": {}", all.join(", "))
+}
+
+/// What is known of an op, as data.
+pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
+    let core = &side.core;
+    let (name, rule, doc) = (format!("{}{}", side.prefix, row.name), row.rule_text(), row.doc_lines());
+    let doc: Vec<&str> = doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let doc = doc.join("\n");
+    let in_place = match row.in_place.as_ref().or(Some(&row.name).filter(|_| row.is_in_place_only())) {
+        Some(name_) => {
+            let name_ = name_.to_string();
+            quote!(Some(#name_))
+        }
+        None => quote!(None),
+    };
+    let tensors = row.tensors.iter().map(|tensor| {
+        let name = tensor.name.to_string();
+        let kind = match tensor.kind {
+            _ if row.takes_number(tensor) => quote!(Operand),
+            TensorKind::Plain | TensorKind::Written => quote!(Tensor),
+            TensorKind::Optional => quote!(Optional),
+            TensorKind::List => quote!(List),
+            TensorKind::Mask => quote!(Mask),
+            TensorKind::Operand => quote!(Operand),
+        };
+        let exact = tensor.exact;
+        quote!(#core::ops::TensorInfo { name: #name, kind: #core::ops::TensorKind::#kind, exact: #exact })
+    });
+    let args = row.args.iter().map(|arg| {
+        let (name, ty) = (arg.name.to_string(), arg.ty.text());
+        let of = arg.of.iter().map(Ident::to_string);
+        let default = match &arg.default {
+            Some(default) => {
+                let text = default.to_string().replace(' ', "");
+                quote!(Some(#text))
+            }
+            None if arg.ty.is("Cast") || arg.ty.is("NewDim") => quote!(Some("None")),
+            None => quote!(None),
+        };
+        let (option, leads) = (arg.is_option(), arg.leads);
+        quote!(#core::ops::ArgInfo {
+            name: #name, ty: #ty, of: &[#(#of),*], default: #default, option: #option, leads: #leads
+        })
+    });
+    let outputs = row.outputs.names.iter().map(Ident::to_string);
+    let dtypes = dtypes(row);
+    let element = row.by_element();
+    quote! {
+        #core::ops::OpInfo {
+            name: #name,
+            in_place: #in_place,
+            table: #table,
+            tensors: &[#(#tensors),*],
+            args: &[#(#args),*],
+            outputs: &[#(#outputs),*],
+            by_element: #element,
+            rule: #rule,
+            dtypes: &[#(#core::Category::#dtypes),*],
+            doc: #doc,
+        }
+    }
+}
+
+/// The classes of dtypes that a row takes.
+fn dtypes(row: &Row) -> Vec<Ident> {
+    let has = |class: &str| match &row.body {
+        Some(body) => body.entry(class).is_some(),
+        None => {
+            row.classes.is_empty()
+                || row.classes.iter().any(|own| match class {
+                    "float" => own == "floats",
+                    "int" => own == "integers",
+                    _ => own == "bool",
+                })
+        }
+    };
+    // An op by element that only floats have takes the others as the default float, and a copy takes what the
+    // other row takes.
+    let rule =
+        row.body.as_ref().and_then(|body| body.entry("dtypes")).map(ToString::to_string).unwrap_or_default();
+    let only = |class: &str| match &row.body {
+        Some(body) if body.entry("like").is_some() => true,
+        Some(body) if rule.is_empty() && body.entry("int").is_none() && body.entry("boolean").is_none() => {
+            true
+        }
+        Some(_) if class == "boolean" && rule.contains("BoolAsInt") => true,
+        _ => has(class),
+    };
+    let classes = [("float", "Float"), ("int", "Integer"), ("boolean", "Bool")];
+    classes.iter().filter(|(class, _)| only(class)).map(|(_, name)| format_ident!("{name}")).collect()
+}

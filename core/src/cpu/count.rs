@@ -1,0 +1,66 @@
+//! Counting and searching. What is compared are the keys of [`order`](super::order).
+
+use super::order::{NAN_LAST, Pairs, sort};
+use super::threads::each_part;
+
+/// Searches that a thread does in one go.
+const TASK: usize = 1 << 12;
+
+/// For each of `wanted` the number of keys in its row of `sorted`, of `n`, that are smaller, or not larger if
+/// `right`. As many as `per_row` of `wanted` belong to one row.
+pub(crate) fn search(
+    sorted: &[i64],
+    n: usize,
+    wanted: &[i64],
+    per_row: usize,
+    right: bool,
+    found: &mut [i64],
+) {
+    each_part(found, TASK, &|task, found| {
+        for (at, found) in found.iter_mut().enumerate() {
+            let at = task * TASK + at;
+            let value = wanted[at];
+            let before = |key: &i64| if right { *key <= value } else { *key < value };
+            *found = sorted[at / per_row * n..][..n].partition_point(before) as i64;
+        }
+    });
+}
+
+/// How often each of the numbers `0, 1...` comes; there is a count for each.
+pub(crate) fn tally(numbers: &[i64], counts: &mut [i64]) {
+    numbers.iter().for_each(|number| counts[*number as usize] += 1);
+}
+
+/// The smallest and the largest number, if there are any.
+pub(crate) fn extremes(numbers: &[i64]) -> Option<(i64, i64)> {
+    Some((*numbers.iter().min()?, *numbers.iter().max()?))
+}
+
+/// The smallest and the largest number; infinities the other way round if there are none.
+pub(crate) fn range(numbers: &[f64]) -> (f64, f64) {
+    let smallest = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    (smallest, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// Counts the numbers in as many intervals of one length from `low` to `high` as there are counts; the last
+/// has both of its ends.
+pub(crate) fn histogram(numbers: &[f64], low: f64, high: f64, counts: &mut [f64]) {
+    let bins = counts.len() as f64;
+    for x in numbers.iter().filter(|x| (low..=high).contains(x)) {
+        counts[((x - low) / (high - low) * bins).min(bins - 1.0) as usize] += 1.0;
+    }
+}
+
+/// The different keys in ascending order: where each comes first, how often each comes, and for each key its
+/// place among them. If `float`, no NaN equals another.
+pub(crate) fn unique(keys: &[i64], float: bool, inverse: &mut [i64]) -> (Vec<i64>, Vec<i64>) {
+    let mut pairs = Pairs::new();
+    sort(keys, false, &mut pairs);
+    let (mut firsts, mut counts) = (Vec::new(), Vec::new());
+    for run in pairs.chunk_by(|a, b| a.0 == b.0 && !(float && a.0 == NAN_LAST)) {
+        run.iter().for_each(|(_, place)| inverse[*place] = firsts.len() as i64);
+        firsts.push(run[0].1 as i64);
+        counts.push(run.len() as i64);
+    }
+    (firsts, counts)
+}

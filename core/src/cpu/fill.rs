@@ -1,0 +1,93 @@
+//! Elements that depend on nothing but their place.
+
+use crate::dtype::{Element, Scalar};
+
+/// `start, start + step...` in integers, which wrap.
+pub(crate) fn count<T: Element>(start: i64, step: i64, y: &mut [T]) {
+    for (i, y) in y.iter_mut().enumerate() {
+        *y = T::from_scalar(Scalar::Int(start.wrapping_add((i as i64).wrapping_mul(step))));
+    }
+}
+
+/// `start, start + step...`, each from its place, so that no error adds up.
+pub(crate) fn steps<T: Element>(start: f64, step: f64, y: &mut [T]) {
+    for (i, y) in y.iter_mut().enumerate() {
+        *y = T::from_scalar(Scalar::Float(start + i as f64 * step));
+    }
+}
+
+/// Numbers evenly spaced from `start` to `end`, both included.
+pub(crate) fn between<T: Element>(start: f64, end: f64, y: &mut [T]) {
+    let last = y.len().max(2) - 1;
+    let by = (end - start) / last as f64;
+    let half = if y.len() == 1 { 1 } else { y.len() / 2 };
+    for (i, y) in y.iter_mut().enumerate() {
+        // From the nearer end, so that both ends are exact.
+        let value = if i < half { start + by * i as f64 } else { end - by * (last - i) as f64 };
+        *y = T::from_scalar(Scalar::Float(value));
+    }
+}
+
+/// Ones on the diagonal of a matrix of zeros.
+pub(crate) fn unit<T: Element>([rows, cols]: [usize; 2], y: &mut [T]) {
+    let one = T::from_scalar(Scalar::Int(1));
+    y.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|y| *y = one);
+}
+
+/// These numbers, cast.
+pub(crate) fn cast<T: Element>(numbers: &[Scalar], y: &mut [T]) {
+    y.iter_mut().zip(numbers).for_each(|(y, number)| *y = T::from_scalar(*number));
+}
+
+/// Zeros above the diagonal `diagonal` of each matrix, or below it if `upper`.
+pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, upper: bool, y: &mut [T]) {
+    if y.is_empty() {
+        return;
+    }
+    for (row, y) in y.chunks_exact_mut(cols).enumerate() {
+        // The column on the diagonal, which stays.
+        let on = ((row % rows) as isize).saturating_add(diagonal);
+        let zeros = match upper {
+            true => 0..on.clamp(0, cols as isize) as usize,
+            false => on.saturating_add(1).clamp(0, cols as isize) as usize..cols,
+        };
+        y[zeros].fill(T::default());
+    }
+}
+
+/// The number after each `x` towards its `y`: `up` and `down` give the numbers beside one.
+pub(crate) fn next_after<T: Element + PartialOrd>(
+    [x, y]: [&[T]; 2],
+    [up, down]: [fn(T) -> T; 2],
+    nan: T,
+    next: &mut [T],
+) {
+    for ((next, x), y) in next.iter_mut().zip(x).zip(y) {
+        *next = match x.partial_cmp(y) {
+            Some(std::cmp::Ordering::Less) => up(*x),
+            Some(std::cmp::Ordering::Greater) => down(*x),
+            Some(std::cmp::Ordering::Equal) => *y,
+            None => nan,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triangles() {
+        for diagonal in [-9, -1, 0, 1, 2, 9] {
+            for upper in [false, true] {
+                let mut y = [1; 2 * 3 * 4];
+                triangle([3, 4], diagonal, upper, &mut y);
+                for (at, y) in y.iter().enumerate() {
+                    let (row, col) = ((at / 4 % 3) as isize, (at % 4) as isize);
+                    let kept = if upper { col - row >= diagonal } else { col - row <= diagonal };
+                    assert_eq!(*y, i32::from(kept), "{row} {col} {diagonal} {upper}");
+                }
+            }
+        }
+    }
+}

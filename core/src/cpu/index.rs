@@ -1,0 +1,297 @@
+//! Elements moved by index, along the middle of `[outer, n, inner]` or by mask.
+//!
+//! A position counts along the dim of `n`. [`strays`](stray) are found first: the loops take every position
+//! to be inside.
+
+use super::threads::{Parts, each_part, parallel};
+use crate::dtype::{Element, Scalar};
+
+/// Elements that a thread moves in one go.
+const TASK: usize = 1 << 14;
+/// Columns that a thread takes at least, so that no two threads write to one cache line.
+const COLUMNS: usize = 32;
+
+/// What a new element does to the one that is there.
+#[derive(Clone, Copy)]
+pub(crate) enum Combine {
+    Set,
+    Add,
+    Mul,
+    /// The larger one; NaN if there is one.
+    Max,
+    /// The smaller one; NaN if there is one.
+    Min,
+}
+
+/// The first position that is not in a dim of `n`, nor the one to `skip`.
+pub(crate) fn stray(positions: &[i64], n: usize, skip: Option<i64>) -> Option<i64> {
+    positions.iter().copied().find(|at| *at as u64 >= n as u64 && Some(*at) != skip)
+}
+
+/// `y[o, j, i] = x[o, positions[j], i]`.
+pub(crate) fn select<T: Element>(x: &[T], [_, n, inner]: [usize; 3], positions: &[i64], y: &mut [T]) {
+    if y.is_empty() {
+        return;
+    }
+    let rows = (TASK / inner).max(1);
+    each_part(y, rows * inner, &|task, y| {
+        let first = task * rows;
+        let (mut o, mut j) = (first / positions.len(), first % positions.len());
+        for row in y.chunks_exact_mut(inner) {
+            let from = (o * n + positions[j] as usize) * inner;
+            match inner {
+                1 => row[0] = x[from],
+                _ => row.copy_from_slice(&x[from..][..inner]),
+            }
+            j += 1;
+            if j == positions.len() {
+                (o, j) = (o + 1, 0);
+            }
+        }
+    });
+}
+
+/// `y[o, j, i] = x[o, positions[o, j, i], i]`.
+pub(crate) fn gather<T: Element>(x: &[T], [outer, n, inner]: [usize; 3], positions: &[i64], y: &mut [T]) {
+    if y.is_empty() {
+        return;
+    }
+    let slab = y.len() / outer;
+    // One slab can be cut between any two rows, several are not cut.
+    let part = if outer == 1 { (TASK / inner).max(1) * inner } else { (TASK / slab).max(1) * slab };
+    each_part(y, part, &|task, y| {
+        let positions = &positions[task * part..][..y.len()];
+        for (k, (y, positions)) in y.chunks_mut(slab).zip(positions.chunks(slab)).enumerate() {
+            let o = if outer == 1 { 0 } else { task * (part / slab) + k };
+            let x = &x[o * n * inner..][..n * inner];
+            for (row, positions) in y.chunks_exact_mut(inner).zip(positions.chunks_exact(inner)) {
+                for (i, (y, at)) in row.iter_mut().zip(positions).enumerate() {
+                    *y = x[*at as usize * inner + i];
+                }
+            }
+        }
+    });
+}
+
+/// The element that `b` makes of `a`, in the arithmetic of the dtype. With a `how` known to the compiler
+/// nothing of the detour by way of [`Scalar`] is left: a sum of `f32` is one instruction.
+#[inline(always)]
+fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
+    let float = |a: f64, b: f64| match how {
+        Combine::Set => b,
+        Combine::Add => a + b,
+        Combine::Mul => a * b,
+        _ if a.is_nan() || b.is_nan() => f64::NAN,
+        Combine::Max => a.max(b),
+        Combine::Min => a.min(b),
+    };
+    let int = |a: i64, b: i64| match how {
+        Combine::Set => b,
+        Combine::Add => a.wrapping_add(b),
+        Combine::Mul => a.wrapping_mul(b),
+        Combine::Max => a.max(b),
+        Combine::Min => a.min(b),
+    };
+    let boolean = |a: bool, b: bool| match how {
+        Combine::Set => b,
+        Combine::Add | Combine::Max => a | b,
+        Combine::Mul | Combine::Min => a & b,
+    };
+    T::from_scalar(match (a.to_scalar(), b.to_scalar()) {
+        (Scalar::Bool(a), Scalar::Bool(b)) => Scalar::Bool(boolean(a, b)),
+        (Scalar::Int(a), Scalar::Int(b)) => Scalar::Int(int(a, b)),
+        (a, b) => Scalar::Float(float(a.to_f64(), b.to_f64())),
+    })
+}
+
+/// The combinations that are rare enough for a call at each element, which saves building a loop for each.
+fn rare<T: Element>(how: Combine) -> fn(T, T) -> T {
+    match how {
+        Combine::Set => |_, b| b,
+        Combine::Add => |a, b| combined(Combine::Add, a, b),
+        Combine::Mul => |a, b| combined(Combine::Mul, a, b),
+        Combine::Max => |a, b| combined(Combine::Max, a, b),
+        Combine::Min => |a, b| combined(Combine::Min, a, b),
+    }
+}
+
+/// `y[o, positions[o, j, i], i]` combined with `x[o, j, i]`, in the order of `j`.
+pub(crate) fn scatter<T: Element>(how: Combine, x: &[T], sizes: [usize; 3], positions: &[i64], y: &mut [T]) {
+    match how {
+        Combine::Set => scatter_by(|_, b| b, x, sizes, positions, y),
+        Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
+        how => scatter_by(rare(how), x, sizes, positions, y),
+    }
+}
+
+fn scatter_by<T: Element>(
+    join: impl Fn(T, T) -> T + Sync,
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    positions: &[i64],
+    y: &mut [T],
+) {
+    if x.is_empty() || y.is_empty() {
+        return;
+    }
+    let (slab, whole) = (x.len() / outer, n * inner);
+    let slabs = (TASK / slab).max(1);
+    each_part(y, slabs * whole, &|task, y| {
+        for (k, y) in y.chunks_exact_mut(whole).enumerate() {
+            let elements = (task * slabs + k) * slab..(task * slabs + k + 1) * slab;
+            let (x, positions) = (&x[elements.clone()], &positions[elements]);
+            for (x, positions) in x.chunks_exact(inner).zip(positions.chunks_exact(inner)) {
+                for (i, (x, at)) in x.iter().zip(positions).enumerate() {
+                    let there = &mut y[*at as usize * inner + i];
+                    *there = join(*there, *x);
+                }
+            }
+        }
+    });
+}
+
+/// `y[o, positions[j], i]` combined with `x[o, j, i]`, in the order of `j`.
+pub(crate) fn combine_rows<T: Element>(
+    how: Combine,
+    x: &[T],
+    sizes: [usize; 3],
+    positions: &[i64],
+    y: &mut [T],
+) {
+    match how {
+        Combine::Set => rows_by(|_, b| b, x, sizes, positions, y),
+        Combine::Add => rows_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
+        how => rows_by(rare(how), x, sizes, positions, y),
+    }
+}
+
+fn rows_by<T: Element>(
+    join: impl Fn(T, T) -> T + Sync,
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    positions: &[i64],
+    y: &mut [T],
+) {
+    if x.is_empty() || y.is_empty() {
+        return;
+    }
+    let count = positions.len();
+    if outer > 1 {
+        let slabs = (TASK / (count * inner)).max(1);
+        return each_part(y, slabs * n * inner, &|task, y| {
+            for (k, y) in y.chunks_exact_mut(n * inner).enumerate() {
+                let rows = x[(task * slabs + k) * count * inner..].chunks_exact(inner);
+                for (row, at) in rows.zip(positions) {
+                    add_row(&join, row, &mut y[*at as usize * inner..][..inner]);
+                }
+            }
+        });
+    }
+    if inner == 1 {
+        for (x, at) in x.iter().zip(positions) {
+            let there = &mut y[*at as usize];
+            *there = join(*there, *x);
+        }
+        return;
+    }
+    // Each thread goes through all rows for columns of its own, so that the order of the terms of a sum
+    // stays.
+    let y = Parts::new(y);
+    parallel(inner, (TASK / count).max(COLUMNS), |columns| {
+        for (row, at) in x.chunks_exact(inner).zip(positions) {
+            let start = *at as usize * inner;
+            // SAFETY: columns of different threads do not overlap.
+            let place = unsafe { y.part(start + columns.start..start + columns.end) };
+            add_row(&join, &row[columns.clone()], place);
+        }
+    });
+}
+
+#[inline]
+fn add_row<T: Copy>(join: &impl Fn(T, T) -> T, row: &[T], place: &mut [T]) {
+    place.iter_mut().zip(row).for_each(|(there, x)| *there = join(*there, *x));
+}
+
+/// The elements of `x` where `mask` is true.
+pub(crate) fn masked<T: Element>(x: &[T], mask: &[bool]) -> Vec<T> {
+    let count = mask.iter().filter(|keep| **keep).count();
+    let mut picked = Vec::with_capacity(count);
+    picked.extend(x.iter().zip(mask).filter(|(_, keep)| **keep).map(|(x, _)| *x));
+    picked
+}
+
+/// Makes the marks at `positions` true.
+pub(crate) fn mark(positions: &[i64], marks: &mut [bool]) {
+    for at in positions {
+        marks[*at as usize] = true;
+    }
+}
+
+/// The places of the elements that are true in a dense tensor of `sizes`: an index for each dim, one place
+/// after the other.
+pub(crate) fn places(truth: &[bool], sizes: &[usize]) -> Vec<i64> {
+    let mut places = Vec::new();
+    for (mut at, _) in truth.iter().enumerate().filter(|(_, truth)| **truth) {
+        let first = places.len();
+        places.resize(first + sizes.len(), 0);
+        for (place, size) in places[first..].iter_mut().zip(sizes).rev() {
+            *place = (at % size) as i64;
+            at /= size;
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_split_among_threads_gives_the_plain_sum() {
+        for [outer, n, inner, count] in [[1, 7, 1, 40_000], [1, 5, 300, 200], [300, 5, 3, 40], [2, 3, 1, 0]] {
+            let positions: Vec<i64> = (0..count).map(|j| (j * j % n) as i64).collect();
+            let x: Vec<i64> = (0..outer * count * inner).map(|k| k as i64).collect();
+            let mut want = vec![1; outer * n * inner];
+            for (k, x) in x.iter().enumerate() {
+                let (o, j, i) = (k / (count * inner), k / inner % count, k % inner);
+                want[(o * n + positions[j] as usize) * inner + i] += x;
+            }
+            let mut rows = vec![1; want.len()];
+            combine_rows(Combine::Add, &x, [outer, n, inner], &positions, &mut rows);
+            assert_eq!(rows, want);
+            let spread: Vec<i64> = (0..x.len()).map(|k| positions[k / inner % count]).collect();
+            let mut scattered = vec![1; want.len()];
+            scatter(Combine::Add, &x, [outer, n, inner], &spread, &mut scattered);
+            assert_eq!(scattered, want);
+            let (mut selected, mut gathered) = (vec![0; x.len()], vec![0; x.len()]);
+            select(&want, [outer, n, inner], &positions, &mut selected);
+            gather(&want, [outer, n, inner], &spread, &mut gathered);
+            for (k, found) in selected.iter().enumerate() {
+                let (o, i) = (k / (count * inner), k % inner);
+                assert_eq!(*found, want[(o * n + spread[k] as usize) * inner + i]);
+            }
+            assert_eq!(selected, gathered);
+        }
+    }
+
+    #[test]
+    fn combinations() {
+        assert_eq!(combined(Combine::Add, 200u8, 100), 44);
+        assert_eq!(combined(Combine::Mul, i64::MAX, 2), -2);
+        assert!(
+            combined(Combine::Max, f32::NAN, 1.0).is_nan() && combined(Combine::Min, 1.0, f64::NAN).is_nan()
+        );
+        assert!(combined(Combine::Add, true, false) && !combined(Combine::Mul, true, false));
+        // Rounded once, as the type itself does it.
+        let (a, b) = (1.0f32 + f32::EPSILON, f32::EPSILON / 2.0);
+        assert_eq!(combined(Combine::Add, a, b), a + b);
+    }
+
+    #[test]
+    fn strays_and_places() {
+        assert_eq!(stray(&[0, 4, -1], 5, None), Some(-1));
+        assert_eq!(stray(&[0, 4, -1], 5, Some(-1)), None);
+        assert_eq!(places(&[false, true, false, false, false, true], &[2, 3]), [0, 1, 1, 2]);
+        assert_eq!(places(&[true], &[]), [0i64; 0]);
+    }
+}

@@ -1,0 +1,216 @@
+//! Layer normalization of rows, forward and backward, each in one pass over memory.
+
+use super::math::Real;
+use super::math::lane::Lane;
+use super::simd::{Simd, Vectorized, vectorize};
+use super::threads::{Parts, parallel};
+
+/// Numbers that are summed side by side.
+const LANES: usize = 16;
+/// Elements that a thread takes at a time.
+const TASK: usize = 1 << 14;
+
+/// Rows of `n` elements that a thread takes at a time; it does not depend on the number of threads, and with
+/// it the order of the sums.
+fn rows_of_task(n: usize) -> usize {
+    (TASK / n.max(1)).max(1)
+}
+
+/// `Σ f(a, b)` over two rows, in lanes.
+///
+/// `term` is a closure: it is inlined with this function, which is compiled inside of the loop that calls it.
+#[inline(always)]
+fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for j in 0..LANES {
+            sums[j] += term(a[j], b[j]);
+        }
+    }
+    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum += term(*a, *b);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            sums[j] += sums[j + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+/// `y = (x - mean) rstd weight + bias` of each row of `n` elements, with `mean` that of the row and `rstd`
+/// one over the root of its variance plus `eps`.
+pub(crate) fn layer_norm<T: Real>(
+    x: &[T],
+    n: usize,
+    weight: Option<&[T]>,
+    bias: Option<&[T]>,
+    eps: f64,
+    [y, mean, rstd]: [&mut [T]; 3],
+) {
+    let rows = rows_of_task(n);
+    let (y, mean, rstd) = (Parts::new(y), Parts::new(mean), Parts::new(rstd));
+    parallel(x.len() / n.max(1), rows, |range| {
+        let elements = range.start * n..range.end * n;
+        // SAFETY: ranges of different threads do not overlap.
+        let out = unsafe { [y.part(elements.clone()), mean.part(range.clone()), rstd.part(range)] };
+        vectorize(Forward { x: &x[elements], n, weight, bias, eps }, out);
+    });
+}
+
+struct Forward<'a, T> {
+    x: &'a [T],
+    n: usize,
+    weight: Option<&'a [T]>,
+    bias: Option<&'a [T]>,
+    eps: f64,
+}
+
+impl<T: Real> Vectorized for Forward<'_, T> {
+    type Out<'a> = [&'a mut [T]; 3];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut [T]; 3]) {
+        let (x, y) = (simd.numbers(self.x), simd.numbers_mut(y));
+        let (mean, rstd) = (simd.numbers_mut(mean), simd.numbers_mut(rstd));
+        let share = S::Number::<T>::from_f64(1.0 / self.n as f64);
+        let eps = S::Number::<T>::from_f64(self.eps);
+        let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
+        for ((x, y), (mean, rstd)) in rows.zip(mean.iter_mut().zip(rstd)) {
+            let center = sum(x, x, |x, _| x) * share;
+            let variance = sum(x, x, |x, _| (x - center) * (x - center)) * share;
+            let scale = (variance + eps).rsqrt();
+            for (y, x) in y.iter_mut().zip(x) {
+                *y = (*x - center) * scale;
+            }
+            if let Some(weight) = self.weight {
+                for (y, weight) in y.iter_mut().zip(simd.numbers(weight)) {
+                    *y *= *weight;
+                }
+            }
+            if let Some(bias) = self.bias {
+                for (y, bias) in y.iter_mut().zip(simd.numbers(bias)) {
+                    *y += *bias;
+                }
+            }
+            (*mean, *rstd) = (center, scale);
+        }
+    }
+}
+
+/// What the backward pass of [`layer_norm`] reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Backward<'a, T> {
+    /// The gradient of the result.
+    pub(crate) g: &'a [T],
+    /// The input.
+    pub(crate) x: &'a [T],
+    /// The length of a row.
+    pub(crate) n: usize,
+    /// The means that the forward pass found.
+    pub(crate) mean: &'a [T],
+    /// One over the deviations that it found.
+    pub(crate) rstd: &'a [T],
+    /// The weight, if there was one.
+    pub(crate) weight: Option<&'a [T]>,
+}
+
+impl<T: Real> Backward<'_, T> {
+    /// `dx = rstd (gw - mean(gw) - x̂ mean(gw x̂))`, with `gw` the gradient times the weight and `x̂` the
+    /// normalized input.
+    pub(crate) fn input(self, dx: &mut [T]) {
+        let dx = Parts::new(dx);
+        parallel(self.mean.len(), rows_of_task(self.n), |range| {
+            // SAFETY: ranges of different threads do not overlap.
+            let dx = unsafe { dx.part(range.start * self.n..range.end * self.n) };
+            vectorize(Input(self.rows(range.start, range.end)), dx);
+        });
+    }
+
+    /// `Σ g x̂` over the rows, or `Σ g`: the gradients of the weight and the bias.
+    pub(crate) fn parameters(self, weight: &mut [T], bias: &mut [T]) {
+        let rows = rows_of_task(self.n);
+        let tasks = self.mean.len().div_ceil(rows);
+        let mut sums = vec![T::ZERO; 2 * tasks * self.n];
+        let parts = Parts::new(&mut sums);
+        parallel(tasks, 1, |range| {
+            for task in range {
+                // SAFETY: each task has a part of its own.
+                let sums = unsafe { parts.part(2 * task * self.n..2 * (task + 1) * self.n) };
+                let part = self.rows(task * rows, ((task + 1) * rows).min(self.mean.len()));
+                vectorize(Parameters(part), sums.split_at_mut(self.n));
+            }
+        });
+        for sums in sums.chunks_exact(2 * self.n.max(1)) {
+            let (of_weight, of_bias) = sums.split_at(self.n);
+            weight.iter_mut().zip(of_weight).for_each(|(sum, part)| *sum += *part);
+            bias.iter_mut().zip(of_bias).for_each(|(sum, part)| *sum += *part);
+        }
+    }
+
+    /// These rows alone.
+    fn rows(self, from: usize, to: usize) -> Self {
+        let elements = from * self.n..to * self.n;
+        Backward {
+            g: &self.g[elements.clone()],
+            x: &self.x[elements],
+            mean: &self.mean[from..to],
+            rstd: &self.rstd[from..to],
+            ..self
+        }
+    }
+}
+
+struct Input<'a, T>(Backward<'a, T>);
+
+impl<T: Real> Vectorized for Input<'_, T> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
+        let Backward { g, x, n, mean, rstd, weight } = self.0;
+        let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.numbers_mut(dx));
+        let share = S::Number::<T>::from_f64(1.0 / n as f64);
+        let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
+        let rows = g.chunks_exact(n).zip(x.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
+        for (((g, x), dx), (mean, rstd)) in rows.zip(moments) {
+            // The row of `dx` holds the gradient times the weight first.
+            match weight {
+                Some(weight) => {
+                    for ((dx, g), weight) in dx.iter_mut().zip(g).zip(simd.numbers(weight)) {
+                        *dx = *g * *weight;
+                    }
+                }
+                None => dx.copy_from_slice(g),
+            }
+            let along = sum(dx, dx, |g, _| g) * share;
+            let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) * share;
+            for (dx, x) in dx.iter_mut().zip(x) {
+                *dx = (*dx - along - (*x - *mean) * *rstd * across) * *rstd;
+            }
+        }
+    }
+}
+
+struct Parameters<'a, T>(Backward<'a, T>);
+
+impl<T: Real> Vectorized for Parameters<'_, T> {
+    type Out<'a> = (&'a mut [T], &'a mut [T]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, (weight, bias): (&mut [T], &mut [T])) {
+        let Backward { g, x, n, mean, rstd, .. } = self.0;
+        let (weight, bias) = (simd.numbers_mut(weight), simd.numbers_mut(bias));
+        let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
+        let rows = simd.numbers(g).chunks_exact(n).zip(simd.numbers(x).chunks_exact(n));
+        for ((g, x), (mean, rstd)) in rows.zip(moments) {
+            for (((weight, bias), g), x) in weight.iter_mut().zip(bias.iter_mut()).zip(g).zip(x) {
+                *weight += *g * ((*x - *mean) * *rstd);
+                *bias += *g;
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The functions along the middle of `[outer, n, inner]`. The lanes of a vector are columns, elements along
+//! `inner`.
+
+use super::finite_or_zero;
+use crate::cpu::math::Real;
+
+/// The columns whose maxima and sums are kept at once.
+const COLUMNS: usize = 256;
+
+/// The largest element of each column from column `from` on.
+#[inline(always)]
+fn largest_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &mut [T]) {
+    max.fill(T::NEG_INFINITY);
+    for x in x.chunks_exact(inner) {
+        for (max, x) in max.iter_mut().zip(&x[from..]) {
+            *max = if *x > *max { *x } else { *max };
+        }
+    }
+}
+
+/// `Σ exp(x - max)` of each column from column `from` on.
+#[inline(always)]
+fn exp_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &[T], sums: &mut [T]) {
+    sums.fill(T::ZERO);
+    for x in x.chunks_exact(inner) {
+        for ((sum, max), x) in sums.iter_mut().zip(max).zip(&x[from..]) {
+            *sum += (*x - *max).exp();
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+    let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
+    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
+        for from in (0..inner).step_by(COLUMNS) {
+            let columns = (inner - from).min(COLUMNS);
+            let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
+            largest_columns(x, inner, from, max);
+            sums.fill(T::ZERO);
+            for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
+                let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
+                for j in 0..columns {
+                    y[j] = (x[j] - max[j]).exp();
+                    sums[j] += y[j];
+                }
+            }
+            for sum in sums.iter_mut() {
+                *sum = sum.recip();
+            }
+            for y in y.chunks_exact_mut(inner) {
+                for (y, scale) in y[from..].iter_mut().zip(&*sums) {
+                    *y *= *scale;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+    let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
+    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
+        for from in (0..inner).step_by(COLUMNS) {
+            let columns = (inner - from).min(COLUMNS);
+            let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
+            largest_columns(x, inner, from, max);
+            exp_columns(x, inner, from, max, sums);
+            for sum in sums.iter_mut() {
+                *sum = sum.ln();
+            }
+            for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
+                let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
+                for j in 0..columns {
+                    y[j] = (x[j] - max[j]) - sums[j];
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn softmax_backward_columns<T: Real>(y: &[T], g: &[T], n: usize, inner: usize, dx: &mut [T]) {
+    let mut means = [T::ZERO; COLUMNS];
+    let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
+    for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
+        for from in (0..inner).step_by(COLUMNS) {
+            let columns = (inner - from).min(COLUMNS);
+            let means = &mut means[..columns];
+            means.fill(T::ZERO);
+            for (y, g) in y.chunks_exact(inner).zip(g.chunks_exact(inner)) {
+                for ((mean, y), g) in means.iter_mut().zip(&y[from..]).zip(&g[from..]) {
+                    *mean = y.mul_add(*g, *mean);
+                }
+            }
+            for ((y, g), dx) in
+                y.chunks_exact(inner).zip(g.chunks_exact(inner)).zip(dx.chunks_exact_mut(inner))
+            {
+                let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
+                for j in 0..columns {
+                    dx[j] = y[j] * (g[j] - means[j]);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn log_softmax_backward_columns<T: Real>(y: &[T], g: &[T], n: usize, inner: usize, dx: &mut [T]) {
+    let mut sums = [T::ZERO; COLUMNS];
+    let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
+    for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
+        for from in (0..inner).step_by(COLUMNS) {
+            let columns = (inner - from).min(COLUMNS);
+            let sums = &mut sums[..columns];
+            sums.fill(T::ZERO);
+            for g in g.chunks_exact(inner) {
+                for (sum, g) in sums.iter_mut().zip(&g[from..]) {
+                    *sum += *g;
+                }
+            }
+            for ((y, g), dx) in
+                y.chunks_exact(inner).zip(g.chunks_exact(inner)).zip(dx.chunks_exact_mut(inner))
+            {
+                let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
+                for j in 0..columns {
+                    dx[j] = g[j] - y[j].exp() * sums[j];
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+    let mut max = [T::ZERO; COLUMNS];
+    for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
+        for from in (0..inner).step_by(COLUMNS) {
+            let columns = (inner - from).min(COLUMNS);
+            let (max, y) = (&mut max[..columns], &mut y[from..][..columns]);
+            largest_columns(x, inner, from, max);
+            for max in max.iter_mut() {
+                *max = finite_or_zero(*max);
+            }
+            exp_columns(x, inner, from, max, y);
+            for (y, max) in y.iter_mut().zip(&*max) {
+                *y = *max + y.ln();
+            }
+        }
+    }
+}

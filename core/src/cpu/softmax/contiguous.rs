@@ -1,0 +1,316 @@
+//! The functions along contiguous rows. The lanes of a vector are elements of a row, or of several short
+//! rows.
+
+use super::finite_or_zero;
+use crate::cpu::math::Real;
+
+/// The elements of a row that are computed at once. The rest of a row is padded.
+const LANES: usize = 16;
+/// Rows below this length do not fill the lanes, so exponentials and logarithms are computed across rows.
+const SHORT: usize = 32;
+/// The elements of short rows that are computed together.
+const BLOCK: usize = 512;
+
+/// The largest element that is not NaN, or `-∞`. NaN reaches the result through the sum of exponentials.
+#[inline(always)]
+fn largest<T: Real>(x: &[T]) -> T {
+    let mut lanes = [T::NEG_INFINITY; LANES];
+    let whole = x.chunks_exact(LANES);
+    let rest = whole.remainder();
+    for x in whole {
+        for j in 0..LANES {
+            lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = if *x > *lane { *x } else { *lane };
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = if lanes[j + width] > lanes[j] { lanes[j + width] } else { lanes[j] };
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] += lanes[j + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// `y = exp(x - shift)`. Also adds `y` to `sums`.
+#[inline(always)]
+fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LANES] {
+    let mut y = [T::ZERO; LANES];
+    for j in 0..LANES {
+        y[j] = (x[j] - shift).exp();
+    }
+    for j in 0..LANES {
+        sums[j] += y[j];
+    }
+    y
+}
+
+/// Writes `y = exp(x - shift)` for a row and returns `Σ y`. The rest of the row is padded to whole lanes.
+#[inline(always)]
+fn exp_row<T: Real>(x: &[T], shift: T, y: &mut [T]) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
+    for (x, y) in whole.iter().zip(whole_y) {
+        *y = exp_lanes(x, shift, &mut sums);
+    }
+    if !rest.is_empty() {
+        let e = exp_lanes(&filled(rest), shift, &mut sums);
+        for (y, e) in rest_y.iter_mut().zip(e) {
+            *y = e;
+        }
+    }
+    sum_lanes(sums)
+}
+
+/// `Σ exp(x - shift)`.
+#[inline(always)]
+fn sum_exp_row<T: Real>(x: &[T], shift: T) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        exp_lanes(x, shift, &mut sums);
+    }
+    if !rest.is_empty() {
+        exp_lanes(&filled(rest), shift, &mut sums);
+    }
+    sum_lanes(sums)
+}
+
+/// The rest of a row, followed by numbers whose exponentials are 0.
+#[inline(always)]
+fn filled<T: Real>(rest: &[T]) -> [T; LANES] {
+    let mut lanes = [T::NEG_INFINITY; LANES];
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = *x;
+    }
+    lanes
+}
+
+/// `Σ a b`.
+#[inline(always)]
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    if a.len() < SHORT {
+        // the CPU runs several short rows at once
+        return a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum + *a * *b);
+    }
+    let mut sums = [T::ZERO; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for j in 0..LANES {
+            sums[j] = a[j].mul_add(b[j], sums[j]);
+        }
+    }
+    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum = a.mul_add(*b, *sum);
+    }
+    sum_lanes(sums)
+}
+
+/// `Σ x`.
+#[inline(always)]
+fn sum<T: Real>(x: &[T]) -> T {
+    if x.len() < SHORT {
+        return x.iter().fold(T::ZERO, |sum, x| sum + *x);
+    }
+    let mut sums = [T::ZERO; LANES];
+    let (x, rest) = x.as_chunks::<LANES>();
+    for x in x {
+        for j in 0..LANES {
+            sums[j] += x[j];
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum += *x;
+    }
+    sum_lanes(sums)
+}
+
+/// `x = exp(x)`.
+#[inline(always)]
+fn exp_all<T: Real>(x: &mut [T]) {
+    for x in x {
+        *x = x.exp();
+    }
+}
+
+/// `x = ln(x)`.
+#[inline(always)]
+fn ln_all<T: Real>(x: &mut [T]) {
+    for x in x {
+        *x = x.ln();
+    }
+}
+
+/// The largest element of each short row.
+#[inline(always)]
+fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
+    for (x, max) in x.chunks_exact(n).zip(max) {
+        *max = x.iter().fold(T::NEG_INFINITY, |max, x| if *x > max { *x } else { max });
+    }
+}
+
+/// `y = exp(x - max)` for short rows, and their sums.
+#[inline(always)]
+fn exp_short_rows<T: Real>(x: &[T], n: usize, max: &[T], y: &mut [T], sums: &mut [T]) {
+    for ((x, y), max) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(max) {
+        for (x, y) in x.iter().zip(y) {
+            *y = *x - *max;
+        }
+    }
+    exp_all(y);
+    for (y, sum) in y.chunks_exact(n).zip(sums) {
+        *sum = y.iter().fold(T::ZERO, |sum, y| sum + *y);
+    }
+}
+
+#[inline(always)]
+pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+    if n < SHORT {
+        let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+        let block = BLOCK / n * n;
+        for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
+            largest_of_each(x, n, &mut max);
+            exp_short_rows(x, n, &max, y, &mut sums);
+            for (y, sum) in y.chunks_exact_mut(n).zip(&sums) {
+                let scale = sum.recip();
+                for y in y {
+                    *y *= scale;
+                }
+            }
+        }
+        return;
+    }
+    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+        let scale = exp_row(x, largest(x), y).recip();
+        for y in y {
+            *y *= scale;
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+    if n < SHORT {
+        let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+        let block = BLOCK / n * n;
+        for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
+            largest_of_each(x, n, &mut max);
+            exp_short_rows(x, n, &max, y, &mut sums);
+            ln_all(&mut sums[..x.len() / n]);
+            let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
+            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&sums)) {
+                for (x, y) in x.iter().zip(y) {
+                    *y = (*x - *max) - *ln_sum;
+                }
+            }
+        }
+        return;
+    }
+    for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+        let max = largest(x);
+        let ln_sum = sum_exp_row(x, max).ln();
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = (*x - max) - ln_sum;
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut [T]) {
+    for ((y, g), dx) in y.chunks_exact(n).zip(g.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
+        let mean = dot(g, y);
+        for ((y, g), dx) in y.iter().zip(g).zip(dx) {
+            *dx = *y * (*g - mean);
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn log_softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut [T]) {
+    // as many whole rows as stay in the L1 cache
+    let block = (BLOCK / n).max(1) * n;
+    for ((y, g), dx) in y.chunks(block).zip(g.chunks(block)).zip(dx.chunks_mut(block)) {
+        for (y, dx) in y.iter().zip(&mut *dx) {
+            *dx = y.exp();
+        }
+        for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
+            let sum = sum(g);
+            for (g, dx) in g.iter().zip(dx) {
+                *dx = *g - *dx * sum;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+    if n < SHORT {
+        let (mut max, mut exps) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+        let rows = BLOCK / n;
+        for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows)) {
+            let max = &mut max[..y.len()];
+            largest_of_each(x, n, max);
+            for max in max.iter_mut() {
+                *max = finite_or_zero(*max);
+            }
+            exp_short_rows(x, n, max, &mut exps[..x.len()], y);
+            ln_all(y);
+            for (y, max) in y.iter_mut().zip(max) {
+                *y += *max;
+            }
+        }
+        return;
+    }
+    for (x, y) in x.chunks_exact(n).zip(y) {
+        let max = finite_or_zero(largest(x));
+        *y = max + sum_exp_row(x, max).ln();
+    }
+}
+
+#[inline(always)]
+pub(super) fn cross_entropy_backward_rows<T: Real>(
+    x: &[T],
+    n: usize,
+    target: &[i64],
+    logsumexp: &[T],
+    g: &[T],
+    dx: &mut [T],
+) {
+    let rows = (BLOCK / n).max(1);
+    for (i, (x, dx)) in x.chunks(rows * n).zip(dx.chunks_mut(rows * n)).enumerate() {
+        let from = i * rows;
+        for ((x, dx), logsumexp) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).zip(&logsumexp[from..]) {
+            for (x, dx) in x.iter().zip(dx) {
+                *dx = *x - *logsumexp;
+            }
+        }
+        exp_all(dx);
+        for ((dx, target), g) in dx.chunks_exact_mut(n).zip(&target[from..]).zip(&g[from..]) {
+            let target = *target as usize; // a negative target becomes too large
+            if target >= n {
+                dx.fill(T::ZERO);
+                continue;
+            }
+            for dx in dx.iter_mut() {
+                *dx *= *g;
+            }
+            dx[target] -= *g;
+        }
+    }
+}

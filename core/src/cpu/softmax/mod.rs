@@ -1,0 +1,284 @@
+//! Softmax, log-softmax, log-sum-exp and cross entropy along a dim, and their gradients. Each is fused: data
+//! that fits into the cache is read from memory once.
+//!
+//! The data is contiguous, `[outer, n, inner]`, and the functions run along `n`. If `inner` is 1, the lanes
+//! of a vector are elements of a row ([`contiguous`]), otherwise elements along `inner` ([`columns`]). The
+//! order of every sum depends only on the sizes.
+
+mod columns;
+mod contiguous;
+#[cfg(test)]
+mod tests;
+
+use super::math::Real;
+use super::simd::{Simd, Vectorized, vectorize};
+use super::threads::{Parts, parallel};
+use columns::*;
+use contiguous::*;
+use std::marker::PhantomData;
+
+/// Below this many elements one thread is faster than two.
+const PARALLEL: usize = 1 << 15;
+/// The elements that a thread takes at a time.
+const TASK: usize = 1 << 13;
+
+/// `y = exp(x - max x) / Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
+pub(crate) fn softmax<T: Real>(x: &[T], sizes: [usize; 3], y: &mut [T]) {
+    map::<Softmax, T, 1>([x], sizes, y);
+}
+
+/// `y = x - max x - ln Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
+pub(crate) fn log_softmax<T: Real>(x: &[T], sizes: [usize; 3], y: &mut [T]) {
+    map::<LogSoftmax, T, 1>([x], sizes, y);
+}
+
+/// The gradient of [`softmax`]: `y (g - Σ g y)`, with the result `y` and its gradient `g`.
+pub(crate) fn softmax_backward<T: Real>(y: &[T], g: &[T], sizes: [usize; 3], dx: &mut [T]) {
+    map::<SoftmaxBackward, T, 2>([y, g], sizes, dx);
+}
+
+/// The gradient of [`log_softmax`]: `g - exp(y) Σ g`, with the result `y` and its gradient `g`.
+pub(crate) fn log_softmax_backward<T: Real>(y: &[T], g: &[T], sizes: [usize; 3], dx: &mut [T]) {
+    map::<LogSoftmaxBackward, T, 2>([y, g], sizes, dx);
+}
+
+/// `y = ln Σ exp(x)`: `[outer, n, inner] -> [outer, inner]`.
+pub(crate) fn logsumexp<T: Real>(x: &[T], [outer, n, inner]: [usize; 3], y: &mut [T]) {
+    debug_assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+    if n == 0 {
+        return y.fill(T::NEG_INFINITY);
+    }
+    for_each_group(x.len(), y, n * inner, inner, |from, y| {
+        let x = &x[from * n * inner..][..y.len() * n];
+        run::<LogSumExp, T, 1>([x], [n, inner], y);
+    });
+}
+
+/// Cross entropy with class indices over the rows of `logits`, `[batch, classes]`:
+/// `loss = logsumexp - logits[target]`.
+///
+/// Also writes the `logsumexp` of each row, which [`cross_entropy_backward`] takes. A row whose target is not
+/// a class, such as PyTorch's `ignore_index`, has loss 0. The caller applies weights and takes the mean.
+pub(crate) fn cross_entropy<T: Real>(
+    logits: &[T],
+    classes: usize,
+    target: &[i64],
+    logsumexp: &mut [T],
+    loss: &mut [T],
+) {
+    debug_assert_eq!((logits.len(), loss.len()), (target.len() * classes, target.len()));
+    if classes == 0 {
+        return loss.fill(T::ZERO);
+    }
+    self::logsumexp(logits, [target.len(), classes, 1], logsumexp);
+    for (((logits, target), logsumexp), loss) in
+        logits.chunks_exact(classes).zip(target).zip(logsumexp).zip(loss)
+    {
+        let logit = usize::try_from(*target).ok().and_then(|t| logits.get(t));
+        *loss = logit.map_or(T::ZERO, |logit| *logsumexp - *logit);
+    }
+}
+
+/// The gradient of [`cross_entropy`] for the gradients `g` of the losses:
+/// `g (softmax(logits) - onehot(target))`.
+///
+/// Factors that are applied to a loss later, such as its weight or the `1 / batch` of a mean, belong to its
+/// `g`.
+pub(crate) fn cross_entropy_backward<T: Real>(
+    logits: &[T],
+    classes: usize,
+    target: &[i64],
+    logsumexp: &[T],
+    g: &[T],
+    dx: &mut [T],
+) {
+    debug_assert_eq!((logits.len(), dx.len()), (target.len() * classes, logits.len()));
+    if classes == 0 {
+        return;
+    }
+    for_each_group(logits.len(), dx, classes, classes, |from, dx| {
+        let rows = from..from + dx.len() / classes;
+        let backward = CrossEntropyBackward {
+            logits: &logits[from * classes..][..dx.len()],
+            classes,
+            target: &target[rows.clone()],
+            logsumexp: &logsumexp[rows.clone()],
+            g: &g[rows],
+        };
+        vectorize(backward, dx);
+    });
+}
+
+/// The arguments of [`cross_entropy_backward`].
+struct CrossEntropyBackward<'a, T> {
+    logits: &'a [T],
+    classes: usize,
+    target: &'a [i64],
+    logsumexp: &'a [T],
+    g: &'a [T],
+}
+
+impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
+        cross_entropy_backward_rows(
+            simd.numbers(self.logits),
+            self.classes,
+            self.target,
+            simd.numbers(self.logsumexp),
+            simd.numbers(self.g),
+            simd.numbers_mut(dx),
+        );
+    }
+}
+
+/// A function along the middle of `[outer, n, inner]`, with a loop for each order of memory.
+trait Along<const INPUTS: usize> {
+    /// The function for `inner = 1`, on rows of `n` elements.
+    fn rows<T: Real>(inputs: [&[T]; INPUTS], n: usize, y: &mut [T]);
+    /// The function on `n` rows of `inner` columns each.
+    fn columns<T: Real>(inputs: [&[T]; INPUTS], n: usize, inner: usize, y: &mut [T]);
+}
+
+struct Softmax;
+impl Along<1> for Softmax {
+    #[inline(always)]
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+        softmax_rows(x, n, y);
+    }
+
+    #[inline(always)]
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+        softmax_columns(x, n, inner, y);
+    }
+}
+
+struct LogSoftmax;
+impl Along<1> for LogSoftmax {
+    #[inline(always)]
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+        log_softmax_rows(x, n, y);
+    }
+
+    #[inline(always)]
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+        log_softmax_columns(x, n, inner, y);
+    }
+}
+
+struct SoftmaxBackward;
+impl Along<2> for SoftmaxBackward {
+    #[inline(always)]
+    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut [T]) {
+        softmax_backward_rows(y, g, n, dx);
+    }
+
+    #[inline(always)]
+    fn columns<T: Real>([y, g]: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+        softmax_backward_columns(y, g, n, inner, dx);
+    }
+}
+
+struct LogSoftmaxBackward;
+impl Along<2> for LogSoftmaxBackward {
+    #[inline(always)]
+    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut [T]) {
+        log_softmax_backward_rows(y, g, n, dx);
+    }
+
+    #[inline(always)]
+    fn columns<T: Real>([y, g]: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+        log_softmax_backward_columns(y, g, n, inner, dx);
+    }
+}
+
+struct LogSumExp;
+impl Along<1> for LogSumExp {
+    #[inline(always)]
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+        logsumexp_rows(x, n, y);
+    }
+
+    #[inline(always)]
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+        logsumexp_columns(x, n, inner, y);
+    }
+}
+
+/// A function with its inputs.
+struct Loop<'a, A, T, const INPUTS: usize> {
+    inputs: [&'a [T]; INPUTS],
+    sizes: [usize; 2],
+    function: PhantomData<A>,
+}
+
+impl<A: Along<INPUTS>, T: Real, const INPUTS: usize> Vectorized for Loop<'_, A, T, INPUTS> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, y: &mut [T]) {
+        let mut inputs: [&[S::Number<T>]; INPUTS] = [&[]; INPUTS];
+        for (input, x) in inputs.iter_mut().zip(self.inputs) {
+            *input = simd.numbers(x);
+        }
+        match self.sizes {
+            [n, 1] => A::rows(inputs, n, simd.numbers_mut(y)),
+            [n, inner] => A::columns(inputs, n, inner, simd.numbers_mut(y)),
+        }
+    }
+}
+
+/// Applies a function to groups of sizes `[n, inner]` on this thread.
+fn run<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
+    inputs: [&[T]; INPUTS],
+    sizes: [usize; 2],
+    y: &mut [T],
+) {
+    vectorize(Loop { inputs, sizes, function: PhantomData::<A> }, y);
+}
+
+/// Applies a function whose result has the sizes of its inputs, on all threads if there are enough elements.
+fn map<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
+    inputs: [&[T]; INPUTS],
+    [outer, n, inner]: [usize; 3],
+    y: &mut [T],
+) {
+    let size = n * inner;
+    debug_assert!(y.len() == outer * size && inputs.iter().all(|x| x.len() == y.len()));
+    for_each_group(y.len(), y, size, size, |from, y| {
+        let part = from * size..from * size + y.len();
+        run::<A, T, INPUTS>(inputs.map(|x| &x[part.clone()]), [n, inner], y);
+    });
+}
+
+/// Runs `f` for parts of `y` with the number of their first group, on all threads if the input has enough
+/// elements, `total`. A part consists of whole groups of `inner` elements, each of which is computed from
+/// `size` elements.
+fn for_each_group<T: Real>(
+    total: usize,
+    y: &mut [T],
+    size: usize,
+    inner: usize,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if y.is_empty() {
+        return;
+    }
+    if total < PARALLEL {
+        return f(0, y);
+    }
+    let (groups, grain) = (y.len() / inner, (TASK / size).max(1));
+    let parts = Parts::new(y);
+    parallel(groups, grain, |groups| {
+        // SAFETY: ranges of groups do not overlap.
+        f(groups.start, unsafe { parts.part(groups.start * inner..groups.end * inner) });
+    });
+}
+
+/// What is subtracted from the exponents: the largest, or 0 if that is infinite, because `∞ - ∞` is NaN.
+#[inline(always)]
+fn finite_or_zero<T: Real>(max: T) -> T {
+    if max.is_infinite() { T::ZERO } else { max }
+}

@@ -1,0 +1,294 @@
+//! The rules of the naming API: what renaming, refining, aligning, flattening and unflattening make of a list
+//! of names, and how a name is found in it. Pure functions, as those of [`rules`](super::rules).
+
+use super::rules::Input;
+use super::{Name, NameArg, Names, Renaming, closest};
+use crate::error::{Error, ErrorKind, Result};
+use std::panic::Location;
+
+/// Names by position, or `"..."` for the names that the tensor has there.
+#[track_caller]
+fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
+    let ndim = x.sizes.len();
+    let dots: Vec<usize> = (0..names.len()).filter(|i| names[*i] == NameArg::Ellipsis).collect();
+    let as_name = |arg: &NameArg| match arg {
+        NameArg::Name(name) => Some(*name),
+        _ => None,
+    };
+    match dots[..] {
+        [] => Ok(names.iter().map(as_name).collect()),
+        [at] if names.len() - 1 <= ndim => {
+            let tail = names.len() - at - 1;
+            let kept = (at..ndim - tail).map(|dim| x.names.get(dim));
+            Ok(names[..at]
+                .iter()
+                .map(as_name)
+                .chain(kept)
+                .chain(names[at + 1..].iter().map(as_name))
+                .collect())
+        }
+        [_] => Ok(names.iter().filter(|arg| **arg != NameArg::Ellipsis).map(as_name).collect()),
+        _ => Err(too_many_ellipses(op, x, names)),
+    }
+}
+
+#[track_caller]
+fn too_many_ellipses(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Error {
+    let message = format!(
+        "More than one Ellipsis ('...') found in names {}. This function supports up to one Ellipsis.",
+        NameArg::list(names)
+    );
+    Error::new(ErrorKind::Ellipsis, op, message)
+        .with_operands([x.extents()])
+        .with_repair("keep one \"...\" in the list")
+}
+
+/// The error of a list of names that is not as long as the tensor has dims.
+#[track_caller]
+pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) -> Error {
+    let list = Names::unchecked(names.iter().copied()).list(names.len());
+    let message = format!(
+        "Number of names ({}) and number of dimensions in tensor ({ndim}) do not match. Attempted to create a tensor with names {list}",
+        names.len()
+    );
+    Error::new(ErrorKind::NameCount, op, message).with_repair("give one name, or None, for each dim")
+}
+
+/// Names after `rename`.
+///
+/// # Errors
+/// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
+/// [`ErrorKind::Ellipsis`].
+#[track_caller]
+pub fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Names> {
+    match renaming {
+        Renaming::Drop => Ok(Names::none()),
+        Renaming::To(names) => {
+            let names = expand_ellipsis(op, x, names)?;
+            if names.len() != x.sizes.len() {
+                return Err(name_count(op, x.sizes.len(), &names).with_operands([x.extents()]));
+            }
+            Names::new(op, names).map_err(|error| error.with_operands([x.extents()]))
+        }
+        Renaming::Map(map) => {
+            let mut names: Vec<Option<Name>> = x.names.iter(x.sizes.len()).collect();
+            for (from, to) in map {
+                let dim = position(op, x, from)?;
+                names[dim] = match to {
+                    NameArg::Name(name) => Some(*name),
+                    _ => None,
+                };
+            }
+            Names::new(op, names).map_err(|error| error.with_operands([x.extents()]))
+        }
+    }
+}
+
+/// The dim of that name.
+///
+/// # Errors
+/// [`ErrorKind::NameNotFound`], with the closest name that there is.
+#[track_caller]
+pub fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
+    match Name::lookup(name).and_then(|name| x.names.position(name)) {
+        Some(dim) => Ok(dim),
+        None => Err(not_found(op, x, name)),
+    }
+}
+
+/// The error of a name that the tensor does not have.
+#[track_caller]
+pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
+    let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
+    let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.extents()]);
+    match closest(name, x.names.iter(x.sizes.len()).flatten()) {
+        Some(close) => error.with_repair(format!("did you mean '{close}'?")),
+        None if !x.names.is_named() => {
+            error.with_repair(format!("name the dim first: x.refine_names([.., \"{name}\"])?"))
+        }
+        None => error,
+    }
+}
+
+/// Names after `refine_names`: an unnamed dim may get any name, a named one keeps its own.
+///
+/// # Errors
+/// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
+#[track_caller]
+pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
+    const OP: &str = "refine_names";
+    let names = expand_ellipsis(OP, x, list)?;
+    let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.extents()]))?;
+    let list = to.list(names.len());
+    let caller = Location::caller();
+    let cannot = |why: String| {
+        let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
+        Error::new(ErrorKind::RefineConflict, OP, message)
+            .with_operands([x.extents()])
+            .with_repair("rename changes names; refine_names only names dims that have none")
+            .at(caller)
+    };
+    if names.len() != x.sizes.len() {
+        return Err(cannot("because they have different numbers of dims".into()));
+    }
+    for (dim, (own, new)) in x.names.iter(x.sizes.len()).zip(&names).enumerate() {
+        match (own, new) {
+            (Some(own), Some(new)) if own != *new => {
+                return Err(cannot(format!("because '{own}' is different from '{new}' at index {dim}")));
+            }
+            (Some(own), None) => {
+                return Err(cannot(format!("because '{own}' is more specific than None at index {dim}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(to)
+}
+
+/// One dim of an aligned tensor: which dim of the input it is, or a new one of size 1.
+pub type Aligned = Vec<(Option<usize>, Option<Name>)>;
+
+/// The dims after `align_to`: those of `x` in the wanted order, new names (or none) as dims of size one;
+/// `"..."` stands for the dims not mentioned.
+///
+/// # Errors
+/// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not wanted,
+/// [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
+#[track_caller]
+pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
+    const OP: &str = "align_to";
+    let ndim = x.sizes.len();
+    let caller = Location::caller();
+    let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.extents()]).at(caller);
+    if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
+        let message = format!(
+            "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
+            x.list()
+        );
+        return Err(
+            fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first")
+        );
+    }
+    if wanted.iter().filter(|arg| **arg == NameArg::Ellipsis).count() > 1 {
+        return Err(too_many_ellipses(OP, x, wanted));
+    }
+    if wanted.contains(&NameArg::Unnamed) && wanted.contains(&NameArg::Ellipsis) {
+        let message = format!(
+            "align_to: the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
+            NameArg::list(wanted)
+        );
+        return Err(fail(ErrorKind::UnnamedNotAllowed, message));
+    }
+    let mentioned: Vec<Name> = wanted
+        .iter()
+        .filter_map(|arg| match arg {
+            NameArg::Name(name) => Some(*name),
+            _ => None,
+        })
+        .collect();
+    Names::new(OP, mentioned.iter().map(|name| Some(*name)))
+        .map_err(|error| error.with_operands([x.extents()]))?;
+    let own = |name: Name| (x.names.position(name), Some(name));
+    let mut dims = Vec::with_capacity(mentioned.len());
+    for arg in wanted {
+        match arg {
+            NameArg::Name(name) => dims.push(own(*name)),
+            NameArg::Unnamed => dims.push((None, None)),
+            NameArg::Ellipsis => {
+                dims.extend(x.names.iter(ndim).flatten().filter(|name| !mentioned.contains(name)).map(own))
+            }
+        }
+    }
+    if let Some(name) =
+        x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name)))
+    {
+        let message = format!(
+            "align_to: Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
+            x.list(),
+            NameArg::list(wanted)
+        );
+        return Err(fail(ErrorKind::NameNotFound, message)
+            .with_repair("put \"...\" where the other dims should stand"));
+    }
+    Ok(dims)
+}
+
+/// Names after the dims `start..=end` became one dim of name `name`.
+///
+/// # Errors
+/// [`ErrorKind::DuplicateName`].
+#[track_caller]
+pub fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
+    let ndim = x.sizes.len();
+    let names = (0..start)
+        .map(|dim| x.names.get(dim))
+        .chain([name])
+        .chain((end + 1..ndim).map(|dim| x.names.get(dim)));
+    Names::new("flatten", names).map_err(|error| error.with_operands([x.extents()]))
+}
+
+/// Names after dim `dim` became the dims of `names`.
+///
+/// # Errors
+/// [`ErrorKind::DuplicateName`].
+#[track_caller]
+pub fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
+    let ndim = x.sizes.len();
+    let before = (0..dim).map(|dim| x.names.get(dim));
+    let after = (dim + 1..ndim).map(|dim| x.names.get(dim));
+    Names::new("unflatten", before.chain(names.iter().copied()).chain(after))
+        .map_err(|error| error.with_operands([x.extents()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{NameList, RenameArg};
+
+    fn names(list: &[&str]) -> (Names, Vec<usize>) {
+        let names = list.iter().map(|text| (*text != "_").then(|| Name::new(text).unwrap()));
+        (Names::unchecked(names), vec![2; list.len()])
+    }
+
+    fn input(x: &(Names, Vec<usize>)) -> Input<'_> {
+        Input { names: &x.0, sizes: &x.1 }
+    }
+
+    #[test]
+    fn renaming() {
+        let x = names(&["N", "_", "C"]);
+        let renamed =
+            |arg: Result<Renaming>| rename("rename", input(&x), &arg.unwrap()).map_err(|error| error.kind());
+        assert_eq!(renamed(None.renaming()), Ok(Names::none()));
+        assert_eq!(renamed(["a", "b", "c"].renaming()), Ok(names(&["a", "b", "c"]).0));
+        assert_eq!(renamed(["a", "..."].renaming()), Ok(names(&["a", "_", "C"]).0));
+        assert_eq!(renamed([("C", "D")].renaming()), Ok(names(&["N", "_", "D"]).0));
+        assert_eq!(renamed([("Z", "D")].renaming()), Err(ErrorKind::NameNotFound));
+        assert_eq!(renamed([("C", "N")].renaming()), Err(ErrorKind::DuplicateName));
+        assert_eq!(renamed(["a"].renaming()), Err(ErrorKind::NameCount));
+        assert_eq!(renamed(["...", "..."].renaming()), Err(ErrorKind::Ellipsis));
+    }
+
+    #[test]
+    fn refining() {
+        let x = names(&["N", "_", "_"]);
+        let refined =
+            |list: &[&str]| refine(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
+        assert_eq!(refined(&["N", "H", "W"]), Ok(names(&["N", "H", "W"]).0));
+        assert_eq!(refined(&["...", "W"]), Ok(names(&["N", "_", "W"]).0));
+        assert_eq!(refined(&["M", "H", "W"]), Err(ErrorKind::RefineConflict));
+        assert_eq!(refined(&["N", "H"]), Err(ErrorKind::RefineConflict));
+    }
+
+    #[test]
+    fn aligning() {
+        let x = names(&["N", "C"]);
+        let aligned =
+            |list: &[&str]| align_to(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
+        let n = |text: &str| Some(Name::new(text).unwrap());
+        assert_eq!(aligned(&["C", "H", "N"]), Ok(vec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]));
+        assert_eq!(aligned(&["C", "..."]), Ok(vec![(Some(1), n("C")), (Some(0), n("N"))]));
+        assert_eq!(aligned(&["C"]), Err(ErrorKind::NameNotFound));
+        assert_eq!(aligned(&["C", "N", "C"]), Err(ErrorKind::DuplicateName));
+    }
+}

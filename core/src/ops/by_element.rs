@@ -1,0 +1,388 @@
+//! Ops by element: what a row with formulas becomes, and how it is applied.
+//!
+//! A row becomes a [`Kernel`]: one loop for each dtype that is computed in. [`Kernel::apply`] finds the
+//! dtype, the sizes and the names of the result and has `crate::cpu::pointwise` drive the loop over operands
+//! of any strides and dtypes.
+
+use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
+use crate::dtype::{Category, DType, Scalar, default_dtype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Names, rules};
+use crate::shape::{Sizes, Strides, broadcast};
+use crate::tensor::NamedTensor;
+use std::panic::Location;
+
+/// What an op by element is: a row of a table.
+pub(crate) struct Kernel<const N: usize> {
+    /// The op.
+    pub(crate) name: &'static str,
+    /// The loops on `f32` and `f64`.
+    pub(crate) float: Option<[Loop<N>; 2]>,
+    /// The loops on `u8`, `i8`, `i16`, `i32`, `i64`.
+    pub(crate) int: Option<[Loop<N>; 5]>,
+    /// The loop on `bool`.
+    pub(crate) boolean: Option<Loop<N>>,
+    /// Is the result `bool`, whatever the inputs are?
+    pub(crate) to_bool: bool,
+    /// The input that is a mask of `bool` and takes no part in the choice of the dtype.
+    pub(crate) mask: Option<usize>,
+    /// What is looked at before anything else.
+    pub(crate) before: Option<Before<N>>,
+    /// Which dtypes it takes, where the loops alone do not say it.
+    pub(crate) dtypes: Option<Dtypes>,
+}
+
+/// A look at the inputs before an op runs: an error, or another kernel that does the same to the first input
+/// at a lower cost.
+pub(crate) type Before<const N: usize> =
+    fn(&'static str, &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>>;
+
+/// A rule of dtypes that a row follows besides having loops for some.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dtypes {
+    /// Floats alone: the others do not become the default float.
+    Floats,
+    /// Floats alone, and all inputs of the dtype of the first; only a plain number, and a last input without
+    /// dims, may have another.
+    OneFloat,
+    /// No input may be `bool`, also where it would promote to what has a loop.
+    NoBool,
+    /// `bool` is computed in `i64`.
+    BoolAsInt,
+    /// The dtype of the first input, to which the others are cast.
+    OfFirst,
+}
+
+/// The dtype that tensors promote to. Among those with dims, then among 0-d tensors, then among plain numbers
+/// the widest counts; a later group matters only when its category is higher.
+#[inline]
+pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
+    let first = inputs[0].dtype();
+    if inputs.iter().all(|x| x.dtype() == first) {
+        return first;
+    }
+    let group = |member: fn(&NamedTensor) -> bool| {
+        inputs.iter().filter(|x| member(x)).map(|x| x.dtype()).reduce(DType::promote)
+    };
+    let dims = group(|x| x.ndim() > 0);
+    let zero_d = group(|x| x.ndim() == 0 && !x.is_number());
+    let numbers = group(NamedTensor::is_number);
+    [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
+}
+
+/// A tensor as the loops see it.
+#[inline]
+fn source(x: &NamedTensor) -> Source<'_> {
+    Source { ptr: x.ptr(), dtype: x.dtype(), sizes: x.sizes(), strides: x.strides() }
+}
+
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    match (higher, lower) {
+        (Some(high), Some(low)) if low.category() > high.category() => Some(high.promote(low)),
+        (None, low) => low,
+        (high, _) => high,
+    }
+}
+
+impl<const N: usize> Kernel<N> {
+    /// A kernel without loops.
+    pub(crate) const fn new(name: &'static str, to_bool: bool, mask: Option<usize>) -> Kernel<N> {
+        Kernel { name, float: None, int: None, boolean: None, to_bool, mask, before: None, dtypes: None }
+    }
+
+    /// The dtype that the inputs are computed in, before half types widen, and that the result has unless it
+    /// is `bool`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the op makes no sense on it.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+        let dtype = self.promoted(inputs)?;
+        let dtype = match self.dtypes {
+            Some(Dtypes::OfFirst) => inputs[0].dtype(),
+            Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
+            Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => {
+                return Err(self.refused(DType::Bool, inputs).with_repair(
+                    "logical_not to invert a mask, logical_xor for where two differ, or a cast",
+                ));
+            }
+            Some(Dtypes::OneFloat) => {
+                self.check_one_float(inputs)?;
+                dtype
+            }
+            _ => dtype,
+        };
+        if self.has(dtype) {
+            return Ok(dtype);
+        }
+        // An op that only floats have takes the others as the default float, unless its row says otherwise.
+        if self.float.is_some() && self.int.is_none() && self.boolean.is_none() && self.dtypes.is_none() {
+            return Ok(default_dtype());
+        }
+        Err(self.refused(dtype, inputs))
+    }
+
+    /// The dtype that the inputs promote to; a mask takes no part.
+    #[inline]
+    #[track_caller]
+    fn promoted(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
+        let Some(at) = self.mask else { return Ok(promoted(inputs)) };
+        if inputs[at].dtype() != DType::Bool {
+            let message =
+                format!("expected condition to be a boolean tensor, but got {}", inputs[at].dtype());
+            return Err(
+                Error::about(&[inputs[at]], ErrorKind::DType, self.name, message).with_repair("x.ne(0)?")
+            );
+        }
+        let mut others = *inputs;
+        others[at] = inputs[0];
+        Ok(promoted(&others))
+    }
+
+    /// The error of a dtype that the op does not take.
+    #[track_caller]
+    fn refused(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Error {
+        let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
+        let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
+        let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
+        Error::about(inputs, ErrorKind::DType, self.name, message)
+    }
+
+    /// The rule of [`Dtypes::OneFloat`].
+    #[track_caller]
+    fn check_one_float(&self, inputs: &[&NamedTensor; N]) -> Result<()> {
+        let dtype = inputs[0].dtype();
+        let fits = |(k, x): (usize, &&NamedTensor)| {
+            x.dtype() == dtype || x.is_number() || k == N - 1 && x.ndim() == 0
+        };
+        if dtype.is_floating_point() && inputs.iter().enumerate().all(fits) {
+            return Ok(());
+        }
+        let found = inputs.map(|x| x.dtype().torch_name()).join(", ");
+        let message = format!("expected inputs of one floating-point dtype, got {found}");
+        Err(Error::about(inputs, ErrorKind::DType, self.name, message))
+    }
+
+    #[inline]
+    fn loop_for(&self, dtype: DType) -> Loop<N> {
+        let found = match dtype.compute() {
+            DType::Bool => self.boolean,
+            DType::U8 => self.int.map(|loops| loops[0]),
+            DType::I8 => self.int.map(|loops| loops[1]),
+            DType::I16 => self.int.map(|loops| loops[2]),
+            DType::I32 => self.int.map(|loops| loops[3]),
+            DType::I64 => self.int.map(|loops| loops[4]),
+            DType::F64 => self.float.map(|loops| loops[1]),
+            _ => self.float.map(|loops| loops[0]),
+        };
+        found.expect("compute_dtype chose a dtype that the row has")
+    }
+
+    /// The op on `inputs`, with the arguments of the row: dtypes promote, sizes broadcast, names unify.
+    ///
+    /// # Errors
+    /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`], what `before` finds.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
+        let first = inputs[0];
+        let alike = match self.mask {
+            None => inputs[1..].iter().all(|x| x.is_like(first)),
+            Some(at) => (1..N).all(|k| match k == at {
+                true => inputs[k].is_mask_of(first),
+                false => inputs[k].is_like(first),
+            }),
+        };
+        if alike
+            && inputs.iter().all(|x| x.is_contiguous())
+            && self.before.is_none()
+            && first.dtype().compute() == first.dtype()
+            && self.has(first.dtype())
+        {
+            return self.apply_alike(inputs, args);
+        }
+        if let Some(kernel) = self.look_before(&inputs)? {
+            return kernel.apply([inputs[0]], &[]);
+        }
+        let dtype = self.compute_dtype(&inputs)?;
+        self.apply_as(dtype, inputs, args)
+    }
+
+    /// What [`before`](Kernel::before) finds.
+    #[inline]
+    #[track_caller]
+    fn look_before(&self, inputs: &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>> {
+        let Some(before) = self.before else { return Ok(None) };
+        let caller = Location::caller(); // a function behind a pointer does not know it
+        before(self.name, inputs).map_err(|error| error.at(caller))
+    }
+
+    /// The dtypes in which the loop for `dtype` reads its inputs.
+    #[inline]
+    fn reads(&self, dtype: DType) -> [DType; N] {
+        let mut reads = [dtype.compute(); N];
+        if let Some(at) = self.mask {
+            reads[at] = DType::Bool;
+        }
+        reads
+    }
+
+    /// The dtype that the loop for `dtype` gives.
+    #[inline]
+    fn makes(&self, dtype: DType) -> DType {
+        if self.to_bool { DType::Bool } else { dtype.compute() }
+    }
+
+    /// Most calls: dense inputs of one dtype, of the same sizes and names.
+    #[inline]
+    #[track_caller]
+    fn apply_alike(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
+        let dtype = inputs[0].dtype();
+        // SAFETY: the loop writes each element.
+        let mut out = unsafe { inputs[0].unwritten_like(self.name, self.makes(dtype))? };
+        let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), out.dtype().itemsize());
+        let (from, reads) = (inputs.map(NamedTensor::ptr), || self.reads(dtype));
+        // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements.
+        unsafe { run_direct(numel, body, args, from, reads, out.ptr_mut(), itemsize) };
+        Ok(out)
+    }
+
+    /// Is there a loop on this dtype?
+    #[inline]
+    fn has(&self, dtype: DType) -> bool {
+        match dtype.category() {
+            Category::Float => self.float.is_some(),
+            Category::Integer => self.int.is_some(),
+            Category::Bool => self.boolean.is_some(),
+        }
+    }
+
+    /// The op with `dtype` computed in, for ops of which an input does not take part in promotion.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn apply_as(
+        &self,
+        dtype: DType,
+        inputs: [&NamedTensor; N],
+        args: &[Scalar],
+    ) -> Result<NamedTensor> {
+        let names = self.names(&inputs)?;
+        let sizes = self.sizes(&inputs)?;
+        let out_dtype = if self.to_bool { DType::Bool } else { dtype };
+        // SAFETY: the loop writes each element.
+        let mut out = unsafe { NamedTensor::unwritten(self.name, &sizes, names, out_dtype)? };
+        let to = out.ptr_mut();
+        let job = self.job(dtype, inputs.map(source), args, out.sizes(), out_dtype);
+        // SAFETY: the output is fresh, dense and of the broadcast sizes, to which each input is expanded.
+        unsafe { drive(job, to, false) };
+        Ok(out)
+    }
+
+    /// The loop for `dtype` over these inputs.
+    #[inline]
+    fn job<'a>(
+        &self,
+        dtype: DType,
+        inputs: [Source<'a>; N],
+        args: &'a [Scalar],
+        sizes: &'a [usize],
+        out: DType,
+    ) -> Job<'a, N> {
+        let (compute, made) = (self.reads(dtype), self.makes(dtype));
+        Job { body: self.loop_for(dtype), args, inputs, compute, made, out, sizes }
+    }
+
+    /// The op written into its first input, `x`: its buffer is reused when nobody else holds it. On an error
+    /// `x` is as it was.
+    ///
+    /// # Errors
+    /// As [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`, [`ErrorKind::DType`] if
+    /// it cannot be cast to the dtype of `x`.
+    #[track_caller]
+    pub(crate) fn apply_in_place(
+        &self,
+        x: &mut NamedTensor,
+        others: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<()> {
+        let mut inputs: [&NamedTensor; N] = [x; N];
+        inputs[1..].copy_from_slice(others);
+        if let Some(kernel) = self.look_before(&inputs)? {
+            return kernel.apply_in_place(x, &[], &[]);
+        }
+        let dtype = self.compute_dtype(&inputs)?;
+        let names = self.names(&inputs)?;
+        let sizes = self.sizes(&inputs)?;
+        if sizes[..] != *x.sizes() {
+            let message =
+                format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
+            return Err(Error::about(&inputs, ErrorKind::Shape, self.name, message));
+        }
+        let result = if self.to_bool { DType::Bool } else { dtype };
+        if !result.can_cast(x.dtype()) {
+            let message =
+                format!("result type {result} can't be cast to the desired output type {}", x.dtype());
+            return Err(Error::new(ErrorKind::DType, self.name, message));
+        }
+        let out_dtype = x.dtype();
+        if x.is_writable() {
+            let strides = Strides::from_slice(x.strides());
+            let to = x.ptr_mut();
+            let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
+            let sources = std::array::from_fn(|k| if k == 0 { own } else { source(others[k - 1]) });
+            let job = self.job(dtype, sources, args, &sizes, out_dtype);
+            // SAFETY: `x` is dense, of the broadcast sizes, and its buffer is held by nobody else; with
+            // `aliased` each chunk of it is copied before it is overwritten.
+            unsafe { drive(job, to, true) };
+            x.set_names(names);
+        } else {
+            // SAFETY: the loop writes each element.
+            let mut out = unsafe { NamedTensor::unwritten(self.name, &sizes, names, out_dtype)? };
+            let job = self.job(dtype, inputs.map(source), args, &sizes, out_dtype);
+            // SAFETY: as in `apply_as`.
+            unsafe { drive(job, out.ptr_mut(), false) };
+            *x = out;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    #[track_caller]
+    fn names(&self, inputs: &[&NamedTensor; N]) -> Result<Names> {
+        let first = inputs[0];
+        if inputs[1..].iter().all(|x| x.names() == first.names() && x.ndim() == first.ndim())
+            || inputs.iter().all(|x| !x.has_names())
+        {
+            return Ok(first.names().clone());
+        }
+        let mut names = inputs[0].names().clone();
+        let mut sizes = Sizes::from_slice(inputs[0].sizes());
+        for x in &inputs[1..] {
+            names = rules::unify(
+                self.name,
+                "broadcast",
+                rules::Input { names: &names, sizes: &sizes },
+                x.input(),
+            )?;
+            if x.ndim() > sizes.len() {
+                sizes = Sizes::from_slice(x.sizes());
+            }
+        }
+        Ok(names)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn sizes(&self, inputs: &[&NamedTensor; N]) -> Result<Sizes> {
+        let mut sizes = Sizes::from_slice(inputs[0].sizes());
+        for x in &inputs[1..] {
+            if sizes[..] != *x.sizes() {
+                let extents = || inputs.iter().map(|x| x.extents());
+                sizes = broadcast(self.name, &sizes, x.sizes())
+                    .map_err(|error| error.with_operands(extents()))?;
+            }
+        }
+        Ok(sizes)
+    }
+}

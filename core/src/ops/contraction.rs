@@ -1,0 +1,102 @@
+//! Which dims of two tensors belong together in a sum of products.
+
+use crate::Argument;
+use crate::args::Value;
+use crate::dim::{Axes, Dim, Dims, position, positions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::is_strict;
+use crate::tensor::NamedTensor;
+
+/// The dims of two tensors by position, as a sum of products takes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paired {
+    /// Dims that both tensors have and that stay, in pairs.
+    pub batch: Vec<(usize, usize)>,
+    /// Dims that are summed, in pairs.
+    pub summed: Vec<(usize, usize)>,
+    /// The other dims of the left tensor.
+    pub rows: Axes,
+    /// The other dims of the right tensor.
+    pub cols: Axes,
+}
+
+impl Paired {
+    /// The same with left and right exchanged.
+    pub fn exchanged(&self) -> Paired {
+        let turned = |pairs: &[(usize, usize)]| pairs.iter().map(|(left, right)| (*right, *left)).collect();
+        let (batch, summed) = (turned(&self.batch), turned(&self.summed));
+        Paired { batch, summed, rows: self.cols.clone(), cols: self.rows.clone() }
+    }
+
+    /// These pairs of dims of tensors of so many dims; those that are in no pair are rows and columns.
+    pub fn new(
+        [ndim, other_ndim]: [usize; 2],
+        batch: &[(usize, usize)],
+        summed: Vec<(usize, usize)>,
+    ) -> Paired {
+        let taken = || batch.iter().chain(&summed);
+        let rows = (0..ndim).filter(|dim| taken().all(|(left, _)| left != dim)).collect();
+        let cols = (0..other_ndim).filter(|dim| taken().all(|(_, right)| right != dim)).collect();
+        Paired { batch: batch.to_vec(), rows, cols, summed }
+    }
+}
+
+/// The dims that a contraction sums over, which both tensors have by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contraction(pub Dims);
+
+impl<T: Into<Dims>> From<T> for Contraction {
+    fn from(dims: T) -> Contraction {
+        Contraction(dims.into())
+    }
+}
+
+impl Argument for Contraction {
+    type Resolved = Paired;
+    type View<'a> = &'a Paired;
+
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Paired> {
+        let [x, other] = *of else {
+            return Err(Error::new(ErrorKind::Value, op, "a contraction is of two tensors"));
+        };
+        let mut summed = Vec::new();
+        for dim in positions(&self.0, op, x)? {
+            let Some(name) = x.name(dim) else {
+                let message = format!("dim {dim} has no name, and contract sums over dims by name");
+                return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message));
+            };
+            let there = position(&Dim::Name(name), op, other)?;
+            summed.push((dim, there));
+        }
+        for input in of {
+            if let Some(dim) = (0..input.ndim()).find(|dim| input.name(*dim).is_none()) {
+                let message = format!("every dim must be named; dim {dim} of {} is not", input.extents());
+                return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message));
+            }
+        }
+        let both = (0..x.ndim()).filter_map(|dim| Some((dim, other.names().position(x.name(dim)?)?)));
+        let batch: Vec<_> = both.filter(|pair| !summed.contains(pair)).collect();
+        if is_strict() && summed.is_empty() {
+            return Err(Error::about(of, ErrorKind::Value, op, "strict names: nothing is contracted")
+                .with_repair("use mul for a product by element"));
+        }
+        for (left, right) in summed.iter().chain(&batch) {
+            let (here, there) = (x.sizes()[*left], other.sizes()[*right]);
+            if here != there {
+                let name = x.name(*left).map_or_else(String::new, |name| name.to_string());
+                let message = format!("dim '{name}' is {here} on the left and {there} on the right");
+                return Err(Error::about(of, ErrorKind::Shape, op, message));
+            }
+        }
+        Ok(Paired::new([x.ndim(), other.ndim()], &batch, summed))
+    }
+
+    fn view(resolved: &Paired) -> &Paired {
+        resolved
+    }
+
+    fn from_value(value: &Value) -> Option<Contraction> {
+        Dims::from_value(value).map(Contraction)
+    }
+}

@@ -1,0 +1,121 @@
+//! Decompositions of matrices, and systems of equations. The matrices are the last two dims; those before
+//! them are a batch.
+
+use crate::cpu::linalg;
+use crate::dtype::dispatch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::shape::{Shape, Sizes, broadcast};
+use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
+
+ops! { linalg;
+    /// `x = q r` of matrices of `m` rows and `n` columns: `q` has `k = min(m, n)` orthonormal columns, `r` is
+    /// an upper triangle of `k` rows. The signs are those of LAPACK. The gradient needs the first `k` columns
+    /// of `x` to be independent.
+    ///
+    /// # Shapes
+    /// - `x`: `[.., m, n]`
+    /// - `q`: `[.., m, k]`, with the names of `x` but for the last; `r`: `[.., k, n]`, with those but for the
+    ///   last but one
+    ///
+    /// # Source
+    /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), section 5.2; the gradient: Walter,
+    /// Lehmann, *On Evaluating Higher-Order Derivatives of the QR Decomposition* (2010).
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[3.0, 1.0], [4.0, 2.0]])?.refine_names(["row", "col"])?;
+    /// let (q, r) = x.qr()?;
+    /// assert_eq!((q.extents().to_string(), r.extents().to_string()), ("[row=2, ?=2]".into(), "[?=2, col=2]".into()));
+    /// assert!(q.matmul(&r)?.allclose(&x)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    qr (x) -> (q, r) on floats names "`q` keeps all names but the last, `r` all but the last but one";
+    /// The solution of `x y = other`, with `x` a triangle of which only the `upper` half or the lower one is
+    /// read; with `left` false that of `y x = other`. With `unitriangular` the diagonal is taken to be 1. The
+    /// batches broadcast.
+    ///
+    /// # Shapes
+    /// - `x`: `[.., n, n]`
+    /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
+    /// - result: as `other`
+    solve_triangular (x, other; upper: bool, left: bool = true, unitriangular: bool = false)
+        on floats names "keeps the names of `other`";
+}
+
+pub(crate) mod kernels {
+    use super::*;
+
+    #[track_caller]
+    fn matrix(op: &'static str, x: &NamedTensor) -> Result<[usize; 2]> {
+        x.check_float(op)?;
+        match *x.sizes() {
+            [.., rows, cols] => Ok([rows, cols]),
+            _ => {
+                let message = format!("expected a matrix or a batch of them, got {} dims", x.ndim());
+                Err(Error::about(&[x], ErrorKind::Shape, op, message))
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn qr(x: &NamedTensor) -> Result<(NamedTensor, NamedTensor)> {
+        const OP: &str = "qr";
+        let [m, n] = matrix(OP, x)?;
+        let (k, batch) = (m.min(n), x.ndim() - 2);
+        let shape = |rows: usize, cols: usize, names: [Option<_>; 2]| {
+            let outer = (0..batch).map(|dim| (x.sizes()[dim], x.name(dim)));
+            let (sizes, names): (Sizes, Vec<_>) = outer.chain([(rows, names[0]), (cols, names[1])]).unzip();
+            Shape { sizes, names: Names::unchecked(names) }
+        };
+        let mut copy = x.widened()?.deep_clone()?;
+        let dtype = copy.dtype();
+        let mut q = NamedTensor::filled(OP, shape(m, k, [x.name(batch), None]), dtype, 0.into())?;
+        let mut r = NamedTensor::filled(OP, shape(k, n, [None, x.name(batch + 1)]), dtype, 0.into())?;
+        if k > 0 {
+            dispatch!(dtype, float T => {
+                linalg::each_qr(copy.as_mut_slice::<T>()?, [m, n], q.as_mut_slice()?, r.as_mut_slice()?);
+            }, else unreachable!("checked to be a float"));
+        }
+        Ok((q.into_dtype(x.dtype())?, r.into_dtype(x.dtype())?))
+    }
+
+    #[track_caller]
+    pub(crate) fn solve_triangular(
+        x: &NamedTensor,
+        other: &NamedTensor,
+        upper: bool,
+        left: bool,
+        unitriangular: bool,
+    ) -> Result<NamedTensor> {
+        const OP: &str = "solve_triangular";
+        let ([rows, n], [m, cols]) = (matrix(OP, x)?, matrix(OP, other)?);
+        if x.dtype() != other.dtype() {
+            let message =
+                format!("expected two tensors of one dtype, got {} and {}", x.dtype(), other.dtype());
+            return Err(Error::about(&[x, other], ErrorKind::DType, OP, message));
+        }
+        if rows != n || n != if left { m } else { cols } {
+            let message = format!("a triangle of {rows} by {n} does not fit {m} by {cols}");
+            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
+        }
+        if !left {
+            // `y x = other` is `xᵀ yᵀ = otherᵀ`.
+            return solve_triangular(&x.mt()?, &other.mt()?, !upper, true, unitriangular)?.mt();
+        }
+        let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
+            .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
+        let sized = |rows: usize, cols: usize| batch.iter().copied().chain([rows, cols]).collect::<Sizes>();
+        let a = x.widened()?.unnamed().expand(sized(n, n))?.contiguous()?;
+        let spread = other.expand(sized(m, cols))?;
+        let mut y = spread.widened()?.deep_clone()?;
+        if n * cols > 0 {
+            dispatch!(a.dtype(), float T => {
+                linalg::each_solve(a.as_slice::<T>()?, n, upper, unitriangular, y.as_mut_slice()?, cols);
+            }, else unreachable!("checked to be a float"));
+        }
+        y.into_dtype(x.dtype())
+    }
+}

@@ -1,0 +1,196 @@
+//! Normalization over dims, with a weight and a bias.
+
+use crate::cpu::norm;
+use crate::dim::Axes;
+use crate::dtype::dispatch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::ops::shape::kernels::reorder;
+use crate::shape::Shape;
+use crate::tensor::NamedTensor;
+use namegrad_macros::ops;
+
+ops! { norm;
+    /// `(x - mean) / √(variance + eps) weight + bias`, with the mean and the variance over `dims`; the
+    /// variance is divided by the number of elements.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dims`
+    /// - `weight`, `bias`: `dims` in that order, by name where they have names
+    /// - result: the dims of `x`
+    ///
+    /// # Source
+    /// Ba, Kiros, Hinton, *Layer Normalization* (2016), equations 3 and 4.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 3.0], [2.0, 6.0]])?.refine_names(["N", "embed"])?;
+    /// let weight = Tensor::new([2.0, 2.0])?.refine_names(["embed"])?;
+    /// let y = x.layer_norm_with("embed", LayerNormOptions::new().weight(&weight).eps(0.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-2.0, 2.0, -2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names "keeps input names";
+}
+
+pub(crate) mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(crate) fn layer_norm(
+        x: &NamedTensor,
+        weight: Option<&NamedTensor>,
+        bias: Option<&NamedTensor>,
+        dims: Axes,
+        eps: f64,
+    ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        const OP: &str = "layer_norm";
+        x.check_float(OP)?;
+        for (name, parameter) in [("weight", weight), ("bias", bias)] {
+            if let Some(parameter) = parameter {
+                check_parameter(x, name, parameter, &dims)?;
+            }
+        }
+        let rows = Rows::new(x, &dims)?;
+        let dtype = rows.x.dtype();
+        let moment = || {
+            NamedTensor::fresh(
+                OP,
+                Shape { sizes: [rows.count].into_iter().collect(), names: Names::none() },
+                dtype,
+            )
+        };
+        let (mut y, mut mean, mut rstd) = (rows.x.fresh_like(OP, dtype)?, moment()?, moment()?);
+        let parameter = |parameter: Option<&NamedTensor>| match parameter {
+            Some(parameter) => Ok(Some(parameter.to(dtype)?.contiguous()?)),
+            None => Ok(None),
+        };
+        let (weight, bias) = (parameter(weight)?, parameter(bias)?);
+        if rows.n > 0 {
+            dispatch!(dtype, float T => {
+                let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
+                let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
+                let out = [y.as_mut_slice()?, mean.as_mut_slice()?, rstd.as_mut_slice()?];
+                norm::layer_norm(rows.x.as_slice::<T>()?, rows.n, weight, bias, eps, out);
+            }, else unreachable!("checked to be a float"));
+        }
+        Ok((rows.back(&y.into_dtype(x.dtype())?).with_names(x.names().clone()), mean, rstd))
+    }
+
+    /// A parameter has the dims over which is normalized, in their order.
+    #[track_caller]
+    fn check_parameter(x: &NamedTensor, which: &str, parameter: &NamedTensor, dims: &Axes) -> Result<()> {
+        const OP: &str = "layer_norm";
+        let inputs = [x, parameter];
+        let wanted: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+        if parameter.sizes() != &wanted[..] {
+            let message = format!("expected a {which} of sizes {wanted:?}, got {:?}", parameter.sizes());
+            return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
+        }
+        for (own, dim) in dims.iter().enumerate() {
+            if let (Some(name), Some(there)) = (parameter.name(own), x.name(*dim))
+                && name != there
+            {
+                let message =
+                    format!("dim {own} of the {which} is '{name}', and that of the input '{there}'");
+                return Err(Error::about(&inputs, ErrorKind::NameMismatch, OP, message));
+            }
+        }
+        if !parameter.dtype().is_floating_point() {
+            let message = format!("expected a {which} of floats, got {}", parameter.dtype());
+            return Err(Error::about(&inputs, ErrorKind::DType, OP, message));
+        }
+        Ok(())
+    }
+
+    /// A tensor as rows over which is normalized, dense and in the dtype that is computed in.
+    struct Rows {
+        x: NamedTensor,
+        order: Axes,
+        count: usize,
+        n: usize,
+    }
+
+    impl Rows {
+        #[track_caller]
+        fn new(x: &NamedTensor, dims: &[usize]) -> Result<Rows> {
+            let order: Axes =
+                (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
+            let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
+            let count = x.numel().checked_div(n).unwrap_or(0);
+            let dense = reorder(&x.unnamed(), &order).to(x.dtype().compute())?.contiguous()?;
+            Ok(Rows { x: dense, order, count, n })
+        }
+
+        /// A tensor of these rows with the dims where they were.
+        fn back(&self, y: &NamedTensor) -> NamedTensor {
+            let mut inverse = self.order.clone();
+            self.order.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
+            reorder(y, &inverse)
+        }
+    }
+
+    /// The gradients of the input, the weight and the bias, as far as they are wanted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub(super) fn backward(
+        g: &NamedTensor,
+        x: &NamedTensor,
+        weight: Option<&NamedTensor>,
+        [mean, rstd]: [&NamedTensor; 2],
+        dims: &[usize],
+        wants: [bool; 3],
+    ) -> Result<[Option<NamedTensor>; 3]> {
+        const OP: &str = "layer_norm_backward";
+        let (rows, g) = (Rows::new(x, dims)?, Rows::new(g, dims)?);
+        let dtype = rows.x.dtype();
+        let sizes = || dims.iter().map(|dim| x.sizes()[*dim]).collect();
+        let zeros =
+            || NamedTensor::filled(OP, Shape { sizes: sizes(), names: Names::none() }, dtype, 0.into());
+        let (mut of_weight, mut of_bias) = (zeros()?, zeros()?);
+        let mut dx = rows.x.fresh_like(OP, dtype)?;
+        let weight = match weight {
+            Some(weight) => Some(weight.to(dtype)?.contiguous()?),
+            None => None,
+        };
+        if rows.n > 0 {
+            dispatch!(dtype, float T => {
+                let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
+                let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
+                let pass = norm::Backward { g, x, n: rows.n, mean: mean.as_slice()?, rstd: rstd.as_slice()?, weight };
+                if wants[0] {
+                    pass.input(dx.as_mut_slice()?);
+                }
+                if wants[1] || wants[2] {
+                    pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
+                }
+            }, else unreachable!("only floats have gradients"));
+        }
+        Ok([
+            if wants[0] { Some(rows.back(&dx.into_dtype(x.dtype())?)) } else { None },
+            wants[1].then_some(of_weight),
+            wants[2].then_some(of_bias),
+        ])
+    }
+}
+
+/// The gradients of [`layer_norm`](NamedTensor::layer_norm) in one pass: of the input, the weight and the
+/// bias, as far as they are wanted.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`].
+#[doc(hidden)]
+#[track_caller]
+pub fn layer_norm_backward(
+    g: &NamedTensor,
+    x: &NamedTensor,
+    weight: Option<&NamedTensor>,
+    moments: [&NamedTensor; 2],
+    dims: &[usize],
+    wants: [bool; 3],
+) -> Result<[Option<NamedTensor>; 3]> {
+    kernels::backward(g, x, weight, moments, dims, wants)
+}

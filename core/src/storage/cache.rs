@@ -1,0 +1,184 @@
+//! Blocks that are kept for the next tensor of their size class: small ones by the thread that freed them,
+//! large ones for all threads.
+
+use super::block::{CLASSES, Header, allocate, block_bytes, class_of, release};
+use super::stats::{Counts, count_shared, live_bytes};
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Blocks up to this size are kept by the thread that freed them.
+const LOCAL_MAX: usize = 64 << 10;
+/// Bytes that one thread keeps at most.
+const LOCAL_BYTES: usize = 4 << 20;
+/// Bytes that all threads together keep at least, before blocks are given back to the system.
+const DEFAULT_CACHE: usize = 512 << 20;
+
+const LOCAL_CLASSES: usize = class_of(LOCAL_MAX) + 1;
+
+static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_CACHE);
+
+struct Local {
+    free: [Vec<NonNull<Header>>; LOCAL_CLASSES],
+    bytes: usize,
+    counts: Option<&'static Counts>,
+}
+
+impl Local {
+    /// Counts small blocks that tensors took (positive) or gave back (negative) on this thread.
+    #[inline]
+    fn count(&mut self, blocks: isize, bytes: isize) {
+        self.counts.get_or_insert_with(Counts::register).add(blocks, bytes);
+    }
+}
+
+impl Drop for Local {
+    /// A thread that ends hands its blocks back to the system.
+    fn drop(&mut self) {
+        for block in self.free.iter_mut().flat_map(std::mem::take) {
+            // SAFETY: blocks in a free list are referenced by nobody.
+            unsafe { release(block) };
+        }
+        if let Some(counts) = self.counts {
+            counts.retire();
+        }
+    }
+}
+
+thread_local! {
+    static LOCAL: RefCell<Local> = const {
+        RefCell::new(Local { free: [const { Vec::new() }; LOCAL_CLASSES], bytes: 0, counts: None })
+    };
+}
+
+struct Shared {
+    free: [Vec<NonNull<Header>>; CLASSES],
+    bytes: usize,
+}
+// SAFETY: the blocks in the lists are referenced by nobody else, and the mutex hands each to one thread.
+unsafe impl Send for Shared {}
+
+static SHARED: Mutex<Shared> = Mutex::new(Shared { free: [const { Vec::new() }; CLASSES], bytes: 0 });
+
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Counts a block of `class` that was made (`blocks` 1) or that goes back to the system (-1).
+fn count(class: usize, blocks: isize) {
+    let bytes = blocks * block_bytes(class) as isize;
+    let local =
+        class < LOCAL_CLASSES && LOCAL.try_with(|local| local.borrow_mut().count(blocks, bytes)).is_ok();
+    if !local {
+        count_shared(blocks, bytes);
+    }
+}
+
+/// A kept block of this class, if there is one; it counts as live from now on.
+#[inline]
+pub(super) fn recycled(class: usize) -> Option<NonNull<Header>> {
+    let bytes = block_bytes(class);
+    if class < LOCAL_CLASSES {
+        // A thread that is ending has no cache any more.
+        let block = LOCAL.try_with(|local| {
+            let local = &mut *local.borrow_mut();
+            let block = local.free[class].pop()?;
+            local.bytes -= bytes;
+            local.count(1, bytes as isize);
+            Some(block)
+        });
+        return block.ok().flatten();
+    }
+    let block = {
+        let mut shared = shared();
+        let block = shared.free[class].pop()?;
+        shared.bytes -= bytes;
+        block
+    };
+    count_shared(1, bytes as isize);
+    Some(block)
+}
+
+/// Keeps a block for later, or gives it back to the system when enough is kept.
+///
+/// # Safety
+/// Nobody references the block, which is of this class.
+#[inline]
+pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
+    let bytes = block_bytes(class);
+    if class < LOCAL_CLASSES {
+        let kept = LOCAL.try_with(|local| {
+            let local = &mut *local.borrow_mut();
+            let keep = local.bytes + bytes <= LOCAL_BYTES;
+            if keep {
+                local.free[class].push(block);
+                local.bytes += bytes;
+                local.count(-1, -(bytes as isize));
+            }
+            keep
+        });
+        if kept.unwrap_or(false) {
+            return;
+        }
+    } else if keep_shared(block, class) {
+        return count_shared(-1, -(bytes as isize));
+    }
+    count(class, -1);
+    // SAFETY: the caller's contract.
+    unsafe { release(block) };
+}
+
+/// Keeps a large block if the limit allows.
+fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
+    let limit = CACHE_LIMIT.load(Ordering::Relaxed);
+    let live = live_bytes();
+    let bytes = block_bytes(class);
+    let mut shared = shared();
+    let keep = limit > 0 && shared.bytes + bytes <= limit.max(live);
+    if keep {
+        shared.free[class].push(block);
+        shared.bytes += bytes;
+    }
+    keep
+}
+
+/// A block from the system, counted as live; if there is none, all kept blocks go back first.
+#[cold]
+pub(super) fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
+    let block = allocate(class, zeroed).or_else(|| {
+        empty_cache();
+        allocate(class, zeroed)
+    })?;
+    count(class, 1);
+    Some(block)
+}
+
+/// The bytes that all threads together keep.
+pub(super) fn cached_bytes() -> usize {
+    shared().bytes
+}
+
+/// Gives all kept blocks back to the system, but for the small ones that other threads keep.
+pub fn empty_cache() {
+    let lists = {
+        let mut shared = shared();
+        shared.bytes = 0;
+        std::mem::replace(&mut shared.free, [const { Vec::new() }; CLASSES])
+    };
+    let local = LOCAL.try_with(|local| {
+        let local = &mut *local.borrow_mut();
+        local.bytes = 0;
+        std::mem::replace(&mut local.free, [const { Vec::new() }; LOCAL_CLASSES])
+    });
+    for block in lists.into_iter().flatten().chain(local.into_iter().flatten().flatten()) {
+        // SAFETY: kept blocks are referenced by nobody.
+        unsafe { release(block) };
+    }
+}
+
+/// How many bytes are kept for reuse before blocks go back to the system: 512 MiB unless set, and always as
+/// much as is live. With 0 nothing large is kept.
+pub fn set_cache_limit(bytes: usize) {
+    CACHE_LIMIT.store(bytes, Ordering::Relaxed);
+}

@@ -1,0 +1,133 @@
+//! Tensors made anew: of a number, of given elements, and of any elements for a kernel to write.
+
+use super::NamedTensor;
+use crate::dtype::{DType, Element, Scalar, dispatch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::Names;
+use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::storage::Storage;
+
+impl NamedTensor {
+    /// A 0-d tensor that stands for a plain number beside tensors: it does not widen their dtype within its
+    /// category.
+    #[track_caller]
+    pub fn number(value: impl Into<Scalar>) -> Result<NamedTensor> {
+        let value = value.into();
+        let mut number = NamedTensor::filled(
+            "scalar",
+            Shape { sizes: Sizes::new(), names: Names::none() },
+            value.dtype(),
+            value,
+        )?;
+        number.is_number = true;
+        Ok(number)
+    }
+
+    /// As [`number`](Self::number), beside a tensor of `dtype`: beside `f64` a float keeps all of its digits.
+    #[track_caller]
+    pub fn number_beside(value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
+        let value = value.into();
+        let Scalar::Float(_) = value else { return NamedTensor::number(value) };
+        let own = if dtype == DType::F64 { DType::F64 } else { value.dtype() };
+        let shape = Shape { sizes: Sizes::new(), names: Names::none() };
+        let mut number = NamedTensor::filled("scalar", shape, own, value)?;
+        number.is_number = true;
+        Ok(number)
+    }
+
+    /// A dense tensor of one value.
+    #[track_caller]
+    pub(crate) fn filled(op: &'static str, shape: Shape, dtype: DType, value: Scalar) -> Result<NamedTensor> {
+        let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
+        if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
+            let storage = Storage::zeroed(op, numel * dtype.itemsize())?;
+            // SAFETY: the buffer has so many bytes, which are zeros.
+            return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
+        }
+        let mut out = NamedTensor::fresh(op, shape, dtype)?;
+        dispatch!(dtype, T => out.as_mut_slice::<T>()?.fill(T::from_scalar(value)));
+        Ok(out)
+    }
+
+    /// A dense tensor of any elements, for kernels that write all of them: numbers that a buffer happens to
+    /// hold, `false` of `bool`.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn fresh(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
+        // SAFETY: of a `bool` that is not written yet the next line makes a valid one.
+        let mut out = unsafe { NamedTensor::unwritten(op, &shape.sizes, shape.names, dtype)? };
+        if dtype == DType::Bool {
+            // SAFETY: the buffer is fresh and has a byte for each element.
+            unsafe { out.storage.data_mut().write_bytes(0, out.numel()) };
+        }
+        Ok(out)
+    }
+
+    /// [`fresh`](Self::fresh) of the sizes and names of this tensor.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn fresh_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
+        NamedTensor::fresh(op, self.shape(), dtype)
+    }
+
+    /// A dense tensor for kernels that write all elements: as [`fresh`](Self::fresh), but it costs nothing
+    /// for `bool` either.
+    ///
+    /// # Safety
+    /// If the dtype is `bool`, each element is written before it is read.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn unwritten(
+        op: &'static str,
+        sizes: &[usize],
+        names: Names,
+        dtype: DType,
+    ) -> Result<NamedTensor> {
+        let numel = checked_numel(op, sizes, dtype.itemsize())?;
+        let storage = Storage::new(op, numel * dtype.itemsize())?;
+        // SAFETY: the buffer has so many bytes; any bytes are a number, and the caller's contract.
+        Ok(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) })
+    }
+
+    /// [`unwritten`](Self::unwritten) of the sizes and names of this tensor.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
+        // SAFETY: the caller's contract.
+        unsafe { NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype) }
+    }
+
+    /// A tensor of these elements in row-major order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has; the errors of the shape.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
+        let shape = shape.into_shape()?;
+        let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
+        if numel != data.len() {
+            let message =
+                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
+            return Err(Error::new(ErrorKind::Shape, "from_slice", message));
+        }
+        let mut out = NamedTensor::fresh("from_slice", shape, T::DTYPE)?;
+        out.as_mut_slice::<T>()?.copy_from_slice(data);
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bools_that_nobody_wrote_are_false() {
+        drop(NamedTensor::from_slice(&[7u8; 300], [300]).unwrap());
+        let shape = Shape { sizes: Sizes::from_slice(&[300]), names: Names::none() };
+        let x = NamedTensor::fresh("test", shape, DType::Bool).unwrap();
+        assert_eq!(x.as_slice::<bool>().unwrap(), [false; 300]);
+    }
+}

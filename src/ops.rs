@@ -1,0 +1,103 @@
+//! Ops by name: what each is, and calls with values and named arguments.
+//!
+//! Methods are how programs call ops. This is for what has the names of ops as data: recorded calls, gradient
+//! checks over all ops, graphs that are played back, bindings. Arguments have PyTorch's names, and the
+//! defaults of the row of the op.
+//!
+//! ```
+//! use namegrad::prelude::*;
+//! use namegrad::ops;
+//! let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["row", "class"])?;
+//! let sums = ops::call("sum", &[&x], &[("dim", "class".into()), ("keepdim", true.into())])?;
+//! assert_eq!(sums[0].extents().to_string(), "[row=2, class=1]");
+//! let error = ops::call("sofmax", &[&x], &[]).unwrap_err();
+//! assert!(error.to_string().contains("did you mean `softmax`?"));
+//! # Ok::<(), Error>(())
+//! ```
+
+pub use namegrad_autograd::registry::{Given, Gradients, Op};
+pub use namegrad_core::Value;
+pub use namegrad_core::ops::{ArgInfo, OpInfo, TensorInfo, TensorKind};
+
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Every op, in the order of its tables, and every function of [`nn::functional`](crate::nn::functional) that
+/// is not one of them too. Those have names that start with `nn.`.
+pub fn all() -> impl Iterator<Item = &'static Op> {
+    let functions = namegrad_nn::functional::OPS.into_iter().flat_map(|table| table.iter().copied());
+    namegrad_autograd::registry::all().chain(functions)
+}
+
+/// The op of that name; PyTorch's other names for it are understood as well. `nn.` asks for a function first,
+/// which can take more arguments than the method of that name.
+///
+/// # Errors
+/// [`ErrorKind::Value`] for a name that no op has; it says what is near.
+#[track_caller]
+pub fn find(name: &str) -> Result<&'static Op> {
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Op>> =
+        LazyLock::new(|| all().map(|op| (op.info.name, op)).collect());
+    let plain =
+        ["special.", "linalg.", "nn."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    let own = ALIASES.iter().find(|(alias, _)| *alias == plain).map_or(plain, |(_, own)| own);
+    let known = BY_NAME.get(name).or_else(|| BY_NAME.get(own).filter(|_| !OTHERS.contains(&name)));
+    if let Some(op) = known.or_else(|| BY_NAME.get(format!("nn.{own}").as_str())) {
+        return Ok(op);
+    }
+    let near = namegrad_core::names::closest_of(name, BY_NAME.keys().copied());
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(Error::new(ErrorKind::Value, "ops::find", format!("no op is called `{name}`{near}")))
+}
+
+/// The op whose in-place form has that name.
+pub fn find_in_place(name: &str) -> Option<&'static Op> {
+    all().find(|op| op.info.in_place == Some(name))
+}
+
+/// Calls an op by its name, as [`Op::call`] does.
+///
+/// # Errors
+/// Those of [`find`] and of [`Op::call`].
+#[track_caller]
+pub fn call(name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Result<Vec<Tensor>> {
+    find(name)?.call(tensors, args)
+}
+
+/// Functions of PyTorch that do something else than the method of their name.
+const OTHERS: [&str; 1] = ["nn.unfold"];
+
+/// PyTorch's other names for ops.
+const ALIASES: [(&str, &str); 29] = [
+    ("absolute", "abs"),
+    ("arccos", "acos"),
+    ("arccosh", "acosh"),
+    ("arcsin", "asin"),
+    ("arcsinh", "asinh"),
+    ("arctan", "atan"),
+    ("arctan2", "atan2"),
+    ("arctanh", "atanh"),
+    ("broadcast_to", "expand"),
+    ("clip", "clamp"),
+    ("concat", "cat"),
+    ("concatenate", "cat"),
+    ("divide", "div"),
+    ("expit", "sigmoid"),
+    ("fix", "trunc"),
+    ("ger", "outer"),
+    ("greater", "gt"),
+    ("greater_equal", "ge"),
+    ("less", "lt"),
+    ("less_equal", "le"),
+    ("mT", "mt"),
+    ("moveaxis", "movedim"),
+    ("multiply", "mul"),
+    ("negative", "neg"),
+    ("row_stack", "vstack"),
+    ("subtract", "sub"),
+    ("swapdims", "transpose"),
+    ("true_divide", "div"),
+    ("where", "where_self"),
+];

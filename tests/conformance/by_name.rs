@@ -1,0 +1,129 @@
+//! A recorded call played through the registry of ops: found by PyTorch's name, with PyTorch's names of
+//! arguments.
+
+use crate::conformance::call::{Answer, Call, Value, missing};
+use crate::conformance::case::scalar;
+use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
+use namegrad::prelude::*;
+use serde_json::Value as Json;
+
+/// Calls the op of that name, or its in-place form if the name ends in `_`; `None` if there is no such op.
+/// Functions of `torch.nn.functional`, `nn.elu`, are the ops of that name.
+pub(crate) fn call(name: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
+    let plain = name.strip_prefix("nn.").unwrap_or(name);
+    if let Some(op) = ops::find_in_place(plain) {
+        return Some(in_place(op, c));
+    }
+    let op = ops::find(name).ok()?;
+    // PyTorch's functions take what its methods say with a `_`.
+    if name != plain && c.flag("inplace", false) {
+        return Some(in_place(op, c));
+    }
+    Some(out_of_place(op, c))
+}
+
+/// As [`call`], of an op that is there.
+pub(crate) fn required(name: &str, c: &mut Call<'_>) -> Answer<Vec<Value>> {
+    call(name, c).unwrap_or_else(|| missing(format!("{name} has no row")))
+}
+
+fn out_of_place(op: &Op, c: &Call<'_>) -> Answer<Vec<Value>> {
+    let scaled = scaled(op.info, c)?;
+    let mut tensors = c.xs()?;
+    if let Some(scaled) = &scaled {
+        tensors.truncate(1);
+        tensors.push(scaled);
+    }
+    check_count(op.info, tensors.len())?;
+    let mut results = op.call(&tensors, &arguments(op.info, c)?)?;
+    if values_alone(op.info, c) {
+        results.truncate(1);
+    }
+    Ok(results.into_iter().map(Value::Tensor).collect())
+}
+
+fn in_place(op: &Op, c: &mut Call<'_>) -> Answer<Vec<Value>> {
+    let result = c.in_place(|x, c| {
+        let scaled = scaled(op.info, c)?;
+        let others: Vec<&Tensor> = match &scaled {
+            Some(scaled) => vec![scaled],
+            None => (1..c.count()).map(|k| c.x(k)).collect::<Answer<_>>()?,
+        };
+        check_count(op.info, others.len() + 1)?;
+        op.call_in_place(x, &others, &arguments(op.info, c)?)?;
+        Ok(x)
+    })?;
+    Ok(vec![Value::Tensor(result)])
+}
+
+/// More tensors than the row has are another form of the call.
+fn check_count(info: &OpInfo, count: usize) -> Answer<()> {
+    let list = info.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
+    if !list && count > info.tensors.len() {
+        return missing(format!("a form with {count} tensors"));
+    }
+    Ok(())
+}
+
+/// The second operand times `alpha`, where PyTorch's sums and differences have a factor that the row has not.
+fn scaled(info: &OpInfo, c: &Call<'_>) -> Answer<Option<Tensor>> {
+    let sums = ["add", "sub"].contains(&info.name) && c.has("alpha");
+    if sums { c.other().map(Some) } else { Ok(None) }
+}
+
+/// Of all elements PyTorch gives the value that was picked without its place.
+fn values_alone(info: &OpInfo, c: &Call<'_>) -> bool {
+    let all = info.args.iter().any(|arg| arg.name == "dim" && arg.default == Some(".."));
+    all && info.outputs == ["values", "indices"] && !c.has("dim")
+}
+
+/// The arguments that nothing has read yet, as the registry takes them; `null` is the default.
+fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'c>)>> {
+    let mut arguments = Vec::new();
+    for key in c.unread().into_iter().filter(|key| !["out", "inplace"].contains(key)) {
+        let Some(value) = c.arg(key) else { continue };
+        let ty = info.args.iter().find(|arg| arg.name == key).map(|arg| arg.ty);
+        let tensor = info.tensors.iter().any(|tensor| tensor.name == key) || ["self", "input"].contains(&key);
+        let keeps = key == "keepdim" && info.args.iter().any(|arg| arg.ty == "Reduced");
+        match key {
+            // Equal elements keep their order in any case.
+            "stable" if info.name.ends_with("sort") => {}
+            "unbiased" if info.args.iter().any(|arg| arg.name == "correction") => {
+                arguments.push(("correction", f64::from(value.as_bool() == Some(true)).into()));
+            }
+            _ if ty.is_some() || tensor || keeps => {
+                arguments.push((key, given(value, ty.unwrap_or("f64"), c)?))
+            }
+            _ => return missing(format!("`{key}`")),
+        }
+    }
+    Ok(arguments)
+}
+
+/// A value of the fixtures: tensors by their numbers, texts that are numbers where the argument is one.
+fn given<'c>(value: &Json, ty: &str, c: &'c Call<'_>) -> Answer<Given<'c>> {
+    if let Some(tensor) = c.input(value) {
+        return Ok(Given::Tensor(tensor));
+    }
+    match value.get("inputs").and_then(Json::as_array) {
+        Some(_) => Ok(Given::Tensors(c.inputs_of(value))),
+        None => Ok(Given::Value(plain(value, ty)?)),
+    }
+}
+
+fn plain(value: &Json, ty: &str) -> Answer<ops::Value> {
+    let number = ["f64", "Option<f64>", "Scalar"].contains(&ty);
+    Ok(match value {
+        Json::Null => ops::Value::None,
+        Json::Bool(value) => (*value).into(),
+        Json::String(text) if !number => text.as_str().into(),
+        Json::Array(list) => {
+            ops::Value::List(list.iter().map(|each| plain(each, ty)).collect::<Answer<_>>()?)
+        }
+        other => match scalar(other) {
+            Some(namegrad::core::Scalar::Int(value)) => value.into(),
+            Some(number) => number.to_f64().into(),
+            None => return missing(format!("an argument {other}")),
+        },
+    })
+}

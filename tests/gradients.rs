@@ -1,0 +1,118 @@
+//! The derivative of every op of the registry, to second order, on drawn calls: ops are called by name, so
+//! that a new one is checked without a line here.
+
+#[path = "proptest/draw.rs"]
+#[allow(dead_code, reason = "shared with the property tests")]
+mod draw;
+
+use draw::{Draw, Drawn};
+use namegrad::autograd::{GradCheck, gradcheck, gradgradcheck};
+use namegrad::core::Category;
+use namegrad::ops::{self, Gradients, Op};
+use namegrad::prelude::*;
+
+/// Calls of each op that are checked.
+const CALLS: usize = 3;
+
+/// Ops that have no slope to compare with differences: casts to what has too few digits or is no float, and
+/// what overwrites with numbers.
+const FLAT: [&str; 16] = [
+    "bool",
+    "byte",
+    "char",
+    "short",
+    "int",
+    "long",
+    "half",
+    "bfloat16",
+    "float",
+    "zero_",
+    "uniform_",
+    "normal_",
+    "log_normal_",
+    "exponential_",
+    "cauchy_",
+    "geometric_",
+];
+
+/// A call in `f64` whose results are finite, from numbers in one of a few ranges, as some functions are
+/// defined on a part of the line.
+fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
+    let mut draw = Draw::distinct(seed);
+    let sizes: Vec<usize> = (0..draw.below(4)).map(|_| 1 + draw.below(3)).collect();
+    let floats = op.info.dtypes.contains(&Category::Float);
+    let x = draw.tensor(&sizes, if floats { DType::F64 } else { DType::I64 });
+    let mut call = Drawn::alike(op, &x, &mut draw);
+    if !floats {
+        // What stands beside integers may be floats, as weights.
+        call.tensors.iter_mut().skip(1).flat_map(|(_, x)| x).for_each(|x| *x = x.to(DType::F64).unwrap());
+    }
+    // A cast to another dtype has too few digits for a difference.
+    call.args.retain(|(name, _)| {
+        op.info
+            .args
+            .iter()
+            .all(|arg| arg.name != *name || !["Cast", "DType", "Option<DType>"].contains(&arg.ty))
+    });
+    if op.info.args.iter().any(|arg| arg.ty == "DType") {
+        call.args.push(("dtype", DType::F64.into()));
+    }
+    let [scale, shift] = [[1.0, 0.0], [0.14, 0.5], [0.3, 2.1]][draw.below(3)];
+    let call = call
+        .map(|x| if x.dtype() == DType::F64 { x.mul(scale).unwrap().add(shift).unwrap() } else { x.clone() });
+    let finite = |y: &Tensor| y.isfinite().and_then(|y| y.all(..)?.is_nonzero()).unwrap_or(false);
+    let results = call.call(op).ok()?;
+    (!results.is_empty() && results.iter().all(|y| y.numel() > 0 && finite(y))).then_some(call)
+}
+
+/// The floats among the tensors of a call.
+fn leaves(call: &Drawn) -> Vec<Tensor> {
+    call.tensors.iter().flat_map(|(_, x)| x).filter(|x| x.dtype() == DType::F64).cloned().collect()
+}
+
+/// The results of a call on other floats, those that have a gradient joined to one.
+fn joined(op: &Op, call: &Drawn, given: &[Tensor]) -> Result<Tensor> {
+    let mut call = call.clone();
+    let floats = call.tensors.iter_mut().flat_map(|(_, x)| x).filter(|x| x.dtype() == DType::F64);
+    for (x, given) in floats.zip(given) {
+        // An op that exists in place only cannot write to a leaf.
+        *x = if op.info.name.ends_with('_') { given.mul(1.0)? } else { given.clone() };
+    }
+    let results = call.call(op)?.into_iter().filter(|y| y.dtype() == DType::F64);
+    let flat = results.map(|y| y.rename(None)?.reshape([-1])).collect::<Result<Vec<Tensor>>>()?;
+    Tensor::cat(&flat.iter().collect::<Vec<_>>(), 0)
+}
+
+#[test]
+fn every_op_has_the_derivative_of_its_values() {
+    let check = GradCheck { eps: 1e-5, atol: 1e-5, rtol: 1e-4 };
+    let mut wrong = Vec::new();
+    for op in ops::all().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused)) {
+        let name = op.info.name;
+        let mut calls = 0;
+        for seed in 0..4000 {
+            let Some(call) = call_of(op, seed) else { continue };
+            let given = leaves(&call);
+            let tracked: Vec<Tensor> =
+                given.iter().map(|x| x.clone().requires_grad_(true).unwrap()).collect();
+            // What does not depend on floats, as a count, has no slope to compare with.
+            if !joined(op, &call, &tracked).is_ok_and(|y| y.requires_grad()) {
+                continue;
+            }
+            let of = |given: &[Tensor]| joined(op, &call, given);
+            let checked = gradcheck(of, &given, check).and_then(|_| gradgradcheck(of, &given, check));
+            if let Err(error) = checked {
+                wrong.push(format!("{name}, seed {seed}: {error}"));
+                break;
+            }
+            calls += 1;
+            if calls == CALLS {
+                break;
+            }
+        }
+        if calls < CALLS && !FLAT.contains(&name) {
+            wrong.push(format!("{name}: {calls} calls were checked"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,97 @@
+//! Decompositions of matrices and systems of equations.
+
+use crate::check::{numbers, values};
+use crate::plain::Plain;
+use namegrad::prelude::*;
+
+/// A matrix of a batch, as rows.
+fn matrix(x: &Plain, batch: &[usize]) -> Vec<Vec<f64>> {
+    let [.., rows, cols] = x.sizes[..] else { unreachable!("a matrix") };
+    let at = |row, col| x.at(&[batch, &[row, col]].concat());
+    (0..rows).map(|row| (0..cols).map(|col| at(row, col)).collect()).collect()
+}
+
+fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let entry = |row: &[f64], col: usize| row.iter().zip(b).map(|(x, b)| x * b[col]).sum();
+    a.iter().map(|row| (0..b[0].len()).map(|col| entry(row, col)).collect()).collect()
+}
+
+/// `q` and `r` by whole reflections `I - 2 v vᵀ / vᵀv`, one for each column.
+fn factors(x: &[Vec<f64>]) -> [Vec<Vec<f64>>; 2] {
+    let (m, n) = (x.len(), x[0].len());
+    let mut q: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| f64::from(i == j)).collect()).collect();
+    let mut r = x.to_vec();
+    for i in 0..m.min(n) {
+        let norm = (i..m).map(|row| r[row][i] * r[row][i]).sum::<f64>().sqrt();
+        let mut v: Vec<f64> = (0..m).map(|row| if row < i { 0.0 } else { r[row][i] }).collect();
+        v[i] += if r[i][i] < 0.0 { -norm } else { norm };
+        let square: f64 = v.iter().map(|v| v * v).sum();
+        if square == 0.0 || (i + 1..m).all(|row| r[row][i] == 0.0) {
+            continue;
+        }
+        let entry = |row: usize, col: usize| f64::from(row == col) - 2.0 * v[row] * v[col] / square;
+        let reflection: Vec<Vec<f64>> =
+            (0..m).map(|row| (0..m).map(|col| entry(row, col)).collect()).collect();
+        r = product(&reflection, &r);
+        q = product(&q, &reflection);
+    }
+    [q, r]
+}
+
+cases! {
+    qr {
+        (x: values("A=3 B=2")) q => "A=3 ?=2" floats, |i| factors(&matrix(x, &[]))[0][i[0]][i[1]], scale 3.0;
+        (x: values("A=3 B=2")) r => "?=2 B=2" floats, |i| if i[0] > i[1] { 0.0 } else { factors(&matrix(x, &[]))[1][i[0]][i[1]] }, scale 9.0;
+        (x: values("A=2 B=4")) q => "A=2 ?=2" floats, |i| factors(&matrix(x, &[]))[0][i[0]][i[1]], scale 3.0;
+        (x: values("A=2 B=4")) r => "?=2 B=4" floats, |i| if i[0] > i[1] { 0.0 } else { factors(&matrix(x, &[]))[1][i[0]][i[1]] }, scale 9.0;
+        (x: values("N=2 A=3 B=3")) q => "N=2 A=3 ?=3" floats, |i| factors(&matrix(x, &i[..1]))[0][i[1]][i[2]], scale 3.0;
+        (x: values("A=0 B=3")) r => "?=0 B=3" floats, |i| unreachable!();
+    }
+    solve_triangular {
+        (x: numbers("A=2 B=2", [2.0, 9.0, 1.0, -1.0]), other: values("B=2 C=3"); false) => "B=2 C=3" floats, |i| {
+            let first = other.at(&[0, i[1]]) / 2.0;
+            if i[0] == 0 { first } else { (other.at(&[1, i[1]]) - x.at(&[1, 0]) * first) / -1.0 }
+        }, scale 6.0;
+        (x: numbers("A=2 B=2", [2.0, 1.0, 9.0, -1.0]), other: values("C=3 B=2"); true, false) => "C=3 B=2" floats, |i| {
+            let first = other.at(&[i[0], 0]) / 2.0;
+            if i[1] == 0 { first } else { (other.at(&[i[0], 1]) - x.at(&[0, 1]) * first) / -1.0 }
+        }, scale 6.0;
+        (x: numbers("A=2 B=2", [7.0, 1.0, 9.0, 7.0]), other: values("N=2 B=2 C=1"); true, true, true) => "N=2 B=2 C=1" floats, |i| {
+            let last = other.at(&[i[0], 1, 0]);
+            if i[1] == 1 { last } else { other.at(&[i[0], 0, 0]) - x.at(&[0, 1]) * last }
+        }, scale 6.0;
+    }
+}
+
+#[test]
+fn the_factors_of_large_matrices() -> Result<()> {
+    manual_seed(0);
+    for [m, n] in [[40, 40], [70, 30], [30, 70], [1, 5], [5, 1]] {
+        let x = Tensor::randn([2, m, n])?.to(DType::F64)?;
+        let (q, r) = x.qr()?;
+        assert!(q.matmul(&r)?.allclose(&x)?, "{m} by {n}");
+        let identity = TensorOptions::new().dtype(DType::F64).eye(m.min(n), m.min(n))?;
+        let one = q.mt()?.matmul(&q)?.sub(&identity)?.abs()?.amax(..)?.item()?.to_f64();
+        assert!(one < 1e-13, "{m} by {n}: the columns are {one} from orthonormal");
+        assert!(r.equal(&r.triu()?)?, "{m} by {n}: the lower triangle is zero");
+    }
+    Ok(())
+}
+
+#[test]
+fn columns_that_overflow_when_squared() -> Result<()> {
+    for size in [1e200, 1e-200] {
+        let (_, r) = Tensor::new([[3.0, 0.0], [4.0, 1.0]])?.to(DType::F64)?.mul(size)?.qr()?;
+        let found = r.select(0, 0)?.select(0, 0)?.item()?.to_f64() / size;
+        assert!((found + 5.0).abs() < 1e-12, "{found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit() {
+    let x = Tensor::ones([2, 3]).unwrap();
+    assert_eq!(Tensor::ones([3]).unwrap().qr().unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(Tensor::new([[1_i64]]).unwrap().qr().unwrap_err().kind(), ErrorKind::DType);
+    assert_eq!(x.solve_triangular(&x, true).unwrap_err().kind(), ErrorKind::Shape);
+}

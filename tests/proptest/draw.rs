@@ -1,0 +1,319 @@
+//! Calls of any op of the registry, drawn at random: tensors by their kinds, arguments by their types, as the
+//! row of the op says. Mostly the call fits.
+
+use namegrad::core::Category;
+use namegrad::ops::{ArgInfo, Given, Op, TensorInfo, TensorKind, Value};
+use namegrad::prelude::*;
+
+/// A call: what is given for each tensor and argument, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) tensors: Vec<(&'static str, Vec<Tensor>)>,
+    pub(crate) args: Vec<(&'static str, Value)>,
+    lists: bool,
+}
+
+impl Drawn {
+    /// A call of `op` with these tensors in the first places, and others and arguments that are drawn.
+    pub(crate) fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
+        let (info, x) = (op.info, &first[0]);
+        let mut args = Vec::new();
+        for arg in info.args {
+            if arg.default.is_none() || draw.below(3) > 0 {
+                args.push((arg.name, draw.value(arg, x)));
+            }
+            if arg.ty == "Reduced" && draw.below(2) == 0 {
+                args.push(("keepdim", true.into()));
+            }
+        }
+        let dim = args.iter().find_map(|(name, value)| match value {
+            Value::Int(dim) if *name == "dim" && x.ndim() > 0 => {
+                Some(dim.rem_euclid(x.ndim() as i64) as usize)
+            }
+            Value::Text(text) if *name == "dim" => {
+                (0..x.ndim()).find(|dim| x.name(*dim).is_some_and(|name| name.as_str() == text))
+            }
+            _ => None,
+        });
+        let mut drawn = Drawn { tensors: Vec::new(), args, lists: false };
+        for (at, tensor) in info.tensors.iter().enumerate() {
+            let count = if tensor.kind == TensorKind::List { 1 + draw.below(3) } else { 1 };
+            let all = (0..count).map(|k| match first.get(at + k) {
+                Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
+                _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
+            });
+            let all = all.collect();
+            drawn.lists |= tensor.kind == TensorKind::List;
+            if tensor.kind != TensorKind::Optional || draw.below(2) == 0 {
+                drawn.tensors.push((tensor.name, all));
+            }
+        }
+        drawn
+    }
+
+    /// A call of `op` on tensors of one dtype, but for indices and masks.
+    pub(crate) fn alike(op: &Op, x: &Tensor, draw: &mut Draw) -> Drawn {
+        let mut call = Drawn::of(op, std::slice::from_ref(x), draw);
+        for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
+            let fixed = info.kind == TensorKind::Mask
+                || info.exact
+                || ["index", "indices", "repeats", "target"].contains(&info.name);
+            let tensors = tensors.iter_mut().filter(|_| !fixed);
+            tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
+        }
+        call
+    }
+
+    /// The same call with tensors that `f` makes of its tensors.
+    pub(crate) fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Drawn {
+        let mut other = self.clone();
+        other.tensors.iter_mut().flat_map(|(_, tensors)| tensors).for_each(|x| *x = f(x));
+        other
+    }
+
+    fn given(&self, skip: usize) -> Vec<(&'static str, Given<'_>)> {
+        let tensors = self.tensors.iter().skip(skip).map(|(name, tensors)| match &tensors[..] {
+            [one] if !self.lists => (*name, Given::Tensor(one)),
+            all => (*name, Given::Tensors(all.iter().collect())),
+        });
+        tensors.chain(self.args.iter().map(|(name, value)| (*name, Given::Value(value.clone())))).collect()
+    }
+
+    /// Calls the op; random numbers are the same each time.
+    pub(crate) fn call(&self, op: &Op) -> Result<Vec<Tensor>> {
+        manual_seed(0);
+        op.call(&[], &self.given(0))
+    }
+
+    /// Calls the in-place form on `x`, which stands for the first tensor.
+    pub(crate) fn call_in_place(&self, op: &Op, x: &mut Tensor) -> Result<()> {
+        manual_seed(0);
+        op.call_in_place(x, &[], &self.given(1))
+    }
+}
+
+/// Random numbers, the same for the same seed.
+#[derive(Clone)]
+pub(crate) struct Draw {
+    state: u64,
+    distinct: bool,
+}
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Draw {
+        Draw { state: seed, distinct: false }
+    }
+
+    /// Draws indices of which no two are one place, where the last of several would win.
+    pub(crate) fn distinct(seed: u64) -> Draw {
+        Draw { state: seed, distinct: true }
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % end
+    }
+
+    /// A tensor of numbers between -3 and 3; the floats are of no short decimals, so that none is at a kink.
+    pub(crate) fn tensor(&mut self, sizes: &[usize], dtype: DType) -> Tensor {
+        let numbers: Vec<f64> = (0..sizes.iter().product())
+            .map(|_| match dtype.category() {
+                Category::Float => (self.below(6001) as f64 - 3000.0) * 0.000_997_3,
+                Category::Integer => self.below(6) as f64 - 1.0,
+                Category::Bool => self.below(2) as f64,
+            })
+            .collect();
+        Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
+    }
+
+    /// A tensor beside `x`, and beside those that were drawn before.
+    fn other(
+        &mut self,
+        tensor: &TensorInfo,
+        by_element: bool,
+        x: &Tensor,
+        dim: Option<usize>,
+        before: &[(&str, Vec<Tensor>)],
+    ) -> Tensor {
+        let dtype = match self.below(8) {
+            0 => DType::ALL[self.below(DType::ALL.len())],
+            _ => x.dtype(),
+        };
+        let mut sizes = x.sizes().to_vec();
+        match tensor.kind {
+            TensorKind::Mask => {
+                sizes.drain(..self.below(sizes.len() + 1));
+                return self.tensor(&sizes, DType::Bool);
+            }
+            _ if by_element => {
+                sizes.drain(..self.below(sizes.len() + 1));
+                return self.tensor(&sizes, dtype);
+            }
+            TensorKind::Operand if tensor.name != "repeats" => {
+                return self.tensor(&[], if tensor.exact { DType::F64 } else { dtype });
+            }
+            TensorKind::List => return self.tensor(&sizes, dtype),
+            _ => {}
+        }
+        if tensor.name == "index" || tensor.name == "indices" {
+            let along = dim.filter(|dim| *dim < sizes.len());
+            let length = along.map_or(x.numel(), |dim| sizes[dim]).max(1);
+            let (start, apart) = (self.below(length), self.distinct || self.below(2) == 0);
+            let count = if apart { self.below(4).min(length) } else { self.below(4) };
+            let shape = if self.below(2) == 0 { vec![count] } else { sizes };
+            let step = along.map_or(1, |dim| shape.iter().skip(dim + 1).product::<usize>().max(1));
+            let count = along.and_then(|dim| shape.get(dim)).copied().unwrap_or(usize::MAX).max(1);
+            let position = |at: usize| if apart { (start + at / step % count) % length } else { self.below(length) } as i64;
+            let positions: Vec<i64> = (0..shape.iter().product()).map(position).collect();
+            return Tensor::from_slice(&positions, shape).unwrap();
+        }
+        let dim = dim.unwrap_or(0);
+        let length = x.sizes().get(dim).copied().unwrap_or(1);
+        let last = sizes.last().copied().unwrap_or(1);
+        if let Some((_, index)) = before.iter().find(|(name, _)| name.starts_with("ind")) {
+            // A source has the sizes of its index, or where that is a vector its length along the dim.
+            let index = index[0].sizes().to_vec();
+            if index.len() == 1 && dim < sizes.len() && self.below(2) == 0 {
+                sizes[dim] = index[0];
+            } else {
+                sizes = index;
+            }
+            return self.tensor(&sizes, dtype);
+        }
+        if tensor.name == "target" && self.below(2) == 0 {
+            // The class of each: the sizes without one dim.
+            if sizes.len() > 1 {
+                sizes.remove(1);
+            } else {
+                sizes.clear();
+            }
+            return Tensor::zeros(sizes).unwrap().to(DType::I64).unwrap();
+        }
+        if tensor.name == "repeats" {
+            return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
+                .unwrap()
+                .to(DType::I64)
+                .unwrap();
+        }
+        match self.below(8) {
+            0 => {}
+            6 | 7 => sizes.insert(0, 1 + self.below(2)),
+            1 => {
+                return self
+                    .tensor(&sizes, dtype)
+                    .rename(Some(x.names().clone()).filter(|names| names.is_named()))
+                    .unwrap();
+            }
+            2 => sizes = vec![last],
+            3 => sizes = vec![1 + self.below(3)],
+            // A matrix, or as many as before, whose rows are the columns of the one before.
+            matrices => {
+                let left = before.last().map_or(x.sizes(), |(_, tensors)| tensors[0].sizes());
+                let rows = left.last().copied().unwrap_or(2);
+                sizes = left[..left.len().saturating_sub(2)].to_vec();
+                // The columns of a last matrix may be those of `x`, to which a product is added.
+                let columns = if matrices == 5 && before.len() > 1 { last } else { 1 + self.below(3) };
+                sizes.extend([rows, columns]);
+            }
+        }
+        self.tensor(&sizes, dtype)
+    }
+
+    /// An argument for `x`, by its type.
+    fn value(&mut self, arg: &ArgInfo, x: &Tensor) -> Value {
+        let mut word = |words: &[&str]| Value::from(words[self.below(words.len())]);
+        match arg.ty {
+            "Dim" => self.dim(x),
+            "Dims" | "Reduced" | "Contraction" => self.dims(x),
+            "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
+            "Shape" => self.shape(x),
+            "NewDim" => word(&["new", "other"]),
+            "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
+            "Reduction" => word(&["mean", "sum", "none"]),
+            "Approximate" => word(&["none", "tanh"]),
+            "Indexing" => word(&["ij", "xy"]),
+            "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
+            "Sections" if self.below(2) == 0 => self.below(4).into(),
+            "Sections" => [self.below(3), self.below(3)].into(),
+            "Indices" => self.indices(),
+            "Padding" => self.below(3).into(),
+            "ClassDim" => self.dim(x),
+            "usize" => self.below(5).into(),
+            "isize" => (self.below(9) as i64 - 3).into(),
+            "f64" | "Option<f64>" => (self.below(11) as f64 / 4.0 - 0.5).into(),
+            "Scalar" => (self.below(5) as i64 - 2).into(),
+            "bool" => (self.below(2) == 0).into(),
+            "Cast" | "DType" => DType::ALL[self.below(DType::ALL.len())].into(),
+            other => match arg.default {
+                Some(_) => Value::None,
+                None => panic!(
+                    "`{}` is of type {other}, which no op took before: say here how it is drawn",
+                    arg.name
+                ),
+            },
+        }
+    }
+
+    /// One index or two, of which one may be a range, an ellipsis or a new dim.
+    fn indices(&mut self) -> Value {
+        let other = match self.below(4) {
+            0 => Value::List(vec![self.below(3).into(), Value::None]),
+            1 => "...".into(),
+            2 => Value::None,
+            _ => return Value::List(vec![(self.below(4) as i64 - 2).into()]),
+        };
+        Value::List(vec![other, (self.below(4) as i64 - 2).into()])
+    }
+
+    fn dim(&mut self, x: &Tensor) -> Value {
+        let dim = self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1;
+        match usize::try_from(dim).ok().filter(|dim| *dim < x.ndim()).and_then(|dim| x.name(dim)) {
+            Some(name) if self.below(2) == 0 => name.as_str().into(),
+            _ if self.below(20) == 0 => "no_such_dim".into(),
+            _ => dim.into(),
+        }
+    }
+
+    fn dims(&mut self, x: &Tensor) -> Value {
+        match self.below(4) {
+            0 => return "..".into(),
+            1 => return self.dim(x),
+            _ => {}
+        }
+        let mut dims: Vec<usize> = (0..x.ndim()).collect();
+        for at in 1..dims.len() {
+            dims.swap(at, self.below(at + 1));
+        }
+        if self.below(2) == 0 {
+            dims.truncate(self.below(dims.len() + 1));
+        }
+        let names = dims
+            .iter()
+            .map(|dim| x.name(*dim).map(|name| Value::from(name.as_str())))
+            .collect::<Option<Vec<Value>>>();
+        match names {
+            Some(names) if self.below(2) == 0 => Value::List(names),
+            _ => dims.into(),
+        }
+    }
+
+    /// The sizes of `x` in another order, merged, with one to be inferred, with a dim more, or repeats of
+    /// that number.
+    fn shape(&mut self, x: &Tensor) -> Value {
+        let mut sizes: Vec<i64> = x.sizes().iter().map(|size| *size as i64).collect();
+        match self.below(6) {
+            0 => sizes.reverse(),
+            1 => sizes = vec![sizes.iter().product()],
+            2 => sizes.insert(0, 2),
+            3 if !sizes.is_empty() => {
+                let at = self.below(sizes.len());
+                sizes[at] = -1;
+            }
+            4 => sizes.iter_mut().for_each(|size| *size = self.below(3) as i64),
+            _ => {}
+        }
+        sizes.into()
+    }
+}
