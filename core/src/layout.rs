@@ -30,18 +30,24 @@ impl Layout {
     /// Row-major order without gaps.
     #[inline]
     pub(crate) fn contiguous(sizes: &[usize]) -> Layout {
-        if sizes.len() > FEW {
-            let mut strides = Strides::from_elem(1, sizes.len());
-            fill_strides(sizes, &mut strides);
-            return Layout::new(sizes, &strides);
-        }
-        let mut few = ([0; FEW], [0; FEW]);
-        // A loop over a fixed number of dims, which needs no call to copy so little.
-        for dim in 0..FEW {
-            few.0[dim] = if dim < sizes.len() { sizes[dim] } else { 0 };
-        }
-        fill_strides(sizes, &mut few.1);
-        Layout::Few { ndim: sizes.len() as u8, sizes: few.0, strides: few.1 }
+        let step = |size: usize| size.max(1) as isize;
+        // Each case stays in registers: a loop would store what the copy of the tensor loads at once, and wait.
+        let (few, strides) = match *sizes {
+            [] => ([0; FEW], [0; FEW]),
+            [a] => ([a, 0, 0, 0], [1, 0, 0, 0]),
+            [a, b] => ([a, b, 0, 0], [step(b), 1, 0, 0]),
+            [a, b, c] => ([a, b, c, 0], [step(b).wrapping_mul(step(c)), step(c), 1, 0]),
+            [a, b, c, d] => {
+                let inner = step(c).wrapping_mul(step(d));
+                ([a, b, c, d], [step(b).wrapping_mul(inner), inner, step(d), 1])
+            }
+            _ => {
+                let mut strides = Strides::from_elem(1, sizes.len());
+                fill_strides(sizes, &mut strides);
+                return Layout::new(sizes, &strides);
+            }
+        };
+        Layout::Few { ndim: sizes.len() as u8, sizes: few, strides }
     }
 
     #[inline]
