@@ -300,7 +300,7 @@ impl Update<3> for Step<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::testing::{LENGTHS, assert_close, gradient, parameters};
+    use crate::method::testing::{LENGTHS, check_steps};
 
     /// `[param, exp_avg, exp_avg_sq, max_exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop
     /// in `f64`.
@@ -319,28 +319,6 @@ mod tests {
         [p - method.lr / corrections[0] * m / denom, m, v, max]
     }
 
-    fn check<T: Real>(n: usize, method: &Adam) {
-        let mut expected: Vec<[f64; 4]> = parameters(n).map(|p| [p, 0.0, 0.0, 0.0]).collect();
-        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
-        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
-        for t in 1..=3 {
-            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
-            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
-            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
-            method.step(turn, &mut param, &grad, &mut slices);
-            for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
-                *expected = by_hand(method, t, *expected, g);
-            }
-            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
-                assert_close(
-                    found,
-                    expected.iter().map(|state| state[k]),
-                    &format!("slice {k} of {method:?}"),
-                );
-            }
-        }
-    }
-
     #[test]
     fn steps_follow_the_formula() {
         for n in LENGTHS {
@@ -351,8 +329,9 @@ mod tests {
                     let (lr, betas, eps, weight_decay) = (0.1, (0.9, 0.99), 1e-8, 0.01);
                     let method =
                         Adam { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay };
-                    check::<f32>(n, &method);
-                    check::<f64>(n, &method);
+                    let after = |t, state, g| by_hand(&method, t, state, g);
+                    check_steps::<f32, _, _>(n, &method, after);
+                    check_steps::<f64, _, _>(n, &method, after);
                 }
             }
         }

@@ -198,26 +198,52 @@ pub(crate) use hyperparameters;
 /// What the tests of formulas share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::Real;
+    use super::{Method, Real, Turn};
 
     /// A length that one thread updates and one that several do.
     pub(crate) const LENGTHS: [usize; 2] = [37, (1 << 16) + 5];
 
     /// `n` parameters.
-    pub(crate) fn parameters(n: usize) -> impl Iterator<Item = f64> {
+    fn parameters(n: usize) -> impl Iterator<Item = f64> {
         (0..n).map(|i| (i as f64 * 0.1).cos())
     }
 
     /// Their gradients in step `t`.
-    pub(crate) fn gradient(n: usize, t: u64) -> impl Iterator<Item = f64> {
+    fn gradient(n: usize, t: u64) -> impl Iterator<Item = f64> {
         (0..n).map(move |i| ((i as u64 * 7 + t * 13) as f64 * 0.37).sin())
     }
 
     /// Checks that `found` differs from `expected` by a few roundings.
-    pub(crate) fn assert_close<T: Real>(found: &[T], expected: impl Iterator<Item = f64>, what: &str) {
+    fn assert_close<T: Real>(found: &[T], expected: impl Iterator<Item = f64>, what: &str) {
         let tolerance = 16.0 * T::EPSILON.to_f64();
         for (i, (a, b)) in found.iter().zip(expected).enumerate() {
             assert!((a.to_f64() - b).abs() <= tolerance * (1.0 + b.abs()), "{what}: {a} is not {b} at {i}");
+        }
+    }
+
+    /// Checks three steps of `method` on `n` parameters: the parameter and the slots follow `by_hand`, which
+    /// gives what they are after step `t` from what they were, element by element.
+    pub(crate) fn check_steps<T: Real, M: Method, const K: usize>(
+        n: usize,
+        method: &M,
+        by_hand: impl Fn(u64, [f64; K], f64) -> [f64; K],
+    ) {
+        let start = |p| std::array::from_fn(|k| if k == 0 { p } else { 0.0 });
+        let mut expected: Vec<[f64; K]> = parameters(n).map(start).collect();
+        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
+        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
+        for t in 1..=3 {
+            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
+            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
+            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
+            method.step(turn, &mut param, &grad, &mut slices);
+            for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
+                *expected = by_hand(t, *expected, g);
+            }
+            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
+                let what = format!("slice {k} of {method:?}");
+                assert_close(found, expected.iter().map(|state| state[k]), &what);
+            }
         }
     }
 }

@@ -155,7 +155,7 @@ impl Update<1> for Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::testing::{LENGTHS, assert_close, gradient, parameters};
+    use crate::method::testing::{LENGTHS, check_steps};
 
     /// `[param, momentum_buffer]` of one element after a step, by `torch.optim`'s loop in `f64`.
     fn by_hand(method: &Sgd, first: bool, [p, b]: [f64; 2], g: f64) -> [f64; 2] {
@@ -168,28 +168,6 @@ mod tests {
         [p - method.lr * d, b]
     }
 
-    fn check<T: Real>(n: usize, method: &Sgd) {
-        let mut expected: Vec<[f64; 2]> = parameters(n).map(|p| [p, 0.0]).collect();
-        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
-        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
-        for t in 1..=3 {
-            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
-            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
-            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
-            method.step(turn, &mut param, &grad, &mut slices);
-            for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
-                *expected = by_hand(method, t == 1, *expected, g);
-            }
-            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
-                assert_close(
-                    found,
-                    expected.iter().map(|state| state[k]),
-                    &format!("slice {k} of {method:?}"),
-                );
-            }
-        }
-    }
-
     #[test]
     fn steps_follow_the_formula() {
         for n in LENGTHS {
@@ -198,8 +176,9 @@ mod tests {
             {
                 for maximize in [false, true] {
                     let method = Sgd { lr: 0.1, momentum, dampening, weight_decay: 0.01, nesterov, maximize };
-                    check::<f32>(n, &method);
-                    check::<f64>(n, &method);
+                    let after = |t, state, g| by_hand(&method, t == 1, state, g);
+                    check_steps::<f32, _, _>(n, &method, after);
+                    check_steps::<f64, _, _>(n, &method, after);
                 }
             }
         }

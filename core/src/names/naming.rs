@@ -243,16 +243,8 @@ pub fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Nam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::rules::tests::{input, names};
     use crate::names::{NameList, RenameArg};
-
-    fn names(list: &[&str]) -> (Names, Vec<usize>) {
-        let names = list.iter().map(|text| (*text != "_").then(|| Name::new(text).unwrap()));
-        (Names::unchecked(names), vec![2; list.len()])
-    }
-
-    fn input(x: &(Names, Vec<usize>)) -> Input<'_> {
-        Input { names: &x.0, sizes: &x.1 }
-    }
 
     #[test]
     fn renaming() {

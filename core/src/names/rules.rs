@@ -280,16 +280,17 @@ pub fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Na
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::names::strict;
 
-    fn names(list: &[&str]) -> (Names, Vec<usize>) {
+    /// Names and sizes of a tensor whose dims all have size 2; `_` is a dim without a name.
+    pub(crate) fn names(list: &[&str]) -> (Names, Vec<usize>) {
         let names = list.iter().map(|text| (*text != "_").then(|| Name::new(text).unwrap()));
         (Names::unchecked(names), vec![2; list.len()])
     }
 
-    fn input(x: &(Names, Vec<usize>)) -> Input<'_> {
+    pub(crate) fn input(x: &(Names, Vec<usize>)) -> Input<'_> {
         Input { names: &x.0, sizes: &x.1 }
     }
 
