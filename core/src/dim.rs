@@ -22,7 +22,7 @@ pub enum Dim {
 /// is to keep them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims {
-    /// Nothing stands for all of them.
+    /// `None` means all of them.
     list: Option<SmallVec<[Dim; 2]>>,
     keep: bool,
 }
@@ -79,7 +79,7 @@ impl From<Name> for Dim {
 }
 
 impl<I: Whole> From<I> for Dim {
-    /// An index too large for `isize` is out of range of every tensor, so the largest stands for it.
+    /// An index too large for `isize` is out of range of every tensor, so it becomes the largest.
     fn from(index: I) -> Dim {
         Dim::Index(index.try_into().unwrap_or(isize::MAX))
     }

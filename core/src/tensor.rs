@@ -1,5 +1,5 @@
 //! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy;
-//! writing copies when somebody else holds the buffer. `make` has the tensors made anew.
+//! writing copies when somebody else holds the buffer. `make` creates tensors.
 
 use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Extents, Result};
@@ -82,7 +82,7 @@ impl NamedTensor {
         }
     }
 
-    /// Does this stand for a plain number?
+    /// Is this a plain number rather than a tensor?
     #[inline]
     pub fn is_number(&self) -> bool {
         self.is_number
@@ -230,7 +230,7 @@ impl NamedTensor {
         Input { names: &self.names, sizes: self.sizes() }
     }
 
-    /// Do the elements stand in row-major order without gaps?
+    /// Is the tensor in row-major order without gaps?
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
@@ -283,7 +283,7 @@ impl NamedTensor {
         self.offset
     }
 
-    /// The elements in row-major order, if they stand so in memory.
+    /// The elements, if memory holds them in row-major order.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::Value`] if the tensor is not

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// A layer, a model, or a part of one: it holds parameters, buffers and other modules.
 ///
 /// Derive it. Each field must be a module itself; numbers, names, strings and the like are modules that hold
-/// nothing, `Option`, `Vec`, arrays and boxes hold what is in them. `forward` is a method of one's own, with
+/// nothing, `Option`, `Vec`, arrays and boxes hold what is in them. `forward` is your own method, with
 /// whatever arguments it needs.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub trait Module {
         walk(self, f);
     }
 
-    /// The parameters with their paths, in the order of the fields. A parameter held twice stands here twice.
+    /// The parameters with their paths, in the order of the fields. A parameter held twice is listed twice.
     fn named_parameters(&self) -> Vec<(String, Parameter)>
     where
         Self: Sized,

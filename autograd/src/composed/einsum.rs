@@ -91,7 +91,7 @@ impl Argument for Equation {
 composed! { einsum;
     /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`,
     /// those of the result. A label that is not in the result is summed over; dims of one label have one
-    /// size, or size one, which broadcasts. Without `->` the result has the labels that stand once, in the
+    /// size, or size one, which broadcasts. Without `->` the result has the labels that occur once, in the
     /// order of the alphabet. `...` stands for all dims without a label. [`contract`](Self::contract) does
     /// this by name.
     ///
@@ -148,7 +148,7 @@ mod kernels {
     }
 }
 
-/// An operand with the labels of its dims; a label may stand twice.
+/// An operand with the labels of its dims; a label may occur twice.
 #[track_caller]
 fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
     let list = subscripts(part)?;
@@ -172,7 +172,7 @@ fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
     Ok(Labelled { x: x.unnamed(), labels })
 }
 
-/// The labels of the result: those that are asked for, else those of the ellipses and the letters that stand
+/// The labels of the result: those that are asked for, else those of the ellipses and the letters that occur
 /// once.
 #[track_caller]
 fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>> {

@@ -1,4 +1,4 @@
-//! Tensors made anew: of a number, of given elements, and of any elements for a kernel to write.
+//! Creates tensors: from a number, from given elements, and with arbitrary elements for a kernel to write.
 
 use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
