@@ -49,9 +49,9 @@ impl<T: Accumulator> Vectorized for Axpys<'_, T> {
             // columns exist. The buffer has room for all sums, and those that are used have been set to 0.
             unsafe {
                 if p.m == 1 {
-                    add_all::<S::Lanes<T>, 8>(p, &strip);
+                    add_all::<S::Lanes<T>, 8, false>(p, &strip);
                 } else {
-                    add_all::<S::Lanes<T>, 4>(p, &strip);
+                    add_all::<S::Lanes<T>, 4, true>(p, &strip);
                 }
                 for i in 0..p.m {
                     let c = p.c.offset(i as isize * p.c_row_stride).add(j);
@@ -64,20 +64,20 @@ impl<T: Accumulator> Vectorized for Axpys<'_, T> {
     }
 }
 
-/// Adds all rows of B, `G` at a time.
+/// Adds all rows of B, `G` at a time, to the sums for one row of C or for `MANY`.
 ///
 /// # Safety
 /// That of [`block`], in code compiled for `L`; the columns exist.
 #[inline(always)]
-unsafe fn add_all<L: Lanes, const G: usize>(p: &Block<L::Elem>, strip: &Strip<L::Elem>) {
+unsafe fn add_all<L: Lanes, const G: usize, const MANY: bool>(p: &Block<L::Elem>, strip: &Strip<L::Elem>) {
     let whole = p.k / G * G;
     // SAFETY: these rows exist.
     unsafe {
         for l in (0..whole).step_by(G) {
-            add_group::<L, G>(p, strip, l);
+            add_group::<L, G, MANY>(p, strip, l);
         }
         for l in whole..p.k {
-            add_group::<L, 1>(p, strip, l);
+            add_group::<L, 1, MANY>(p, strip, l);
         }
     }
 }
@@ -87,17 +87,23 @@ unsafe fn add_all<L: Lanes, const G: usize>(p: &Block<L::Elem>, strip: &Strip<L:
 /// # Safety
 /// That of [`add_all`]; the rows exist.
 #[inline(always)]
-unsafe fn add_group<L: Lanes, const G: usize>(p: &Block<L::Elem>, strip: &Strip<L::Elem>, l: usize) {
+unsafe fn add_group<L: Lanes, const G: usize, const MANY: bool>(
+    p: &Block<L::Elem>,
+    strip: &Strip<L::Elem>,
+    l: usize,
+) {
     let mut i = 0;
     // SAFETY: these rows exist.
     unsafe {
-        while i + 4 <= p.m {
-            tile::<L, 4, G>(p, strip, i, l);
-            i += 4;
-        }
-        if i + 2 <= p.m {
-            tile::<L, 2, G>(p, strip, i, l);
-            i += 2;
+        if MANY {
+            while i + 4 <= p.m {
+                tile::<L, 4, G>(p, strip, i, l);
+                i += 4;
+            }
+            if i + 2 <= p.m {
+                tile::<L, 2, G>(p, strip, i, l);
+                i += 2;
+            }
         }
         if i < p.m {
             tile::<L, 1, G>(p, strip, i, l);

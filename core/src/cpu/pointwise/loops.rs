@@ -1,4 +1,4 @@
-//! The loops of a row: its formula, compiled inside one loop for each dtype that is computed in.
+//! The loops of a row: its formula, compiled into a loop for each dtype that it is computed in.
 
 use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
@@ -38,7 +38,7 @@ pub(crate) trait BoolOp<const N: usize> {
     fn f(inputs: [bool; N], mask: bool) -> bool;
 }
 
-/// A formula on one type: what a loop is made of.
+/// A formula on one type, from which a loop is made.
 trait Formula<const N: usize>: 'static {
     const MASK: usize;
     type In: Copy;
@@ -111,7 +111,10 @@ impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
     }
 }
 
-/// The one loop of all ops by element.
+/// The loop that all ops by element share.
+///
+/// # Safety
+/// That of [`Loop`], for the types of the formula.
 #[inline(always)]
 unsafe fn loop_over<F: Formula<N>, const N: usize>(
     n: usize,
@@ -124,7 +127,7 @@ unsafe fn loop_over<F: Formula<N>, const N: usize>(
     for i in 0..n {
         // SAFETY: the contract of `Loop`.
         unsafe {
-            // Not `array::map`: it costs the compiler more than the loop itself.
+            // A loop, since `array::map` costs the compiler more time than everything else here.
             let mut x = [inputs[0].cast::<F::In>().add(i).read(); N];
             let mut mask = false;
             for k in 1..N {
@@ -139,8 +142,8 @@ unsafe fn loop_over<F: Formula<N>, const N: usize>(
     }
 }
 
-/// The loop of a formula on integers or `bool`, compiled once: they are rarely hot, and each copy costs build
-/// time.
+/// The [`Loop`] of a formula on integers or `bool`. It is compiled only for the build target: these loops are
+/// rarely hot, and each copy costs build time.
 unsafe fn run_loop<F: Formula<N>, const N: usize>(
     n: usize,
     inputs: [*const u8; N],
@@ -151,20 +154,21 @@ unsafe fn run_loop<F: Formula<N>, const N: usize>(
     unsafe { loop_over::<F, N>(n, inputs, args, out) }
 }
 
-/// The loop of a formula on floats, compiled for the widest vectors and for fused multiply-add.
+/// The [`Loop`] of a formula on floats, compiled for the widest vectors and with fused multiply-add.
 unsafe fn run_float<K: FloatOp<N, A> + 'static, T: Real, const N: usize, const A: usize>(
     n: usize,
     inputs: [*const u8; N],
     args: &[Scalar],
     out: *mut u8,
 ) {
-    vectorize(FloatLoop::<K, T, N, A> { n, inputs, args, out, formula: PhantomData }, ());
+    vectorize(FloatLoop::<K, T, N, A> { n, inputs: &inputs, args, out, formula: PhantomData }, ());
 }
 
-/// The arguments of a [`Loop`] on `T`; whoever makes one keeps the contract.
+/// The arguments of a [`Loop`] on `T`, which meet its contract.
 struct FloatLoop<'a, K, T, const N: usize, const A: usize> {
     n: usize,
-    inputs: [*const u8; N],
+    /// A reference, since a copy would cost short loops a tenth of their time.
+    inputs: &'a [*const u8; N],
     args: &'a [Scalar],
     out: *mut u8,
     formula: PhantomData<(K, T)>,
@@ -178,8 +182,9 @@ where
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S, _: ()) {
-        // SAFETY: the contract of `Loop`; the numbers that are computed in have the layout of `T`.
-        unsafe { loop_over::<Float<K, S::Number<T>, A>, N>(self.n, self.inputs, self.args, self.out) }
+        const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
+        // SAFETY: the arguments meet the contract of `Loop`, and `Number<T>` has the layout of `T`.
+        unsafe { loop_over::<Float<K, S::Number<T>, A>, N>(self.n, *self.inputs, self.args, self.out) }
     }
 }
 
