@@ -4,6 +4,7 @@
 use super::rules::Input;
 use super::{Name, NameArg, Names, Renaming, closest};
 use crate::error::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
 use std::panic::Location;
 
 /// Names by position, or `"..."` for the names that the tensor has there.
@@ -146,7 +147,7 @@ pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
 }
 
 /// One dim of an aligned tensor: which dim of the input it is, or a new one of size 1.
-pub type Aligned = Vec<(Option<usize>, Option<Name>)>;
+pub type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
 /// The dims after `align_to`: those of `x` in the wanted order, new names (or none) as dims of size one;
 /// `"..."` stands for the dims not mentioned.
@@ -179,7 +180,7 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
     }
-    let mentioned: Vec<Name> = wanted
+    let mentioned: SmallVec<[Name; 4]> = wanted
         .iter()
         .filter_map(|arg| match arg {
             NameArg::Name(name) => Some(*name),
@@ -189,7 +190,7 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     Names::new(OP, mentioned.iter().map(|name| Some(*name)))
         .map_err(|error| error.with_operands([x.extents()]))?;
     let own = |name: Name| (x.names.position(name), Some(name));
-    let mut dims = Vec::with_capacity(mentioned.len());
+    let mut dims = Aligned::new();
     for arg in wanted {
         match arg {
             NameArg::Name(name) => dims.push(own(*name)),
@@ -243,6 +244,7 @@ pub fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Nam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smallvec::smallvec;
     use crate::names::rules::tests::{input, names};
     use crate::names::{NameList, RenameArg};
 
@@ -278,8 +280,8 @@ mod tests {
         let aligned =
             |list: &[&str]| align_to(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
         let n = |text: &str| Some(Name::new(text).unwrap());
-        assert_eq!(aligned(&["C", "H", "N"]), Ok(vec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]));
-        assert_eq!(aligned(&["C", "..."]), Ok(vec![(Some(1), n("C")), (Some(0), n("N"))]));
+        assert_eq!(aligned(&["C", "H", "N"]), Ok(smallvec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]));
+        assert_eq!(aligned(&["C", "..."]), Ok(smallvec![(Some(1), n("C")), (Some(0), n("N"))]));
         assert_eq!(aligned(&["C"]), Err(ErrorKind::NameNotFound));
         assert_eq!(aligned(&["C", "N", "C"]), Err(ErrorKind::DuplicateName));
     }

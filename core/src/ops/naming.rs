@@ -73,9 +73,11 @@ impl NamedTensor {
 
     /// The view that an alignment describes.
     fn aligned(&self, dims: &naming::Aligned) -> NamedTensor {
-        let sizes: Sizes = dims.iter().map(|(from, _)| from.map_or(1, |dim| self.sizes()[dim])).collect();
-        let strides: Strides =
-            dims.iter().map(|(from, _)| from.map_or(1, |dim| self.strides()[dim])).collect();
+        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
+        for (from, _) in dims {
+            sizes.push(from.map_or(1, |dim| self.sizes()[dim]));
+            strides.push(from.map_or(1, |dim| self.strides()[dim]));
+        }
         self.view_as(sizes, strides, self.offset(), Names::unchecked(dims.iter().map(|(_, name)| *name)))
     }
 

@@ -81,9 +81,16 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
     };
     let names = if dims.keep { x.names().clone() } else { rules::remove(x.input(), dims) };
     let shape = Shape { sizes, names };
+    if x.is_contiguous() && dims.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+        let first = dims.first().copied().unwrap_or(ndim);
+        let (outer, rest) = x.sizes().split_at(first);
+        let (middle, inner) = rest.split_at(dims.len());
+        let sizes = [outer, middle, inner].map(|sizes| sizes.iter().product());
+        return Ok(Arranged { x: Cow::Borrowed(x), sizes, shape });
+    }
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
     let n = product(dims);
-    // In the order in which the dims stand in memory a transposed tensor is dense too.
+    // Ordered by its strides, a transposed tensor is dense too.
     let mut order: Axes = (0..ndim).collect();
     let mut dense = Cow::Borrowed(x);
     if !x.is_contiguous() {

@@ -4,7 +4,7 @@ use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
-use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
+use crate::shape::{IntoShape, Shape, checked_numel};
 use crate::storage::Storage;
 
 impl NamedTensor {
@@ -13,24 +13,23 @@ impl NamedTensor {
     #[track_caller]
     pub fn number(value: impl Into<Scalar>) -> Result<NamedTensor> {
         let value = value.into();
-        let mut number = NamedTensor::filled(
-            "scalar",
-            Shape { sizes: Sizes::new(), names: Names::none() },
-            value.dtype(),
-            value,
-        )?;
-        number.is_number = true;
-        Ok(number)
+        NamedTensor::number_as(value, value.dtype())
     }
 
     /// As [`number`](Self::number), beside a tensor of `dtype`: beside `f64` a float keeps all of its digits.
     #[track_caller]
     pub fn number_beside(value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
         let value = value.into();
-        let Scalar::Float(_) = value else { return NamedTensor::number(value) };
-        let own = if dtype == DType::F64 { DType::F64 } else { value.dtype() };
-        let shape = Shape { sizes: Sizes::new(), names: Names::none() };
-        let mut number = NamedTensor::filled("scalar", shape, own, value)?;
+        let keeps_digits = dtype == DType::F64 && matches!(value, Scalar::Float(_));
+        NamedTensor::number_as(value, if keeps_digits { dtype } else { value.dtype() })
+    }
+
+    #[track_caller]
+    fn number_as(value: Scalar, dtype: DType) -> Result<NamedTensor> {
+        // SAFETY: the next line writes the element.
+        let mut number = unsafe { NamedTensor::unwritten("scalar", &[], Names::none(), dtype)? };
+        // SAFETY: the buffer is fresh and has room for one element of the dtype.
+        dispatch!(dtype, T => unsafe { number.storage.data_mut().cast::<T>().write(T::from_scalar(value)) });
         number.is_number = true;
         Ok(number)
     }
@@ -122,6 +121,7 @@ impl NamedTensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::Sizes;
 
     #[test]
     fn bools_that_nobody_wrote_are_false() {
