@@ -1,7 +1,7 @@
 //! Each test is a bug that was there once.
 
 use namegrad::autograd::{BackwardOptions, GradCheck, Op, checkpoint, grad, gradgradcheck};
-use namegrad::core::random::Generator;
+use namegrad::core::{Scalar, random::Generator};
 use namegrad::prelude::*;
 
 #[test]
@@ -233,5 +233,142 @@ fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
     let error = checkpoint(f, &[&x]).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
     assert!(error.to_string().contains("called in a checkpoint"), "{error}");
+    Ok(())
+}
+
+fn f64s<const N: usize>(numbers: [f64; N]) -> Result<Tensor> {
+    TensorOptions::new().dtype(DType::F64).tensor(numbers)
+}
+
+/// The gradient of the sum of `f(x)`.
+fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<f64>> {
+    let x = x.detach().requires_grad_(true)?;
+    f(&x)?.sum(..)?.backward()?;
+    x.grad().unwrap().to_vec()
+}
+
+#[track_caller]
+fn assert_near(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (a, b) in found.iter().zip(expected) {
+        let near = a == b || (a - b).abs() <= 1e-14 * b.abs() || a.is_nan() && b.is_nan();
+        assert!(near, "{found:?} is not {expected:?}");
+    }
+}
+
+#[test]
+fn gradients_were_computed_in_the_dtype_of_an_integer_operand() -> Result<()> {
+    let i8 = |number: i64| Tensor::new([number])?.to(DType::I8);
+    let one = f64s([1.0])?;
+    assert_near(&gradient(&one, |x| i8(100)?.atan2(x))?, &[-100.0 / 10_001.0]);
+    assert_near(&gradient(&one, |x| x.xlogy(&i8(100)?))?, &[100f64.ln()]);
+    assert_near(&gradient(&f64s([1.1])?, |x| x.pow(i8(-128)?))?, &[-128.0 * 1.1f64.powi(-129)]);
+    assert_near(&gradient(&f64s([1.5])?, |x| x.ldexp(Tensor::new([200])?))?, &[200f64.exp2()]);
+    assert_near(&gradient(&f64s([1.3])?, |x| Tensor::new(3.0)?.pow(x))?, &[3f64.powf(1.3) * 3f64.ln()]);
+    Ok(())
+}
+
+#[test]
+fn special_functions_were_wrong_far_out_and_beside_poles() -> Result<()> {
+    assert_near(&f64s([-688051.7, -1e8])?.erfcx()?.to_vec()?, &[f64::INFINITY; 2]);
+    assert_near(&gradient(&f64s([1e8])?, |x| x.log_ndtr())?, &[0.0]);
+    assert!(f64s([-1e5, 0.999])?.acosh()?.isnan()?.all(..)?.item()? == Scalar::Bool(true));
+    // The second derivative of the series of sinc is -π²/3 at 0.
+    let slope = -std::f64::consts::PI.powi(2) / 3.0;
+    assert_near(
+        &gradient(&f64s([0.0, 1e-300, -1e-9])?, |x| x.sinc())?,
+        &[0.0, slope * 1e-300, slope * -1e-9],
+    );
+    assert_near(&f64s([-1e-10, f64::NEG_INFINITY])?.polygamma(2)?.to_vec()?, &[2e30, f64::NEG_INFINITY]);
+    assert_near(&gradient(&f64s([1e3, -1e3])?, |x| x.i1())?, &[f64::INFINITY; 2]);
+    Ok(())
+}
+
+#[test]
+fn running_sums_and_deviations_lost_what_does_not_fit_f32() -> Result<()> {
+    let last = |x: Tensor| x.select(0, -1)?.item().map(|number| number.to_f64());
+    assert_eq!(last(Tensor::full([20_000_000], 1.0)?.cumsum(0)?)?, 2e7);
+    assert_eq!(last(Tensor::full([1_000_000], 0.1)?.cumsum(0)?)?, 1e5);
+    let std = Tensor::new([1e20, 2e20])?.std(..)?.item()?.to_f64();
+    assert!((std / 5e39f64.sqrt() - 1.0).abs() < 1e-6, "{std}");
+    Ok(())
+}
+
+#[test]
+fn numbers_wrapped_where_a_range_ends() -> Result<()> {
+    for dtype in [DType::I8, DType::U8] {
+        let mut x = TensorOptions::new().dtype(dtype).zeros([1000])?;
+        x.geometric_(0.001)?;
+        assert!(x.amin(..)?.item()?.to_f64() >= 1.0, "{dtype}");
+        assert!(x.gt(100)?.any(..)?.item()? == Scalar::Bool(true), "{dtype}");
+    }
+    let mut x = Tensor::zeros([1000])?;
+    x.uniform_(-3e38, 3e38)?;
+    assert!(x.isfinite()?.all(..)?.item()? == Scalar::Bool(true));
+    assert!(x.amin(..)?.item()?.to_f64() < -2e38 && x.amax(..)?.item()?.to_f64() > 2e38);
+    assert!(TensorOptions::new().arange((1i64 << 53) + 1, 1i64 << 53, 1).is_err());
+    assert_eq!(TensorOptions::new().dtype(DType::I64).linspace(0.9, 5.9, 3)?.to_vec::<i64>()?, [0, 2, 5]);
+    Ok(())
+}
+
+#[test]
+fn fractional_steps_made_equal_integers() -> Result<()> {
+    let integers = TensorOptions::new().dtype(DType::I64);
+    assert!(integers.arange(0.0, 3.0, 0.5).is_err());
+    assert_eq!(integers.arange(0.0, 3.0, 1.5)?.to_vec::<i64>()?, [0, 1, 2]);
+    Ok(())
+}
+
+#[test]
+fn extreme_counts_and_shifts_panicked() -> Result<()> {
+    assert_eq!(Tensor::zeros([0])?.chunk(usize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    assert_eq!(Tensor::zeros([3])?.tensor_split(isize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    let weights = f64s([1.0, 10.0, 100.0])?;
+    // isize::MIN is 1 modulo 3.
+    assert_eq!(f64s([1.0, 2.0, 3.0])?.roll(isize::MIN, 0)?.to_vec::<f64>()?, [3.0, 1.0, 2.0]);
+    let rolled = gradient(&f64s([1.0, 2.0, 3.0])?, |x| x.roll(isize::MIN, 0)?.mul(&weights))?;
+    assert_eq!(rolled, [10.0, 100.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn dist_of_order_0_was_cut_from_the_tape() -> Result<()> {
+    assert_eq!(
+        gradient(&f64s([1.0, 2.0])?, |x| x.dist_with(&f64s([1.0, 5.0])?, DistOptions::new().p(0.0)))?,
+        [0.0; 2]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_product_that_does_not_count_gave_nan() -> Result<()> {
+    let infinite = Tensor::full([2, 2], f64::INFINITY)?;
+    for beta in [1.0, 2.0] {
+        let options = AddmmOptions::new().alpha(0.0).beta(beta);
+        let y = Tensor::ones([2, 2])?.addmm_with(&infinite, &infinite, options)?;
+        assert_eq!(y.to_vec::<f64>()?, [beta; 4]);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_logsumexp_was_wrong_beside_infinity() -> Result<()> {
+    let x = f64s([1.0, f64::INFINITY, 2.0])?;
+    assert_near(&gradient(&x, |x| x.logsumexp(0))?, &[0.0, f64::NAN, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
+    let x = f64s([1.0, 2.0])?;
+    assert_eq!(x.take_along_dim(&Tensor::new([-1])?, 0)?.to_vec::<f64>()?, [2.0]);
+    // A dim of size one meets any size, as in PyTorch.
+    let y = Tensor::ones([1, 3])?.tensordot(&Tensor::ones([4, 1])?, [0], [0])?;
+    assert_eq!((y.sizes(), y.to_vec::<f64>()?), (&[3, 1][..], vec![4.0; 3]));
+    let inputs = [f64s([2.0])?.reshape([1, 1])?, f64s([1.0, 2.0, 3.0, 4.0])?.reshape([2, 2])?];
+    gradgradcheck(|x| x[0].tensordot(&x[1], [0, 1], [0, 1]), &inputs, GradCheck::default())?;
+    gradgradcheck(|x| x[1].tensordot(&x[0], [0], [1]), &inputs, GradCheck::default())?;
+    assert!(x.inner(&f64s([1.0])?).is_err());
+    assert_eq!(Tensor::new([1.5])?.to(DType::F16)?.ldexp(Tensor::new([3])?)?.dtype(), DType::F16);
     Ok(())
 }

@@ -156,7 +156,8 @@ mod kernels {
             (0..x.ndim()).map(size).collect()
         };
         let (x, places) = (x.expand(spread(x, indices))?, indices.expand(spread(indices, x))?);
-        x.gather(&places, dim)
+        let size = x.sizes().get(dim).copied().unwrap_or(1);
+        x.gather(&places.add(places.lt(0)?.mul(size)?)?, dim)
     }
 
     #[track_caller]

@@ -148,6 +148,12 @@ mod kernels {
         sizes: impl IntoIterator<Item = usize>,
     ) -> Result<Vec<Tensor>> {
         let (mut parts, mut start) = (Vec::new(), 0);
+        let sizes = sizes.into_iter();
+        let count = sizes.size_hint().0;
+        if parts.try_reserve_exact(count).is_err() {
+            let message = format!("{count} parts do not fit in memory");
+            return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.extents()]));
+        }
         for length in sizes {
             parts.push(x.value().narrow(dim, start, length)?);
             start += length;
@@ -197,7 +203,7 @@ mod kernels {
         })?;
         let size = size_of(x, OP, dim)?;
         if size == 0 {
-            return parted(x, OP, dim, vec![0; chunks]);
+            return parted(x, OP, dim, std::iter::repeat_n(0, chunks));
         }
         x.split(size.div_ceil(chunks), dim)
     }

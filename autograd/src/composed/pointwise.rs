@@ -148,7 +148,8 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn ldexp(x: &Tensor, other: &Tensor) -> Result<Tensor> {
-        x.mul(other.exp2()?)
+        let factor = other.to(if other.dtype().is_floating_point() { other.dtype() } else { x.dtype() })?;
+        x.mul(factor.exp2()?)
     }
 
     #[track_caller]

@@ -36,7 +36,7 @@ composed! { products;
 
 mod kernels {
     use super::*;
-    use namegrad_core::options::AddmmOptions;
+    use namegrad_core::options::{AddmmOptions, VectorNormOptions};
     use namegrad_core::{Error, ErrorKind, Result, Scalar};
 
     #[track_caller]
@@ -72,6 +72,10 @@ mod kernels {
         if x.ndim() == 0 || other.ndim() == 0 {
             return x.mul(other);
         }
+        let last = [x, other].map(|x| x.sizes().last());
+        Tensor::ensure(last[0] == last[1], ErrorKind::Shape, "inner", || {
+            format!("the last dims of {:?} and {:?} need to be of one size", x.sizes(), other.sizes())
+        })?;
         x.tensordot(other, -1, -1)
     }
 
@@ -97,7 +101,7 @@ mod kernels {
         let apart = x.sub(other)?;
         apart.value().check_float(OP)?;
         match p {
-            0.0 => apart.ne(0)?.to(apart.dtype())?.sum(..),
+            0.0 => apart.vector_norm_with(.., VectorNormOptions::new().ord(0.0)),
             1.0 => apart.abs()?.sum(..),
             2.0 => apart.norm(..),
             f64::INFINITY => apart.abs()?.amax(..),

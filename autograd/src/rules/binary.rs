@@ -4,6 +4,7 @@
 use crate::Tensor;
 use namegrad_core::Result;
 use namegrad_macros::derivatives;
+use std::borrow::Cow;
 use std::f64::consts::LN_2;
 
 derivatives! { binary; |g, cx|
@@ -14,11 +15,11 @@ derivatives! { binary; |g, cx|
     fmod(a, b) -> y      { a: [] g.clone(), b: [a b] -g * a.trunc_divide(b)? }
     remainder(a, b) -> y { a: [] g.clone(), b: [a b] -g * a.floor_divide(b)? }
     pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
-    atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(a, b)?), b: [a b] -g * (a * inverse_square(a, b)?) }
+    atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(g, a, b)?), b: [a b] -g * (a * inverse_square(g, a, b)?) }
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
     logaddexp(a, b) -> y { a: [a b] g * (a - b).sigmoid()?, b: [a b] g * (b - a).sigmoid()? }
     logaddexp2(a, b) -> y { a: [a b] g * ((a - b) * LN_2).sigmoid()?, b: [a b] g * ((b - a) * LN_2).sigmoid()? }
-    xlogy(a, b) -> y     { a: [a b] (g * b.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
+    xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
     maximum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
     minimum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }
@@ -54,9 +55,18 @@ fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
     (g * 0.5).where_self(&tied, g)?.masked_fill(&lost, 0.0)
 }
 
+/// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.
+fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
+    if operand.dtype() == g.dtype() {
+        Ok(Cow::Borrowed(operand))
+    } else {
+        operand.to(g.dtype()).map(Cow::Owned)
+    }
+}
+
 /// `1 / (a² + b²)`, and 0 where both are 0, so that the angle of no direction has a gradient of 0.
-fn inverse_square(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let square = a.square()? + b.square()?;
+fn inverse_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let square = like(g, a)?.square()? + like(g, b)?.square()?;
     square.reciprocal()?.masked_fill(&square.eq(0)?, 0.0)
 }
 
@@ -70,6 +80,7 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
             b => g.mul(&a.pow(b - 1.0)?.mul(b)?),
         };
     }
+    let (a, b) = (like(g, a)?, like(g, b)?);
     let slope = b.mul(&a.pow(&b.sub(1)?)?)?;
     g.mul(&slope.masked_fill(&b.eq(0)?, 0.0)?)
 }
@@ -77,6 +88,6 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// `a^b ln a`, and 0 where `a` is 0 and `b` not negative: the limit.
 fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
     let vanishing = a.eq(0)?.logical_and(b.ge(0)?)?;
-    let slope = y.mul(&a.log()?)?;
+    let slope = y.mul(&like(g, a)?.log()?)?;
     g.mul(&slope.masked_fill(&vanishing, 0.0)?)
 }

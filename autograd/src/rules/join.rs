@@ -8,7 +8,12 @@ use namegrad_macros::derivatives;
 derivatives! { join; |g, cx|
     cat(tensors; dim) -> y by joined;
     stack(tensors; dim) -> y by stacked;
-    roll(x; shifts, dims) -> y { x: [; shifts dims] g.roll(-shifts, dims)? }
+    roll(x; shifts, dims) -> y { x: [; shifts dims] g.roll(back(shifts, cx.sizes().get(dims)), dims)? }
+}
+
+/// The shift that undoes `shift` along a dim of `size`; a shift may be too large to be negated itself.
+fn back(shift: isize, size: Option<&usize>) -> isize {
+    -(shift % size.map_or(1, |size| (*size).max(1) as isize))
 }
 
 /// Each tensor gets its part of the gradient.

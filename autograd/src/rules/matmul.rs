@@ -3,7 +3,7 @@
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Paired;
-use namegrad_core::{Axes, Result, Scalar};
+use namegrad_core::{Axes, Result, Scalar, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { matmul; |g, cx|
@@ -102,8 +102,15 @@ fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> 
     let g = g.reshape([products, rows, cols])?;
     let gradient = g.bmm(&other.reshape([products, cols, terms])?)?;
     let order: Axes = batch.iter().chain(&dims.rows).chain(&summed).copied().collect();
-    let made: Vec<usize> = order.iter().map(|dim| sizes[*dim]).collect();
-    gradient.reshape(made)?.permute(inverse(&order))
+    let kept = batch.iter().chain(&dims.rows).map(|dim| sizes[*dim]);
+    let made: Vec<usize> = kept.chain(other.sizes()[b + c..].iter().copied()).collect();
+    let gradient = gradient.reshape(made)?.permute(inverse(&order))?;
+    if gradient.sizes() == sizes {
+        return Ok(gradient);
+    }
+    // A summed dim of size one met one of another size: it was repeated, or what it met was.
+    let repeated: Axes = summed.iter().copied().filter(|dim| sizes[*dim] == 1).collect();
+    gradient.sum(keep(repeated))?.expand(sizes)
 }
 
 /// The gradient of the right factor: that of the left one with both exchanged.

@@ -13,7 +13,7 @@ derivatives! { reduce; |g, cx|
     amax(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
     amin(x; dim) -> y { x: [x y; dim] evenly(g, x, y, cx, dim)? }
     logsumexp(x; dim) -> y {
-        x: [x y; dim] spread(g, cx, dim)? * (x - finite(&spread(y, cx, dim)?)?).exp()?
+        x: [x y; dim] spread(g, cx, dim)? * (x - not_vanished(&spread(y, cx, dim)?)?).exp()?
     }
     var(x; dim, correction) -> y { x: [x; dim correction] var_gradient(g, x, cx, dim, correction)? }
     std(x; dim, correction) -> y { x: [x y; dim correction] std_gradient(g, x, y, cx, dim, correction)? }
@@ -102,9 +102,9 @@ fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Resul
     spread(g, cx, dims)?.mul(&tied)?.div(&tied.sum(keep(&**dims))?)
 }
 
-/// Zeros for what is infinite: `inf - inf` would be NaN.
-fn finite(y: &Tensor) -> Result<Tensor> {
-    y.masked_fill(&y.isinf()?, 0.0)
+/// Zeros for the logarithms of 0: the difference of two of them would be NaN.
+fn not_vanished(y: &Tensor) -> Result<Tensor> {
+    y.masked_fill(&y.eq(f64::NEG_INFINITY)?, 0.0)
 }
 
 /// The denominator of a variance.

@@ -69,7 +69,7 @@ derivatives! { unary; |g, cx|
     }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
-    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
+    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(&y.masked_fill(&y.isinf()?, 0.0)?, x)?) }
     i1e(x) -> y        { x: [x y] g * (x.i0e()? - over_x(y, x)? - x.sign()? * y) }
     erfcx(x) -> y      { x: [x y] g * (2.0 * x * y - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
@@ -97,13 +97,22 @@ fn elu_gradient(
     g.where_self(&positive, g.mul(&slope)?)
 }
 
-/// `cos(πx)/x - sin(πx)/(πx²)`, and 0 at 0, where the two terms are infinite.
+/// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, it is the series
+/// `π Σ (-1)ᵏ 2k t²ᵏ⁻¹ / (2k + 1)!`.
 fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
-    let zero = x.eq(0)?;
-    let safe = x.masked_fill(&zero, 1.0)?;
-    let turn = &safe * PI;
-    let slope = (&turn * turn.cos()? - turn.sin()?) / (&turn * &safe);
-    g.mul(&slope.masked_fill(&zero, 0.0)?)
+    let t = x * PI;
+    let small = t.abs()?.lt(0.5)?;
+    let far = t.masked_fill(&small, 1.0)?;
+    let slope = (&far * far.cos()? - far.sin()?) / far.square()?;
+    let near = t.masked_fill(&small.logical_not()?, 0.0)?;
+    // The factors between the coefficients of neighboring powers, the last first.
+    let mut series = near.ones_like()?;
+    for k in (1..=6).rev().map(f64::from) {
+        let ratio = -(k + 1.0) / k / ((2.0 * k + 2.0) * (2.0 * k + 3.0));
+        series = near.square()?.mul(ratio)?.mul(&series)?.add(1.0)?;
+    }
+    let slope = (&near * &series * (-1.0 / 3.0)).where_self(&small, &slope)?;
+    g.mul(&slope.mul(PI)?)
 }
 
 /// `g / (x (1 - x))`; NaN outside [0, 1], where there is no logarithm, or with `eps` 0 where `x` was clamped.

@@ -49,6 +49,16 @@ pub(crate) fn running<T: Copy>(x: &[T], y: &mut [T], start: T, join: impl Fn(T, 
     }
 }
 
+/// As [`running`], in `f64`: over millions of elements the roundings of `f32` would add up.
+#[inline]
+pub(crate) fn running_wide(x: &[f32], y: &mut [f32], start: f64, join: impl Fn(f64, f64) -> f64) {
+    let mut total = start;
+    for (y, x) in y.iter_mut().zip(x) {
+        total = join(total, f64::from(*x));
+        *y = total as f32;
+    }
+}
+
 /// `y = max x + ln Σ exp(x - max x)` of the elements so far; where the maximum grows, the sum is made
 /// smaller.
 pub(crate) fn running_logsumexp<T: Real>(x: &[T], y: &mut [T]) {

@@ -244,9 +244,9 @@ pub fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Nam
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smallvec::smallvec;
     use crate::names::rules::tests::{input, names};
     use crate::names::{NameList, RenameArg};
+    use smallvec::smallvec;
 
     #[test]
     fn renaming() {
@@ -280,7 +280,10 @@ mod tests {
         let aligned =
             |list: &[&str]| align_to(input(&x), &list.name_list().unwrap()).map_err(|error| error.kind());
         let n = |text: &str| Some(Name::new(text).unwrap());
-        assert_eq!(aligned(&["C", "H", "N"]), Ok(smallvec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))]));
+        assert_eq!(
+            aligned(&["C", "H", "N"]),
+            Ok(smallvec![(Some(1), n("C")), (None, n("H")), (Some(0), n("N"))])
+        );
         assert_eq!(aligned(&["C", "..."]), Ok(smallvec![(Some(1), n("C")), (Some(0), n("N"))]));
         assert_eq!(aligned(&["C"]), Err(ErrorKind::NameNotFound));
         assert_eq!(aligned(&["C", "N", "C"]), Err(ErrorKind::DuplicateName));

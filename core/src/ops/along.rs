@@ -18,7 +18,7 @@ ops! { along;
 }
 
 pub(crate) mod kernels {
-    use crate::cpu::scan::{Scan, each_lane, running, running_logsumexp};
+    use crate::cpu::scan::{Scan, each_lane, running, running_logsumexp, running_wide};
     use crate::cpu::softmax;
     use crate::dtype::DType;
     use crate::error::Result;
@@ -82,7 +82,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn cumsum(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let sums = Scans {
-            f32: |x, y| running(x, y, 0.0, |a, b| a + b),
+            f32: |x, y| running_wide(x, y, 0.0, |a, b| a + b),
             f64: |x, y| running(x, y, 0.0, |a, b| a + b),
             i64: |x, y| running(x, y, 0, i64::wrapping_add),
         };
@@ -92,7 +92,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn cumprod(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         let products = Scans {
-            f32: |x, y| running(x, y, 1.0, |a, b| a * b),
+            f32: |x, y| running_wide(x, y, 1.0, |a, b| a * b),
             f64: |x, y| running(x, y, 1.0, |a, b| a * b),
             i64: |x, y| running(x, y, 1, i64::wrapping_mul),
         };

@@ -80,25 +80,35 @@ impl NamedTensor {
         if !(first.is_finite() && last.is_finite() && by.is_finite()) {
             return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
         }
-        if by == 0.0 {
+        // As in PyTorch, the numbers of an integer dtype start and step in integers.
+        let whole = dtype.category() != Category::Float;
+        let [start, end, step] = match whole {
+            true => [start, end, step].map(|number| Scalar::Int(i64::from_scalar(number))),
+            false => [start, end, step],
+        };
+        if step.to_f64() == 0.0 {
             return invalid("step must be nonzero".into());
         }
-        if (last - first) * by < 0.0 {
+        let integers = [start, end, step].iter().all(|number| matches!(number, Scalar::Int(_)));
+        let (from, to, upwards) = (i64::from_scalar(start), i64::from_scalar(end), step.to_f64() > 0.0);
+        if if integers { upwards && to < from || !upwards && to > from } else { (last - first) * by < 0.0 } {
             return invalid(format!(
                 "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
             ));
         }
-        let count = match (start, end, step) {
-            (Scalar::Int(a), Scalar::Int(b), Scalar::Int(s)) => {
-                let span = (b as i128 - a as i128).unsigned_abs();
-                usize::try_from(span.div_ceil((s as i128).unsigned_abs())).unwrap_or(usize::MAX)
-            }
-            _ => ((last - first) / by).ceil() as usize,
+        // The smaller integer dtypes count their elements before they cut fractions off, as in PyTorch.
+        let count = if integers
+            && (dtype == DType::I64 || first.fract() == 0.0 && last.fract() == 0.0 && by.fract() == 0.0)
+        {
+            let span = (i128::from(to) - i128::from(from)).unsigned_abs();
+            usize::try_from(span.div_ceil(i128::from(i64::from_scalar(step)).unsigned_abs()))
+                .unwrap_or(usize::MAX)
+        } else {
+            ((last - first) / by).ceil() as usize
         };
         checked_numel(OP, &[count], dtype.itemsize())?;
         let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
         let mut out = NamedTensor::fresh(OP, shape, dtype)?;
-        let whole = dtype.category() != Category::Float;
         dispatch!(dtype, T => match (start, step) {
             (Scalar::Int(start), Scalar::Int(step)) if whole => {
                 fill::count(start, step, out.as_mut_slice::<T>()?);
@@ -116,6 +126,8 @@ impl NamedTensor {
     pub fn linspace(start: f64, end: f64, steps: usize, dtype: DType) -> Result<NamedTensor> {
         const OP: &str = "linspace";
         checked_numel(OP, &[steps], dtype.itemsize())?;
+        let whole = dtype.category() != Category::Float;
+        let [start, end] = if whole { [start.trunc(), end.trunc()] } else { [start, end] };
         let shape = Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() };
         let mut out = NamedTensor::fresh(OP, shape, dtype)?;
         dispatch!(dtype, T => fill::between(start, end, out.as_mut_slice::<T>()?));

@@ -128,7 +128,7 @@ pub(crate) mod kernels {
         if size <= 1 || x.numel() == 0 {
             return Ok(x.clone());
         }
-        let cut = (-shift).rem_euclid(size as isize);
+        let cut = (size as isize - shift.rem_euclid(size as isize)) % size as isize;
         let (head, tail) = (x.narrow(dim, cut, size - cut as usize)?, x.narrow(dim, 0, cut as usize)?);
         cat(&[&head, &tail], dim)
     }

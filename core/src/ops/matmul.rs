@@ -72,6 +72,7 @@ pub(crate) mod kernels {
     use crate::shape::{Shape, Sizes, broadcast};
     use crate::tensor::NamedTensor;
     use smallvec::smallvec;
+    use std::borrow::Cow;
 
     #[track_caller]
     fn same_dtype(op: &'static str, inputs: &[&NamedTensor]) -> Result<DType> {
@@ -305,6 +306,11 @@ pub(crate) mod kernels {
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
         let spread = x.expand(&sizes[..])?;
+        if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
+            // The product does not count, not even where it is infinite.
+            let out = crate::ops::convert::packed(op, &spread, dtype)?.with_names(names);
+            return if beta.to_f64() == 1.0 { Ok(out) } else { out.mul(beta) };
+        }
         let mut out = if beta.to_f64() == 0.0 {
             NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
         } else {
@@ -410,16 +416,25 @@ pub(crate) mod kernels {
         dims: Axes,
         other_dims: Axes,
     ) -> Result<NamedTensor> {
-        let sizes =
-            |x: &NamedTensor, dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).collect::<Sizes>();
-        if sizes(x, &dims) != sizes(other, &other_dims) {
+        let (mut x, mut other) = (Cow::Borrowed(x), Cow::Borrowed(other));
+        let mut fits = dims.len() == other_dims.len();
+        for (dim, other_dim) in dims.iter().zip(&other_dims) {
+            // As in PyTorch, a dim of size one meets any size: what is beside it is summed.
+            match (x.sizes()[*dim], other.sizes()[*other_dim]) {
+                (m, n) if m == n => {}
+                (1, _) => other = Cow::Owned(other.sum(crate::keep(*other_dim))?),
+                (_, 1) => x = Cow::Owned(x.sum(crate::keep(*dim))?),
+                _ => fits = false,
+            }
+        }
+        if !fits {
             let (own, others) = (x.sizes(), other.sizes());
             let message =
                 format!("contracted dims {dims:?} of {own:?} and {other_dims:?} of {others:?} need to match");
-            return Err(Error::about(&[x, other], ErrorKind::Shape, "tensordot", message));
+            return Err(Error::about(&[&x, &other], ErrorKind::Shape, "tensordot", message));
         }
         let pairs = dims.into_iter().zip(other_dims).collect();
-        paired("tensordot", x, other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))
+        paired("tensordot", &x, &other, &Paired::new([x.ndim(), other.ndim()], &[], pairs))
     }
 
     #[track_caller]

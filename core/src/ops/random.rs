@@ -238,6 +238,9 @@ impl NamedTensor {
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;
         let mut generator = next_of_default(drawn.numel());
         fill_geometric(drawn.as_mut_slice::<f64>()?, p, &mut generator);
+        if !self.dtype().is_floating_point() {
+            drawn.clamp_max_(whole_numbers(self.dtype()).1)?; // a cast would wrap
+        }
         *self = drawn.to(self.dtype())?;
         Ok(self)
     }

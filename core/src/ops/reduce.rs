@@ -271,6 +271,10 @@ pub(crate) mod kernels {
         let left = (count(x, dims) - correction).max(0.0);
         let kept = mean(&wide, dims.kept())?;
         let mut var = Folding::Squares.over(op, &wide.sub(&kept)?, dims)?;
+        if wide.dtype() == DType::F32 && var.isfinite()?.all(..)?.item()?.to_f64() == 0.0 {
+            // The squares of large numbers need not fit in an `f32` where a deviation does.
+            return moments(op, &*wide.cast(DType::F64)?, dims, correction);
+        }
         var.div_(left)?;
         let removed = if dims.keep { Axes::new() } else { Axes::from_slice(dims) };
         Ok([var, crate::ops::shape::kernels::squeeze(&kept, removed)?])

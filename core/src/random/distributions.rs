@@ -159,6 +159,25 @@ impl<R: Real> Formula<R> for Uniform<R> {
     }
 }
 
+/// Uniform between numbers whose distance is too large for `R`.
+#[derive(Clone, Copy)]
+struct Overflowing<R> {
+    high: R,
+    uniform: Uniform<R>,
+}
+
+impl<R: Real> Formula<R> for Overflowing<R> {
+    #[inline(always)]
+    fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
+        let Uniform { low, highest, digits, .. } = self.uniform;
+        let sample = |word| {
+            let share = R::fraction(word, digits);
+            (share * self.high + (R::of(1.0) - share) * low).min(highest)
+        };
+        (sample(a), sample(b))
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Normal<R> {
     mean: R,
@@ -229,7 +248,11 @@ pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generato
         highest: T::below(high).max(lowest),
         digits: T::DIGITS,
     };
-    fill_real(out, formula, generator);
+    if T::DIGITS <= f32::MANTISSA_DIGITS && high - low > f32::MAX.into() {
+        fill_real(out, Overflowing { high: T::Real::of(high), uniform: formula }, generator);
+    } else {
+        fill_real(out, formula, generator);
+    }
 }
 
 /// Normal of the given mean and standard deviation; at most 6.8 deviations from the mean in `f32`, 9.5 in

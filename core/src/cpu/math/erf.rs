@@ -49,7 +49,7 @@ fn exp_minus_square<T: Lane>(x: T, scale: f64) -> T {
 pub(super) fn exp_square(x: f64) -> f64 {
     let head = x.head();
     let rest = (x - head) * (x + head);
-    if x.is_infinite() { f64::INFINITY } else { exp_sum(head * head, rest) }
+    if head * head > 710.0 { f64::INFINITY } else { exp_sum(head * head, rest) }
 }
 
 #[inline(always)]

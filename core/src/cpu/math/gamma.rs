@@ -72,16 +72,17 @@ pub(super) fn zeta(s: f64, q: f64) -> f64 {
         return f64::NAN;
     }
     if q <= 0.0 {
-        let fraction = q - q.floor();
-        if fraction == 0.0 {
+        if q == q.floor() {
             return f64::INFINITY;
         }
+        // Just below 0 the fraction is rounded to what is near 1, but not the rest.
+        let (fraction, rest) = (q - q.floor(), q.floor() + 1.0 - q);
         if s != s.floor() {
             return f64::NAN;
         }
         // the sum over all integers without the part below q
         let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
-        return zeta(s, fraction) + sign * (zeta(s, 1.0 - fraction) - zeta(s, 1.0 - q));
+        return zeta(s, fraction) + sign * (zeta(s, rest) - zeta(s, 1.0 - q));
     }
     if q.is_infinite() {
         return 0.0;

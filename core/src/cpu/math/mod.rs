@@ -359,7 +359,8 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
 
     /// The inverse hyperbolic cosine.
     fn acosh(self) -> Self {
-        Self::from_f64(libm::acosh(self.to_f64()))
+        let x = self.to_f64();
+        Self::from_f64(if x < 1.0 { f64::NAN } else { libm::acosh(x) })
     }
 
     /// The inverse hyperbolic tangent.
