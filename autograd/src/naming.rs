@@ -12,8 +12,8 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 7)])?;
-    /// assert_eq!(images.rename([("N", "batch"), ("C", "channels")])?.extents().to_string(), "[batch=2, channels=3, H=5, W=7]");
-    /// assert_eq!(images.rename(["a", "..."])?.extents().to_string(), "[a=2, C=3, H=5, W=7]");
+    /// assert_eq!(images.rename([("N", "batch"), ("C", "channels")])?.shape().to_string(), "[batch=2, channels=3, H=5, W=7]");
+    /// assert_eq!(images.rename(["a", "..."])?.shape().to_string(), "[a=2, C=3, H=5, W=7]");
     /// assert!(!images.rename(None)?.has_names());
     /// # Ok::<(), Error>(())
     /// ```
@@ -43,7 +43,7 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::randn([2, 3, 5, 7, 11])?.refine_names(["A", "...", "B", "C"])?;
-    /// assert_eq!(x.extents().to_string(), "[A=2, ?=3, ?=5, B=7, C=11]");
+    /// assert_eq!(x.shape().to_string(), "[A=2, ?=3, ?=5, B=7, C=11]");
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -72,7 +72,7 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::randn([("A", 2), ("B", 3), ("C", 4)])?;
-    /// assert_eq!(x.align_to(["C", "D", "..."])?.extents().to_string(), "[C=4, D=1, A=2, B=3]");
+    /// assert_eq!(x.align_to(["C", "D", "..."])?.shape().to_string(), "[C=4, D=1, A=2, B=3]");
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -93,7 +93,7 @@ impl Tensor {
     /// let images = Tensor::rand([("N", 2), ("H", 4), ("W", 4), ("C", 3)])?;
     /// let scale = Tensor::rand([("C", 3)])?;
     /// let scaled = images.mul(scale.align_as(&images)?)?;
-    /// assert_eq!(scaled.extents(), images.extents());
+    /// assert_eq!(scaled.shape(), images.shape());
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -112,7 +112,7 @@ impl Tensor {
     /// use namegrad::prelude::*;
     /// let (x, y) = (Tensor::rand([("N", 2), ("C", 3)])?, Tensor::rand([("C", 3)])?);
     /// let aligned = Tensor::align_tensors(&[&y, &x])?;
-    /// assert_eq!(aligned[0].extents().to_string(), "[N=1, C=3]");
+    /// assert_eq!(aligned[0].shape().to_string(), "[N=1, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -152,7 +152,7 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let images = Tensor::rand([("N", 32), ("C", 3), ("H", 8), ("W", 8)])?;
-    /// assert_eq!(images.flatten(["C", "H", "W"], "features")?.extents().to_string(), "[N=32, features=192]");
+    /// assert_eq!(images.flatten(["C", "H", "W"], "features")?.shape().to_string(), "[N=32, features=192]");
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -172,8 +172,8 @@ impl Tensor {
     /// use namegrad::prelude::*;
     /// let flat = Tensor::rand([("N", 32), ("features", 192)])?;
     /// let images = flat.unflatten("features", [("C", 3), ("H", 8), ("W", 8)])?;
-    /// assert_eq!(images.extents().to_string(), "[N=32, C=3, H=8, W=8]");
-    /// assert_eq!(flat.unflatten("features", [("C", 3), ("pixels", -1)])?.extents().to_string(), "[N=32, C=3, pixels=64]");
+    /// assert_eq!(images.shape().to_string(), "[N=32, C=3, H=8, W=8]");
+    /// assert_eq!(flat.unflatten("features", [("C", 3), ("pixels", -1)])?.shape().to_string(), "[N=32, C=3, pixels=64]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

@@ -2,10 +2,7 @@
 
 use crate::hooks::{Hook, HookHandle};
 use crate::tape::{BackwardOptions, Goal, Meta, is_grad_enabled, walk};
-use namegrad_core::names::rules;
-use namegrad_core::{
-    DType, Element, Error, ErrorKind, Extents, Name, NamedTensor, Names, Result, Scalar, Shape,
-};
+use namegrad_core::{DType, Element, Error, ErrorKind, Name, NamedTensor, Names, Result, Scalar, Shape};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -131,14 +128,17 @@ impl Tensor {
         self.value.has_names()
     }
 
-    /// Sizes and names, to make another tensor like this one.
+    /// The sizes with the names: what errors show, and what another tensor of the same dims is made of.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::zeros([("N", 2), ("C", 3)])?;
+    /// assert_eq!(x.shape().to_string(), "[N=2, C=3]");
+    /// assert_eq!(Tensor::ones(x.shape())?.shape(), x.shape());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn shape(&self) -> Shape {
         self.value.shape()
-    }
-
-    /// Sizes with names, as errors show them.
-    pub fn extents(&self) -> Extents {
-        self.value.extents()
     }
 
     /// Do the elements stand in row-major order without gaps?
@@ -394,9 +394,7 @@ impl Tensor {
                 self.sizes(),
                 y.sizes()
             );
-            return Err(
-                Error::new(ErrorKind::Shape, op, message).with_operands([self.extents(), y.extents()])
-            );
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([self.shape(), y.shape()]));
         }
         if !y.dtype().can_cast(self.dtype()) {
             let message = format!(
@@ -404,7 +402,7 @@ impl Tensor {
                 y.dtype(),
                 self.dtype()
             );
-            return Err(Error::new(ErrorKind::DType, op, message).with_operands([self.extents()]));
+            return Err(Error::new(ErrorKind::DType, op, message).with_operands([self.shape()]));
         }
         let y = y.to(self.dtype())?;
         if is_grad_enabled() {
@@ -421,7 +419,7 @@ impl Tensor {
         if self.requires_grad() && self.is_leaf() && is_grad_enabled() {
             let message = "a leaf Variable that requires grad is being used in an in-place operation.";
             return Err(Error::new(ErrorKind::Autograd, op, message)
-                .with_operands([self.extents()])
+                .with_operands([self.shape()])
                 .with_repair("no_grad(|| ..) to update it, or x.detach() to change a copy"));
         }
         Ok(())
@@ -453,7 +451,7 @@ impl Tensor {
         if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
             let message = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.";
             return Err(Error::new(ErrorKind::Autograd, "out", message)
-                .with_operands([self.extents(), out.extents()])
+                .with_operands([self.shape(), out.shape()])
                 .with_repair("no_grad(|| ..), or use the result itself"));
         }
         self.value.write_to(&mut out.value)?;
@@ -485,7 +483,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
             "Mismatch in shape: the gradient has sizes {:?} and the tensor {sizes:?}",
             gradient.sizes()
         );
-        return Err(Error::new(ErrorKind::Autograd, op, message).with_operands([gradient.extents()]));
+        return Err(Error::new(ErrorKind::Autograd, op, message).with_operands([gradient.shape()]));
     }
     if !gradient.dtype().is_floating_point() {
         let message = format!("a gradient of {} for a tensor of {dtype}", gradient.dtype());
@@ -505,14 +503,14 @@ fn root(
     let Some(meta) = output.meta.clone() else {
         let message = "element 0 of tensors does not require grad and does not have a grad_fn";
         return Err(Error::new(ErrorKind::Autograd, op, message)
-            .with_operands([output.extents()])
+            .with_operands([output.shape()])
             .with_repair("call requires_grad_(true) on an input, outside no_grad"));
     };
     let gradient = match gradient {
         Some(gradient) => {
             let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
             if named {
-                rules::unify(op, "match", output.value().input(), gradient.value().input())?;
+                output.value().unified_names(op, "match", gradient.value())?;
             }
             checked
         }
@@ -522,7 +520,7 @@ fn root(
         None => {
             let message = "grad can be implicitly created only for scalar outputs";
             return Err(Error::new(ErrorKind::Autograd, op, message)
-                .with_operands([output.extents()])
+                .with_operands([output.shape()])
                 .with_repair("sum or average the output first, or pass its gradient to backward_with"));
         }
     };
@@ -570,7 +568,7 @@ pub fn grad(
             Some(meta) => metas.push(meta.clone()),
             None => {
                 let message = format!("input {number} does not require a gradient");
-                return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([input.extents()]));
+                return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([input.shape()]));
             }
         }
     }
@@ -582,7 +580,7 @@ pub fn grad(
             "One of the differentiated Tensors appears to not have been used in the graph: input {number}. Set allow_unused if this is the \
              desired behavior."
         );
-        return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([inputs[number].extents()]));
+        return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([inputs[number].shape()]));
     }
     let named = found.into_iter().zip(inputs).map(|(gradient, input)| match options.named {
         true => gradient.map(|gradient| gradient.with_names_of(input)),

@@ -4,18 +4,19 @@
 //! The types of arguments in the rows of [`ops`](crate::ops) are those of this module. Each implements
 //! [`Argument`]; a new kind of argument is one more implementation.
 
-use crate::dim::{Axes, Dims as AnyDims, position, positions};
+use crate::dim::{Dims as AnyDims, position, positions};
 use crate::dtype::{DType as AnyDType, Scalar as AnyScalar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Name;
-use crate::shape::{IntoShape, Part, Parts};
+use crate::shape::IntoShape;
 use crate::tensor::NamedTensor;
 use std::ops::Deref;
 
-pub use crate::dim::{Dim, Dims};
+pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::index::Reduce;
+pub use crate::shape::{OpenDim, OpenShape};
 
 /// A value that is given to an op by name.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,23 +170,23 @@ impl Argument for Dim {
 }
 
 impl Argument for Dims {
-    type Resolved = Axes;
-    type View<'a> = &'a Axes;
+    type Resolved = Positions;
+    type View<'a> = &'a Positions;
     #[inline]
     #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Axes> {
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
         let x = looked_up_in(op, of)?;
         if self.is_kept() {
             let message = "`keep` is for reductions, which would remove the dims";
             return Err(Error::about(&[x], ErrorKind::Value, op, message));
         }
-        let mut axes = positions(&self, op, x)?;
+        let mut dims = positions(&self, op, x)?;
         if x.ndim() == 0 {
-            axes.clear(); // the one dim that a 0-d tensor was read as
+            dims.clear(); // the one dim that a 0-d tensor was read as
         }
-        Ok(axes)
+        Ok(dims)
     }
-    fn view(resolved: &Axes) -> &Axes {
+    fn view(resolved: &Positions) -> &Positions {
         resolved
     }
     fn from_value(value: &Value) -> Option<Dims> {
@@ -202,7 +203,7 @@ impl Argument for Dims {
 /// The dims of a reduction, looked up. It dereferences to their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Over {
-    dims: Axes,
+    dims: Positions,
     all: bool,
     /// Do they stay, with size one?
     pub keep: bool,
@@ -238,8 +239,8 @@ impl Over {
 }
 
 impl Deref for Over {
-    type Target = Axes;
-    fn deref(&self) -> &Axes {
+    type Target = Positions;
+    fn deref(&self) -> &Positions {
         &self.dims
     }
 }
@@ -297,16 +298,16 @@ impl Argument for Reduced {
 
 /// The sizes of a result, which may have names; one may be left open as -1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape(pub Parts);
+pub struct Shape(pub OpenShape);
 
 impl Argument for Shape {
-    type Resolved = Parts;
-    type View<'a> = &'a Parts;
+    type Resolved = OpenShape;
+    type View<'a> = &'a OpenShape;
     #[inline]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Parts> {
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<OpenShape> {
         Ok(self.0)
     }
-    fn view(resolved: &Parts) -> &Parts {
+    fn view(resolved: &OpenShape) -> &OpenShape {
         resolved
     }
     fn from_value(value: &Value) -> Option<Shape> {
@@ -315,70 +316,94 @@ impl Argument for Shape {
             Value::Int(size) => usize::try_from(*size).ok().map(Some),
             _ => None,
         };
-        let part = |value: &Value| match value {
+        let dim = |value: &Value| match value {
             Value::List(pair) => match &pair[..] {
-                [Value::Text(name), of] => Some(Part { name: Some(Name::new(name).ok()?), size: size(of)? }),
-                [Value::None, of] => Some(Part { name: None, size: size(of)? }),
+                [Value::Text(name), of] => {
+                    Some(OpenDim { name: Some(Name::new(name).ok()?), size: size(of)? })
+                }
+                [Value::None, of] => Some(OpenDim { name: None, size: size(of)? }),
                 _ => None,
             },
-            of => Some(Part { name: None, size: size(of)? }),
+            of => Some(OpenDim { name: None, size: size(of)? }),
         };
         match value {
-            Value::List(parts) => parts.iter().map(part).collect::<Option<Parts>>().map(Shape),
-            one => Some(Shape([part(one)?].into_iter().collect())),
+            Value::List(dims) => dims.iter().map(dim).collect::<Option<OpenShape>>().map(Shape),
+            one => Some(Shape([dim(one)?].into_iter().collect())),
         }
     }
 }
 
 impl IntoShape for Shape {
-    fn into_dim_parts(self) -> Result<Parts> {
+    fn into_open_shape(self) -> Result<OpenShape> {
         Ok(self.0)
     }
 }
 
 /// The name of a dim that an op makes, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewDim(Option<String>);
-
-impl From<&str> for NewDim {
-    fn from(name: &str) -> NewDim {
-        NewDim(Some(name.into()))
-    }
-}
-impl From<String> for NewDim {
-    fn from(name: String) -> NewDim {
-        NewDim(Some(name))
-    }
-}
-impl From<Option<&str>> for NewDim {
-    fn from(name: Option<&str>) -> NewDim {
-        NewDim(name.map(Into::into))
-    }
-}
-impl From<Name> for NewDim {
-    fn from(name: Name) -> NewDim {
-        NewDim(Some(name.as_str().into()))
-    }
+pub enum NewName {
+    /// No name.
+    #[default]
+    None,
+    /// A name that is in use.
+    Known(Name),
+    /// A text that is a name from now on, or not a name.
+    Text(String),
 }
 
-impl Argument for NewDim {
+impl NewName {
+    /// The name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    #[inline]
+    #[track_caller]
+    pub fn name(self) -> Result<Option<Name>> {
+        match self {
+            NewName::None => Ok(None),
+            NewName::Known(name) => Ok(Some(name)),
+            NewName::Text(text) => Ok(Some(Name::new(&text)?)),
+        }
+    }
+}
+
+impl From<&str> for NewName {
+    fn from(name: &str) -> NewName {
+        Name::lookup(name).map_or_else(|| NewName::Text(name.into()), NewName::Known)
+    }
+}
+impl From<String> for NewName {
+    fn from(name: String) -> NewName {
+        NewName::from(name.as_str())
+    }
+}
+/// Only of `&str`, so that the type of `None` alone is known.
+impl From<Option<&str>> for NewName {
+    fn from(name: Option<&str>) -> NewName {
+        name.map_or(NewName::None, NewName::from)
+    }
+}
+impl From<Name> for NewName {
+    fn from(name: Name) -> NewName {
+        NewName::Known(name)
+    }
+}
+
+impl Argument for NewName {
     type Resolved = Option<Name>;
     type View<'a> = Option<Name>;
     #[inline]
     #[track_caller]
     fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
-        match self.0 {
-            Some(text) => Ok(Some(Name::new(&text)?)),
-            None => Ok(None),
-        }
+        self.name()
     }
     fn view(resolved: &Option<Name>) -> Option<Name> {
         *resolved
     }
-    fn from_value(value: &Value) -> Option<NewDim> {
+    fn from_value(value: &Value) -> Option<NewName> {
         match value {
-            Value::None => Some(NewDim(None)),
-            Value::Text(name) => Some(NewDim(Some(name.clone()))),
+            Value::None => Some(NewName::None),
+            Value::Text(name) => Some(NewName::from(name.as_str())),
             _ => None,
         }
     }

@@ -63,7 +63,7 @@ composed! { join;
     /// use namegrad::prelude::*;
     /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
     /// let grid = Tensor::meshgrid(&[&y, &x])?;
-    /// assert_eq!(grid[1].extents().to_string(), "[H=2, W=3]");
+    /// assert_eq!(grid[1].shape().to_string(), "[H=2, W=3]");
     /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -98,7 +98,7 @@ mod kernels {
                 if *size != *own && *size != 1 && *own != 1 {
                     let message = format!("the sizes {own} and {size} do not broadcast to each other");
                     return Err(Error::new(ErrorKind::Shape, op, message)
-                        .with_operands(tensors.iter().map(|x| x.extents())));
+                        .with_operands(tensors.iter().map(|x| x.shape())));
                 }
                 if *own != 1 {
                     *size = *own;

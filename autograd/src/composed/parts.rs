@@ -113,7 +113,7 @@ composed! { parts;
     /// ```
     /// use namegrad::prelude::*;
     /// let rows = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?.unbind("N")?;
-    /// assert_eq!(rows[1].extents().to_string(), "[C=2]");
+    /// assert_eq!(rows[1].shape().to_string(), "[C=2]");
     /// assert_eq!(rows[1].to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```

@@ -210,7 +210,7 @@ impl Tensor {
                 _ => "Boolean value of Tensor with more than one value is ambiguous",
             };
             return Err(Error::new(ErrorKind::Value, "is_nonzero", message)
-                .with_operands([self.extents()])
+                .with_operands([self.shape()])
                 .with_repair("x.any(..)? or x.all(..)?"));
         }
         Ok(self.item()?.to_f64() != 0.0)

@@ -52,7 +52,7 @@ mod kernels {
         const OP: &str = "addbmm";
         let ([batch, _, k], [same, k_too, _]) = (a.sizes(), b.sizes()) else {
             let message = format!("expected batches of matrices, but got {} and {} dims", a.ndim(), b.ndim());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([a.extents(), b.extents()]));
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([a.shape(), b.shape()]));
         };
         Tensor::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
@@ -83,7 +83,7 @@ mod kernels {
         if x.sizes().get(dim) != Some(&3) || at != Some(&3) {
             let message = format!("inputs dimension {dim} must have length 3");
             return Err(
-                Error::new(ErrorKind::Shape, "cross", message).with_operands([x.extents(), other.extents()])
+                Error::new(ErrorKind::Shape, "cross", message).with_operands([x.shape(), other.shape()])
             );
         }
         let ahead = x.roll(-1, from_right)?.mul(other.roll(-2, from_right)?)?;

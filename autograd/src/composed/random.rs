@@ -55,7 +55,7 @@ composed! { random;
     /// use namegrad::prelude::*;
     /// let mean = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
     /// let x = Tensor::normal(&mean, 0.0)?;
-    /// assert_eq!((x.to_vec::<f32>()?, x.extents()), (vec![1.0, 2.0], mean.extents()));
+    /// assert_eq!((x.to_vec::<f32>()?, x.shape()), (vec![1.0, 2.0], mean.shape()));
     /// # Ok::<(), Error>(())
     /// ```
     ///

@@ -16,7 +16,7 @@ composed! { shape;
     /// ```
     /// use namegrad::prelude::*;
     /// let y = Tensor::new([[1, 2]])?.refine_names(["N", "C"])?.diag_embed()?;
-    /// assert_eq!((y.extents().to_string(), y.to_vec::<i64>()?), ("[N=1, ?=2, ?=2]".into(), vec![1, 0, 0, 2]));
+    /// assert_eq!((y.shape().to_string(), y.to_vec::<i64>()?), ("[N=1, ?=2, ?=2]".into(), vec![1, 0, 0, 2]));
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -85,8 +85,9 @@ composed! { shape;
 mod kernels {
     use super::*;
     use crate::rules::shape::onto_diagonal;
+    use namegrad_core::args::{self, OpenDim, OpenShape, Positions};
     use namegrad_core::options::DiagonalOptions;
-    use namegrad_core::{Axes, DType, Error, ErrorKind, Names, Part, Parts, Result, args};
+    use namegrad_core::{DType, Error, ErrorKind, Names, Result};
 
     #[track_caller]
     pub(super) fn diag(x: &Tensor, diagonal: isize) -> Result<Tensor> {
@@ -95,7 +96,7 @@ mod kernels {
             2 => x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal)),
             ndim => {
                 let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
-                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.extents()]))
+                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.shape()]))
             }
         }
     }
@@ -117,7 +118,7 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn rot90(x: &Tensor, k: isize, dims: Axes) -> Result<Tensor> {
+    pub(super) fn rot90(x: &Tensor, k: isize, dims: Positions) -> Result<Tensor> {
         let &[first, second] = &dims[..] else {
             let message = format!("expected total rotation dims == 2, but got {}", dims.len());
             return Err(Error::new(ErrorKind::DimRange, "rot90", message));
@@ -139,14 +140,14 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Axes) -> Result<Tensor> {
+    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Positions) -> Result<Tensor> {
         const OP: &str = "repeat_interleave";
         let (x, dim) = match &dims[..] {
             &[dim] => (x.clone(), dim),
             dims if dims.len() == x.ndim() => (x.unnamed().reshape([-1])?, 0),
             dims => {
                 let message = format!("expected one dim, or `..` for all elements, got {} dims", dims.len());
-                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.extents()]));
+                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.shape()]));
             }
         };
         let is_int = matches!(repeats.dtype(), DType::I32 | DType::I64);
@@ -170,9 +171,9 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn tile(x: &Tensor, dims: Parts) -> Result<Tensor> {
+    pub(super) fn tile(x: &Tensor, dims: OpenShape) -> Result<Tensor> {
         let left = x.ndim().saturating_sub(dims.len());
-        let once = std::iter::repeat_n(Part { name: None, size: Some(1) }, left);
+        let once = std::iter::repeat_n(OpenDim { name: None, size: Some(1) }, left);
         x.repeat(args::Shape(once.chain(dims).collect()))
     }
 

@@ -61,6 +61,6 @@ pub(crate) fn refuse(op: &'static str, x: &crate::Tensor) -> namegrad_core::Resu
     }
     let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
-        .with_operands([x.extents()])
+        .with_operands([x.shape()])
         .with_repair(format!("x.detach().{op}(), if no gradient is to flow")))
 }

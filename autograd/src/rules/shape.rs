@@ -1,8 +1,9 @@
 //! Derivatives of the ops that rearrange: the gradient goes the way back.
 
 use crate::Tensor;
+use namegrad_core::args::{OpenShape, Positions};
 use namegrad_core::options::DiagonalOptions;
-use namegrad_core::{Axes, NamedTensor, Parts, Result};
+use namegrad_core::{NamedTensor, Result};
 use namegrad_macros::derivatives;
 
 derivatives! { shape; |g, cx|
@@ -29,8 +30,8 @@ derivatives! { shape; |g, cx|
 }
 
 /// The permutation that undoes `dims`.
-pub(super) fn inverse(dims: &Axes) -> Axes {
-    let mut inverse: Axes = dims.clone();
+pub(super) fn inverse(dims: &Positions) -> Positions {
+    let mut inverse: Positions = dims.clone();
     dims.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
     inverse
 }
@@ -88,7 +89,7 @@ pub(crate) fn onto_diagonal(
 }
 
 /// The sum over all copies.
-fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &Parts) -> Result<Tensor> {
+fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &OpenShape) -> Result<Tensor> {
     let new = repeats.len() - sizes.len();
     let mut parts = Vec::with_capacity(2 * repeats.len());
     for (dim, times) in repeats.iter().enumerate() {

@@ -1,12 +1,12 @@
 //! Names of dims: interned ids, the list that a tensor carries, and the rules by which ops propagate them.
 //!
-//! Read [`Name`] and [`Names`] first, then [`rules`] (pure functions over lists of names, one per rule of the
-//! specification, tested without data), [`naming`] (those of the naming API) and `list` (what users pass
+//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one per rule of the
+//! specification, tested without data), `naming` (those of the naming API) and `list` (what users pass
 //! where names are expected).
 
 mod list;
-pub mod naming;
-pub mod rules;
+pub(crate) mod naming;
+pub(crate) mod rules;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};
 

@@ -130,7 +130,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;
-        let parts = shape.into_dim_parts()?;
+        let parts = shape.into_open_shape()?;
         let size = self.length_of(dim);
         if parts.is_empty() {
             return Err(Error::about(

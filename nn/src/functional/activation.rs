@@ -55,7 +55,7 @@ functional! { activation;
     /// use namegrad::prelude::*;
     /// let x = Tensor::rand([("N", 2), ("in", 3)])?;
     /// let weight = Tensor::rand([("out", 4), ("in", 3)])?;
-    /// assert_eq!(F::linear(&x, &weight)?.extents().to_string(), "[N=2, out=4]");
+    /// assert_eq!(F::linear(&x, &weight)?.shape().to_string(), "[N=2, out=4]");
     /// let bias = Tensor::ones([("out", 4)])?;
     /// let y = F::linear_with(&x, &weight, LinearOptions::new().bias(&bias))?;
     /// assert!(y.sub(1)?.allclose(&F::linear(&x, &weight)?)?);
@@ -105,8 +105,9 @@ mod kernels {
         }
         if weight.ndim() != 2 {
             let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
-            return Err(Error::new(ErrorKind::Shape, "linear", message)
-                .with_operands([x.extents(), weight.extents()]));
+            return Err(
+                Error::new(ErrorKind::Shape, "linear", message).with_operands([x.shape(), weight.shape()])
+            );
         }
         let across = weight.t()?;
         if x.ndim() == 2 {
@@ -129,7 +130,7 @@ mod kernels {
             return x.matmul(&across); // for its error
         }
         let names = Names::new("linear", x.names().iter(last + 1).take(last).chain([weight.name(0)]))
-            .map_err(|error| error.with_operands([x.extents(), weight.extents()]))?;
+            .map_err(|error| error.with_operands([x.shape(), weight.shape()]))?;
         let rows = x.rename(None)?.reshape([-1, x.sizes()[last] as isize])?;
         let mut sizes = x.shape().sizes;
         sizes[last] = weight.sizes()[0];
