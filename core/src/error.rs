@@ -108,6 +108,22 @@ impl Error {
         Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
     }
 
+    /// Fails where `condition` does not hold; only then the message is made.
+    ///
+    /// # Errors
+    /// Of this kind and op, at the caller's line.
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn ensure<M: Into<String>>(
+        condition: bool,
+        kind: ErrorKind,
+        op: &'static str,
+        message: impl FnOnce() -> M,
+    ) -> Result<()> {
+        if condition { Ok(()) } else { Err(Error::new(kind, op, message())) }
+    }
+
     /// The same error with the sizes and names of the inputs that it is about.
     pub fn with_operands(mut self, operands: impl IntoIterator<Item = Shape>) -> Error {
         self.0.operands = operands.into_iter().collect();

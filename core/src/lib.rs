@@ -31,7 +31,7 @@ pub use fmt::{PrintOptions, printoptions, set_printoptions};
 pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::count::Unique;
-pub use ops::create::Data;
+pub use ops::data::Data;
 pub use ops::index::Reduce;
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};

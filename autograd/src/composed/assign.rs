@@ -97,7 +97,7 @@ mod kernels {
     #[track_caller]
     fn resized(x: &mut Tensor, op: &'static str, sizes: &[usize]) -> Result<()> {
         let message = "cannot resize variables that require grad";
-        Tensor::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
+        Error::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
         if sizes == x.sizes() {
             return Ok(());
         }

@@ -100,10 +100,10 @@ mod kernels {
     pub(super) fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         const OP: &str = "masked_scatter";
         let is_mask = mask.dtype() == DType::Bool;
-        Tensor::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")?;
+        Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
         let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
-        Tensor::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
+        Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements for {} places", source.numel(), places.numel())
         })?;
         let source = source.unnamed().reshape([-1])?.narrow(0, 0, places.numel())?;
@@ -114,7 +114,7 @@ mod kernels {
     /// The positions in `index` as a vector, the negative ones counted from the start.
     #[track_caller]
     fn places_in(x: &Tensor, op: &'static str, index: &Tensor) -> Result<Tensor> {
-        Tensor::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
+        Error::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
             format!("{op}(): Expected a long tensor for index, but got {}", index.dtype())
         })?;
         let places = index.unnamed().reshape([-1])?;
@@ -132,7 +132,7 @@ mod kernels {
     pub(super) fn put(x: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
         const OP: &str = "put";
         let places = places_in(x, OP, index)?;
-        Tensor::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
+        Error::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements for {} places", source.numel(), index.numel())
         })?;
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);

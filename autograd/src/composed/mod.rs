@@ -4,7 +4,7 @@
 //! module `kernels` below it: [`parts`] a tensor in parts, [`join`] tensors put together, [`shape`]
 //! rearrangements, [`along`] one dim, [`getitem`] and [`index`] parts by position, [`pointwise`] by element,
 //! [`products`] sums of products with [`einsum`], [`cast`] other dtypes, [`like`] new tensors like one that
-//! is there, [`assign`] what a tensor is made to hold, [`random`] random numbers in it. Without rows is
+//! is there, [`assign`] what a tensor is made to hold, [`random`] random numbers. Without rows is
 //! [`query`], what is asked of a tensor.
 
 mod along;

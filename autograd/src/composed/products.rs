@@ -41,7 +41,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn addr(x: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-        Tensor::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
+        Error::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
             format!("addr: expected two vectors, but got {} and {} dims", a.ndim(), b.ndim())
         })?;
         x.addmm_with(&a.unsqueeze(1)?, &b.unsqueeze(0)?, AddmmOptions { beta, alpha })
@@ -54,7 +54,7 @@ mod kernels {
             let message = format!("expected batches of matrices, but got {} and {} dims", a.ndim(), b.ndim());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([a.shape(), b.shape()]));
         };
-        Tensor::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
+        Error::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
         })?;
         // The sum over the batch and that over `k` are one.
@@ -93,7 +93,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
         const OP: &str = "dist";
-        Tensor::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("dist expects p >= 0, but got {p}"))?;
+        Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("dist expects p >= 0, but got {p}"))?;
         let apart = x.sub(other)?;
         apart.value().check_float(OP)?;
         match p {

@@ -1,8 +1,9 @@
-//! Random numbers in the place of the elements of a tensor. The gradient of what was there is 0.
+//! Random numbers in the place of the elements of a tensor, of which the gradient is 0 then, and random
+//! integers.
 
 use crate::Tensor;
 use crate::op::Op;
-use namegrad_core::{NamedTensor, Result};
+use namegrad_core::{IntoShape, NamedTensor, Result};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
 use std::panic::Location;
@@ -125,6 +126,24 @@ fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -
 }
 
 impl Tensor {
+    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `low < high`.
+    #[track_caller]
+    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
+        NamedTensor::randint(low, high, shape).map(Tensor::constant)
+    }
+
+    /// The numbers `0..n` in random order, of dtype `i64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn randperm(n: usize) -> Result<Tensor> {
+        NamedTensor::randperm(n).map(Tensor::constant)
+    }
+
     /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
     /// integer up to which the dtype has all of them.
     ///

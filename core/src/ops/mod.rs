@@ -6,12 +6,14 @@
 //! [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims,
 //! [`along`] one dim, [`pick`] elements of it with their places, [`count`] counts and searches, [`shape`]
 //! views, [`join`] tensors put together, [`matmul`] products, [`index`] and [`mask`] parts, [`norm`],
-//! [`loss`] and [`linalg`] what their names say. Without rows are [`naming`], the API of names, [`create`]
-//! and [`random`], new tensors, `convert`, casts, and `write`, what is written in place.
+//! [`loss`] and [`linalg`] what their names say. Without rows are [`naming`],
+//! [`align`] and [`flatten`], the API of names, [`create`], [`data`] and [`random`], new tensors, `convert`,
+//! casts, and `write`, what is written in place.
 //!
 //! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
 //! `crate::cpu`.
 
+pub mod align;
 pub mod along;
 pub mod binary;
 pub(crate) mod by_element;
@@ -19,6 +21,8 @@ pub mod contraction;
 mod convert;
 pub mod count;
 pub mod create;
+pub mod data;
+pub mod flatten;
 #[doc(hidden)]
 pub mod gradients;
 pub mod index;

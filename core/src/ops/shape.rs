@@ -152,7 +152,7 @@ pub(crate) mod kernels {
     }
 
     /// The sizes as they are written: -1 where one is left open.
-    fn written(dims: &[OpenDim]) -> Vec<isize> {
+    pub(crate) fn written(dims: &[OpenDim]) -> Vec<isize> {
         dims.iter().map(|dim| dim.size.map_or(-1, |size| size as isize)).collect()
     }
 
