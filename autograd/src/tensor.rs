@@ -1,4 +1,4 @@
-//! [`Tensor`]: a named value and what the tape knows of it. Its gradient is in `grad`, what is written to it in
+//! [`Tensor`]: a named value and what the tape knows of it. Its gradient is in `grad`, what writes to it in
 //! `write`.
 
 mod grad;

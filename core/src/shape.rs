@@ -7,7 +7,7 @@ use crate::names::{Name, Names};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Sizes or dims of a tensor; up to six stand inline.
+/// Sizes of a tensor, outermost first; up to six are inline.
 pub type Sizes = SmallVec<[usize; 6]>;
 
 /// Steps in elements between neighbours along each dim; may be negative or zero.

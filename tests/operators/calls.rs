@@ -1706,6 +1706,24 @@ fn call_reshape(x: &Tensor, shape: &[isize]) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_flip(x: &Tensor, dims: Dims) -> Result<()> {
+    x.flip(dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_repeat(x: &Tensor, repeats: &[isize]) -> Result<()> {
+    x.repeat(repeats)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_contiguous(x: &Tensor) -> Result<()> {
+    x.contiguous()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_narrow(x: &Tensor, dim: Dim, start: isize, length: usize) -> Result<()> {
     x.narrow(dim, start, length)?;
     Ok(())
@@ -1724,12 +1742,6 @@ fn call_select(x: &Tensor, dim: Dim, index: isize) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_flip(x: &Tensor, dims: Dims) -> Result<()> {
-    x.flip(dims)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_diagonal(x: &Tensor, dim1: Dim, dim2: Dim) -> Result<()> {
     x.diagonal(dim1, dim2)?;
     Ok(())
@@ -1742,12 +1754,6 @@ fn call_diagonal_with(x: &Tensor, dim1: Dim, dim2: Dim, offset: isize, name: &st
 }
 
 #[rustfmt::skip]
-fn call_repeat(x: &Tensor, repeats: &[isize]) -> Result<()> {
-    x.repeat(repeats)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_unfold(x: &Tensor, dimension: Dim, size: usize, step: usize) -> Result<()> {
     x.unfold(dimension, size, step)?;
     Ok(())
@@ -1756,12 +1762,6 @@ fn call_unfold(x: &Tensor, dimension: Dim, size: usize, step: usize) -> Result<(
 #[rustfmt::skip]
 fn call_unfold_with(x: &Tensor, dimension: Dim, size: usize, step: usize, name: &str) -> Result<()> {
     x.unfold_with(dimension, size, step, UnfoldOptions::new().name(name))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_contiguous(x: &Tensor) -> Result<()> {
-    x.contiguous()?;
     Ok(())
 }
 

@@ -103,7 +103,7 @@ impl Tensor {
 
 mod kernels {
     use super::*;
-    use crate::rules::shape::onto_diagonal;
+    use crate::rules::slice::onto_diagonal;
     use namegrad_core::args::{self, OpenDim, OpenShape, Positions};
     use namegrad_core::options::DiagonalOptions;
     use namegrad_core::{DType, Names};

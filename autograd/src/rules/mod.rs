@@ -38,6 +38,7 @@ pub(crate) mod norm;
 pub(crate) mod pick;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+pub(crate) mod slice;
 pub(crate) mod unary;
 
 /// The tables, each a file of the name that it has in core. `tables! { unary }` becomes
@@ -50,7 +51,7 @@ macro_rules! tables {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { unary binary reduce along pick count shape index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
 
 /// An input that has no gradient must not require one: never a silent cut.
 #[inline]

@@ -10,9 +10,6 @@
 //! | out and in place | [`out`] |
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
-//!
-//! # Source
-//! PyTorch, *Named Tensors operator coverage*.
 
 use super::{List, Name, Names, is_strict};
 use crate::error::{Error, ErrorKind, Result};
