@@ -1,6 +1,8 @@
 //! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
 
 use crate::tensor::Tensor;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
 use namegrad_core::{DType, Data, IntoShape, NamedTensor, Result, Scalar, default_dtype};
 
 /// Dtype and gradient of a tensor to be made.

@@ -2,6 +2,8 @@
 
 use crate::create::TensorOptions;
 use crate::tensor::Tensor;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
 use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
 
 impl Tensor {

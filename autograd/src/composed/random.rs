@@ -129,7 +129,7 @@ impl Tensor {
     /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `low < high`.
+    /// `Value` unless `low < high`.
     #[track_caller]
     pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
         NamedTensor::randint(low, high, shape).map(Tensor::constant)
@@ -138,7 +138,7 @@ impl Tensor {
     /// The numbers `0..n` in random order, of dtype `i64`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
+    /// `OutOfMemory`.
     #[track_caller]
     pub fn randperm(n: usize) -> Result<Tensor> {
         NamedTensor::randperm(n).map(Tensor::constant)

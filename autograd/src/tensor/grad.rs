@@ -230,7 +230,7 @@ fn root(
             checked
         }
         None if output.numel() == 1 => {
-            Tensor::constant(NamedTensor::full_as(op, &output.shape().sizes, Scalar::Int(1), output.dtype())?)
+            Tensor::constant(NamedTensor::full_as(op, output.sizes(), Scalar::Int(1), output.dtype())?)
         }
         None => {
             let message = "grad can be implicitly created only for scalar outputs";

@@ -1,5 +1,7 @@
 //! Dims brought into an order by name. Views.
 
+#[cfg(doc)]
+use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::names::{NameArg, NameList, Names, naming};
 use crate::shape::{Sizes, Strides};

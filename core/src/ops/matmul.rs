@@ -308,7 +308,7 @@ pub(crate) mod kernels {
         let mut out = if beta.to_f64() == 0.0 {
             NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
         } else {
-            crate::ops::convert::packed(op, &spread, dtype)?.with_names(names)
+            crate::ops::cast::packed(op, &spread, dtype)?.with_names(names)
         };
         let batch = &sizes[..a.ndim() - 2];
         multiply(dtype, batch, a, b, alpha, beta, &mut out);

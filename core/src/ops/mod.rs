@@ -8,7 +8,7 @@
 //! views and rearrangements, [`slice`](mod@slice) views of parts, [`join`] tensors put together, [`matmul`]
 //! products, [`index`] and [`mask`] parts, [`norm`], [`loss`] and [`linalg`] what their names say. Without
 //! rows are [`naming`], [`align`] and [`flatten`], the API of names, [`create`], [`data`] and [`random`], new
-//! tensors, `convert`, casts, and `write`, what is written in place.
+//! tensors, `cast`, casts, and `write`, what is written in place.
 //!
 //! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
 //! `crate::cpu`.
@@ -17,8 +17,8 @@ pub mod align;
 pub mod along;
 pub mod binary;
 pub(crate) mod by_element;
+mod cast;
 pub mod contraction;
-mod convert;
 pub mod count;
 pub mod create;
 pub mod data;

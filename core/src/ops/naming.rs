@@ -1,5 +1,7 @@
 //! Other names for the dims of a tensor: rename and refine. Views.
 
+#[cfg(doc)]
+use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::names::{NameList, RenameArg, naming};
 use crate::tensor::NamedTensor;

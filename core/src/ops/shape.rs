@@ -43,7 +43,7 @@ pub(crate) mod kernels {
     use crate::dim::{Positions, resolve_index};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names, rules};
-    use crate::ops::convert::packed;
+    use crate::ops::cast::packed;
     use crate::shape::{OpenDim, OpenShape, Sizes, Strides, checked_numel, contiguous_strides};
     use smallvec::SmallVec;
     use std::panic::Location;
