@@ -19,7 +19,7 @@ fn factories() -> Result<()> {
     let named = Tensor::ones([("N", 2), ("C", 3)])?;
     let mixed = Tensor::full((("N", 2), 3), 7)?; // a tuple holds dims of both kinds
     println!("{plain}\n{named}\n{mixed}");
-    assert_eq!(mixed.extents().to_string(), "[N=2, ?=3]"); // how errors and `{:?}` show a tensor
+    assert_eq!(mixed.shape().to_string(), "[N=2, ?=3]"); // how errors and `{:?}` show a tensor
 
     // Numbers are given as nested arrays or `Vec`s, or as a flat slice with a shape.
     let rows = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?;
@@ -74,8 +74,8 @@ fn views() -> Result<()> {
     let last = x.select("W", -1)?; // one element of a dim, which is gone then
     let some = x.narrow("C", 1, 2)?; // two of them, from the second on
     let back = x.flip("W")?;
-    assert_eq!(last.extents().to_string(), "[N=2, C=3]");
-    assert_eq!(some.extents().to_string(), "[N=2, C=2, W=4]");
+    assert_eq!(last.shape().to_string(), "[N=2, C=3]");
+    assert_eq!(some.shape().to_string(), "[N=2, C=2, W=4]");
     assert_eq!(back.select("N", 0)?.select("C", 0)?.to_vec::<i64>()?, [3, 2, 1, 0]);
     Ok(())
 }

@@ -68,7 +68,7 @@ fn main() -> Result<()> {
 
     // The layer does not care where its dim stands, nor which other dims there are.
     let x = Tensor::randn([("hidden", 32), ("N", 4), ("time", 5)])?;
-    assert_eq!(model.norm.forward(&x)?.extents(), x.extents());
+    assert_eq!(model.norm.forward(&x)?.shape(), x.shape());
 
     // Points of the plane; the class says whether both coordinates have the same sign.
     let points = Tensor::randn([("N", 256), ("coord", 2)])?;

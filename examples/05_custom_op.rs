@@ -78,7 +78,7 @@ fn main() -> Result<()> {
     // The gradient of what was broadcast is summed by the tape.
     let width = Tensor::new([0.5, 2.0])?.refine_names(["W"])?.requires_grad_(true)?;
     let bumps = bump(&x.detach().unsqueeze(-1)?, &width)?;
-    assert_eq!(bumps.extents().to_string(), "[N=4, W=2]");
+    assert_eq!(bumps.shape().to_string(), "[N=4, W=2]");
     bumps.sum(..)?.backward()?;
     assert_eq!(width.grad().unwrap().sizes(), [2]);
 

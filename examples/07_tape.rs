@@ -74,12 +74,12 @@ fn hooks_of_layers() -> Result<()> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (forward, backward) = (seen.clone(), seen.clone());
     layer.register_forward_hook(move |_, x, y| {
-        forward.lock().unwrap().push(format!("forward {} -> {}", x.extents(), y.extents()));
+        forward.lock().unwrap().push(format!("forward {} -> {}", x.shape(), y.shape()));
         Ok(None)
     });
     layer.register_full_backward_hook(move |_, of_input, of_output| {
-        let of_input = of_input.map_or("no gradient".into(), |g| g.extents().to_string());
-        backward.lock().unwrap().push(format!("backward {of_input} <- {}", of_output.extents()));
+        let of_input = of_input.map_or("no gradient".into(), |g| g.shape().to_string());
+        backward.lock().unwrap().push(format!("backward {of_input} <- {}", of_output.shape()));
         Ok(None)
     });
     let x = Tensor::randn([("N", 3), ("in", 4)])?.requires_grad_(true)?;

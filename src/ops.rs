@@ -9,7 +9,7 @@
 //! use namegrad::ops;
 //! let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["row", "class"])?;
 //! let sums = ops::call("sum", &[&x], &[("dim", "class".into()), ("keepdim", true.into())])?;
-//! assert_eq!(sums[0].extents().to_string(), "[row=2, class=1]");
+//! assert_eq!(sums[0].shape().to_string(), "[row=2, class=1]");
 //! let error = ops::call("sofmax", &[&x], &[]).unwrap_err();
 //! assert!(error.to_string().contains("did you mean `softmax`?"));
 //! # Ok::<(), Error>(())

@@ -73,9 +73,9 @@ fn names_and_sizes() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3), ("time", 8)])?;
     let weight = Tensor::ones([("features", 5), ("C", 3), ("tap", 4)])?;
     let y = F::conv1d_with(&x, &weight, Conv1dOptions::new().padding(Padding::Same))?;
-    assert_eq!(y.extents().to_string(), "[N=2, features=5, time=8]");
+    assert_eq!(y.shape().to_string(), "[N=2, features=5, time=8]");
     let one = F::conv1d(&x.select("N", 0)?, &weight)?;
-    assert_eq!(one.extents().to_string(), "[features=5, time=5]");
+    assert_eq!(one.shape().to_string(), "[features=5, time=5]");
     Ok(())
 }
 

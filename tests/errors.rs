@@ -81,7 +81,7 @@ fn the_repair_of_a_misalignment_works() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
     let y = Tensor::ones([("N", 2)])?;
     assert_error!(x.mul(&y), NameMismatch, "mul", "x.mul(&y.align_as(&x)?)?");
-    assert_eq!(x.mul(&y.align_as(&x)?)?.extents().to_string(), "[N=2, C=3]");
+    assert_eq!(x.mul(&y.align_as(&x)?)?.shape().to_string(), "[N=2, C=3]");
     Ok(())
 }
 
@@ -717,7 +717,7 @@ fn a_failed_call_leaves_its_tensor_as_it_was() -> Result<()> {
             let error = change(&mut x).expect_err(what);
             assert_eq!(error.location().file(), file!(), "{what}: {error}");
             assert_eq!(x.to_vec::<i64>()?, [1, -2, 3, 4, 5, 6], "{what}");
-            assert_eq!(x.extents().to_string(), "[N=2, C=3]", "{what}");
+            assert_eq!(x.shape().to_string(), "[N=2, C=3]", "{what}");
             assert_eq!(x.value().data_ptr(), before, "{what}");
             drop(other);
         }
@@ -752,10 +752,7 @@ fn operators_panic_with_the_text_of_the_methods() -> Result<()> {
         assert_eq!(without_place(panic), without_place(&error), "pair {number}");
         assert!(place(panic), "pair {number}: {panic}");
     }
-    assert_eq!(
-        (x.extents().to_string(), y.extents().to_string()),
-        ("[N=2, C=3]".into(), "[N=2, D=3]".into())
-    );
+    assert_eq!((x.shape().to_string(), y.shape().to_string()), ("[N=2, C=3]".into(), "[N=2, D=3]".into()));
     Ok(())
 }
 

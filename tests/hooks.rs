@@ -205,7 +205,7 @@ fn a_hooked_layer_is_the_layer_to_its_model() -> Result<()> {
     let x = Tensor::ones([("N", 4), ("in", 2)])?;
     let y = net.first.forward(&x)?;
     assert_eq!(net.drop.forward(&y)?.to_vec::<f32>()?, y.to_vec::<f32>()?);
-    assert_eq!(y.extents().to_string(), "[N=4, out=3]");
+    assert_eq!(y.shape().to_string(), "[N=4, out=3]");
     Ok(())
 }
 

@@ -642,13 +642,13 @@ fn joint_gradients_with_names() -> Result<()> {
     let named = BackwardOptions { named: true, ..ONCE };
     let x = Tensor::from_slice(&[0.5, 1.0, 2.0, 0.25], [("N", 2), ("C", 2)])?.requires_grad_(true)?;
     let [r, angle] = polar(&x, &x)?;
-    assert_eq!((*r.names() == ["N", "C"], r.extents()), (true, angle.extents()));
+    assert_eq!((*r.names() == ["N", "C"], r.shape()), (true, angle.shape()));
     r.mul(&angle)?.sum(..)?.backward_with(None, named)?;
     assert_eq!(*x.grad().unwrap().names(), ["N", "C"]);
     let weight = leaf([1.0, 2.0]).refine_names(["C"])?;
     let y = layer_norm(&x, Some(&weight), None)?;
     let found = grad(&[&y], &[&x, &weight], &[Some(&y.detach())], named)?;
-    let names: Vec<_> = found.iter().map(|g| g.as_ref().unwrap().extents().to_string()).collect();
+    let names: Vec<_> = found.iter().map(|g| g.as_ref().unwrap().shape().to_string()).collect();
     assert_eq!(names, ["[N=2, C=2]", "[C=2]"]);
     Ok(())
 }

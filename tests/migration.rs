@@ -47,7 +47,7 @@ fn the_naming_api() -> Result<()> {
     assert_eq!(aligned[0].names(), x.names());
     let flat = x.flatten(["C", "H", "W"], "features")?;
     assert_eq!(*flat.names(), ["N", "features"]);
-    assert_eq!(flat.unflatten("features", [("C", 3), ("H", 5), ("W", 7)])?.extents(), x.extents());
+    assert_eq!(flat.unflatten("features", [("C", 3), ("H", 5), ("W", 7)])?.shape(), x.shape());
     x.rename_([("N", "batch")])?;
     x.rename_(["N", "C", "Y", "X"])?;
     assert_eq!(*x.names(), ["N", "C", "Y", "X"]);
@@ -63,7 +63,7 @@ fn ops_by_name() -> Result<()> {
     assert_eq!(x.amax("C")?.names(), x.argmax("C")?.names());
     let Picked { values, indices } = x.max("C")?;
     assert_eq!((values.names(), indices.names()), (x.amax("C")?.names(), x.amax("C")?.names()));
-    assert_eq!(x.topk(2, "C")?.values.extents().to_string(), "[N=4, C=2, H=5, W=7]");
+    assert_eq!(x.topk(2, "C")?.values.shape().to_string(), "[N=4, C=2, H=5, W=7]");
     assert_eq!(
         x.std_with("C", StdOptions::new().correction(0.0))?.names(),
         x.vector_norm_with("C", VectorNormOptions::new().ord(1.0))?.names()
@@ -78,7 +78,7 @@ fn ops_by_name() -> Result<()> {
     assert_eq!(*x.index(&[Index::At(-1), (1..).into()])?.names(), ["C", "H", "W"]);
     assert_eq!(x.index(&[(&x.gt(2.0)?).into()])?.numel(), 0);
     let index = Tensor::new([0, 2])?;
-    assert_eq!(x.index_select(&index, "N")?.extents().to_string(), "[N=2, C=3, H=5, W=7]");
+    assert_eq!(x.index_select(&index, "N")?.shape().to_string(), "[N=2, C=3, H=5, W=7]");
     assert_eq!(
         *x.gather(&x.argmax("W")?.unsqueeze(-1)?.rename(["N", "C", "H", "W"])?, "W")?.names(),
         ["N", "C", "H", "W"]

@@ -160,7 +160,7 @@ fn parameter(arg: &ArgInfo) -> String {
         "Reduced" => "Dims",
         "Place" => "isize",
         "Shape" => "&[isize]",
-        "NewDim" => "&str",
+        "NewName" => "&str",
         "Cast" => "DType",
         "Indices" => "&[Index]",
         "Equation" => "&str",

@@ -35,6 +35,8 @@ mod pick;
 mod reduce;
 #[path = "ops/shape.rs"]
 mod shape;
+#[path = "ops/slice.rs"]
+mod slice;
 #[path = "ops/unary.rs"]
 mod unary;
 
@@ -50,6 +52,7 @@ fn tested() -> BTreeSet<&'static str> {
         pick::OPS,
         count::OPS,
         shape::OPS,
+        slice::OPS,
         index::OPS,
         matmul::OPS,
         linalg::OPS,

@@ -113,7 +113,7 @@ fn ops_by_element() {
 /// Ops whose results are sums, rounded in the order of the terms: all of these tables, and these of others.
 /// What other ops give are elements where they were, or computed one by one, so that no bit may differ.
 const SUMS: ([&str; 8], [&str; 8]) = (
-    ["reduce", "along", "matmul", "products", "einsum", "activation", "conv", "loss"],
+    ["reduce", "along", "matmul", "products", "einsum", "linear", "conv", "loss"],
     ["scatter_add", "scatter_reduce", "index_add", "index_put", "put", "bincount", "quantile", "trace"],
 );
 

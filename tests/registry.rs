@@ -173,7 +173,7 @@ fn logit_clamps_with_eps() -> Result<()> {
 fn lists_and_several_outputs() -> Result<()> {
     let x = x()?;
     let both = ops::call("cat", &[&x, &x], &[("dim", "N".into())])?;
-    assert_eq!(both[0].extents().to_string(), "[N=4, C=3]");
+    assert_eq!(both[0].shape().to_string(), "[N=4, C=3]");
     assert!(
         ops::call("cat", &[], &[("tensors", vec![&x, &x].into()), ("dim", 0.into())])?[0].equal(&both[0])?
     );
@@ -198,7 +198,7 @@ fn lists_and_several_outputs() -> Result<()> {
 fn kept_dims() -> Result<()> {
     let x = x()?;
     let kept =
-        |args: &[(&str, Given<'_>)]| Ok::<_, Error>(ops::call("sum", &[&x], args)?[0].extents().to_string());
+        |args: &[(&str, Given<'_>)]| Ok::<_, Error>(ops::call("sum", &[&x], args)?[0].shape().to_string());
     assert_eq!(kept(&[("dim", "C".into()), ("keepdim", true.into())])?, "[N=2, C=1]");
     assert_eq!(kept(&[("dim", "C".into()), ("keepdim", false.into())])?, "[N=2]");
     assert_eq!(kept(&[("keepdim", true.into())])?, "[N=1, C=1]");
@@ -284,7 +284,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "f64" | "Scalar" => vec![0.5.into(), 1.into()],
         "bool" => vec![false.into(), true.into()],
         "DType" => vec!["float64".into()],
-        "NewDim" => vec!["made".into()],
+        "NewName" => vec!["made".into()],
         "Reduce" => vec!["sum".into()],
         "Sections" => vec![1.into()],
         "Equation" => vec!["ij,ij->i".into()],

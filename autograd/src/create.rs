@@ -1,9 +1,9 @@
 //! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
 
 use crate::tensor::Tensor;
-use namegrad_core::{
-    DType, Data, Element, Error, ErrorKind, IntoShape, NamedTensor, Result, Scalar, default_dtype,
-};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{DType, Data, IntoShape, NamedTensor, Result, Scalar, default_dtype};
 
 /// Dtype and gradient of a tensor to be made.
 ///
@@ -197,82 +197,4 @@ factories! {
     linspace(start: f64, end: f64, steps: usize);
     /// The unit matrix, or the first `rows` and `cols` of it.
     eye(rows: usize, cols: usize);
-}
-
-impl Tensor {
-    /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
-    /// integers `i64`.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.5]])?;
-    /// assert_eq!(x.to_string(), "tensor([[1.0000, 2.0000],\n        [3.0000, 4.5000]])");
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if rows differ in length.
-    #[track_caller]
-    pub fn new(data: impl Data) -> Result<Tensor> {
-        TensorOptions::new().tensor(data)
-    }
-
-    /// A tensor of these elements in row-major order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has.
-    #[track_caller]
-    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<Tensor> {
-        NamedTensor::from_slice(data, shape).map(Tensor::constant)
-    }
-
-    /// A tensor of the elements of an ndarray array.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(
-        array: ndarray::ArrayView<'_, T, D>,
-    ) -> Result<Tensor> {
-        NamedTensor::from_ndarray(array).map(Tensor::constant)
-    }
-
-    /// The elements as an ndarray array.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] if the dtype is not that of `T`.
-    #[track_caller]
-    pub fn to_ndarray<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
-        self.value().to_ndarray()
-    }
-
-    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Value`] unless `low < high`.
-    #[track_caller]
-    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
-        NamedTensor::randint(low, high, shape).map(Tensor::constant)
-    }
-
-    /// The numbers `0..n` in random order, of dtype `i64`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn randperm(n: usize) -> Result<Tensor> {
-        NamedTensor::randperm(n).map(Tensor::constant)
-    }
-
-    /// Fails where `condition` does not hold; only then the message is made.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn ensure<M: Into<String>>(
-        condition: bool,
-        kind: ErrorKind,
-        op: &'static str,
-        message: impl FnOnce() -> M,
-    ) -> Result<()> {
-        if condition { Ok(()) } else { Err(Error::new(kind, op, message())) }
-    }
 }

@@ -151,7 +151,7 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
         None => Ok(()),
         Some((x, v)) => {
             Err(Error::new(ErrorKind::Autograd, op, "a direction has other sizes than its input")
-                .with_operands([x.extents(), v.extents()]))
+                .with_operands([x.shape(), v.shape()]))
         }
     }
 }
@@ -246,7 +246,7 @@ pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tens
 fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     if y.numel() != 1 {
         return Err(Error::new(ErrorKind::Autograd, op, "the function must give one element")
-            .with_operands([y.extents()])
+            .with_operands([y.shape()])
             .with_repair("sum or average its result"));
     }
     Ok(y)
@@ -293,8 +293,9 @@ pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &s
     for x in inputs {
         if x.size(dim)? != count || count == 0 {
             let message = format!("the inputs must have the same size along '{dim}', and not 0");
-            return Err(Error::new(ErrorKind::Shape, "vmap", message)
-                .with_operands(inputs.iter().map(|x| x.extents())));
+            return Err(
+                Error::new(ErrorKind::Shape, "vmap", message).with_operands(inputs.iter().map(|x| x.shape()))
+            );
         }
     }
     let mut results = Vec::with_capacity(count);

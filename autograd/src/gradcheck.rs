@@ -100,7 +100,7 @@ fn check(
     if let Some(x) = inputs.iter().find(|x| !x.dtype().is_floating_point()) {
         let message = format!("expected inputs of floats, got {}", x.dtype());
         return Err(Error::new(ErrorKind::DType, op, message)
-            .with_operands([x.extents()])
+            .with_operands([x.shape()])
             .with_repair("x.to(DType::F64)?"));
     }
     let narrow = inputs.iter().find(|x| x.dtype() != DType::F64);
@@ -146,7 +146,7 @@ fn check(
                     let message = format!(
                         "the derivative of output {o} by element {i} of input {number} is {got} on the tape and {want} by difference"
                     );
-                    let error = Error::new(ErrorKind::Autograd, op, message).with_operands([x.extents()]);
+                    let error = Error::new(ErrorKind::Autograd, op, message).with_operands([x.shape()]);
                     return Err(match &warning {
                         Some(warning) => error.with_repair(format!("x.to(DType::F64)?, for {warning}")),
                         None => error,

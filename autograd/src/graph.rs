@@ -54,7 +54,7 @@ impl Graph {
         let mut todo = Vec::new();
         for (label, tensor) in tensors {
             let Some(meta) = tensor.meta() else { continue };
-            labels.entry(meta.id).or_insert_with(|| format!("{label} {}", tensor.extents()));
+            labels.entry(meta.id).or_insert_with(|| format!("{label} {}", tensor.shape()));
             todo.push(meta.clone());
         }
         while let Some(meta) = todo.pop() {

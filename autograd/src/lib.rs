@@ -3,9 +3,12 @@
 //! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the
 //! derivatives in `rules/`, then the walk in `tape/walk.rs`.
 
+mod align;
 mod checkpoint;
 mod composed;
 mod create;
+mod data;
+mod flatten;
 pub mod functional;
 mod gradcheck;
 mod graph;

@@ -88,8 +88,9 @@ impl Parameter {
                     own.sizes(),
                     value.sizes()
                 );
-                return Err(Error::new(ErrorKind::Shape, "set", message)
-                    .with_operands([own.extents(), value.extents()]));
+                return Err(
+                    Error::new(ErrorKind::Shape, "set", message).with_operands([own.shape(), value.shape()])
+                );
             }
             *own = value.to(own.dtype())?.with_names(own.names().clone());
             Ok(())

@@ -51,16 +51,16 @@ impl Dims {
 /// ```
 /// use namegrad_core::{NamedTensor, keep};
 /// let x = NamedTensor::ones([("N", 2), ("C", 3)])?;
-/// assert_eq!(x.sum(keep("C"))?.extents().to_string(), "[N=2, C=1]");
-/// assert_eq!(x.sum("C")?.extents().to_string(), "[N=2]");
+/// assert_eq!(x.sum(keep("C"))?.shape().to_string(), "[N=2, C=1]");
+/// assert_eq!(x.sum("C")?.shape().to_string(), "[N=2]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 pub fn keep(dims: impl Into<Dims>) -> Dims {
     Dims { keep: true, ..dims.into() }
 }
 
-/// Dims of a tensor by position, in the order in which they were given, none of them twice.
-pub type Axes = SmallVec<[usize; 6]>;
+/// Positions of dims of a tensor, in the order in which they were given, none of them twice.
+pub type Positions = SmallVec<[usize; 6]>;
 
 impl From<&str> for Dim {
     fn from(name: &str) -> Dim {
@@ -111,14 +111,14 @@ impl From<RangeFull> for Dims {
         Dims::ALL
     }
 }
-impl From<Axes> for Dims {
-    fn from(axes: Axes) -> Dims {
-        Dims::of(axes.into_iter().map(Dim::from))
+impl From<Positions> for Dims {
+    fn from(dims: Positions) -> Dims {
+        Dims::of(dims.into_iter().map(Dim::from))
     }
 }
-impl From<&Axes> for Dims {
-    fn from(axes: &Axes) -> Dims {
-        Dims::from(axes.as_slice())
+impl From<&Positions> for Dims {
+    fn from(dims: &Positions) -> Dims {
+        Dims::from(dims.as_slice())
     }
 }
 
@@ -129,7 +129,7 @@ impl From<&Axes> for Dims {
 pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<usize> {
     match dim {
         Dim::Index(index) => {
-            resolve_index(op, *index, x.ndim().max(1)).map_err(|e| e.with_operands([x.extents()]))
+            resolve_index(op, *index, x.ndim().max(1)).map_err(|e| e.with_operands([x.shape()]))
         }
         Dim::Name(name) => match x.names().position(*name) {
             Some(dim) => Ok(dim),
@@ -142,18 +142,18 @@ pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<u
 /// Dims of a tensor by position, none of them twice.
 #[inline]
 #[track_caller]
-pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Axes> {
+pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
     let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };
-    let mut axes = Axes::new();
+    let mut positions = Positions::new();
     for dim in list {
-        let axis = position(dim, op, x)?;
-        if axes.contains(&axis) {
-            let message = format!("dim {axis} appears multiple times in the list of dims");
+        let at = position(dim, op, x)?;
+        if positions.contains(&at) {
+            let message = format!("dim {at} appears multiple times in the list of dims");
             return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }
-        axes.push(axis);
+        positions.push(at);
     }
-    Ok(axes)
+    Ok(positions)
 }
 
 /// An index into `ndim` dims, negative counting from the end.

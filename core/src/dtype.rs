@@ -285,6 +285,11 @@ impl Scalar {
     pub fn to_f64(self) -> f64 {
         f64::from_scalar(self)
     }
+
+    /// The number as `i64`; `true` is 1, and the fraction of a float is cut off.
+    pub fn to_i64(self) -> i64 {
+        i64::from_scalar(self)
+    }
 }
 
 impl fmt::Display for Scalar {

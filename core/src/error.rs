@@ -1,6 +1,6 @@
 //! One error type: what was asked, what there was, where the caller stood, and what would repair it.
 
-use crate::names::Names;
+use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
 
@@ -76,7 +76,7 @@ struct Inner {
     kind: ErrorKind,
     op: &'static str,
     message: String,
-    operands: Vec<Extents>,
+    operands: Vec<Shape>,
     repair: Option<String>,
     at: &'static Location<'static>,
 }
@@ -105,11 +105,27 @@ impl Error {
         op: &'static str,
         message: impl Into<String>,
     ) -> Error {
-        Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.extents()))
+        Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
+    }
+
+    /// Fails where `condition` does not hold; only then the message is made.
+    ///
+    /// # Errors
+    /// Of this kind and op, at the caller's line.
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn ensure<M: Into<String>>(
+        condition: bool,
+        kind: ErrorKind,
+        op: &'static str,
+        message: impl FnOnce() -> M,
+    ) -> Result<()> {
+        if condition { Ok(()) } else { Err(Error::new(kind, op, message())) }
     }
 
     /// The same error with the sizes and names of the inputs that it is about.
-    pub fn with_operands(mut self, operands: impl IntoIterator<Item = Extents>) -> Error {
+    pub fn with_operands(mut self, operands: impl IntoIterator<Item = Shape>) -> Error {
         self.0.operands = operands.into_iter().collect();
         self
     }
@@ -155,7 +171,7 @@ impl Error {
     }
 
     /// Names and sizes of the inputs that the error is about.
-    pub fn operands(&self) -> &[Extents] {
+    pub fn operands(&self) -> &[Shape] {
         &self.0.operands
     }
 
@@ -179,7 +195,7 @@ impl fmt::Display for Error {
             false => write!(f, "{op}: {message} (at {at})")?,
         }
         if !operands.is_empty() {
-            let list: Vec<String> = operands.iter().map(Extents::to_string).collect();
+            let list: Vec<String> = operands.iter().map(Shape::to_string).collect();
             write!(f, "\n  inputs: {}", list.join(", "))?;
         }
         match repair {
@@ -197,36 +213,3 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// The size of each dim with its name: how errors and `Debug` show a tensor, as `[N=32, C=3, ?=7]` or,
-/// without names, `[32, 3, 7]`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Extents {
-    /// The sizes, outermost first.
-    pub sizes: Vec<usize>,
-    /// The names, as many as sizes or none at all.
-    pub names: Names,
-}
-
-impl fmt::Display for Extents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[")?;
-        for (dim, size) in self.sizes.iter().enumerate() {
-            if dim > 0 {
-                f.write_str(", ")?;
-            }
-            match self.names.get(dim) {
-                Some(name) => write!(f, "{name}={size}")?,
-                None if self.names.is_named() => write!(f, "?={size}")?,
-                None => write!(f, "{size}")?,
-            }
-        }
-        f.write_str("]")
-    }
-}
-
-impl fmt::Debug for Extents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}

@@ -24,18 +24,18 @@ mod tensor;
 
 pub use args::{Argument, Value, Whole};
 pub use device::Device;
-pub use dim::{Axes, Dim, Dims, keep};
+pub use dim::{Dim, Dims, keep};
 pub use dtype::{Category, DType, Element, Scalar, default_dtype, set_default_dtype};
-pub use error::{Error, ErrorKind, Extents, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use fmt::{PrintOptions, printoptions, set_printoptions};
 pub use names::{Name, NameArg, NameList, Names, RenameArg};
 pub use operand::Operand;
 pub use ops::count::Unique;
-pub use ops::create::Data;
+pub use ops::data::Data;
 pub use ops::index::Reduce;
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
-pub use shape::{Axis, IntoAxis, IntoShape, Part, Parts, Shape, Sizes, Strides};
+pub use shape::{IntoShape, NewDim, Shape, Sizes};
 pub use tensor::NamedTensor;
 
 /// The options of ops: what `x.softplus_with(SoftplusOptions::new().beta(2.0))` takes.

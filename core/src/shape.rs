@@ -1,19 +1,21 @@
 //! Sizes and names given together: `[2, 3]`, `[("N", 2), ("C", 3)]`, or mixed as `(("N", 2), 3)`.
 
-use crate::args::Whole;
+use crate::args::{NewName, Whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::fill_strides;
 use crate::names::{Name, Names};
 use smallvec::SmallVec;
+use std::fmt;
 
-/// Sizes or dims of a tensor; up to six stand inline.
+/// Sizes of a tensor, outermost first; up to six are inline.
 pub type Sizes = SmallVec<[usize; 6]>;
 
 /// Steps in elements between neighbours along each dim; may be negative or zero.
-pub type Strides = SmallVec<[isize; 6]>;
+pub(crate) type Strides = SmallVec<[isize; 6]>;
 
-/// The sizes of a tensor to be made, with the names of its dims.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The sizes of a tensor with the names of its dims. It prints as errors show it: `[N=32, C=3, ?=7]` or,
+/// without names, `[32, 3, 7]`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Shape {
     /// The sizes, outermost first.
     pub sizes: Sizes,
@@ -21,43 +23,78 @@ pub struct Shape {
     pub names: Names,
 }
 
-/// One dim to be made: a size, perhaps with a name. `("N", 32)` and `32` convert into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// The name, if it has one.
-    pub name: Option<Name>,
-    /// The size.
-    pub size: usize,
+impl Shape {
+    /// A shape of these dims: of each its name, if it has one, and its size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn new(dims: impl IntoIterator<Item = (Option<Name>, usize)>) -> Result<Shape> {
+        let (names, sizes): (Vec<_>, Sizes) = dims.into_iter().unzip();
+        Ok(Shape { sizes, names: Names::new("shape", names)? })
+    }
 }
 
-/// A dim that another is split into; one without a size, written -1, takes what the others leave.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (dim, size) in self.sizes.iter().enumerate() {
+            if dim > 0 {
+                f.write_str(", ")?;
+            }
+            match self.names.get(dim) {
+                Some(name) => write!(f, "{name}={size}")?,
+                None if self.names.is_named() => write!(f, "?={size}")?,
+                None => write!(f, "{size}")?,
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A dim to be made. Its size may be left open, written as -1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct OpenDim {
     /// The name, if it has one.
     pub name: Option<Name>,
-    /// The size, unless it is to be inferred.
+    /// The size, unless it is open.
     pub size: Option<usize>,
 }
 
-/// The dims that another is split into.
-pub type Parts = SmallVec<[Part; 6]>;
+/// The dims of a shape of which sizes may be left open.
+pub type OpenShape = SmallVec<[OpenDim; 6]>;
 
-/// What can be written for one dim: `3`, `("C", 3)`, `(None, 3)`.
-pub trait IntoAxis: Sized {
+/// What can be written for a new dim: `3`, `("C", 3)`, `(None, 3)`.
+pub trait NewDim: Sized {
     /// The dim, of which the size may be left open.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[doc(hidden)]
     #[track_caller]
-    fn into_part(self) -> Result<Part>;
+    fn into_open_dim(self) -> Result<OpenDim>;
 
-    /// The dim.
+    /// The name, if it has one, and the size.
+    ///
+    /// ```
+    /// use namegrad_core::NewDim;
+    /// let (name, size) = ("C", 3).into_new_dim()?;
+    /// assert_eq!((name.unwrap().as_str(), size), ("C", 3));
+    /// assert_eq!(3.into_new_dim()?, (None, 3));
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
-    fn into_axis(self) -> Result<Axis> {
-        self.into_part()?.axis()
+    fn into_new_dim(self) -> Result<(Option<Name>, usize)> {
+        self.into_open_dim()?.closed()
     }
 }
 
@@ -66,9 +103,9 @@ pub trait IntoAxis: Sized {
 ///
 /// ```
 /// use namegrad_core::NamedTensor;
-/// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.extents()), "[2, 3]");
-/// assert_eq!(format!("{:?}", NamedTensor::zeros([("N", 2), ("C", 3)])?.extents()), "[N=2, C=3]");
-/// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.extents()), "[N=2, ?=3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([2, 3])?.shape()), "[2, 3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros([("N", 2), ("C", 3)])?.shape()), "[N=2, C=3]");
+/// assert_eq!(format!("{:?}", NamedTensor::zeros((("N", 2), 3))?.shape()), "[N=2, ?=3]");
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 pub trait IntoShape: Sized {
@@ -76,8 +113,9 @@ pub trait IntoShape: Sized {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
+    #[doc(hidden)]
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts>;
+    fn into_open_shape(self) -> Result<OpenShape>;
 
     /// The shape.
     ///
@@ -85,7 +123,12 @@ pub trait IntoShape: Sized {
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
     fn into_shape(self) -> Result<Shape> {
-        shape_of(&self.into_dim_parts()?)
+        let dims = self.into_open_shape()?;
+        let mut sizes = Sizes::new();
+        for dim in &dims {
+            sizes.push(dim.closed()?.1);
+        }
+        Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
     }
 }
 
@@ -103,33 +146,17 @@ fn negative(size: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Value, "shape", format!("a size must not be negative, got {size}"))
 }
 
-impl Part {
+impl OpenDim {
     #[track_caller]
-    fn axis(self) -> Result<Axis> {
+    fn closed(self) -> Result<(Option<Name>, usize)> {
         let Some(size) = self.size else { return Err(negative(-1)) };
-        Ok(Axis { name: self.name, size })
-    }
-}
-
-/// A shape of these dims.
-#[track_caller]
-fn shape_of(parts: &[Part]) -> Result<Shape> {
-    let mut sizes = Sizes::new();
-    for part in parts {
-        sizes.push(part.axis()?.size);
-    }
-    Ok(Shape { sizes, names: Names::new("shape", parts.iter().map(|part| part.name))? })
-}
-
-impl IntoAxis for Axis {
-    fn into_part(self) -> Result<Part> {
-        Ok(Part { name: self.name, size: Some(self.size) })
+        Ok((self.name, size))
     }
 }
 
 impl IntoShape for Shape {
-    fn into_dim_parts(self) -> Result<Parts> {
-        (&self).into_dim_parts()
+    fn into_open_shape(self) -> Result<OpenShape> {
+        (&self).into_open_shape()
     }
     fn into_shape(self) -> Result<Shape> {
         Ok(self)
@@ -137,9 +164,9 @@ impl IntoShape for Shape {
 }
 
 impl IntoShape for &Shape {
-    fn into_dim_parts(self) -> Result<Parts> {
+    fn into_open_shape(self) -> Result<OpenShape> {
         let names = self.names.iter(self.sizes.len());
-        Ok(names.zip(&self.sizes).map(|(name, size)| Part { name, size: Some(*size) }).collect())
+        Ok(names.zip(&self.sizes).map(|(name, size)| OpenDim { name, size: Some(*size) }).collect())
     }
     fn into_shape(self) -> Result<Shape> {
         Ok(self.clone())
@@ -148,138 +175,100 @@ impl IntoShape for &Shape {
 
 impl IntoShape for () {
     /// No dims: one element.
-    fn into_dim_parts(self) -> Result<Parts> {
-        Ok(Parts::new())
+    fn into_open_shape(self) -> Result<OpenShape> {
+        Ok(OpenShape::new())
     }
 }
 
-impl<A: IntoAxis, const K: usize> IntoShape for [A; K] {
+impl<D: NewDim, const K: usize> IntoShape for [D; K] {
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts> {
-        parts(self)
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self)
     }
 }
-impl<A: IntoAxis> IntoShape for Vec<A> {
+impl<D: NewDim> IntoShape for Vec<D> {
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts> {
-        parts(self)
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self)
     }
 }
-impl<A: IntoAxis + Clone> IntoShape for &Vec<A> {
+impl<D: NewDim + Clone> IntoShape for &Vec<D> {
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts> {
-        parts(self.iter().cloned())
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
     }
 }
-impl<A: IntoAxis + Clone, const K: usize> IntoShape for &[A; K] {
+impl<D: NewDim + Clone, const K: usize> IntoShape for &[D; K] {
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts> {
-        parts(self.iter().cloned())
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
     }
 }
-impl<A: IntoAxis + Clone> IntoShape for &[A] {
+impl<D: NewDim + Clone> IntoShape for &[D] {
     #[track_caller]
-    fn into_dim_parts(self) -> Result<Parts> {
-        parts(self.iter().cloned())
+    fn into_open_shape(self) -> Result<OpenShape> {
+        open_shape(self.iter().cloned())
     }
 }
 
 #[track_caller]
-fn parts<A: IntoAxis>(dims: impl IntoIterator<Item = A>) -> Result<Parts> {
-    let mut parts = Parts::new();
+fn open_shape<D: NewDim>(dims: impl IntoIterator<Item = D>) -> Result<OpenShape> {
+    let mut open = OpenShape::new();
     for dim in dims {
-        parts.push(dim.into_part()?);
+        open.push(dim.into_open_dim()?);
     }
-    Ok(parts)
+    Ok(open)
 }
 
-/// What can be written for the name of a dim to be made: a text, a [`Name`], or nothing.
-pub trait AxisName {
-    /// The name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`].
+impl<I: Whole> NewDim for I {
     #[track_caller]
-    fn axis_name(self) -> Result<Option<Name>>;
-}
-
-impl AxisName for &str {
-    #[track_caller]
-    fn axis_name(self) -> Result<Option<Name>> {
-        Ok(Some(Name::new(self)?))
-    }
-}
-impl AxisName for String {
-    #[track_caller]
-    fn axis_name(self) -> Result<Option<Name>> {
-        Ok(Some(Name::new(&self)?))
-    }
-}
-impl AxisName for Name {
-    fn axis_name(self) -> Result<Option<Name>> {
-        Ok(Some(self))
-    }
-}
-/// Only of `&str`, so that the type of `None` alone is known.
-impl AxisName for Option<&str> {
-    #[track_caller]
-    fn axis_name(self) -> Result<Option<Name>> {
-        match self {
-            Some(name) => name.axis_name(),
-            None => Ok(None),
-        }
+    fn into_open_dim(self) -> Result<OpenDim> {
+        Ok(OpenDim { name: None, size: size_of(self)? })
     }
 }
 
-impl<I: Whole> IntoAxis for I {
+impl<N: Into<NewName>, I: Whole> NewDim for (N, I) {
     #[track_caller]
-    fn into_part(self) -> Result<Part> {
-        Ok(Part { name: None, size: size_of(self)? })
-    }
-}
-
-impl<N: AxisName, I: Whole> IntoAxis for (N, I) {
-    #[track_caller]
-    fn into_part(self) -> Result<Part> {
-        Ok(Part { name: self.0.axis_name()?, size: size_of(self.1)? })
+    fn into_open_dim(self) -> Result<OpenDim> {
+        Ok(OpenDim { name: self.0.into().name()?, size: size_of(self.1)? })
     }
 }
 
 impl IntoShape for &Sizes {
-    fn into_dim_parts(self) -> Result<Parts> {
-        Ok(self.iter().map(|size| Part { name: None, size: Some(*size) }).collect())
+    fn into_open_shape(self) -> Result<OpenShape> {
+        Ok(self.iter().map(|size| OpenDim { name: None, size: Some(*size) }).collect())
     }
 }
 
 impl IntoShape for Sizes {
-    fn into_dim_parts(self) -> Result<Parts> {
-        (&self).into_dim_parts()
+    fn into_open_shape(self) -> Result<OpenShape> {
+        (&self).into_open_shape()
     }
 }
 
 /// Tuples of dims of different kinds: `A B` becomes
 ///
 /// ```ignore
-/// impl<A: IntoAxis, B: IntoAxis> IntoShape for (A, B) {
-///     fn into_dim_parts(self) -> Result<Parts> {
+/// impl<A: NewDim, B: NewDim> IntoShape for (A, B) {
+///     fn into_open_shape(self) -> Result<OpenShape> {
 ///         let (A, B) = self;
-///         let mut parts = Parts::new();
-///         parts.push(A.into_part()?);
-///         parts.push(B.into_part()?);
-///         Ok(parts)
+///         let mut open = OpenShape::new();
+///         open.push(A.into_open_dim()?);
+///         open.push(B.into_open_dim()?);
+///         Ok(open)
 ///     }
 /// }
 /// ```
 macro_rules! tuples {
-    ($($($axis:ident)+;)*) => {$(
-        impl<$($axis: IntoAxis),+> IntoShape for ($($axis,)+) {
+    ($($($dim:ident)+;)*) => {$(
+        impl<$($dim: NewDim),+> IntoShape for ($($dim,)+) {
             #[track_caller]
-            fn into_dim_parts(self) -> Result<Parts> {
+            fn into_open_shape(self) -> Result<OpenShape> {
                 #[allow(non_snake_case)] // each type parameter names its field
-                let ($($axis,)+) = self;
-                let mut parts = Parts::new();
-                $(parts.push($axis.into_part()?);)+
-                Ok(parts)
+                let ($($dim,)+) = self;
+                let mut open = OpenShape::new();
+                $(open.push($dim.into_open_dim()?);)+
+                Ok(open)
             }
         }
     )*};

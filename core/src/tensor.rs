@@ -2,7 +2,7 @@
 //! writing copies when somebody else holds the buffer. `make` creates tensors.
 
 use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
-use crate::error::{Error, ErrorKind, Extents, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
 use crate::names::{Name, Names};
@@ -214,19 +214,14 @@ impl NamedTensor {
         self.numel() * self.dtype.itemsize()
     }
 
-    /// Sizes with names, as errors show them.
-    pub fn extents(&self) -> Extents {
-        Extents { sizes: self.sizes().to_vec(), names: self.names.clone() }
-    }
-
-    /// Sizes and names, to make another tensor like this one.
+    /// The sizes with the names: what errors show, and what another tensor of the same dims is made of.
     pub fn shape(&self) -> Shape {
         Shape { sizes: Sizes::from_slice(self.sizes()), names: self.names.clone() }
     }
 
     /// The tensor as the name rules see it.
     #[inline]
-    pub fn input(&self) -> Input<'_> {
+    pub(crate) fn input(&self) -> Input<'_> {
         Input { names: &self.names, sizes: self.sizes() }
     }
 
@@ -413,7 +408,7 @@ impl std::fmt::Display for NamedTensor {
 impl std::fmt::Debug for NamedTensor {
     /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.dtype, self.extents())
+        write!(f, "{}{}", self.dtype, self.shape())
     }
 }
 

@@ -57,7 +57,7 @@ pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
         }
         _ => {
             let message = "fan in and fan out can not be computed for a tensor with fewer than 2 dimensions";
-            Err(Error::new(ErrorKind::Shape, "init", message).with_operands([tensor.extents()]))
+            Err(Error::new(ErrorKind::Shape, "init", message).with_operands([tensor.shape()]))
         }
     }
 }
@@ -127,7 +127,7 @@ pub fn eye_(parameter: &Parameter) -> Result<()> {
     replace(parameter, |options, old| match *old.sizes() {
         [rows, cols] => options.eye(rows, cols).map(|x| x.into_value()),
         _ => Err(Error::new(ErrorKind::Shape, "eye_", "only tensors with 2 dimensions are supported")
-            .with_operands([old.extents()])),
+            .with_operands([old.shape()])),
     })
 }
 

@@ -37,7 +37,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 ///     dropout: Dropout::new(0.1)?,
 /// };
 /// let y = model.forward(&Tensor::rand([("N", 2), ("pixels", 64)])?)?;
-/// assert_eq!(y.extents().to_string(), "[N=2, classes=10]");
+/// assert_eq!(y.shape().to_string(), "[N=2, classes=10]");
 /// assert_eq!(model.named_parameters()[0].0, "hidden.weight");
 /// # Ok::<(), Error>(())
 /// ```
@@ -422,7 +422,6 @@ plain!(
     &'static str,
     (),
     namegrad_core::Name,
-    namegrad_core::Axis,
     namegrad_core::Shape,
     namegrad_core::Dim,
     namegrad_core::DType,

@@ -3,7 +3,7 @@
 use crate::module::{Buffer, Entry, Module, walk};
 use namegrad_autograd::Parameter;
 use namegrad_core::io::TensorFile;
-use namegrad_core::{Error, ErrorKind, Extents, NamedTensor, Result};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub struct LoadReport {
     /// Paths of the state that the model has not.
     pub unexpected: Vec<String>,
     /// Paths with other sizes or names: the model's dims, then the state's.
-    pub mismatched: Vec<(String, Extents, Extents)>,
+    pub mismatched: Vec<(String, Shape, Shape)>,
 }
 
 impl fmt::Display for LoadReport {
@@ -149,7 +149,7 @@ impl StateDict {
             let own = place.value();
             match fitted(&own, given, options) {
                 Some(value) => updates.push((place, value.to(own.dtype())?.with_names(own.names().clone()))),
-                None => report.mismatched.push((path.clone(), own.extents(), given.extents())),
+                None => report.mismatched.push((path.clone(), own.shape(), given.shape())),
             }
         }
         let absent = !report.missing.is_empty() || !report.unexpected.is_empty();

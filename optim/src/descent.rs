@@ -287,10 +287,10 @@ impl Member {
     /// The same parameter with the given state.
     fn fitted<M: Method>(&self, method: &M, state: &ParameterState) -> Result<Member> {
         let own = self.parameter.tensor();
-        let theirs = namegrad_core::Extents { sizes: state.sizes.clone(), names: state.names.clone() };
+        let theirs = Shape { sizes: state.sizes.as_slice().into(), names: state.names.clone() };
         if state.sizes != own.sizes() {
             let message = format!("sizes {:?} in the state, {:?} in the optimizer", state.sizes, own.sizes());
-            return Err(misfit(message).with_operands([theirs, own.extents()]));
+            return Err(misfit(message).with_operands([theirs, own.shape()]));
         }
         let named_alike = |dim| match (state.names.get(dim), own.names().get(dim)) {
             (Some(name), Some(own)) => name == own,
@@ -301,7 +301,7 @@ impl Member {
             let lists = [state.names.list(ndim), own.names().list(ndim)];
             let message = format!("names {} in the state, {} in the optimizer", lists[0], lists[1]);
             return Err(misfit(message)
-                .with_operands([theirs, own.extents()])
+                .with_operands([theirs, own.shape()])
                 .with_repair("load_state_dict(&state.ignore_names()) takes sizes alone"));
         }
         let mut slots = Vec::new();

@@ -2,7 +2,8 @@
 
 use crate::conformance::case::scalar;
 use namegrad::autograd::{Op, Operand};
-use namegrad::core::{Dim, Dims, IntoShape, Parts, Scalar};
+use namegrad::core::args::OpenShape;
+use namegrad::core::{Dim, Dims, IntoShape, Scalar};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 use std::cell::RefCell;
@@ -335,10 +336,10 @@ impl<'a> Call<'a> {
 pub(crate) struct Pairs(Vec<(Option<String>, isize)>);
 
 impl IntoShape for Pairs {
-    fn into_dim_parts(self) -> Result<Parts> {
+    fn into_open_shape(self) -> Result<OpenShape> {
         let pairs: Vec<(Option<&str>, isize)> =
             self.0.iter().map(|(name, size)| (name.as_deref(), *size)).collect();
-        pairs.into_dim_parts()
+        pairs.into_open_shape()
     }
 }
 

@@ -1706,6 +1706,24 @@ fn call_reshape(x: &Tensor, shape: &[isize]) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_flip(x: &Tensor, dims: Dims) -> Result<()> {
+    x.flip(dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_repeat(x: &Tensor, repeats: &[isize]) -> Result<()> {
+    x.repeat(repeats)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_contiguous(x: &Tensor) -> Result<()> {
+    x.contiguous()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_narrow(x: &Tensor, dim: Dim, start: isize, length: usize) -> Result<()> {
     x.narrow(dim, start, length)?;
     Ok(())
@@ -1724,12 +1742,6 @@ fn call_select(x: &Tensor, dim: Dim, index: isize) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_flip(x: &Tensor, dims: Dims) -> Result<()> {
-    x.flip(dims)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_diagonal(x: &Tensor, dim1: Dim, dim2: Dim) -> Result<()> {
     x.diagonal(dim1, dim2)?;
     Ok(())
@@ -1742,12 +1754,6 @@ fn call_diagonal_with(x: &Tensor, dim1: Dim, dim2: Dim, offset: isize, name: &st
 }
 
 #[rustfmt::skip]
-fn call_repeat(x: &Tensor, repeats: &[isize]) -> Result<()> {
-    x.repeat(repeats)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_unfold(x: &Tensor, dimension: Dim, size: usize, step: usize) -> Result<()> {
     x.unfold(dimension, size, step)?;
     Ok(())
@@ -1756,12 +1762,6 @@ fn call_unfold(x: &Tensor, dimension: Dim, size: usize, step: usize) -> Result<(
 #[rustfmt::skip]
 fn call_unfold_with(x: &Tensor, dimension: Dim, size: usize, step: usize, name: &str) -> Result<()> {
     x.unfold_with(dimension, size, step, UnfoldOptions::new().name(name))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_contiguous(x: &Tensor) -> Result<()> {
-    x.contiguous()?;
     Ok(())
 }
 
@@ -2110,36 +2110,6 @@ fn call_diff_with(x: &Tensor, dim: Dim, n: usize) -> Result<()> {
 #[rustfmt::skip]
 fn call_quantile(x: &Tensor, q: f64, dim: Dims) -> Result<()> {
     x.quantile(q, dim)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
-    x.copy_(src)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
-    x.fill_(value)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_zero_(x: &mut Tensor) -> Result<()> {
-    x.zero_()?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_resize_(x: &mut Tensor, size: &[isize]) -> Result<()> {
-    x.resize_(size)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_resize_as_(x: &mut Tensor, other: &Tensor) -> Result<()> {
-    x.resize_as_(other)?;
     Ok(())
 }
 
@@ -2756,6 +2726,36 @@ fn call_reshape_as(x: &Tensor, other: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
+    x.copy_(src)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
+    x.fill_(value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_zero_(x: &mut Tensor) -> Result<()> {
+    x.zero_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_resize_(x: &mut Tensor, size: &[isize]) -> Result<()> {
+    x.resize_(size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_resize_as_(x: &mut Tensor, other: &Tensor) -> Result<()> {
+    x.resize_as_(other)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_gelu(x: &Tensor) -> Result<()> {
     F::gelu(x)?;
     Ok(())
@@ -2764,6 +2764,18 @@ fn call_nn_gelu(x: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_gelu_with(x: &Tensor, approximate: Approximate) -> Result<()> {
     F::gelu_with(x, GeluOptions::new().approximate(approximate))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv1d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
+    F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
     Ok(())
 }
 
@@ -2788,18 +2800,6 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv1d(x, weight)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
-    F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
     Ok(())
 }
 

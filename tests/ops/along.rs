@@ -237,7 +237,7 @@ pub(crate) mod composed {
     #[test]
     fn what_quantile_and_diff_refuse() {
         let x = Tensor::new([[1.0, 5.0], [4.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
-        assert_eq!(x.quantile(0.5, keep(..)).unwrap().extents().to_string(), "[N=1, C=1]");
+        assert_eq!(x.quantile(0.5, keep(..)).unwrap().shape().to_string(), "[N=1, C=1]");
         let nan = x.add(f64::NAN).unwrap().quantile(0.5, ..).unwrap();
         assert!(nan.item().unwrap().to_f64().is_nan());
         assert_eq!(x.quantile(1.5, "C").unwrap_err().kind(), ErrorKind::Value);

@@ -66,7 +66,7 @@ fn nextafter() {
     let single = Tensor::new([1.0]).unwrap().refine_names(["N"]).unwrap();
     let next = single.nextafter(Tensor::zeros([2, 1]).unwrap()).unwrap();
     assert_eq!(next.to_vec::<f32>().unwrap(), [1f32.next_down(); 2]);
-    assert_eq!(next.extents().to_string(), "[?=2, N=1]");
+    assert_eq!(next.shape().to_string(), "[?=2, N=1]");
     for dtype in [DType::F16, DType::BF16, DType::I32, DType::Bool] {
         let error = single.to(dtype).unwrap().nextafter(single.to(dtype).unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DType, "{dtype}");

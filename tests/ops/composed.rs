@@ -377,7 +377,7 @@ fn resized() {
     let mut named = Tensor::zeros([("N", 2)]).unwrap();
     assert_eq!(named.resize_([3]).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(named.resize_as_(&Tensor::zeros([2]).unwrap()).unwrap_err().kind(), ErrorKind::OutNames);
-    assert_eq!(Tensor::zeros([2]).unwrap().resize_as_(&named).unwrap().extents(), named.extents());
+    assert_eq!(Tensor::zeros([2]).unwrap().resize_as_(&named).unwrap().shape(), named.shape());
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn drawn() {
         generator.manual_seed(5);
         generator.scope(|| draw(&mut x)).unwrap();
         assert_eq!(x.to_vec::<f64>().unwrap(), first);
-        assert_eq!((generator.state().offset, x.extents().to_string()), (100, "[N=100]".to_string()));
+        assert_eq!((generator.state().offset, x.shape().to_string()), (100, "[N=100]".to_string()));
         first
     };
     assert!(
@@ -498,7 +498,7 @@ fn drawn() {
     let probabilities = Tensor::new([0.0, 1.0]).unwrap();
     let mut whole = Tensor::zeros([("N", 3), ("C", 2)]).unwrap().to(DType::I64).unwrap();
     assert_eq!(whole.bernoulli_(&probabilities).unwrap().to_vec::<i64>().unwrap(), [0, 1, 0, 1, 0, 1]);
-    assert_eq!(whole.extents().to_string(), "[N=3, C=2]");
+    assert_eq!(whole.shape().to_string(), "[N=3, C=2]");
     let mut bytes = whole.to(DType::U8).unwrap();
     for outside in [0..257, -1..3] {
         assert_eq!(bytes.random_(outside).unwrap_err().kind(), ErrorKind::Value);
@@ -559,7 +559,7 @@ fn made_like_another() {
         ("fill_", vec![("value", 7.into())], Some(7.0)),
     ] {
         let y = made(name, &args);
-        assert_eq!((y.dtype(), y.extents()), (x.dtype(), x.extents()), "{name}");
+        assert_eq!((y.dtype(), y.shape()), (x.dtype(), x.shape()), "{name}");
         let numbers = y.to_vec::<f64>().unwrap();
         assert!(
             value.is_none_or(|value| numbers.iter().all(|number| *number == value)),
@@ -578,7 +578,7 @@ fn made_like_another() {
     let float = x.to(DType::F64).unwrap();
     for (name, low) in [("rand_like", 0.0), ("randn_like", f64::NEG_INFINITY)] {
         let y = ops::call(name, &[&float], &[]).unwrap().swap_remove(0);
-        assert_eq!((y.dtype(), y.extents()), (DType::F64, x.extents()), "{name}");
+        assert_eq!((y.dtype(), y.shape()), (DType::F64, x.shape()), "{name}");
         let numbers = y.to_vec::<f64>().unwrap();
         assert!(
             numbers.iter().all(|number| *number >= low) && numbers[0] != numbers[1],

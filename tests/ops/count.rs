@@ -54,13 +54,13 @@ fn unique_of_nan_and_of_nothing() {
         let Unique { values, inverse, counts } = x.unique().unwrap();
         assert_eq!(format!("{:?}", values.to_vec::<f32>().unwrap()), "[-0.0, 3.0, NaN, NaN]");
         assert_eq!(inverse.to_vec::<i64>().unwrap(), [1, 2, 0, 0, 3, 1]);
-        assert_eq!(inverse.extents(), x.extents());
+        assert_eq!(inverse.shape(), x.shape());
         assert_eq!(counts.to_vec::<i64>().unwrap(), [2, 2, 1, 1]);
     }
     let error = x.requires_grad_(true).unwrap().unique().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Autograd);
     let none = Tensor::zeros([("N", 0), ("C", 2)]).unwrap().unique().unwrap();
-    assert_eq!((none.values.numel(), none.inverse.extents().to_string()), (0, "[N=0, C=2]".to_string()));
+    assert_eq!((none.values.numel(), none.inverse.shape().to_string()), (0, "[N=0, C=2]".to_string()));
 }
 
 #[test]

@@ -176,10 +176,10 @@ fn of_all_elements() {
     }
     let x = Tensor::new([[1.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
     let kept = x.max(keep(..)).unwrap();
-    assert_eq!(kept.values.extents().to_string(), "[N=1, C=1]");
-    assert_eq!(kept.indices.extents().to_string(), "[N=1, C=1]");
+    assert_eq!(kept.values.shape().to_string(), "[N=1, C=1]");
+    assert_eq!(kept.indices.shape().to_string(), "[N=1, C=1]");
     assert_eq!(x.argmax(..).unwrap().to_vec::<i64>().unwrap(), [1]);
-    assert_eq!(x.argmin(keep(..)).unwrap().extents().to_string(), "[N=1, C=1]");
+    assert_eq!(x.argmin(keep(..)).unwrap().shape().to_string(), "[N=1, C=1]");
 }
 
 /// Nothing to pick from, more than there is, and a dim that is not there.
@@ -202,7 +202,7 @@ fn what_cannot_be_picked() {
     for (number, (result, kind)) in kinds.into_iter().enumerate() {
         assert_eq!(result.unwrap_err().kind(), kind, "call {number}");
     }
-    assert_eq!(x.sort("C").unwrap().values.extents().to_string(), "[N=2, C=0]");
-    assert_eq!(x.max("N").unwrap().indices.extents().to_string(), "[C=0]");
-    assert_eq!(x.topk(0, "N").unwrap().values.extents().to_string(), "[N=0, C=0]");
+    assert_eq!(x.sort("C").unwrap().values.shape().to_string(), "[N=2, C=0]");
+    assert_eq!(x.max("N").unwrap().indices.shape().to_string(), "[C=0]");
+    assert_eq!(x.topk(0, "N").unwrap().values.shape().to_string(), "[N=0, C=0]");
 }

@@ -229,7 +229,7 @@ impl Draw {
             "Dims" | "Reduced" | "Contraction" => self.dims(x),
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
             "Shape" => self.shape(x),
-            "NewDim" => word(&["new", "other"]),
+            "NewName" => word(&["new", "other"]),
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
             "Reduction" => word(&["mean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),

@@ -137,7 +137,7 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
             false => x.to_vec::<i64>().unwrap().iter().map(|x| *x as u64).collect(),
         }
     };
-    a.dtype() == b.dtype() && a.extents() == b.extents() && bits(a) == bits(b)
+    a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)
 }
 
 /// The same, where sums may have been rounded in another order: `size` is that of the terms. Half types are
@@ -154,7 +154,7 @@ pub(crate) fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
         a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= last * a.abs() + sums * size
     };
     let pairs = || a.to_vec::<f64>().unwrap().into_iter().zip(b.to_vec::<f64>().unwrap());
-    a.dtype() == b.dtype() && a.extents() == b.extents() && pairs().all(near)
+    a.dtype() == b.dtype() && a.shape() == b.shape() && pairs().all(near)
 }
 
 pub(crate) fn dense(x: &Tensor) -> Tensor {

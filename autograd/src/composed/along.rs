@@ -29,7 +29,7 @@ mod kernels {
     pub(super) fn diff(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
         if x.ndim() == 0 {
             let message = "diff expects input to be at least one-dimensional";
-            return Err(Error::new(ErrorKind::Shape, "diff", message).with_operands([x.extents()]));
+            return Err(Error::new(ErrorKind::Shape, "diff", message).with_operands([x.shape()]));
         }
         let mut differences = x.clone();
         for _ in 0..n.min(x.sizes()[dim]) {
@@ -53,7 +53,7 @@ mod kernels {
                 "takes a q in the range [0, 1] and at least one float; q is {q}, the input of {}",
                 x.dtype()
             );
-            return Err(Error::new(kind, OP, message).with_operands([x.extents()]));
+            return Err(Error::new(kind, OP, message).with_operands([x.shape()]));
         }
         let one = dim.one_or_all(OP, x.value())?;
         let n = one.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1));

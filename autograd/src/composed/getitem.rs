@@ -136,7 +136,7 @@ composed! { getitem;
     /// let x = Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])?.refine_names(["N", "C"])?;
     /// assert_eq!(x.index(&[Index::At(-1), (1..).into()])?.to_vec::<f32>()?, [5.0, 6.0]);
     /// let places = Tensor::new([2_i64, 0])?;
-    /// assert_eq!(x.index(&[(..).into(), (&places).into()])?.extents().to_string(), "[N=2, C=2]");
+    /// assert_eq!(x.index(&[(..).into(), (&places).into()])?.shape().to_string(), "[N=2, C=2]");
     /// assert_eq!(x.index(&[(&x.gt(2.5)?).into()])?.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -157,7 +157,7 @@ mod kernels {
         const OP: &str = "index";
         let caller = Location::caller();
         let fail = |kind, message: String| {
-            Err(Error::new(kind, OP, message).with_operands([whole.extents()]).at(caller))
+            Err(Error::new(kind, OP, message).with_operands([whole.shape()]).at(caller))
         };
         let mentioned: usize = indices.0.iter().map(Index::dims).sum();
         if mentioned > whole.ndim() {
@@ -229,7 +229,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
                 let message = format!("index {place} is out of bounds for dimension {dim} with size {size}");
-                return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.extents()]));
+                return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.shape()]));
             }
             *flat = *flat * size + place.rem_euclid(size);
         }
@@ -266,7 +266,7 @@ fn common_sizes(picks: &[(usize, Tensor)]) -> Result<Vec<usize>> {
             if *size != *own && *size != 1 && *own != 1 {
                 let message = "shape mismatch: indexing tensors could not be broadcast together".to_string();
                 return Err(Error::new(ErrorKind::Index, "index", message)
-                    .with_operands(picks.iter().map(|(_, places)| places.extents())));
+                    .with_operands(picks.iter().map(|(_, places)| places.shape())));
             }
             if *own != 1 {
                 *size = *own;

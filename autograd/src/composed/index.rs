@@ -88,7 +88,6 @@ composed! { index;
 mod kernels {
     use super::*;
     use crate::op::Op;
-    use namegrad_core::names::rules;
     use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 
     #[track_caller]
@@ -101,10 +100,10 @@ mod kernels {
     pub(super) fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         const OP: &str = "masked_scatter";
         let is_mask = mask.dtype() == DType::Bool;
-        Tensor::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")?;
-        rules::unify(OP, "broadcast", x.value().input(), mask.value().input())?;
+        Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")?;
+        x.value().unified_names(OP, "broadcast", mask.value())?;
         let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
-        Tensor::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
+        Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements for {} places", source.numel(), places.numel())
         })?;
         let source = source.unnamed().reshape([-1])?.narrow(0, 0, places.numel())?;
@@ -115,7 +114,7 @@ mod kernels {
     /// The positions in `index` as a vector, the negative ones counted from the start.
     #[track_caller]
     fn places_in(x: &Tensor, op: &'static str, index: &Tensor) -> Result<Tensor> {
-        Tensor::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
+        Error::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
             format!("{op}(): Expected a long tensor for index, but got {}", index.dtype())
         })?;
         let places = index.unnamed().reshape([-1])?;
@@ -133,7 +132,7 @@ mod kernels {
     pub(super) fn put(x: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
         const OP: &str = "put";
         let places = places_in(x, OP, index)?;
-        Tensor::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
+        Error::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements for {} places", source.numel(), index.numel())
         })?;
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);
@@ -149,7 +148,7 @@ mod kernels {
         if indices.ndim() != x.ndim() {
             let message = "input and indices should have the same number of dimensions";
             return Err(Error::new(ErrorKind::Shape, "take_along_dim", message)
-                .with_operands([x.extents(), indices.extents()]));
+                .with_operands([x.shape(), indices.shape()]));
         }
         let spread = |x: &Tensor, like: &Tensor| -> Vec<usize> {
             let size = |d| if d != dim && x.sizes()[d] == 1 { like.sizes()[d] } else { x.sizes()[d] };
@@ -186,7 +185,7 @@ mod kernels {
         while value.ndim() > part.ndim() && value.sizes()[0] == 1 {
             value = value.select(0, 0)?;
         }
-        rules::unify(OP, "broadcast", part.value().input(), value.value().input())?;
+        part.value().unified_names(OP, "broadcast", value.value())?;
         if views {
             return put_into_view(x, indices, part, &value);
         }

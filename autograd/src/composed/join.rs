@@ -63,7 +63,7 @@ composed! { join;
     /// use namegrad::prelude::*;
     /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
     /// let grid = Tensor::meshgrid(&[&y, &x])?;
-    /// assert_eq!(grid[1].extents().to_string(), "[H=2, W=3]");
+    /// assert_eq!(grid[1].shape().to_string(), "[H=2, W=3]");
     /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -98,7 +98,7 @@ mod kernels {
                 if *size != *own && *size != 1 && *own != 1 {
                     let message = format!("the sizes {own} and {size} do not broadcast to each other");
                     return Err(Error::new(ErrorKind::Shape, op, message)
-                        .with_operands(tensors.iter().map(|x| x.extents())));
+                        .with_operands(tensors.iter().map(|x| x.shape())));
                 }
                 if *own != 1 {
                     *size = *own;
@@ -159,7 +159,7 @@ mod kernels {
         let blocks = grown(tensors, &[0, 0], 2)?;
         let matrices = blocks.iter().all(|x| x.ndim() == 2);
         let message = "Input tensors must have 2 or fewer dimensions";
-        Tensor::ensure(matrices, ErrorKind::Shape, "block_diag", || message)?;
+        Error::ensure(matrices, ErrorKind::Shape, "block_diag", || message)?;
         let cols: usize = blocks.iter().map(|x| x.sizes()[1]).sum();
         let mut bands = Vec::with_capacity(blocks.len());
         let mut before = 0;
@@ -177,7 +177,7 @@ mod kernels {
     pub(super) fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<Tensor>> {
         const OP: &str = "meshgrid";
         let vectors = tensors.iter().all(|x| x.ndim() < 2);
-        Tensor::ensure(vectors, ErrorKind::Shape, OP, || "Expected 0D or 1D tensors")?;
+        Error::ensure(vectors, ErrorKind::Shape, OP, || "Expected 0D or 1D tensors")?;
         let names = Names::new(OP, tensors.iter().map(|x| x.name(0)))?;
         let sizes: Vec<usize> = tensors.iter().map(|x| x.numel()).collect();
         let mut grid = Vec::with_capacity(tensors.len());

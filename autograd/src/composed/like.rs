@@ -26,7 +26,8 @@ composed! { like;
 
 mod kernels {
     use super::*;
-    use namegrad_core::{DType, NamedTensor, Parts, Result, Scalar, args};
+    use namegrad_core::args::{self, OpenShape};
+    use namegrad_core::{DType, NamedTensor, Result, Scalar};
 
     #[track_caller]
     pub(super) fn zeros_like(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
@@ -62,19 +63,19 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn new_zeros(x: &Tensor, size: Parts, dtype: Option<DType>) -> Result<Tensor> {
+    pub(super) fn new_zeros(x: &Tensor, size: OpenShape, dtype: Option<DType>) -> Result<Tensor> {
         new_full(x, size, Scalar::Int(0), dtype)
     }
 
     #[track_caller]
-    pub(super) fn new_ones(x: &Tensor, size: Parts, dtype: Option<DType>) -> Result<Tensor> {
+    pub(super) fn new_ones(x: &Tensor, size: OpenShape, dtype: Option<DType>) -> Result<Tensor> {
         new_full(x, size, Scalar::Int(1), dtype)
     }
 
     #[track_caller]
     pub(super) fn new_full(
         x: &Tensor,
-        size: Parts,
+        size: OpenShape,
         fill_value: Scalar,
         dtype: Option<DType>,
     ) -> Result<Tensor> {

@@ -4,11 +4,10 @@
 //! module `kernels` below it: [`parts`] a tensor in parts, [`join`] tensors put together, [`shape`]
 //! rearrangements, [`along`] one dim, [`getitem`] and [`index`] parts by position, [`pointwise`] by element,
 //! [`products`] sums of products with [`einsum`], [`cast`] other dtypes, [`like`] new tensors like one that
-//! is there, [`assign`] what a tensor is made to hold, [`random`] random numbers in it. Without rows is
+//! is there, [`write`](mod@write) what a tensor is made to hold, [`random`] random numbers. Without rows is
 //! [`query`], what is asked of a tensor.
 
 mod along;
-mod assign;
 mod cast;
 mod einsum;
 mod getitem;
@@ -21,6 +20,7 @@ mod products;
 mod query;
 mod random;
 mod shape;
+mod write;
 
 pub use einsum::Equation;
 pub use getitem::{Index, Indices};
@@ -30,7 +30,6 @@ pub use parts::Sections;
 /// The tables.
 pub(crate) const OPS: [&[&crate::registry::Op]; 13] = [
     along::OPS,
-    assign::OPS,
     cast::OPS,
     einsum::OPS,
     getitem::OPS,
@@ -42,6 +41,7 @@ pub(crate) const OPS: [&[&crate::registry::Op]; 13] = [
     products::OPS,
     random::OPS,
     shape::OPS,
+    write::OPS,
 ];
 
 /// The options of composed ops.

@@ -113,7 +113,7 @@ composed! { parts;
     /// ```
     /// use namegrad::prelude::*;
     /// let rows = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?.unbind("N")?;
-    /// assert_eq!(rows[1].extents().to_string(), "[C=2]");
+    /// assert_eq!(rows[1].shape().to_string(), "[C=2]");
     /// assert_eq!(rows[1].to_vec::<f32>()?, [3.0, 4.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -152,7 +152,7 @@ mod kernels {
         let count = sizes.size_hint().0;
         if parts.try_reserve_exact(count).is_err() {
             let message = format!("{count} parts do not fit in memory");
-            return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.extents()]));
+            return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.shape()]));
         }
         for length in sizes {
             parts.push(x.value().narrow(dim, start, length)?);
@@ -170,7 +170,7 @@ mod kernels {
         let size = size_of(x, OP, dim)?;
         match split_size {
             Sections::Each(each) => {
-                Tensor::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, || {
+                Error::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, || {
                     format!("split expects split_size to be positive, got split_size={each}")
                 })?;
                 let each = each.max(1) as usize;
@@ -178,13 +178,13 @@ mod kernels {
                 parted(x, OP, dim, (0..parts).map(|part| each.min(size - part * each)))
             }
             Sections::List(list) => {
-                Tensor::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
+                Error::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
                     format!(
                         "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
                     )
                 })?;
                 let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
-                Tensor::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
+                Error::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
                     format!(
                         "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), \
                          but got split_sizes={list:?}"
@@ -198,7 +198,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn chunk(x: &Tensor, chunks: usize, dim: usize) -> Result<Vec<Tensor>> {
         const OP: &str = "chunk";
-        Tensor::ensure(chunks > 0, ErrorKind::Value, OP, || {
+        Error::ensure(chunks > 0, ErrorKind::Value, OP, || {
             format!("chunk expects `chunks` to be greater than 0, got: {chunks}")
         })?;
         let size = size_of(x, OP, dim)?;
@@ -214,7 +214,7 @@ mod kernels {
         let size = size_of(x, OP, dim)?;
         match sections {
             Sections::Each(count) => {
-                Tensor::ensure(count > 0, ErrorKind::Value, OP, || {
+                Error::ensure(count > 0, ErrorKind::Value, OP, || {
                     format!("number of sections must be larger than 0, got {count}")
                 })?;
                 let count = count as usize;

@@ -65,7 +65,7 @@ mod kernels {
         atol: f64,
         equal_nan: bool,
     ) -> Result<Tensor> {
-        Tensor::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", || {
+        Error::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", || {
             format!("rtol and atol must not be negative, but got {rtol} and {atol}")
         })?;
         let (x, other) = (x.detach(), other.detach());
@@ -95,7 +95,7 @@ mod kernels {
     pub(super) fn round_decimals(x: &Tensor, decimals: isize) -> Result<Tensor> {
         let dtype = x.dtype();
         if !dtype.is_floating_point() {
-            Tensor::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", || {
+            Error::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", || {
                 format!("rounding to {decimals} decimals is not implemented for {dtype}")
             })?;
             return x.round();
@@ -211,7 +211,7 @@ impl Tensor {
                 _ => "Boolean value of Tensor with more than one value is ambiguous",
             };
             return Err(Error::new(ErrorKind::Value, "is_nonzero", message)
-                .with_operands([self.extents()])
+                .with_operands([self.shape()])
                 .with_repair("x.any(..)? or x.all(..)?"));
         }
         Ok(self.item()?.to_f64() != 0.0)

@@ -41,7 +41,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn addr(x: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-        Tensor::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
+        Error::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
             format!("addr: expected two vectors, but got {} and {} dims", a.ndim(), b.ndim())
         })?;
         x.addmm_with(&a.unsqueeze(1)?, &b.unsqueeze(0)?, AddmmOptions { beta, alpha })
@@ -52,9 +52,9 @@ mod kernels {
         const OP: &str = "addbmm";
         let ([batch, _, k], [same, k_too, _]) = (a.sizes(), b.sizes()) else {
             let message = format!("expected batches of matrices, but got {} and {} dims", a.ndim(), b.ndim());
-            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([a.extents(), b.extents()]));
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([a.shape(), b.shape()]));
         };
-        Tensor::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
+        Error::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
         })?;
         // The sum over the batch and that over `k` are one.
@@ -73,7 +73,7 @@ mod kernels {
             return x.mul(other);
         }
         let last = [x, other].map(|x| x.sizes().last());
-        Tensor::ensure(last[0] == last[1], ErrorKind::Shape, "inner", || {
+        Error::ensure(last[0] == last[1], ErrorKind::Shape, "inner", || {
             format!("the last dims of {:?} and {:?} need to be of one size", x.sizes(), other.sizes())
         })?;
         x.tensordot(other, -1, -1)
@@ -87,7 +87,7 @@ mod kernels {
         if x.sizes().get(dim) != Some(&3) || at != Some(&3) {
             let message = format!("inputs dimension {dim} must have length 3");
             return Err(
-                Error::new(ErrorKind::Shape, "cross", message).with_operands([x.extents(), other.extents()])
+                Error::new(ErrorKind::Shape, "cross", message).with_operands([x.shape(), other.shape()])
             );
         }
         let ahead = x.roll(-1, from_right)?.mul(other.roll(-2, from_right)?)?;
@@ -97,7 +97,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
         const OP: &str = "dist";
-        Tensor::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("dist expects p >= 0, but got {p}"))?;
+        Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("dist expects p >= 0, but got {p}"))?;
         let apart = x.sub(other)?;
         apart.value().check_float(OP)?;
         match p {

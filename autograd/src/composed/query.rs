@@ -21,7 +21,7 @@ impl Tensor {
     #[track_caller]
     pub fn cuda(&self) -> Result<Tensor> {
         let message = "this build has no CUDA: all tensors are on the CPU";
-        Err(Error::new(ErrorKind::Unsupported, "cuda", message).with_operands([self.extents()]))
+        Err(Error::new(ErrorKind::Unsupported, "cuda", message).with_operands([self.shape()]))
     }
 
     /// Are the elements in the memory of a GPU?

@@ -1,8 +1,9 @@
-//! Random numbers in the place of the elements of a tensor. The gradient of what was there is 0.
+//! Random numbers in the place of the elements of a tensor, of which the gradient is 0 then, and random
+//! integers.
 
 use crate::Tensor;
 use crate::op::Op;
-use namegrad_core::{NamedTensor, Result};
+use namegrad_core::{IntoShape, NamedTensor, Result};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
 use std::panic::Location;
@@ -55,7 +56,7 @@ composed! { random;
     /// use namegrad::prelude::*;
     /// let mean = Tensor::new([1.0, 2.0])?.refine_names(["N"])?;
     /// let x = Tensor::normal(&mean, 0.0)?;
-    /// assert_eq!((x.to_vec::<f32>()?, x.extents()), (vec![1.0, 2.0], mean.extents()));
+    /// assert_eq!((x.to_vec::<f32>()?, x.shape()), (vec![1.0, 2.0], mean.shape()));
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -125,6 +126,24 @@ fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -
 }
 
 impl Tensor {
+    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
+    ///
+    /// # Errors
+    /// `Value` unless `low < high`.
+    #[track_caller]
+    pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
+        NamedTensor::randint(low, high, shape).map(Tensor::constant)
+    }
+
+    /// The numbers `0..n` in random order, of dtype `i64`.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    #[track_caller]
+    pub fn randperm(n: usize) -> Result<Tensor> {
+        NamedTensor::randperm(n).map(Tensor::constant)
+    }
+
     /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
     /// integer up to which the dtype has all of them.
     ///

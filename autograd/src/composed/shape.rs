@@ -1,6 +1,7 @@
 //! Rearrangements.
 
 use crate::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { shape;
@@ -16,7 +17,7 @@ composed! { shape;
     /// ```
     /// use namegrad::prelude::*;
     /// let y = Tensor::new([[1, 2]])?.refine_names(["N", "C"])?.diag_embed()?;
-    /// assert_eq!((y.extents().to_string(), y.to_vec::<i64>()?), ("[N=1, ?=2, ?=2]".into(), vec![1, 0, 0, 2]));
+    /// assert_eq!((y.shape().to_string(), y.to_vec::<i64>()?), ("[N=1, ?=2, ?=2]".into(), vec![1, 0, 0, 2]));
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -82,11 +83,30 @@ composed! { shape;
     reshape_as (x, other) names "drops names unless the sizes stay";
 }
 
+impl Tensor {
+    /// The sum over the dims along which a tensor of `sizes` was broadcast to this one's.
+    ///
+    /// # Errors
+    /// `Shape` if `sizes` do not broadcast to those of this tensor.
+    #[track_caller]
+    pub fn sum_to(&self, sizes: &[usize]) -> Result<Tensor> {
+        let new = self.ndim().saturating_sub(sizes.len());
+        let broadcast = |dim: &usize| *dim < new || sizes[dim - new] == 1 && self.sizes()[*dim] != 1;
+        let fits = self.ndim() >= sizes.len()
+            && (new..self.ndim()).all(|dim| sizes[dim - new] == self.sizes()[dim] || sizes[dim - new] == 1);
+        let message = || format!("sizes {sizes:?} do not broadcast to {:?}", self.sizes());
+        Error::ensure(fits, ErrorKind::Shape, "sum_to", message)?;
+        let dims: Vec<usize> = (0..self.ndim()).filter(broadcast).collect();
+        self.unnamed().sum(dims)?.reshape(sizes)
+    }
+}
+
 mod kernels {
     use super::*;
-    use crate::rules::shape::onto_diagonal;
+    use crate::rules::slice::onto_diagonal;
+    use namegrad_core::args::{self, OpenDim, OpenShape, Positions};
     use namegrad_core::options::DiagonalOptions;
-    use namegrad_core::{Axes, DType, Error, ErrorKind, Names, Part, Parts, Result, args};
+    use namegrad_core::{DType, Names};
 
     #[track_caller]
     pub(super) fn diag(x: &Tensor, diagonal: isize) -> Result<Tensor> {
@@ -95,7 +115,7 @@ mod kernels {
             2 => x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal)),
             ndim => {
                 let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
-                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.extents()]))
+                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.shape()]))
             }
         }
     }
@@ -117,7 +137,7 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn rot90(x: &Tensor, k: isize, dims: Axes) -> Result<Tensor> {
+    pub(super) fn rot90(x: &Tensor, k: isize, dims: Positions) -> Result<Tensor> {
         let &[first, second] = &dims[..] else {
             let message = format!("expected total rotation dims == 2, but got {}", dims.len());
             return Err(Error::new(ErrorKind::DimRange, "rot90", message));
@@ -132,28 +152,28 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn trace(x: &Tensor) -> Result<Tensor> {
-        Tensor::ensure(x.ndim() == 2, ErrorKind::Shape, "trace", || {
+        Error::ensure(x.ndim() == 2, ErrorKind::Shape, "trace", || {
             format!("trace: expected a matrix, but got a tensor of {} dims", x.ndim())
         })?;
         x.diagonal(0, 1)?.sum(..)
     }
 
     #[track_caller]
-    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Axes) -> Result<Tensor> {
+    pub(super) fn repeat_interleave(x: &Tensor, repeats: &Tensor, dims: Positions) -> Result<Tensor> {
         const OP: &str = "repeat_interleave";
         let (x, dim) = match &dims[..] {
             &[dim] => (x.clone(), dim),
             dims if dims.len() == x.ndim() => (x.unnamed().reshape([-1])?, 0),
             dims => {
                 let message = format!("expected one dim, or `..` for all elements, got {} dims", dims.len());
-                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.extents()]));
+                return Err(Error::new(ErrorKind::DimRange, OP, message).with_operands([x.shape()]));
             }
         };
         let is_int = matches!(repeats.dtype(), DType::I32 | DType::I64);
-        Tensor::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")?;
+        Error::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")?;
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
-        Tensor::ensure(whole, ErrorKind::Value, OP, || "repeats can not be negative")?;
+        Error::ensure(whole, ErrorKind::Value, OP, || "repeats can not be negative")?;
         if let [times] = counts[..] {
             let mut sizes: Vec<isize> = vec![-1; x.ndim() + 1];
             sizes[dim + 1] = times as isize;
@@ -161,7 +181,7 @@ mod kernels {
             return spread.flatten([dim, dim + 1], x.name(dim).map(|name| name.as_str()));
         }
         let size = x.sizes()[dim];
-        Tensor::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, || {
+        Error::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, || {
             format!("repeats must have the same size as input along dim, but got {} and {size}", counts.len())
         })?;
         let places: Vec<i64> =
@@ -170,9 +190,9 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn tile(x: &Tensor, dims: Parts) -> Result<Tensor> {
+    pub(super) fn tile(x: &Tensor, dims: OpenShape) -> Result<Tensor> {
         let left = x.ndim().saturating_sub(dims.len());
-        let once = std::iter::repeat_n(Part { name: None, size: Some(1) }, left);
+        let once = std::iter::repeat_n(OpenDim { name: None, size: Some(1) }, left);
         x.repeat(args::Shape(once.chain(dims).collect()))
     }
 
@@ -183,13 +203,13 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn fliplr(x: &Tensor) -> Result<Tensor> {
-        Tensor::ensure(x.ndim() >= 2, ErrorKind::DimRange, "fliplr", || "Input must be >= 2-d.")?;
+        Error::ensure(x.ndim() >= 2, ErrorKind::DimRange, "fliplr", || "Input must be >= 2-d.")?;
         x.flip(1)
     }
 
     #[track_caller]
     pub(super) fn flipud(x: &Tensor) -> Result<Tensor> {
-        Tensor::ensure(x.ndim() >= 1, ErrorKind::DimRange, "flipud", || "Input must be >= 1-d.")?;
+        Error::ensure(x.ndim() >= 1, ErrorKind::DimRange, "flipud", || "Input must be >= 1-d.")?;
         x.flip(0)
     }
 

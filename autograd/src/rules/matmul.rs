@@ -3,7 +3,8 @@
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Paired;
-use namegrad_core::{Axes, Result, Scalar, keep};
+use namegrad_core::args::Positions;
+use namegrad_core::{Result, Scalar, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { matmul; |g, cx|
@@ -91,7 +92,7 @@ fn folded(x: &Tensor) -> Result<Tensor> {
 /// The gradient of the left factor of a sum of products over pairs of dims: a sum of products over the dims
 /// that are left of the other one. `g` has the dims of the batch, the rows and the columns, in this order.
 fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
-    let sides = |pairs: &[(usize, usize)]| -> (Axes, Axes) { pairs.iter().copied().unzip() };
+    let sides = |pairs: &[(usize, usize)]| -> (Positions, Positions) { pairs.iter().copied().unzip() };
     let ((batch, other_batch), (summed, other_summed)) = (sides(&dims.batch), sides(&dims.summed));
     let other = other.permute([&other_batch[..], &dims.cols, &other_summed].concat())?;
     let count =
@@ -101,7 +102,7 @@ fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> 
     let terms = count(&other, b + c, summed.len());
     let g = g.reshape([products, rows, cols])?;
     let gradient = g.bmm(&other.reshape([products, cols, terms])?)?;
-    let order: Axes = batch.iter().chain(&dims.rows).chain(&summed).copied().collect();
+    let order: Positions = batch.iter().chain(&dims.rows).chain(&summed).copied().collect();
     let kept = batch.iter().chain(&dims.rows).map(|dim| sizes[*dim]);
     let made: Vec<usize> = kept.chain(other.sizes()[b + c..].iter().copied()).collect();
     let gradient = gradient.reshape(made)?.permute(inverse(&order))?;
@@ -109,18 +110,18 @@ fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> 
         return Ok(gradient);
     }
     // A summed dim of size one met one of another size: it was repeated, or what it met was.
-    let repeated: Axes = summed.iter().copied().filter(|dim| sizes[*dim] == 1).collect();
+    let repeated: Positions = summed.iter().copied().filter(|dim| sizes[*dim] == 1).collect();
     gradient.sum(keep(repeated))?.expand(sizes)
 }
 
 /// The gradient of the right factor: that of the left one with both exchanged.
 fn right_of_pairs(g: &Tensor, x: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
     let (b, r) = (dims.batch.len(), dims.rows.len());
-    let order: Axes = (0..b).chain(b + r..g.ndim()).chain(b..b + r).collect();
+    let order: Positions = (0..b).chain(b + r..g.ndim()).chain(b..b + r).collect();
     left_of_pairs(&g.permute(order)?, x, &dims.exchanged(), sizes)
 }
 
 /// The pairs of two lists of dims of tensors of so many dims.
-fn pairs(ndims: [usize; 2], dims: &Axes, other_dims: &Axes) -> Paired {
+fn pairs(ndims: [usize; 2], dims: &Positions, other_dims: &Positions) -> Paired {
     Paired::new(ndims, &[], dims.iter().copied().zip(other_dims.iter().copied()).collect())
 }

@@ -38,6 +38,7 @@ pub(crate) mod norm;
 pub(crate) mod pick;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+pub(crate) mod slice;
 pub(crate) mod unary;
 
 /// The tables, each a file of the name that it has in core. `tables! { unary }` becomes
@@ -50,7 +51,7 @@ macro_rules! tables {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { unary binary reduce along pick count shape index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
 
 /// An input that has no gradient must not require one: never a silent cut.
 #[inline]
@@ -61,6 +62,6 @@ pub(crate) fn refuse(op: &'static str, x: &crate::Tensor) -> namegrad_core::Resu
     }
     let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
-        .with_operands([x.extents()])
+        .with_operands([x.shape()])
         .with_repair(format!("x.detach().{op}(), if no gradient is to flow")))
 }

@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::rules::{kernel, shape::inverse};
+use namegrad_core::args::Positions;
 use namegrad_core::ops::norm::layer_norm_backward;
-use namegrad_core::{Axes, Result, keep};
+use namegrad_core::{Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { norm; |g, cx|
@@ -21,7 +22,7 @@ fn layer_norm_gradients(
     g: &Tensor,
     x: &Tensor,
     weight: Option<&Tensor>,
-    dims: &Axes,
+    dims: &Positions,
     eps: f64,
     wants: [bool; 3],
 ) -> Result<[Option<Tensor>; 3]> {
@@ -50,14 +51,14 @@ fn layer_norm_gradients(
 }
 
 /// Which of `dims` is the first in the tensor, which the second...
-fn order(dims: &Axes) -> Axes {
-    let mut order: Axes = (0..dims.len()).collect();
+fn order(dims: &Positions) -> Positions {
+    let mut order: Positions = (0..dims.len()).collect();
     order.sort_by_key(|at| dims[*at]);
     order
 }
 
 /// A parameter of the dims `dims` so that it broadcasts to a tensor of `ndim` dims.
-fn along(parameter: &Tensor, ndim: usize, dims: &Axes) -> Result<Tensor> {
+fn along(parameter: &Tensor, ndim: usize, dims: &Positions) -> Result<Tensor> {
     let mut sizes = vec![1; ndim];
     dims.iter().zip(parameter.sizes()).for_each(|(dim, size)| sizes[*dim] = *size);
     parameter.permute(order(dims))?.reshape(sizes)

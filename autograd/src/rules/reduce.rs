@@ -3,7 +3,8 @@
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
-use namegrad_core::{Axes, Result, Scalar, keep};
+use namegrad_core::args::Positions;
+use namegrad_core::{Result, Scalar, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { reduce; |g, cx|
@@ -53,7 +54,7 @@ fn mean_gradient(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
 fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let mut g = g.clone();
     if !dims.keep {
-        let mut sorted = Axes::from_slice(dims);
+        let mut sorted = Positions::from_slice(dims);
         sorted.sort_unstable();
         for dim in sorted {
             g = g.unsqueeze(dim as isize)?;
@@ -73,7 +74,8 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
         return x.prod(keep(&**dims))?.div(x);
     }
     // The product of those before times that of those after, along all dims as one behind the others.
-    let order: Axes = (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
+    let order: Positions =
+        (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
     let ordered = x.permute(&order)?;
     let lanes = ordered.reshape([x.numel() / n, n])?;
     let before = products_before(&lanes)?;

@@ -1,8 +1,8 @@
 //! Derivatives of the ops that rearrange: the gradient goes the way back.
 
 use crate::Tensor;
-use namegrad_core::options::DiagonalOptions;
-use namegrad_core::{Axes, NamedTensor, Parts, Result};
+use namegrad_core::Result;
+use namegrad_core::args::{OpenShape, Positions};
 use namegrad_macros::derivatives;
 
 derivatives! { shape; |g, cx|
@@ -16,79 +16,20 @@ derivatives! { shape; |g, cx|
     expand(x) -> y { x: [] g.clone() }
     view(x) -> y { x: [] g.reshape(cx.sizes())? }
     reshape(x) -> y { x: [] g.reshape(cx.sizes())? }
-    narrow(x; dim, start) -> y { x: [; dim start] widen(g, cx.sizes(), dim, start, 1)? }
-    slice(x; dim, start, step) -> y {
-        x: [; dim start step] widen(g, cx.sizes(), dim, first(start, cx.sizes()[dim]), step)?
-    }
-    select(x; dim, index) -> y { x: [; dim index] widen(&g.unsqueeze(dim as isize)?, cx.sizes(), dim, index, 1)? }
     flip(x; dims) -> y { x: [; dims] g.flip(dims)? }
-    diagonal(x; offset, dim1, dim2) -> y { x: [; offset dim1 dim2] onto_diagonal(g, cx.sizes(), offset, dim1, dim2)? }
     repeat(x; repeats) -> y { x: [; repeats] sum_repeats(g, cx.sizes(), repeats)? }
-    unfold(x; dimension, step) -> y { x: [; dimension step] folded(g, cx.sizes(), dimension, step)? }
     contiguous(x) -> y { x: [] g.clone() }
 }
 
 /// The permutation that undoes `dims`.
-pub(super) fn inverse(dims: &Axes) -> Axes {
-    let mut inverse: Axes = dims.clone();
+pub(super) fn inverse(dims: &Positions) -> Positions {
+    let mut inverse: Positions = dims.clone();
     dims.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
     inverse
 }
 
-/// A start of a slice as `narrow` takes it.
-fn first(start: isize, size: usize) -> isize {
-    (if start < 0 { start.saturating_add(size as isize) } else { start }).clamp(0, size as isize)
-}
-
-/// Zeros of `sizes` with `g` at `start`, `start + step`... along `dim`.
-fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> Result<Tensor> {
-    let size = sizes[dim] as isize;
-    let start = if start < 0 { start + size } else { start };
-    if step == 1 {
-        let zeros = |length: usize| {
-            let mut part = sizes.to_vec();
-            part[dim] = length;
-            g.new_zeros(&part)
-        };
-        let after = (size - start) as usize - g.sizes()[dim];
-        return Tensor::cat(&[&zeros(start as usize)?, g, &zeros(after)?], dim);
-    }
-    let places: Vec<i64> = (0..g.sizes()[dim] as i64).map(|i| start as i64 + i * step as i64).collect();
-    let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
-    g.new_zeros(sizes)?.index_add(&places, g, dim)
-}
-
-/// Zeros of `sizes`, to which each window is added where it was taken.
-fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor> {
-    if sizes.is_empty() {
-        return g.sum(..); // the one window of a 0-d tensor is a vector of at most its element
-    }
-    let (windows, size) = (g.sizes()[dim], g.sizes()[sizes.len()]);
-    let places: Vec<i64> = (0..windows).flat_map(|w| (0..size).map(move |i| (w * step + i) as i64)).collect();
-    let places = Tensor::constant(NamedTensor::from_slice(&places, [places.len()])?);
-    let g = g.movedim(-1, dim + 1)?.flatten([dim, dim + 1], None)?;
-    g.new_zeros(sizes)?.index_add(&places, &g, dim)
-}
-
-/// Zeros of `sizes` with `g` on a diagonal.
-pub(crate) fn onto_diagonal(
-    g: &Tensor,
-    sizes: &[usize],
-    offset: isize,
-    dim0: usize,
-    dim1: usize,
-) -> Result<Tensor> {
-    // The diagonal of a tensor of positions says where each element of `g` goes.
-    let numel: usize = sizes.iter().product();
-    let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
-    let positions =
-        positions.diagonal_with(dim0, dim1, DiagonalOptions::new().offset(offset))?.reshape([-1])?;
-    let flat = g.new_zeros([numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
-    flat.reshape(sizes)
-}
-
 /// The sum over all copies.
-fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &Parts) -> Result<Tensor> {
+fn sum_repeats(g: &Tensor, sizes: &[usize], repeats: &OpenShape) -> Result<Tensor> {
     let new = repeats.len() - sizes.len();
     let mut parts = Vec::with_capacity(2 * repeats.len());
     for (dim, times) in repeats.iter().enumerate() {

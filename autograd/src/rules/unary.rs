@@ -69,7 +69,7 @@ derivatives! { unary; |g, cx|
     }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
-    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(&y.masked_fill(&y.isinf()?, 0.0)?, x)?) }
+    i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
     i1e(x) -> y        { x: [x y] g * (x.i0e()? - over_x(y, x)? - x.sign()? * y) }
     erfcx(x) -> y      { x: [x y] g * (2.0 * x * y - 2.0 / PI.sqrt()) }
     ndtr(x) -> y       { x: [x] g * normal_density(x)? }
@@ -126,8 +126,9 @@ fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_co
     g.div(&product.masked_fill(&clamped, 1.0)?)?.masked_fill(&clamped, 0.0)
 }
 
-/// `y / x` for `y` one of the functions of order 1, which are `x/2` near 0.
+/// `y / x` for `y` one of the functions of order 1, which are `x/2` near 0; 0 where `y` is infinite, since it
+/// is subtracted from the function of order 0, which is larger.
 fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let zero = x.eq(0)?;
-    y.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)
+    y.masked_fill(&y.isinf()?, 0.0)?.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)
 }

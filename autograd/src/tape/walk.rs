@@ -364,7 +364,7 @@ impl Walk<'_> {
             let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
             return Err(Error::new(ErrorKind::Autograd, self.op, message)
                 .at(self.at)
-                .with_operands([gradient.extents()]));
+                .with_operands([gradient.shape()]));
         }
         Ok(gradient)
     }

@@ -55,7 +55,7 @@ impl Row {
         if has(&["usize", "isize", "Shape"]) {
             kinds.push(kind("Value"));
         }
-        if has(&["NewDim", "Shape"]) {
+        if has(&["NewName", "Shape"]) {
             kinds.extend([kind("InvalidName"), kind("DuplicateName")]);
         }
         let several =

@@ -26,7 +26,7 @@ pub(crate) struct Side {
 }
 
 /// Types of arguments that the grammar knows; they are in `namegrad_core::args`.
-const KINDS: [&str; 9] = ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewDim", "Cast"];
+const KINDS: [&str; 9] = ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "Cast"];
 
 impl Side {
     /// Plain values, in core.
@@ -89,7 +89,7 @@ impl Side {
         let (ty, default) = (self.ty(&arg.ty), arg.default.as_ref());
         match arg.ty.name.to_string().as_str() {
             "Cast" => Some(quote!(<#ty as ::std::default::Default>::default())),
-            "NewDim" => Some(quote!(<#ty as ::std::default::Default>::default())),
+            "NewName" => Some(quote!(<#ty as ::std::default::Default>::default())),
             "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" if !arg.ty.optional => {
                 default.map(|default| quote!(::std::convert::Into::<#ty>::into(#default)))
             }
@@ -194,7 +194,7 @@ impl Side {
                     quote!(#core::args::whole::<#ty>(#op, #text, #name)?)
                 }
                 "Shape" if !arg.ty.optional => {
-                    quote!(#core::args::Shape(#core::IntoShape::into_dim_parts(#name).map_err(|error| error.of(#op))?))
+                    quote!(#core::args::Shape(#core::IntoShape::into_open_shape(#name).map_err(|error| error.of(#op))?))
                 }
                 "Place" => quote!(#core::args::Place(#core::args::whole::<isize>(#op, #text, #name)?)),
                 "Reduced" => quote!(#core::args::Reduced(::std::convert::Into::<#core::Dims>::into(#name))),

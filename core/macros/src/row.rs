@@ -536,7 +536,7 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
     let literal = number || text == "true" || text == "false" || text.starts_with('"');
     let (fits, example) = match ty.name.to_string().as_str() {
         _ if tokens.is_empty() => (false, "a value"),
-        _ if text == "None" && (ty.optional || ty.name == "NewDim") => (true, ""),
+        _ if text == "None" && (ty.optional || ty.name == "NewName") => (true, ""),
         "f64" => (!literal || number, "a number such as `1.0`"),
         "usize" => (!literal || whole && !text.starts_with('-'), "a number such as `1`"),
         "isize" => (!literal || whole, "a number such as `-1`"),

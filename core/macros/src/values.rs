@@ -445,7 +445,7 @@ pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
                 let text = default.to_string().replace(' ', "");
                 quote!(Some(#text))
             }
-            None if arg.ty.is("Cast") || arg.ty.is("NewDim") => quote!(Some("None")),
+            None if arg.ty.is("Cast") || arg.ty.is("NewName") => quote!(Some("None")),
             None => quote!(None),
         };
         let (option, leads) = (arg.is_option(), arg.leads);

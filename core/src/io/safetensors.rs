@@ -51,7 +51,7 @@ const NAMES: &str = "names:";
 /// file.save(&path)?;
 ///
 /// let file = TensorFile::load(&path)?;
-/// assert_eq!(format!("{:?}", file.tensors["weight"].extents()), "[out=2, in=3]");
+/// assert_eq!(format!("{:?}", file.tensors["weight"].shape()), "[out=2, in=3]");
 /// assert_eq!(file.metadata["epoch"], "7");
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), namegrad_core::Error>(())

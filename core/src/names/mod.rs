@@ -1,12 +1,23 @@
 //! Names of dims: interned ids, the list that a tensor carries, and the rules by which ops propagate them.
 //!
-//! Read [`Name`] and [`Names`] first, then [`rules`] (pure functions over lists of names, one per rule of the
-//! specification, tested without data), [`naming`] (those of the naming API) and `list` (what users pass
-//! where names are expected).
+//! | rule | names of the result |
+//! | --- | --- |
+//! | keeps input names | those of the input |
+//! | removes dimensions | those of the dims that are left |
+//! | unifies names from inputs | position by position from the right: equal names stay, and a name beats an unnamed dim |
+//! | permutes dimensions | those of the input, in the new order |
+//! | contracts away dims | those of the dims that are not summed over |
+//! | out and in place | those of the computed result, which a named tensor must already have |
+//!
+//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one per rule, tested
+//! without data), `naming` (those of the naming API) and `list` (what users pass where names are expected).
+//!
+//! # Source
+//! PyTorch, *Named Tensors operator coverage*.
 
 mod list;
-pub mod naming;
-pub mod rules;
+pub(crate) mod naming;
+pub(crate) mod rules;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};
 

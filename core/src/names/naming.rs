@@ -40,7 +40,7 @@ fn too_many_ellipses(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Error
         NameArg::list(names)
     );
     Error::new(ErrorKind::Ellipsis, op, message)
-        .with_operands([x.extents()])
+        .with_operands([x.shape()])
         .with_repair("keep one \"...\" in the list")
 }
 
@@ -61,15 +61,15 @@ pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) 
 /// [`ErrorKind::NameCount`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
 /// [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Names> {
+pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Names> {
     match renaming {
         Renaming::Drop => Ok(Names::none()),
         Renaming::To(names) => {
             let names = expand_ellipsis(op, x, names)?;
             if names.len() != x.sizes.len() {
-                return Err(name_count(op, x.sizes.len(), &names).with_operands([x.extents()]));
+                return Err(name_count(op, x.sizes.len(), &names).with_operands([x.shape()]));
             }
-            Names::new(op, names).map_err(|error| error.with_operands([x.extents()]))
+            Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))
         }
         Renaming::Map(map) => {
             let mut names: Vec<Option<Name>> = x.names.iter(x.sizes.len()).collect();
@@ -80,7 +80,7 @@ pub fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Nam
                     _ => None,
                 };
             }
-            Names::new(op, names).map_err(|error| error.with_operands([x.extents()]))
+            Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Result<Nam
 /// # Errors
 /// [`ErrorKind::NameNotFound`], with the closest name that there is.
 #[track_caller]
-pub fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
+pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
     match Name::lookup(name).and_then(|name| x.names.position(name)) {
         Some(dim) => Ok(dim),
         None => Err(not_found(op, x, name)),
@@ -101,7 +101,7 @@ pub fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
 #[track_caller]
 pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
-    let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.extents()]);
+    let error = Error::new(ErrorKind::NameNotFound, op, message).with_operands([x.shape()]);
     match closest(name, x.names.iter(x.sizes.len()).flatten()) {
         Some(close) => error.with_repair(format!("did you mean '{close}'?")),
         None if !x.names.is_named() => {
@@ -116,16 +116,16 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
 /// # Errors
 /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
+pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     const OP: &str = "refine_names";
     let names = expand_ellipsis(OP, x, list)?;
-    let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.extents()]))?;
+    let to = Names::new(OP, names.iter().copied()).map_err(|error| error.with_operands([x.shape()]))?;
     let list = to.list(names.len());
     let caller = Location::caller();
     let cannot = |why: String| {
         let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
-            .with_operands([x.extents()])
+            .with_operands([x.shape()])
             .with_repair("rename changes names; refine_names only names dims that have none")
             .at(caller)
     };
@@ -147,7 +147,7 @@ pub fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
 }
 
 /// One dim of an aligned tensor: which dim of the input it is, or a new one of size 1.
-pub type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
+pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
 /// The dims after `align_to`: those of `x` in the wanted order, new names (or none) as dims of size one;
 /// `"..."` stands for the dims not mentioned.
@@ -156,11 +156,11 @@ pub type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not wanted,
 /// [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
 #[track_caller]
-pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
+pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     const OP: &str = "align_to";
     let ndim = x.sizes.len();
     let caller = Location::caller();
-    let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.extents()]).at(caller);
+    let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.shape()]).at(caller);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
         let message = format!(
             "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
@@ -188,7 +188,7 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         })
         .collect();
     Names::new(OP, mentioned.iter().map(|name| Some(*name)))
-        .map_err(|error| error.with_operands([x.extents()]))?;
+        .map_err(|error| error.with_operands([x.shape()]))?;
     let own = |name: Name| (x.names.position(name), Some(name));
     let mut dims = Aligned::new();
     for arg in wanted {
@@ -219,13 +219,13 @@ pub fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
 /// # Errors
 /// [`ErrorKind::DuplicateName`].
 #[track_caller]
-pub fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
+pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Result<Names> {
     let ndim = x.sizes.len();
     let names = (0..start)
         .map(|dim| x.names.get(dim))
         .chain([name])
         .chain((end + 1..ndim).map(|dim| x.names.get(dim)));
-    Names::new("flatten", names).map_err(|error| error.with_operands([x.extents()]))
+    Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
 }
 
 /// Names after dim `dim` became the dims of `names`.
@@ -233,12 +233,12 @@ pub fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>) -> Re
 /// # Errors
 /// [`ErrorKind::DuplicateName`].
 #[track_caller]
-pub fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
+pub(crate) fn unflatten(x: Input<'_>, dim: usize, names: &[Option<Name>]) -> Result<Names> {
     let ndim = x.sizes.len();
     let before = (0..dim).map(|dim| x.names.get(dim));
     let after = (dim + 1..ndim).map(|dim| x.names.get(dim));
     Names::new("unflatten", before.chain(names.iter().copied()).chain(after))
-        .map_err(|error| error.with_operands([x.extents()]))
+        .map_err(|error| error.with_operands([x.shape()]))
 }
 
 #[cfg(test)]

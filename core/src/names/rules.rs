@@ -10,21 +10,20 @@
 //! | out and in place | [`out`] |
 //!
 //! The naming API has its own rules, in [`naming`](super::naming).
-//!
-//! # Source
-//! PyTorch, *Named Tensors operator coverage*.
 
 use super::{List, Name, Names, is_strict};
-use crate::error::{Error, ErrorKind, Extents, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::Shape;
+use crate::tensor::NamedTensor;
 use std::panic::Location;
 
 /// An input as the rules see it: its names and sizes.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     /// The names.
-    pub names: &'a Names,
+    pub(crate) names: &'a Names,
     /// The sizes.
-    pub sizes: &'a [usize],
+    pub(crate) sizes: &'a [usize],
 }
 
 impl Input<'_> {
@@ -33,13 +32,13 @@ impl Input<'_> {
     }
 
     /// The input as an error keeps it.
-    pub fn extents(&self) -> Extents {
-        Extents { sizes: self.sizes.to_vec(), names: self.names.clone() }
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { sizes: self.sizes.into(), names: self.names.clone() }
     }
 }
 
 /// The names of the dims that are not in `removed`.
-pub fn remove(x: Input<'_>, removed: &[usize]) -> Names {
+pub(crate) fn remove(x: Input<'_>, removed: &[usize]) -> Names {
     if !x.names.is_named() {
         return Names::none();
     }
@@ -53,7 +52,7 @@ pub fn remove(x: Input<'_>, removed: &[usize]) -> Names {
 }
 
 /// The names in the order `dims`.
-pub fn permute(names: &Names, dims: &[usize]) -> Names {
+pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
     if !names.is_named() {
         return Names::none();
     }
@@ -68,7 +67,7 @@ pub fn permute(names: &Names, dims: &[usize]) -> Names {
 /// two positions, and in strict mode [`ErrorKind::NameMismatch`] for a named dim that meets an unnamed one.
 #[inline]
 #[track_caller]
-pub fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
     if !left.names.is_named() && !right.names.is_named() {
         return Ok(Names::none());
     }
@@ -90,7 +89,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
     let caller = Location::caller();
     let fail = |kind, message: String, repair: String| {
         Error::new(kind, op, message)
-            .with_operands([left.extents(), right.extents()])
+            .with_operands([left.shape(), right.shape()])
             .with_repair(repair)
             .at(caller)
     };
@@ -166,7 +165,7 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
 /// [`ErrorKind::DuplicateName`] if both have the same name; in strict mode [`ErrorKind::NameMismatch`] if the
 /// contracted dims are named differently.
 #[track_caller]
-pub fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
     matmul(op, left, right)
 }
 
@@ -175,7 +174,7 @@ pub fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> 
 /// # Errors
 /// In strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[track_caller]
-pub fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
     matmul(op, left, right)
 }
 
@@ -187,7 +186,7 @@ pub fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> 
 /// name twice; in strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
 #[inline]
 #[track_caller]
-pub fn matmul(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
+pub(crate) fn matmul(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
     if !left.names.is_named() && !right.names.is_named() {
         return Ok(Names::none());
     }
@@ -199,7 +198,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
     let (l, r) = (left.sizes.len(), right.sizes.len());
     let batch_dims = |ndim: usize| ndim.saturating_sub(2);
     let (lb, rb) = (batch_dims(l), batch_dims(r));
-    let operands = || [left.extents(), right.extents()];
+    let operands = || [left.shape(), right.shape()];
     if is_strict() {
         let (a, b) = (left.names.get(l - 1), right.names.get(if r == 1 { 0 } else { r - 2 }));
         if a != b {
@@ -264,7 +263,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
 /// # Errors
 /// [`ErrorKind::OutNames`].
 #[track_caller]
-pub fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Names> {
+pub(crate) fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Names> {
     if !existing.names.is_named() || existing.names == computed {
         return Ok(computed.clone());
     }
@@ -275,8 +274,31 @@ pub fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Result<Na
         computed.list(existing.sizes.len())
     );
     Err(Error::new(ErrorKind::OutNames, op, message)
-        .with_operands([existing.extents()])
+        .with_operands([existing.shape()])
         .with_repair(format!("out.rename({})?", computed.list(existing.sizes.len()).replace('\'', "\""))))
+}
+
+/// The rules for the other crates.
+impl NamedTensor {
+    /// The names of this tensor and of `other` unified, as [`unify`] says.
+    ///
+    /// # Errors
+    /// Those of [`unify`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn unified_names(&self, op: &'static str, doing: &str, other: &NamedTensor) -> Result<Names> {
+        unify(op, doing, self.input(), other.input())
+    }
+
+    /// The names that this tensor gets as an out tensor when `computed` were inferred, as [`out`] says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutNames`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn out_names(&self, op: &'static str, computed: &Names) -> Result<Names> {
+        out(op, computed, self.input())
+    }
 }
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ impl crate::NamedTensor {
         let dtype = self.result_type(other);
         let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
         let sizes = crate::shape::broadcast(OP, self.sizes(), other.sizes())
-            .map_err(|error| error.with_operands([self.extents(), other.extents()]))?;
+            .map_err(|error| error.with_operands([self.shape(), other.shape()]))?;
         let (x, y) =
             (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
         let (x, y) = (x.contiguous()?, y.contiguous()?);

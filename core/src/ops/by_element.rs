@@ -378,9 +378,9 @@ impl<const N: usize> Kernel<N> {
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
             if sizes[..] != *x.sizes() {
-                let extents = || inputs.iter().map(|x| x.extents());
-                sizes = broadcast(self.name, &sizes, x.sizes())
-                    .map_err(|error| error.with_operands(extents()))?;
+                let shapes = || inputs.iter().map(|x| x.shape());
+                sizes =
+                    broadcast(self.name, &sizes, x.sizes()).map_err(|error| error.with_operands(shapes()))?;
             }
         }
         Ok(sizes)

@@ -2,7 +2,7 @@
 
 use crate::Argument;
 use crate::args::Value;
-use crate::dim::{Axes, Dim, Dims, position, positions};
+use crate::dim::{Dim, Dims, Positions, position, positions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::is_strict;
 use crate::tensor::NamedTensor;
@@ -15,9 +15,9 @@ pub struct Paired {
     /// Dims that are summed, in pairs.
     pub summed: Vec<(usize, usize)>,
     /// The other dims of the left tensor.
-    pub rows: Axes,
+    pub rows: Positions,
     /// The other dims of the right tensor.
-    pub cols: Axes,
+    pub cols: Positions,
 }
 
 impl Paired {
@@ -71,7 +71,7 @@ impl Argument for Contraction {
         }
         for input in of {
             if let Some(dim) = (0..input.ndim()).find(|dim| input.name(*dim).is_none()) {
-                let message = format!("every dim must be named; dim {dim} of {} is not", input.extents());
+                let message = format!("every dim must be named; dim {dim} of {} is not", input.shape());
                 return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message));
             }
         }

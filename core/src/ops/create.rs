@@ -1,12 +1,11 @@
-//! New tensors: filled, counted, random, or made of given numbers.
+//! New tensors: filled, counted. Those of given numbers are in `data`, random ones in `random`.
 
 use crate::cpu::fill;
-use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
-use ndarray::ArrayD;
 use std::panic::Location;
 
 impl NamedTensor {
@@ -83,28 +82,29 @@ impl NamedTensor {
         // As in PyTorch, the numbers of an integer dtype start and step in integers.
         let whole = dtype.category() != Category::Float;
         let [start, end, step] = match whole {
-            true => [start, end, step].map(|number| Scalar::Int(i64::from_scalar(number))),
+            true => [start, end, step].map(|number| Scalar::Int(number.to_i64())),
             false => [start, end, step],
         };
         if step.to_f64() == 0.0 {
             return invalid("step must be nonzero".into());
         }
         let integers = [start, end, step].iter().all(|number| matches!(number, Scalar::Int(_)));
-        let (from, to, upwards) = (i64::from_scalar(start), i64::from_scalar(end), step.to_f64() > 0.0);
-        if if integers { upwards && to < from || !upwards && to > from } else { (last - first) * by < 0.0 } {
+        let [from, to, stride] = [start, end, step].map(|number| i128::from(number.to_i64()));
+        let backwards = match integers {
+            true => (to - from).signum() * stride.signum() < 0,
+            false => (last - first) * by < 0.0,
+        };
+        if backwards {
             return invalid(format!(
                 "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
             ));
         }
-        // The smaller integer dtypes count their elements before they cut fractions off, as in PyTorch.
-        let count = if integers
-            && (dtype == DType::I64 || first.fract() == 0.0 && last.fract() == 0.0 && by.fract() == 0.0)
-        {
-            let span = (i128::from(to) - i128::from(from)).unsigned_abs();
-            usize::try_from(span.div_ceil(i128::from(i64::from_scalar(step)).unsigned_abs()))
-                .unwrap_or(usize::MAX)
-        } else {
-            ((last - first) / by).ceil() as usize
+        // Dtypes smaller than `i64` count their elements before they cut fractions off, as in PyTorch.
+        let fractions = [first, last, by].iter().any(|number| number.fract() != 0.0);
+        let count = match integers && (dtype == DType::I64 || !fractions) {
+            true => usize::try_from((to - from).unsigned_abs().div_ceil(stride.unsigned_abs()))
+                .unwrap_or(usize::MAX),
+            false => ((last - first) / by).ceil() as usize,
         };
         checked_numel(OP, &[count], dtype.itemsize())?;
         let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
@@ -143,147 +143,6 @@ impl NamedTensor {
         let shape = Shape { sizes: Sizes::from_slice(&[rows, cols]), names: Names::none() };
         let mut out = NamedTensor::filled("eye", shape, dtype, Scalar::Int(0))?;
         dispatch!(dtype, T => fill::unit([rows, cols], out.as_mut_slice::<T>()?));
-        Ok(out)
-    }
-
-    /// A tensor of the elements of an ndarray array, in its order of axes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(
-        array: ndarray::ArrayView<'_, T, D>,
-    ) -> Result<NamedTensor> {
-        let sizes = array.shape().to_vec();
-        match array.as_slice() {
-            Some(data) => NamedTensor::from_slice(data, sizes),
-            None => NamedTensor::from_slice(&array.iter().copied().collect::<Vec<T>>(), sizes),
-        }
-    }
-
-    /// The elements as an ndarray array.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
-        let data = self.contiguous()?.as_slice::<T>()?.to_vec();
-        let caller = Location::caller();
-        let invalid = |error: ndarray::ShapeError| {
-            Error::new(ErrorKind::Shape, "to_ndarray", error.to_string()).at(caller)
-        };
-        ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
-    }
-}
-
-/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype,
-/// an integer `i64`, as PyTorch has it; typed data keep their type through [`NamedTensor::from_slice`].
-pub trait Data {
-    /// The sizes, outermost first.
-    fn sizes(&self) -> Vec<usize>;
-    /// Appends the numbers in row-major order; `false` when a row is longer or shorter than the first.
-    fn collect(&self, into: &mut Vec<Scalar>) -> bool;
-    /// The dtype of the whole.
-    fn dtype() -> DType;
-}
-
-/// Numbers: a row says the type and the dtype of a tensor of such. `bool => DType::Bool` becomes
-///
-/// ```ignore
-/// impl Data for bool {
-///     fn sizes(&self) -> Vec<usize> { Vec::new() }
-///     fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
-///     fn dtype() -> DType { DType::Bool }
-/// }
-/// ```
-macro_rules! numbers {
-    ($($ty:ty => $dtype:expr;)*) => {$(
-        impl Data for $ty {
-            fn sizes(&self) -> Vec<usize> { Vec::new() }
-            fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
-            fn dtype() -> DType { $dtype }
-        }
-    )*};
-}
-numbers! {
-    bool => DType::Bool; u8 => DType::U8; i8 => DType::I8; i16 => DType::I16; i32 => DType::I64; i64 => DType::I64;
-    f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
-}
-
-impl<D: Data> Data for [D] {
-    fn sizes(&self) -> Vec<usize> {
-        std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
-    }
-    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
-        let first = self.first().map(D::sizes);
-        self.iter().all(|row| Some(row.sizes()) == first && row.collect(into))
-    }
-    fn dtype() -> DType {
-        D::dtype()
-    }
-}
-
-impl<D: Data, const K: usize> Data for [D; K] {
-    fn sizes(&self) -> Vec<usize> {
-        self.as_slice().sizes()
-    }
-    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
-        self.as_slice().collect(into)
-    }
-    fn dtype() -> DType {
-        D::dtype()
-    }
-}
-
-impl<D: Data> Data for Vec<D> {
-    fn sizes(&self) -> Vec<usize> {
-        self.as_slice().sizes()
-    }
-    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
-        self.as_slice().collect(into)
-    }
-    fn dtype() -> DType {
-        D::dtype()
-    }
-}
-
-impl<D: Data + ?Sized> Data for &D {
-    fn sizes(&self) -> Vec<usize> {
-        (**self).sizes()
-    }
-    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
-        (**self).collect(into)
-    }
-    fn dtype() -> DType {
-        D::dtype()
-    }
-}
-
-impl NamedTensor {
-    /// A tensor of these numbers: a number, or nested arrays or `Vec`s.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if rows differ in length.
-    #[track_caller]
-    pub fn new(data: impl Data) -> Result<NamedTensor> {
-        NamedTensor::new_as(data, None)
-    }
-
-    /// [`new`](Self::new) of `dtype`, to which each number is rounded once.
-    ///
-    /// # Errors
-    /// Those of `new`.
-    #[track_caller]
-    pub fn new_as(data: impl Data, dtype: Option<DType>) -> Result<NamedTensor> {
-        fn build<D: Data>(data: &D) -> Option<(Vec<usize>, Vec<Scalar>, DType)> {
-            let mut numbers = Vec::new();
-            data.collect(&mut numbers).then(|| (data.sizes(), numbers, D::dtype()))
-        }
-        let Some((sizes, numbers, own)) = build(&data) else {
-            return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
-        };
-        let mut out = NamedTensor::fresh("tensor", sizes.into_shape()?, dtype.unwrap_or(own))?;
-        dispatch!(out.dtype(), T => fill::cast(&numbers, out.as_mut_slice::<T>()?));
         Ok(out)
     }
 }

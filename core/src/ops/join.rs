@@ -21,10 +21,10 @@ ops! { join;
     /// use namegrad::prelude::*;
     /// let rows = [Tensor::ones([("C", 3)])?, Tensor::zeros([("C", 3)])?];
     /// let batch = Tensor::stack(&[&rows[0], &rows[1]], 0, "N")?;
-    /// assert_eq!(batch.extents().to_string(), "[N=2, C=3]");
+    /// assert_eq!(batch.shape().to_string(), "[N=2, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    stack ([tensors]; dim: Place = 0, name: NewDim) names "unifies names from inputs; the new dim has `name` or none";
+    stack ([tensors]; dim: Place = 0, name: NewName) names "unifies names from inputs; the new dim has `name` or none";
     /// The tensor with its elements moved by `shifts` along `dims`; what leaves at the end comes in at the
     /// start.
     roll (x; shifts: isize, dims: Dim) names "keeps input names";

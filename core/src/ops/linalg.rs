@@ -28,7 +28,7 @@ ops! { linalg;
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[3.0, 1.0], [4.0, 2.0]])?.refine_names(["row", "col"])?;
     /// let (q, r) = x.qr()?;
-    /// assert_eq!((q.extents().to_string(), r.extents().to_string()), ("[row=2, ?=2]".into(), "[?=2, col=2]".into()));
+    /// assert_eq!((q.shape().to_string(), r.shape().to_string()), ("[row=2, ?=2]".into(), "[?=2, col=2]".into()));
     /// assert!(q.matmul(&r)?.allclose(&x)?);
     /// # Ok::<(), Error>(())
     /// ```
@@ -106,7 +106,7 @@ pub(crate) mod kernels {
             return solve_triangular(&x.mt()?, &other.mt()?, !upper, true, unitriangular)?.mt();
         }
         let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
-            .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
+            .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         let sized = |rows: usize, cols: usize| batch.iter().copied().chain([rows, cols]).collect::<Sizes>();
         let a = x.widened()?.unnamed().expand(sized(n, n))?.contiguous()?;
         let spread = other.expand(sized(m, cols))?;

@@ -26,7 +26,7 @@ pub(crate) mod kernels {
         check_mask(OP, mask)?;
         rules::unify(OP, "broadcast", x.input(), mask.input())?;
         let sizes = crate::shape::broadcast(OP, x.sizes(), mask.sizes())
-            .map_err(|error| error.with_operands([x.extents(), mask.extents()]))?;
+            .map_err(|error| error.with_operands([x.shape(), mask.shape()]))?;
         let all = x.unnamed().expand(&sizes[..])?.contiguous()?;
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
         dispatch!(x.dtype(), T => {

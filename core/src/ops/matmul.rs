@@ -32,7 +32,7 @@ ops! { matmul;
     /// ```
     /// use namegrad::prelude::*;
     /// let (x, y) = (Tensor::ones([("N", 2), ("C", 3)])?, Tensor::ones([("K", 3), ("M", 4)])?);
-    /// assert_eq!(x.tensordot(&y, "C", "K")?.extents().to_string(), "[N=2, M=4]");
+    /// assert_eq!(x.tensordot(&y, "C", "K")?.shape().to_string(), "[N=2, M=4]");
     /// # Ok::<(), Error>(())
     /// ```
     tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the dims given";
@@ -43,7 +43,7 @@ ops! { matmul;
     /// use namegrad::prelude::*;
     /// let queries = Tensor::ones([("batch", 2), ("query", 3), ("embed", 4)])?;
     /// let keys = Tensor::ones([("embed", 4), ("batch", 2), ("key", 5)])?;
-    /// assert_eq!(queries.contract(&keys, "embed")?.extents().to_string(), "[batch=2, query=3, key=5]");
+    /// assert_eq!(queries.contract(&keys, "embed")?.shape().to_string(), "[batch=2, query=3, key=5]");
     /// # Ok::<(), Error>(())
     /// ```
     contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the dims that are named";
@@ -63,7 +63,7 @@ pub(crate) mod kernels {
     use super::by_element::elements;
     use crate::args::Paired;
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
-    use crate::dim::Axes;
+    use crate::dim::Positions;
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Names, rules};
@@ -207,7 +207,7 @@ pub(crate) mod kernels {
         let batch = match l.max(r) {
             0..=2 => Sizes::new(),
             _ => broadcast(op, &x.sizes()[..l.saturating_sub(2)], &other.sizes()[..r.saturating_sub(2)])
-                .map_err(|error| error.with_operands([x.extents(), other.extents()]))?,
+                .map_err(|error| error.with_operands([x.shape(), other.shape()]))?,
         };
         let mut sizes = Sizes::from_slice(&batch);
         if l >= 2 {
@@ -308,13 +308,13 @@ pub(crate) mod kernels {
         let spread = x.expand(&sizes[..])?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
             // The product does not count, not even where it is infinite.
-            let out = crate::ops::convert::packed(op, &spread, dtype)?.with_names(names);
+            let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
             return if beta.to_f64() == 1.0 { Ok(out) } else { out.mul(beta) };
         }
         let mut out = if beta.to_f64() == 0.0 {
             NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
         } else {
-            crate::ops::convert::packed(op, &spread, dtype)?.with_names(names)
+            crate::ops::cast::packed(op, &spread, dtype)?.with_names(names)
         };
         let batch = &sizes[..a.ndim() - 2];
         multiply(dtype, batch, a, b, alpha, beta, &mut out);
@@ -405,7 +405,7 @@ pub(crate) mod kernels {
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
         let names = Names::new("outer", [x.name(0), other.name(0)])
-            .map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
+            .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
     }
 
@@ -413,8 +413,8 @@ pub(crate) mod kernels {
     pub(crate) fn tensordot(
         x: &NamedTensor,
         other: &NamedTensor,
-        dims: Axes,
-        other_dims: Axes,
+        dims: Positions,
+        other_dims: Positions,
     ) -> Result<NamedTensor> {
         let (mut x, mut other) = (Cow::Borrowed(x), Cow::Borrowed(other));
         let mut fits = dims.len() == other_dims.len();
@@ -460,14 +460,13 @@ pub(crate) mod kernels {
         };
         let left = made(&batch, x).into_iter().chain(made(&dims.rows, x));
         let (sizes, names): (Sizes, Vec<_>) = left.chain(made(&dims.cols, other)).unzip();
-        let names =
-            Names::new(op, names).map_err(|error| error.with_operands([x.extents(), other.extents()]))?;
+        let names = Names::new(op, names).map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         same_dtype(op, &[x, other])?;
         reshaped(op, &bmm(&a, &b)?, sizes, names)
     }
 
     /// The left and the right dims of pairs.
-    fn sides(pairs: &[(usize, usize)]) -> [Axes; 2] {
+    fn sides(pairs: &[(usize, usize)]) -> [Positions; 2] {
         let (left, right) = pairs.iter().copied().unzip();
         [left, right]
     }

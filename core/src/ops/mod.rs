@@ -5,20 +5,24 @@
 //! `namegrad::Tensor` with the same doc, the in-place form, the struct of its options and the entry in
 //! [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims,
 //! [`along`] one dim, [`pick`] elements of it with their places, [`count`] counts and searches, [`shape`]
-//! views, [`join`] tensors put together, [`matmul`] products, [`index`] and [`mask`] parts, [`norm`],
-//! [`loss`] and [`linalg`] what their names say. Without rows are [`naming`], the API of names, [`create`]
-//! and [`random`], new tensors, `convert`, casts, and `write`, what is written in place.
+//! views and rearrangements, [`slice`](mod@slice) views of parts, [`join`] tensors put together, [`matmul`]
+//! products, [`index`] and [`mask`] parts, [`norm`], [`loss`] and [`linalg`] what their names say. Without
+//! rows are [`naming`], [`align`] and [`flatten`], the API of names, [`create`], [`data`] and [`random`], new
+//! tensors, `cast`, casts, and `write`, what is written in place.
 //!
 //! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
 //! `crate::cpu`.
 
+pub mod align;
 pub mod along;
 pub mod binary;
 pub(crate) mod by_element;
+mod cast;
 pub mod contraction;
-mod convert;
 pub mod count;
 pub mod create;
+pub mod data;
+pub mod flatten;
 #[doc(hidden)]
 pub mod gradients;
 pub mod index;
@@ -33,6 +37,7 @@ pub mod pick;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod slice;
 pub mod unary;
 mod write;
 
@@ -52,7 +57,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
 
 use crate::dtype::Category;
 

@@ -1,7 +1,7 @@
 //! Normalization over dims, with a weight and a bias.
 
 use crate::cpu::norm;
-use crate::dim::Axes;
+use crate::dim::Positions;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
@@ -42,7 +42,7 @@ pub(crate) mod kernels {
         x: &NamedTensor,
         weight: Option<&NamedTensor>,
         bias: Option<&NamedTensor>,
-        dims: Axes,
+        dims: Positions,
         eps: f64,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
         const OP: &str = "layer_norm";
@@ -80,7 +80,12 @@ pub(crate) mod kernels {
 
     /// A parameter has the dims over which is normalized, in their order.
     #[track_caller]
-    fn check_parameter(x: &NamedTensor, which: &str, parameter: &NamedTensor, dims: &Axes) -> Result<()> {
+    fn check_parameter(
+        x: &NamedTensor,
+        which: &str,
+        parameter: &NamedTensor,
+        dims: &Positions,
+    ) -> Result<()> {
         const OP: &str = "layer_norm";
         let inputs = [x, parameter];
         let wanted: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
@@ -107,7 +112,7 @@ pub(crate) mod kernels {
     /// A tensor as rows over which is normalized, dense and in the dtype that is computed in.
     struct Rows {
         x: NamedTensor,
-        order: Axes,
+        order: Positions,
         count: usize,
         n: usize,
     }
@@ -115,7 +120,7 @@ pub(crate) mod kernels {
     impl Rows {
         #[track_caller]
         fn new(x: &NamedTensor, dims: &[usize]) -> Result<Rows> {
-            let order: Axes =
+            let order: Positions =
                 (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
             let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
             let count = x.numel().checked_div(n).unwrap_or(0);

@@ -5,7 +5,7 @@
 //! `crate::cpu::fold`.
 
 use crate::args::Over;
-use crate::dim::Axes;
+use crate::dim::Positions;
 use crate::dtype::{DType, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
@@ -91,7 +91,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
     let n = product(dims);
     // Ordered by its strides, a transposed tensor is dense too.
-    let mut order: Axes = (0..ndim).collect();
+    let mut order: Positions = (0..ndim).collect();
     let mut dense = Cow::Borrowed(x);
     if !x.is_contiguous() {
         order.sort_by_key(|dim| Reverse(x.strides()[*dim]));
@@ -104,7 +104,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
         let sizes = [product(&order[..first]), n, product(&order[last..])];
         return Ok(Arranged { x: dense, sizes, shape });
     }
-    let order: Axes = (0..ndim).filter(|dim| !reduced(dim)).chain((0..ndim).filter(reduced)).collect();
+    let order: Positions = (0..ndim).filter(|dim| !reduced(dim)).chain((0..ndim).filter(reduced)).collect();
     let x = super::shape::kernels::contiguous(&super::shape::kernels::reorder(x, &order))?;
     Ok(Arranged { x: Cow::Owned(x), sizes: [shape.sizes.iter().product(), n, 1], shape })
 }
@@ -133,7 +133,7 @@ pub(crate) mod kernels {
         if dims.len() < 2 || !x.is_contiguous() {
             return None;
         }
-        let mut dims = Axes::from_slice(dims);
+        let mut dims = Positions::from_slice(dims);
         dims.sort_unstable();
         let run = dims.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count() + 1;
         let (others, last) = dims.split_at(dims.len().saturating_sub(run));
@@ -164,7 +164,7 @@ pub(crate) mod kernels {
                     Folding::Squares => Folding::Total.over(op, &part, &others)?,
                     same => same.over(op, &part, &others)?,
                 };
-                let removed = if dims.keep { Axes::new() } else { Axes::from_slice(dims) };
+                let removed = if dims.keep { Positions::new() } else { Positions::from_slice(dims) };
                 return crate::ops::shape::kernels::squeeze(&whole, removed);
             }
             let folded = arrange(&x, dims)?;
@@ -276,7 +276,7 @@ pub(crate) mod kernels {
             return moments(op, &*wide.cast(DType::F64)?, dims, correction);
         }
         var.div_(left)?;
-        let removed = if dims.keep { Axes::new() } else { Axes::from_slice(dims) };
+        let removed = if dims.keep { Positions::new() } else { Positions::from_slice(dims) };
         Ok([var, crate::ops::shape::kernels::squeeze(&kept, removed)?])
     }
 

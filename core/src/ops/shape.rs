@@ -18,7 +18,7 @@ ops! { shape;
     /// The tensor without those of the dims that have size one; a view.
     squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
     /// The tensor with a new dim of size one before dim `dim`, which may be the number of dims; a view.
-    unsqueeze unsqueeze_ (x; dim: Place, name: NewDim = None) names "keeps input names; the new dim has `name` or none";
+    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim has `name` or none";
     /// The tensor with dims of size one repeated to `size`, without copying; -1 keeps a size, new dims are on
     /// the left. A view.
     expand (x; size: Shape) names "keeps input names; new dims have those given";
@@ -30,35 +30,21 @@ ops! { shape;
     /// copy. Drops the names unless new ones are given or the sizes stay the same; [`flatten`](Self::flatten)
     /// and [`unflatten`](Self::unflatten) keep them.
     reshape (x; shape: Shape) names "drops names unless the sizes stay or new ones are given";
-    /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
-    narrow (x; dim: Dim, start: isize, length: usize) names "keeps input names";
-    /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim;
-    /// negative ones count from the end. A view.
-    slice (x; dim: Dim, start: isize, end: isize, step: usize) names "keeps input names";
-    /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
-    select (x; dim: Dim, index: isize) names "removes dimensions";
     /// The tensor with the elements of `dims` in reverse order; a view.
     flip (x; dims: Dims) names "keeps input names";
-    /// The diagonal of dims `dim1` and `dim2`, `offset` above the main one, as a new last dim; a view.
-    diagonal (x; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0, name: NewDim = None)
-        names "removes dimensions; the new dim has `name` or none";
     /// The tensor repeated along each dim as often as `repeats` says; new dims are on the left.
     repeat (x; repeats: Shape) names "keeps input names; new dims have those given";
-    /// Windows of `size` elements of dim `dimension`, each `step` after the one before, as a new last dim; a
-    /// view.
-    unfold (x; dimension: Dim, size: usize, step: usize, name: NewDim = None)
-        names "keeps input names; the new dim has `name` or none";
     /// The same elements in row-major order without gaps: the tensor itself if it is so already.
     contiguous (x) names "keeps input names";
 }
 
 pub(crate) mod kernels {
     use super::NamedTensor;
-    use crate::dim::{Axes, resolve_index};
+    use crate::dim::{Positions, resolve_index};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names, rules};
-    use crate::ops::convert::packed;
-    use crate::shape::{Part, Parts, Sizes, Strides, checked_numel, contiguous_strides};
+    use crate::ops::cast::packed;
+    use crate::shape::{OpenDim, OpenShape, Sizes, Strides, checked_numel, contiguous_strides};
     use smallvec::SmallVec;
     use std::panic::Location;
 
@@ -70,7 +56,7 @@ pub(crate) mod kernels {
     }
 
     pub(crate) fn transpose(x: &NamedTensor, dim0: usize, dim1: usize) -> Result<NamedTensor> {
-        let mut dims: Axes = (0..x.ndim()).collect();
+        let mut dims: Positions = (0..x.ndim()).collect();
         if x.ndim() > 0 {
             dims.swap(dim0, dim1);
         }
@@ -101,7 +87,7 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn permute(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
+    pub(crate) fn permute(x: &NamedTensor, dims: Positions) -> Result<NamedTensor> {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
             return Err(Error::about(&[x], ErrorKind::DimRange, "permute", message)
@@ -111,14 +97,14 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn movedim(x: &NamedTensor, source: Axes, destination: Axes) -> Result<NamedTensor> {
+    pub(crate) fn movedim(x: &NamedTensor, source: Positions, destination: Positions) -> Result<NamedTensor> {
         if source.len() != destination.len() {
             let (from, to) = (source.len(), destination.len());
             let message = format!("{from} dims are to be moved to {to} places: each needs its own");
             return Err(Error::about(&[x], ErrorKind::DimRange, "movedim", message));
         }
         let mut rest = (0..x.ndim()).filter(|dim| !source.contains(dim));
-        let mut dims = Axes::new();
+        let mut dims = Positions::new();
         for place in 0..x.ndim() {
             let moved = destination.iter().position(|to| *to == place).map(|k| source[k]);
             dims.extend(moved.or_else(|| rest.next()));
@@ -126,13 +112,13 @@ pub(crate) mod kernels {
         Ok(reorder(x, &dims))
     }
 
-    pub(crate) fn squeeze(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
-        let removed: Axes = dims.into_iter().filter(|dim| x.sizes()[*dim] == 1).collect();
+    pub(crate) fn squeeze(x: &NamedTensor, dims: Positions) -> Result<NamedTensor> {
+        let removed: Positions = dims.into_iter().filter(|dim| x.sizes()[*dim] == 1).collect();
         Ok(without(x, &removed))
     }
 
     /// `x` without these dims, of which only the first element is left.
-    fn without(x: &NamedTensor, removed: &[usize]) -> NamedTensor {
+    pub(crate) fn without(x: &NamedTensor, removed: &[usize]) -> NamedTensor {
         let kept = || (0..x.ndim()).filter(|dim| !removed.contains(dim));
         let sizes = kept().map(|dim| x.sizes()[dim]).collect();
         let strides = kept().map(|dim| x.strides()[dim]).collect();
@@ -141,8 +127,8 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn unsqueeze(x: &NamedTensor, at: isize, name: Option<Name>) -> Result<NamedTensor> {
-        let at = resolve_index("unsqueeze", at, x.ndim() + 1)
-            .map_err(|error| error.with_operands([x.extents()]))?;
+        let at =
+            resolve_index("unsqueeze", at, x.ndim() + 1).map_err(|error| error.with_operands([x.shape()]))?;
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         let mut names: Vec<_> = x.names().iter(x.ndim()).collect();
         sizes.insert(at, 1);
@@ -151,35 +137,35 @@ pub(crate) mod kernels {
         Ok(x.view_as(sizes, strides, x.offset(), Names::new("unsqueeze", names)?))
     }
 
-    /// The sizes of parts, -1 where one is left open: as they are written.
-    fn written(parts: &[Part]) -> Vec<isize> {
-        parts.iter().map(|part| part.size.map_or(-1, |size| size as isize)).collect()
+    /// The sizes as they are written: -1 where one is left open.
+    pub(crate) fn written(dims: &[OpenDim]) -> Vec<isize> {
+        dims.iter().map(|dim| dim.size.map_or(-1, |size| size as isize)).collect()
     }
 
     /// The names that are given for the dims of a result, on top of `own`, which are aligned to the right.
     #[track_caller]
-    fn named(op: &'static str, x: &NamedTensor, parts: &[Part]) -> Result<Names> {
-        let new = parts.len() - x.ndim();
+    fn named(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Names> {
+        let new = wanted.len() - x.ndim();
         let own = |dim: usize| dim.checked_sub(new).and_then(|own| x.name(own));
-        Names::new(op, parts.iter().enumerate().map(|(dim, part)| part.name.or_else(|| own(dim))))
+        Names::new(op, wanted.iter().enumerate().map(|(at, dim)| dim.name.or_else(|| own(at))))
     }
 
     #[track_caller]
-    pub(crate) fn expand(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
+    pub(crate) fn expand(x: &NamedTensor, shape: OpenShape) -> Result<NamedTensor> {
         let ndim = x.ndim();
-        if parts.len() < ndim {
+        if shape.len() < ndim {
             let message = format!(
                 "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({ndim})",
-                parts.len()
+                shape.len()
             );
             return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
         }
-        let new = parts.len() - ndim;
+        let new = shape.len() - ndim;
         let mut to = Sizes::new();
         let mut strides = Strides::new();
-        for (dim, part) in parts.iter().enumerate() {
+        for (dim, open) in shape.iter().enumerate() {
             let own = dim.checked_sub(new).map(|own| (x.sizes()[own], x.strides()[own]));
-            let (size, stride) = match (own, part.size) {
+            let (size, stride) = match (own, open.size) {
                 (Some(own), None) => own,
                 (Some((size, stride)), Some(wanted)) if size == wanted => (size, stride),
                 (Some((1, _)) | None, Some(wanted)) => (wanted, 0),
@@ -193,7 +179,7 @@ pub(crate) mod kernels {
                     let message = format!(
                         "The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton \
                          dimension {dim}.  Target sizes: {:?}.  Tensor sizes: {:?}",
-                        written(&parts),
+                        written(&shape),
                         x.sizes()
                     );
                     return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
@@ -203,28 +189,28 @@ pub(crate) mod kernels {
             strides.push(stride);
         }
         checked_numel("expand", &to, x.dtype().itemsize())?;
-        Ok(x.view_as(to, strides, x.offset(), named("expand", x, &parts)?))
+        Ok(x.view_as(to, strides, x.offset(), named("expand", x, &shape)?))
     }
 
     /// The sizes that `wanted` asks for, with the open one filled in.
     #[track_caller]
-    fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[Part]) -> Result<Sizes> {
+    fn infer_sizes(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Sizes> {
         let numel = x.numel();
         let caller = Location::caller();
         let invalid = || {
             let message = format!("shape '{:?}' is invalid for input of size {numel}", written(wanted));
             Error::about(&[x], ErrorKind::Shape, op, message).at(caller)
         };
-        if wanted.iter().filter(|part| part.size.is_none()).count() > 1 {
+        if wanted.iter().filter(|dim| dim.size.is_none()).count() > 1 {
             return Err(Error::about(&[x], ErrorKind::Shape, op, "only one dimension can be inferred"));
         }
         let mut known = 1usize;
-        for size in wanted.iter().filter_map(|part| part.size) {
+        for size in wanted.iter().filter_map(|dim| dim.size) {
             known = known.checked_mul(size).ok_or_else(invalid)?;
         }
         let mut sizes = Sizes::new();
-        for part in wanted {
-            sizes.push(match part.size {
+        for dim in wanted {
+            sizes.push(match dim.size {
                 None if known > 0 && numel.is_multiple_of(known) => numel / known,
                 None => return Err(invalid()),
                 Some(size) => size,
@@ -281,16 +267,16 @@ pub(crate) mod kernels {
 
     /// The names that are given; if there are none, those of `x` survive where the sizes do.
     #[track_caller]
-    fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], parts: &[Part]) -> Result<Names> {
-        if parts.iter().any(|part| part.name.is_some()) {
-            return Names::new(op, parts.iter().map(|part| part.name));
+    fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
+        if wanted.iter().any(|dim| dim.name.is_some()) {
+            return Names::new(op, wanted.iter().map(|dim| dim.name));
         }
         Ok(if x.sizes() == sizes { x.names().clone() } else { Names::none() })
     }
 
     #[track_caller]
-    pub(crate) fn view(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
-        let sizes = infer_sizes("view", x, &parts)?;
+    pub(crate) fn view(x: &NamedTensor, wanted: OpenShape) -> Result<NamedTensor> {
+        let sizes = infer_sizes("view", x, &wanted)?;
         let Some(strides) = view_strides(x, &sizes) else {
             let message = format!(
                 "view size is not compatible with input tensor's size {:?} and stride {:?} (at least one dimension spans \
@@ -300,14 +286,14 @@ pub(crate) mod kernels {
             );
             return Err(Error::about(&[x], ErrorKind::Shape, "view", message).with_repair("x.reshape(..)?"));
         };
-        let names = names_of("view", x, &sizes, &parts)?;
+        let names = names_of("view", x, &sizes, &wanted)?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 
     #[track_caller]
-    pub(crate) fn reshape(x: &NamedTensor, parts: Parts) -> Result<NamedTensor> {
-        let sizes = infer_sizes("reshape", x, &parts)?;
-        let names = names_of("reshape", x, &sizes, &parts)?;
+    pub(crate) fn reshape(x: &NamedTensor, wanted: OpenShape) -> Result<NamedTensor> {
+        let sizes = infer_sizes("reshape", x, &wanted)?;
+        let names = names_of("reshape", x, &sizes, &wanted)?;
         reshaped("reshape", x, sizes, names)
     }
 
@@ -327,85 +313,7 @@ pub(crate) mod kernels {
         Ok(dense.view_as(sizes, strides, 0, names))
     }
 
-    #[track_caller]
-    pub(crate) fn narrow(x: &NamedTensor, dim: usize, start: isize, length: usize) -> Result<NamedTensor> {
-        let Some(&size) = x.sizes().get(dim) else {
-            return Err(Error::about(
-                &[x],
-                ErrorKind::Shape,
-                "narrow",
-                "narrow() cannot be applied to a 0-dim tensor.",
-            ));
-        };
-        let from = if start < 0 { start + size as isize } else { start };
-        if from < 0 || from as usize > size {
-            let message = format!("start ({start}) is out of range of dim {dim} of size {size}");
-            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
-        }
-        if length > size - from as usize {
-            let message = format!("start ({from}) + length ({length}) exceeds dimension size ({size}).");
-            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
-        }
-        Ok(stepped(x, dim, from as usize, length, 1))
-    }
-
-    /// `length` elements of dim `dim`, `step` apart, from `start` on.
-    fn stepped(x: &NamedTensor, dim: usize, start: usize, length: usize, step: usize) -> NamedTensor {
-        let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
-        let offset = if length == 0 { 0 } else { start as isize * strides[dim] };
-        sizes[dim] = length;
-        if length > 1 {
-            strides[dim] *= step as isize; // less than the size, or there were no second element
-        }
-        x.view_as(sizes, strides, (x.offset() as isize + offset) as usize, x.names().clone())
-    }
-
-    #[track_caller]
-    pub(crate) fn slice(
-        x: &NamedTensor,
-        dim: usize,
-        start: isize,
-        end: isize,
-        step: usize,
-    ) -> Result<NamedTensor> {
-        let Some(&size) = x.sizes().get(dim) else {
-            return Err(Error::about(
-                &[x],
-                ErrorKind::Shape,
-                "slice",
-                "slice() cannot be applied to a 0-dim tensor.",
-            ));
-        };
-        if step == 0 {
-            return Err(Error::about(&[x], ErrorKind::Value, "slice", "slice step must be positive"));
-        }
-        let clamp = |at: isize| {
-            (if at < 0 { at.saturating_add(size as isize) } else { at }).clamp(0, size as isize) as usize
-        };
-        let (start, end) = (clamp(start), clamp(end));
-        Ok(stepped(x, dim, start, end.saturating_sub(start).div_ceil(step), step))
-    }
-
-    #[track_caller]
-    pub(crate) fn select(x: &NamedTensor, dim: usize, index: isize) -> Result<NamedTensor> {
-        let Some(&size) = x.sizes().get(dim) else {
-            return Err(Error::about(
-                &[x],
-                ErrorKind::DimRange,
-                "select",
-                "select() cannot be applied to a 0-dim tensor.",
-            ));
-        };
-        let from = if index < 0 { index + size as isize } else { index };
-        if from < 0 || from as usize >= size {
-            let message =
-                format!("index {index} out of range for tensor of size {:?} at dimension {dim}", x.sizes());
-            return Err(Error::about(&[x], ErrorKind::Index, "select", message));
-        }
-        Ok(without(&stepped(x, dim, from as usize, 1, 1), &[dim]))
-    }
-
-    pub(crate) fn flip(x: &NamedTensor, dims: Axes) -> Result<NamedTensor> {
+    pub(crate) fn flip(x: &NamedTensor, dims: Positions) -> Result<NamedTensor> {
         if x.numel() == 0 {
             return Ok(x.clone());
         }
@@ -419,34 +327,9 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn diagonal(
-        x: &NamedTensor,
-        dim0: usize,
-        dim1: usize,
-        offset: isize,
-        name: Option<Name>,
-    ) -> Result<NamedTensor> {
-        if dim0 == dim1 || x.ndim() < 2 {
-            let message = format!("diagonal dimensions cannot be identical {dim0}, {dim1}");
-            return Err(Error::about(&[x], ErrorKind::DimRange, "diagonal", message));
-        }
-        let (rows, cols) = (x.sizes()[dim0], x.sizes()[dim1]);
-        let (row, col) = if offset >= 0 { (0, offset as usize) } else { (offset.unsigned_abs(), 0) };
-        let length = rows.saturating_sub(row).min(cols.saturating_sub(col));
-        let step = x.strides()[dim0] + x.strides()[dim1];
-        let skip =
-            if length == 0 { 0 } else { row as isize * x.strides()[dim0] + col as isize * x.strides()[dim1] };
-        let rest = || (0..x.ndim()).filter(|dim| ![dim0, dim1].contains(dim));
-        let sizes = rest().map(|dim| x.sizes()[dim]).chain([length]).collect();
-        let strides = rest().map(|dim| x.strides()[dim]).chain([step]).collect();
-        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))?;
-        Ok(x.view_as(sizes, strides, (x.offset() as isize + skip) as usize, names))
-    }
-
-    #[track_caller]
-    pub(crate) fn repeat(x: &NamedTensor, repeats: Parts) -> Result<NamedTensor> {
+    pub(crate) fn repeat(x: &NamedTensor, repeats: OpenShape) -> Result<NamedTensor> {
         let ndim = x.ndim();
-        if repeats.len() < ndim || repeats.iter().any(|part| part.size.is_none()) {
+        if repeats.len() < ndim || repeats.iter().any(|dim| dim.size.is_none()) {
             let message = format!(
                 "Number of dimensions of repeat dims {:?} can not be smaller than number of dimensions of tensor, nor one negative",
                 written(&repeats)
@@ -456,7 +339,7 @@ pub(crate) mod kernels {
         // Each dim becomes (times, size) with stride 0 for `times`; merging the two is the one copy.
         let new = repeats.len() - ndim;
         let (mut sizes, mut strides, mut merged) = (Sizes::new(), Strides::new(), Sizes::new());
-        for (dim, times) in repeats.iter().filter_map(|part| part.size).enumerate() {
+        for (dim, times) in repeats.iter().filter_map(|dim| dim.size).enumerate() {
             let (size, stride) =
                 dim.checked_sub(new).map_or((1, 0), |own| (x.sizes()[own], x.strides()[own]));
             sizes.extend([times, size]);
@@ -469,42 +352,6 @@ pub(crate) mod kernels {
         let dense = packed("repeat", &spread, x.dtype())?;
         let strides = contiguous_strides(&merged);
         Ok(dense.view_as(merged, strides, 0, names))
-    }
-
-    #[track_caller]
-    pub(crate) fn unfold(
-        x: &NamedTensor,
-        dim: usize,
-        size: usize,
-        step: usize,
-        name: Option<Name>,
-    ) -> Result<NamedTensor> {
-        let length = x.length_of(dim);
-        if step == 0 || size > length {
-            let message =
-                format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
-            return Err(Error::about(&[x], ErrorKind::Value, "unfold", message));
-        }
-        let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
-        if x.ndim() == 0 {
-            return Ok(x.view_as(
-                Sizes::from_slice(&[size]),
-                Strides::from_slice(&[1]),
-                x.offset(),
-                Names::new("unfold", [name])?,
-            ));
-        }
-        let apart = strides[dim];
-        sizes[dim] = (length - size) / step + 1;
-        if sizes[dim] > 1 {
-            strides[dim] *= step as isize;
-        }
-        sizes.push(size);
-        strides.push(apart);
-        // Windows overlap, so that a view can have more elements than there are addresses.
-        checked_numel("unfold", &sizes, x.dtype().itemsize())?;
-        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))?;
-        Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 
     #[track_caller]
@@ -523,29 +370,5 @@ impl NamedTensor {
     pub fn reversed_dims(&self) -> NamedTensor {
         let dims: Vec<usize> = (0..self.ndim()).rev().collect();
         kernels::reorder(self, &dims)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorKind;
-
-    #[test]
-    fn windows_that_overlap_beyond_all_addresses_are_an_error() {
-        let x = NamedTensor::zeros([1]).unwrap().expand([1usize << 40]).unwrap();
-        let error = x.unfold(0, 1usize << 39, 1).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
-        assert_eq!(error.location().file(), file!());
-        assert_eq!(x.unfold(0, 1usize << 39, 1usize << 39).unwrap().sizes(), [2, 1 << 39]);
-    }
-
-    #[test]
-    fn a_step_beyond_the_end_leaves_one_element() {
-        let x = NamedTensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]).unwrap();
-        for step in [3, usize::MAX, usize::MAX / 2, 1 << 62] {
-            assert_eq!(x.slice(0, 1, 3, step).unwrap().to_vec::<f32>().unwrap(), [3.0, 4.0]);
-            assert_eq!(x.unfold(0, 2, step).unwrap().sizes(), [1, 2, 2]);
-        }
     }
 }

@@ -1,10 +1,10 @@
-//! Creates tensors: from a number, from given elements, and with arbitrary elements for a kernel to write.
+//! Creates tensors: from a number, and with arbitrary elements for a kernel to write.
 
 use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::names::Names;
-use crate::shape::{IntoShape, Shape, checked_numel};
+use crate::shape::{Shape, checked_numel};
 use crate::storage::Storage;
 
 impl NamedTensor {
@@ -97,24 +97,6 @@ impl NamedTensor {
     pub(crate) unsafe fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
         // SAFETY: the caller's contract.
         unsafe { NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype) }
-    }
-
-    /// A tensor of these elements in row-major order.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has; the errors of the shape.
-    #[track_caller]
-    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
-        let shape = shape.into_shape()?;
-        let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
-        if numel != data.len() {
-            let message =
-                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
-            return Err(Error::new(ErrorKind::Shape, "from_slice", message));
-        }
-        let mut out = NamedTensor::fresh("from_slice", shape, T::DTYPE)?;
-        out.as_mut_slice::<T>()?.copy_from_slice(data);
-        Ok(out)
     }
 }
 

@@ -162,5 +162,5 @@ fn padded(x: &Tensor, before: usize, after: usize) -> Result<Tensor> {
 
 #[track_caller]
 fn fail(kind: ErrorKind, message: String, operands: &[&Tensor]) -> Error {
-    Error::new(kind, "conv1d", message).with_operands(operands.iter().map(|x| x.extents()))
+    Error::new(kind, "conv1d", message).with_operands(operands.iter().map(|x| x.shape()))
 }

@@ -208,9 +208,7 @@ fn with_probabilities(
             target.sizes(),
             log_p.sizes()
         );
-        return Err(
-            Error::new(ErrorKind::Shape, OP, message).with_operands([log_p.extents(), target.extents()])
-        );
+        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_p.shape(), target.shape()]));
     }
     let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
     let smoothing = options.label_smoothing;
@@ -239,7 +237,7 @@ fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Te
             "weight tensor should be defined for all {classes} classes, got sizes {:?}",
             weight.sizes()
         );
-        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([weight.extents(), x.extents()]));
+        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([weight.shape(), x.shape()]));
     }
     let mut sizes = vec![1; x.ndim()];
     if x.ndim() > 0 {
@@ -268,7 +266,7 @@ impl Likelihood {
         dim: usize,
         options: &CrossEntropyOptions<'_>,
     ) -> Result<Likelihood> {
-        let operands = || [log_p.extents(), target.extents()];
+        let operands = || [log_p.shape(), target.shape()];
         if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
             let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
             return Err(Error::new(ErrorKind::DType, op, message)
@@ -282,12 +280,7 @@ impl Likelihood {
             let message = format!("expected a target of sizes {:?}, got {:?}", rest.sizes(), target.sizes());
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
         }
-        let names = namegrad_core::names::rules::unify(
-            op,
-            "broadcast",
-            rest.value().input(),
-            target.value().input(),
-        )?;
+        let names = rest.value().unified_names(op, "broadcast", target.value())?;
         let target = target.rename(None)?.to(DType::I64)?;
         let ignored = target.eq(options.ignore_index as i64)?;
         let any_ignored = ignored.any(..)?.item()? == namegrad_core::Scalar::Bool(true);

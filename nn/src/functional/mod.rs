@@ -5,14 +5,18 @@
 
 mod activation;
 mod conv;
+mod dropout;
+mod linear;
 mod loss;
 
 pub use activation::{
-    Approximate, celu, celu_with, dropout, dropout_with, elu, elu_with, gelu, gelu_with, hardtanh,
-    hardtanh_with, leaky_relu, leaky_relu_with, linear, linear_with, log_softmax, log_softmax_with, relu,
-    sigmoid, silu, softmax, softmax_with, softplus, softplus_with, tanh,
+    Approximate, celu, celu_with, elu, elu_with, gelu, gelu_with, hardtanh, hardtanh_with, leaky_relu,
+    leaky_relu_with, log_softmax, log_softmax_with, relu, sigmoid, silu, softmax, softmax_with, softplus,
+    softplus_with, tanh,
 };
 pub use conv::{Padding, conv1d, conv1d_with};
+pub use dropout::{dropout, dropout_with};
+pub use linear::{linear, linear_with};
 pub use loss::{
     ClassDim, Reduction, cross_entropy, cross_entropy_with, mse_loss, mse_loss_with, nll_loss, nll_loss_with,
 };
@@ -21,9 +25,12 @@ pub use loss::{
 pub mod options {
     pub use super::activation::options::*;
     pub use super::conv::options::*;
+    pub use super::dropout::options::*;
+    pub use super::linear::options::*;
     pub use super::loss::options::*;
 }
 
 /// The functions that are not methods of a tensor too, by the tables that they are in, as `namegrad::ops`
 /// finds them.
-pub const OPS: [&[&namegrad_autograd::registry::Op]; 3] = [activation::OPS, conv::OPS, loss::OPS];
+pub const OPS: [&[&namegrad_autograd::registry::Op]; 5] =
+    [activation::OPS, conv::OPS, dropout::OPS, linear::OPS, loss::OPS];

@@ -6,7 +6,7 @@ use crate::functional::options::LinearOptions;
 use crate::init;
 use crate::module::{Module, Visitor};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{Axis, Error, ErrorKind, IntoAxis, Result};
+use namegrad_core::{Error, ErrorKind, Name, NewDim, Result, Shape};
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
@@ -25,14 +25,15 @@ use namegrad_core::{Axis, Error, ErrorKind, IntoAxis, Result};
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("C", 3), ("features", 8))?;
 /// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 5)])?;
-/// assert_eq!(layer.forward(&images)?.extents().to_string(), "[N=2, features=8, H=5, W=5]");
+/// assert_eq!(layer.forward(&images)?.shape().to_string(), "[N=2, features=8, H=5, W=5]");
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Linear {
     weight: Parameter,
     bias: Option<Parameter>,
-    input: Axis,
-    output: Axis,
+    /// The name, if it has one, and the size.
+    input: (Option<Name>, usize),
+    output: (Option<Name>, usize),
 }
 
 impl Linear {
@@ -42,10 +43,14 @@ impl Linear {
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have one name, [`ErrorKind::Value`]
     /// for a negative size.
     #[track_caller]
-    pub fn new(input: impl IntoAxis, output: impl IntoAxis) -> Result<Linear> {
+    pub fn new(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
         let mut layer = Linear::without_bias(input, output)?;
-        let bound = 1.0 / (layer.input.size.max(1) as f64).sqrt();
-        layer.bias = Some(Parameter::new(TensorOptions::new().uniform([layer.output], -bound, bound)?)?);
+        let bound = 1.0 / (layer.input.1.max(1) as f64).sqrt();
+        layer.bias = Some(Parameter::new(TensorOptions::new().uniform(
+            Shape::new([layer.output])?,
+            -bound,
+            bound,
+        )?)?);
         Ok(layer)
     }
 
@@ -54,9 +59,9 @@ impl Linear {
     /// # Errors
     /// Those of `new`.
     #[track_caller]
-    pub fn without_bias(input: impl IntoAxis, output: impl IntoAxis) -> Result<Linear> {
-        let (input, output) = (input.into_axis()?, output.into_axis()?);
-        let weight = Parameter::new(Tensor::zeros([output, input])?)?;
+    pub fn without_bias(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
+        let (input, output) = (input.into_new_dim()?, output.into_new_dim()?);
+        let weight = Parameter::new(Tensor::zeros(Shape::new([output, input])?)?)?;
         // With a = √5 the bound is 1/√in.
         init::kaiming_uniform_(&weight, init::Fan::In, init::Gain::LeakyRelu(5f64.sqrt()))?;
         Ok(Linear { weight, bias: None, input, output })
@@ -81,7 +86,8 @@ impl Linear {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
         let last = x.ndim().wrapping_sub(1);
-        let dim = match self.input.name {
+        let (name, size) = self.input;
+        let dim = match name {
             Some(name) => match x.names().position(name) {
                 Some(dim) => dim,
                 None if x.ndim() > 0 && x.name(last).is_none() => last,
@@ -89,10 +95,9 @@ impl Linear {
             },
             None => last,
         };
-        if x.ndim() == 0 || x.sizes()[dim] != self.input.size {
-            let message =
-                format!("{} expects {} elements in its input dim", self.describe(), self.input.size);
-            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.extents()]));
+        if x.ndim() == 0 || x.sizes()[dim] != size {
+            let message = format!("{} expects {size} elements in its input dim", self.describe());
+            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]));
         }
         let options = LinearOptions { bias: bias.as_ref() };
         if dim == last {
@@ -112,9 +117,10 @@ impl Module for Linear {
     }
 
     fn describe(&self) -> String {
-        let dim =
-            |axis: &Axis| axis.name.map_or(axis.size.to_string(), |name| format!("{name}={}", axis.size));
-        format!("Linear({} -> {})", dim(&self.input), dim(&self.output))
+        let dim = |(name, size): (Option<Name>, usize)| {
+            name.map_or(size.to_string(), |name| format!("{name}={size}"))
+        };
+        format!("Linear({} -> {})", dim(self.input), dim(self.output))
     }
 }
 

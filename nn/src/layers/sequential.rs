@@ -15,7 +15,7 @@ use namegrad_core::Result;
 ///     .then(Relu)
 ///     .then_named("head", Linear::new(("hidden", 32), ("classes", 10))?);
 /// let y = model.forward(&Tensor::rand([("N", 2), ("pixels", 64)])?)?;
-/// assert_eq!(y.extents().to_string(), "[N=2, classes=10]");
+/// assert_eq!(y.shape().to_string(), "[N=2, classes=10]");
 /// assert_eq!(model.named_parameters()[2].0, "head.weight");
 /// # Ok::<(), Error>(())
 /// ```

@@ -63,5 +63,5 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
             x.to_vec::<i64>().unwrap().into_iter().map(|x| x as u64).collect()
         }
     };
-    a.dtype() == b.dtype() && a.extents() == b.extents() && bits(a) == bits(b)
+    a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)
 }

@@ -140,7 +140,7 @@ impl Case {
                 (Ok(()), Some(wanted)) => match self.scale {
                     None => assert!(identical(&target, wanted), "{}: {target} and not {wanted}", what()),
                     Some(scale) => {
-                        assert_eq!(target.extents(), wanted.extents(), "{}", what());
+                        assert_eq!(target.shape(), wanted.shape(), "{}", what());
                         assert_close(&target, &plain(wanted), scale, &what);
                     }
                 },

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use namegrad_macros::composed;
 
-composed! { assign;
+composed! { write;
     /// The values of `src`, cast and broadcast, in the place of those of this tensor; the gradient goes to
     /// the source. A tensor without names takes on those of the source, one with names must have what the two
     /// unify to.
@@ -45,8 +45,8 @@ composed! { assign;
 mod kernels {
     use super::*;
     use crate::op::Op;
-    use namegrad_core::names::rules;
-    use namegrad_core::{Error, ErrorKind, IntoShape, Parts, Result, args};
+    use namegrad_core::args::{self, OpenShape};
+    use namegrad_core::{Error, ErrorKind, IntoShape, Result};
 
     #[track_caller]
     pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
@@ -65,9 +65,7 @@ mod kernels {
                 "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
                 value.ndim()
             );
-            return Err(
-                Error::new(ErrorKind::Shape, OP, message).with_operands([x.extents(), value.extents()])
-            );
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         let filled = x.full_like(value.item()?)?.into_value();
         let y =
@@ -81,7 +79,7 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn resize_(x: &mut Tensor, size: Parts) -> Result<()> {
+    pub(super) fn resize_(x: &mut Tensor, size: OpenShape) -> Result<()> {
         resized(x, "resize_", &args::Shape(size).into_shape()?.sizes)
     }
 
@@ -89,7 +87,7 @@ mod kernels {
     pub(super) fn resize_as_(x: &mut Tensor, other: &Tensor) -> Result<()> {
         const OP: &str = "resize_as_";
         if x.sizes() == other.sizes() {
-            rules::out(OP, other.names(), x.value().input())?;
+            x.value().out_names(OP, other.names())?;
         }
         resized(x, OP, other.sizes())?;
         *x = x.clone().named(other.names().clone());
@@ -99,7 +97,7 @@ mod kernels {
     #[track_caller]
     fn resized(x: &mut Tensor, op: &'static str, sizes: &[usize]) -> Result<()> {
         let message = "cannot resize variables that require grad";
-        Tensor::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
+        Error::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
         if sizes == x.sizes() {
             return Ok(());
         }
@@ -110,7 +108,7 @@ mod kernels {
                 x.sizes()
             );
             return Err(Error::new(ErrorKind::Shape, op, message)
-                .with_operands([x.extents()])
+                .with_operands([x.shape()])
                 .with_repair("x.rename(None)? first"));
         }
         let numel = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));

@@ -1,0 +1,55 @@
+//! Tensors made of given numbers, and the way to and from `ndarray`.
+
+use crate::create::TensorOptions;
+use crate::tensor::Tensor;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
+
+impl Tensor {
+    /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
+    /// integers `i64`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.5]])?;
+    /// assert_eq!(x.to_string(), "tensor([[1.0000, 2.0000],\n        [3.0000, 4.5000]])");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if rows differ in length.
+    #[track_caller]
+    pub fn new(data: impl Data) -> Result<Tensor> {
+        TensorOptions::new().tensor(data)
+    }
+
+    /// A tensor of these elements in row-major order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<Tensor> {
+        NamedTensor::from_slice(data, shape).map(Tensor::constant)
+    }
+
+    /// A tensor of the elements of an ndarray array.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(
+        array: ndarray::ArrayView<'_, T, D>,
+    ) -> Result<Tensor> {
+        NamedTensor::from_ndarray(array).map(Tensor::constant)
+    }
+
+    /// The elements as an ndarray array.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the dtype is not that of `T`.
+    #[track_caller]
+    pub fn to_ndarray<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
+        self.value().to_ndarray()
+    }
+}

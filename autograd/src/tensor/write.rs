@@ -1,0 +1,120 @@
+//! A [`Tensor`] written in place: the ends of in-place ops, `out=`, and updates beside the tape.
+
+use super::Tensor;
+use crate::tape::{Meta, is_grad_enabled};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+
+impl Tensor {
+    /// What an op writes to that leaves its input as it is: the value with its place on the tape, if ops are
+    /// recorded.
+    #[inline]
+    pub(crate) fn to_write(&self) -> Tensor {
+        if is_grad_enabled() { self.clone() } else { self.detach() }
+    }
+
+    /// Adds `other` to this tensor, outside the tape; the buffer is reused if nobody else holds it.
+    pub(crate) fn add_in_place(&mut self, other: Tensor) -> Result<()> {
+        self.meta = None;
+        self.value.add_(&other.value).map(drop)
+    }
+
+    /// The end of an in-place op: this handle becomes `y`.
+    #[track_caller]
+    pub(crate) fn assign(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
+        self.check_in_place(op)?;
+        if y.sizes() != self.sizes() {
+            let message = format!(
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                self.sizes(),
+                y.sizes()
+            );
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands([self.shape(), y.shape()]));
+        }
+        if !y.dtype().can_cast(self.dtype()) {
+            let message = format!(
+                "result type {} can't be cast to the desired output type {}",
+                y.dtype(),
+                self.dtype()
+            );
+            return Err(Error::new(ErrorKind::DType, op, message).with_operands([self.shape()]));
+        }
+        let y = y.to(self.dtype())?;
+        if is_grad_enabled() {
+            *self = y;
+        } else {
+            self.value = y.value; // an update, as an optimizer makes it: the place on the tape stays
+        }
+        Ok(self)
+    }
+
+    /// The end of an in-place op that may change sizes, such as a transposition.
+    #[track_caller]
+    pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
+        let (from, to) = (y.dtype(), self.dtype());
+        let message = || format!("result type {from} can't be cast to the desired output type {to}");
+        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message)?;
+        *self = y.to(self.dtype())?;
+        Ok(self)
+    }
+
+    /// An in-place op on a leaf would change the very value that the gradient is asked for.
+    #[track_caller]
+    pub(crate) fn check_in_place(&self, op: &'static str) -> Result<()> {
+        if self.requires_grad() && self.is_leaf() && is_grad_enabled() {
+            let message = "a leaf Variable that requires grad is being used in an in-place operation.";
+            return Err(Error::new(ErrorKind::Autograd, op, message)
+                .with_operands([self.shape()])
+                .with_repair("no_grad(|| ..) to update it, or x.detach() to change a copy"));
+        }
+        Ok(())
+    }
+
+    /// Writes this result to `out`: the one form that every op, function and layer has of PyTorch's argument
+    /// `out=`.
+    ///
+    /// The names of the result propagate to an unnamed `out`, and must equal those of a named one. `out`
+    /// keeps its dtype, to which the result is cast. It must have the sizes of the result; without elements
+    /// and names it takes them. Nothing is copied where the dtypes agree: `out` becomes the result.
+    ///
+    /// ```
+    /// use namegrad_autograd::Tensor;
+    /// let x = Tensor::ones([("N", 2), ("C", 3)])?;
+    /// let mut out = Tensor::zeros([2])?;
+    /// x.sum("C")?.write_to(&mut out)?;
+    /// assert_eq!(*out.names(), ["N"]);
+    /// assert!(x.sum("N")?.write_to(&mut out).is_err());
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::DType`] if the result cannot be cast, such
+    /// as floats to integers, [`ErrorKind::Autograd`] if either tensor requires a gradient while ops are
+    /// recorded: a tape cannot follow a result into a tensor that was there before. `out` is then as it was.
+    #[track_caller]
+    pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
+        if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
+            let message = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.";
+            return Err(Error::new(ErrorKind::Autograd, "out", message)
+                .with_operands([self.shape(), out.shape()])
+                .with_repair("no_grad(|| ..), or use the result itself"));
+        }
+        self.value.write_to(&mut out.value)?;
+        Ok(out)
+    }
+
+    /// Changes the value without the tape noticing, as an optimizer does. A leaf of which `f` changes the
+    /// sizes or the dtype is a new leaf afterwards.
+    ///
+    /// # Errors
+    /// What `f` gives.
+    #[track_caller]
+    pub fn update<R>(&mut self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
+        let result = f(&mut self.value);
+        if let Some(meta) = &self.meta
+            && (meta.sizes[..] != *self.sizes() || meta.dtype != self.dtype())
+        {
+            self.meta = Some(Meta::leaf(&self.value));
+        }
+        result
+    }
+}

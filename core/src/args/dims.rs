@@ -1,0 +1,169 @@
+//! Arguments that are dims of a tensor: they become positions.
+
+use super::{Argument, Value};
+use crate::dim::{Dim, Dims, Positions, position, positions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::tensor::NamedTensor;
+use std::ops::Deref;
+
+/// The tensor in which dims are looked up: the only one, or of a list the one with the most dims.
+#[track_caller]
+fn looked_up_in<'a>(op: &'static str, of: &[&'a NamedTensor]) -> Result<&'a NamedTensor> {
+    match of {
+        [x] => Ok(x),
+        _ => {
+            let most = of.iter().rev().max_by_key(|x| x.ndim()).copied();
+            let Some(most) = most else {
+                return Err(Error::new(ErrorKind::Value, op, "expected a non-empty list of Tensors"));
+            };
+            Ok(most)
+        }
+    }
+}
+
+impl Argument for Dim {
+    type Resolved = usize;
+    type View<'a> = usize;
+    #[inline]
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
+        position(&self, op, looked_up_in(op, of)?)
+    }
+    fn view(resolved: &usize) -> usize {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Dim> {
+        match value {
+            Value::Int(index) => Some(Dim::from(*index)),
+            Value::Text(name) if name != ".." => Some(Dim::from(name.as_str())),
+            _ => None,
+        }
+    }
+}
+
+impl Argument for Dims {
+    type Resolved = Positions;
+    type View<'a> = &'a Positions;
+    #[inline]
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
+        let x = looked_up_in(op, of)?;
+        if self.is_kept() {
+            let message = "`keep` is for reductions, which would remove the dims";
+            return Err(Error::about(&[x], ErrorKind::Value, op, message));
+        }
+        let mut dims = positions(&self, op, x)?;
+        if x.ndim() == 0 {
+            dims.clear(); // the one dim that a 0-d tensor was read as
+        }
+        Ok(dims)
+    }
+    fn view(resolved: &Positions) -> &Positions {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Dims> {
+        match value {
+            Value::Text(all) if all == ".." => Some(Dims::ALL),
+            Value::List(list) => {
+                list.iter().map(Dim::from_value).collect::<Option<Vec<Dim>>>().map(Dims::from)
+            }
+            one => Dim::from_value(one).map(Dims::from),
+        }
+    }
+}
+
+/// The dims of a reduction, looked up. It dereferences to their positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    dims: Positions,
+    all: bool,
+    /// Do they stay, with size one?
+    pub keep: bool,
+}
+
+impl Over {
+    /// These dims, which stay or go.
+    pub fn new(dims: impl IntoIterator<Item = usize>, keep: bool) -> Over {
+        Over { dims: dims.into_iter().collect(), all: false, keep }
+    }
+
+    /// The same dims, which stay.
+    pub fn kept(&self) -> Over {
+        Over { keep: true, ..self.clone() }
+    }
+
+    /// The one dim, or `None` for all elements as one; for ops that find one element.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DimRange`] for several dims.
+    #[track_caller]
+    pub fn one_or_all(&self, op: &'static str, x: &NamedTensor) -> Result<Option<usize>> {
+        match &self.dims[..] {
+            _ if self.all => Ok(None),
+            [dim] => Ok(Some(*dim)),
+            [] if x.ndim() == 0 => Ok(Some(0)),
+            dims => {
+                let message = format!("expected one dim, or `..` for all elements, got {} dims", dims.len());
+                Err(Error::about(&[x], ErrorKind::DimRange, op, message))
+            }
+        }
+    }
+}
+
+impl Deref for Over {
+    type Target = Positions;
+    fn deref(&self) -> &Positions {
+        &self.dims
+    }
+}
+
+/// The dims that an op reduces: [`keep`](crate::keep) keeps them at size one. Without dims in a list that is
+/// given by name it is all of them, as in PyTorch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reduced(pub Dims);
+
+impl From<i32> for Reduced {
+    fn from(dim: i32) -> Reduced {
+        Reduced(dim.into())
+    }
+}
+impl From<std::ops::RangeFull> for Reduced {
+    fn from(all: std::ops::RangeFull) -> Reduced {
+        Reduced(all.into())
+    }
+}
+
+impl From<Reduced> for Dims {
+    fn from(reduced: Reduced) -> Dims {
+        reduced.0
+    }
+}
+
+impl Argument for Reduced {
+    type Resolved = Over;
+    type View<'a> = &'a Over;
+    #[inline]
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Over> {
+        let x = looked_up_in(op, of)?;
+        let (all, keep) = (self.0.is_all(), self.0.is_kept());
+        let mut dims = positions(&self.0, op, x)?;
+        if x.ndim() == 0 {
+            dims.clear(); // the one dim that a 0-d tensor was read as
+        }
+        Ok(Over { dims, all, keep })
+    }
+    fn view(resolved: &Over) -> &Over {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Reduced> {
+        match value {
+            Value::List(list) if list.is_empty() => Some(Reduced(Dims::ALL)),
+            other => Dims::from_value(other).map(Reduced),
+        }
+    }
+    fn from_kept(dims: Option<&Value>) -> Option<Reduced> {
+        let dims = dims.map_or(Some(Reduced(Dims::ALL)), Reduced::from_value)?;
+        Some(Reduced(crate::dim::keep(dims.0)))
+    }
+}

@@ -1,0 +1,203 @@
+//! The arguments of ops that are not tensors: what a caller may write, what a kernel gets, and how a call by
+//! name gives them.
+//!
+//! The types of arguments in the rows of [`ops`](crate::ops) are those of this module. Each implements
+//! [`Argument`]; a new kind of argument is one more implementation.
+
+mod dims;
+mod shape;
+mod value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tensor::NamedTensor;
+
+pub use self::dims::{Over, Reduced};
+pub use self::shape::{NewName, Place, Shape};
+pub use self::value::Value;
+pub use crate::dim::{Dim, Dims, Positions};
+pub use crate::dtype::{DType, Scalar};
+pub use crate::ops::contraction::{Contraction, Paired};
+pub use crate::ops::index::Reduce;
+pub use crate::shape::{OpenDim, OpenShape};
+
+/// An argument of an op that is looked up in tensors before the op runs.
+pub trait Argument: Sized {
+    /// What the kernel gets.
+    type Resolved;
+    /// What a derivative sees: a number by value, a list by reference.
+    type View<'a>
+    where
+        Self::Resolved: 'a;
+
+    /// Looks the argument up in the tensors that the row of `op` names, the first one unless it says
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`], [`ErrorKind::Value`].
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Self::Resolved>;
+
+    /// Looks the argument up in one tensor.
+    ///
+    /// # Errors
+    /// As [`look_up`](Self::look_up).
+    #[inline]
+    #[track_caller]
+    fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Self::Resolved> {
+        self.look_up(op, &[x])
+    }
+
+    /// What a derivative sees of it.
+    fn view(resolved: &Self::Resolved) -> Self::View<'_>;
+
+    /// The argument that a call by name gives, or `None` if the value is of another kind.
+    fn from_value(value: &Value) -> Option<Self>;
+
+    /// The dims of a reduction that keeps them, all of them if none are given: what `keepdim` asks for in a
+    /// call by name.
+    fn from_kept(_dims: Option<&Value>) -> Option<Self> {
+        None
+    }
+
+    /// The argument made of tensors, such as indices, or `None` if no tensor can stand for it.
+    fn from_tensors(_tensors: &[&NamedTensor]) -> Option<Self> {
+        None
+    }
+}
+
+/// The dtype to which the first tensor is cast before the op runs, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cast(pub Option<DType>);
+
+impl From<DType> for Cast {
+    fn from(dtype: DType) -> Cast {
+        Cast(Some(dtype))
+    }
+}
+
+impl Argument for Cast {
+    type Resolved = Option<DType>;
+    type View<'a> = Option<DType>;
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<DType>> {
+        Ok(self.0)
+    }
+    fn view(resolved: &Option<DType>) -> Option<DType> {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Cast> {
+        match value {
+            Value::None => Some(Cast(None)),
+            other => DType::from_value(other).map(Cast::from),
+        }
+    }
+}
+
+/// Any integer type: what methods take for sizes, counts and positions.
+pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {}
+impl Whole for i32 {}
+impl Whole for i64 {}
+impl Whole for isize {}
+impl Whole for u32 {}
+impl Whole for usize {}
+impl Whole for Place {}
+
+/// A whole number as a size or an index.
+///
+/// # Errors
+/// [`ErrorKind::Value`] if it does not fit, such as a negative length.
+#[inline]
+#[track_caller]
+pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInto<T>) -> Result<T> {
+    match TryInto::<T>::try_into(value) {
+        Ok(value) => Ok(value),
+        Err(_) => {
+            let value = value.to_string();
+            let message = match value.starts_with('-') {
+                true => format!("`{name}` must not be negative, got {value}"),
+                false => format!("`{name}` is too large: {value}"),
+            };
+            Err(Error::new(ErrorKind::Value, op, message))
+        }
+    }
+}
+
+/// Arguments that need no look-up and are copied: a row says the type and which values give one. `bool =>
+/// |value| from` becomes
+///
+/// ```ignore
+/// impl Argument for bool {
+///     type Resolved = bool;
+///     type View<'a> = bool;
+///     fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<bool> { Ok(self) }
+///     fn view(resolved: &bool) -> bool { *resolved }
+///     fn from_value(value: &Value) -> Option<bool> { from }
+/// }
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! plain {
+    ($($ty:ty => |$value:ident| $from:expr),* $(,)?) => {$(
+        impl $crate::Argument for $ty {
+            type Resolved = $ty;
+            type View<'a> = $ty;
+            #[inline]
+            fn look_up(self, _: &'static str, _: &[&$crate::NamedTensor]) -> $crate::Result<$ty> {
+                Ok(self)
+            }
+            fn view(resolved: &$ty) -> $ty {
+                *resolved
+            }
+            fn from_value($value: &$crate::args::Value) -> Option<$ty> {
+                $from
+            }
+        }
+    )*};
+}
+pub use plain;
+
+plain! {
+    bool => |value| match value {
+        Value::Bool(value) => Some(*value),
+        _ => None,
+    },
+    f64 => |value| match value {
+        Value::Float(value) => Some(*value),
+        Value::Int(value) => Some(*value as f64),
+        _ => None,
+    },
+    isize => |value| match value {
+        Value::Int(value) => isize::try_from(*value).ok(),
+        _ => None,
+    },
+    usize => |value| match value {
+        Value::Int(value) => usize::try_from(*value).ok(),
+        _ => None,
+    },
+    Scalar => |value| match value {
+        Value::Bool(value) => Some((*value).into()),
+        Value::Int(value) => Some((*value).into()),
+        Value::Float(value) => Some((*value).into()),
+        _ => None,
+    },
+    DType => |value| match value {
+        Value::Text(name) => DType::from_torch_name(name),
+        _ => None,
+    },
+}
+
+impl<T: Argument<Resolved = T> + Copy + 'static> Argument for Option<T> {
+    type Resolved = Option<T>;
+    type View<'a> = Option<T>;
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<T>> {
+        self.map(|value| value.look_up(op, of)).transpose()
+    }
+    fn view(resolved: &Option<T>) -> Option<T> {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Option<T>> {
+        match value {
+            Value::None => Some(None),
+            other => T::from_value(other).map(Some),
+        }
+    }
+}

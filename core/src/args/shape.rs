@@ -1,0 +1,164 @@
+//! Arguments that are dims to be made: their sizes, their names, their places.
+
+use super::{Argument, Value};
+use crate::error::Result;
+use crate::names::Name;
+use crate::shape::{IntoShape, OpenDim, OpenShape};
+use crate::tensor::NamedTensor;
+
+/// The sizes of a result, which may have names; one may be left open as -1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape(pub OpenShape);
+
+impl Argument for Shape {
+    type Resolved = OpenShape;
+    type View<'a> = &'a OpenShape;
+    #[inline]
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<OpenShape> {
+        Ok(self.0)
+    }
+    fn view(resolved: &OpenShape) -> &OpenShape {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<Shape> {
+        let size = |value: &Value| match value {
+            Value::Int(-1) => Some(None),
+            Value::Int(size) => usize::try_from(*size).ok().map(Some),
+            _ => None,
+        };
+        let dim = |value: &Value| match value {
+            Value::List(pair) => match &pair[..] {
+                [Value::Text(name), of] => {
+                    Some(OpenDim { name: Some(Name::new(name).ok()?), size: size(of)? })
+                }
+                [Value::None, of] => Some(OpenDim { name: None, size: size(of)? }),
+                _ => None,
+            },
+            of => Some(OpenDim { name: None, size: size(of)? }),
+        };
+        match value {
+            Value::List(dims) => dims.iter().map(dim).collect::<Option<OpenShape>>().map(Shape),
+            one => Some(Shape([dim(one)?].into_iter().collect())),
+        }
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_open_shape(self) -> Result<OpenShape> {
+        Ok(self.0)
+    }
+}
+
+/// The name of a dim that an op makes, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum NewName {
+    /// No name.
+    #[default]
+    None,
+    /// A name that is in use.
+    Known(Name),
+    /// A text that is a name from now on, or not a name.
+    Text(String),
+}
+
+impl NewName {
+    /// The name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    #[inline]
+    #[track_caller]
+    pub fn name(self) -> Result<Option<Name>> {
+        match self {
+            NewName::None => Ok(None),
+            NewName::Known(name) => Ok(Some(name)),
+            NewName::Text(text) => Ok(Some(Name::new(&text)?)),
+        }
+    }
+}
+
+impl From<&str> for NewName {
+    fn from(name: &str) -> NewName {
+        Name::lookup(name).map_or_else(|| NewName::Text(name.into()), NewName::Known)
+    }
+}
+impl From<String> for NewName {
+    fn from(name: String) -> NewName {
+        NewName::from(name.as_str())
+    }
+}
+/// Only of `&str`, so that the type of `None` alone is known.
+impl From<Option<&str>> for NewName {
+    fn from(name: Option<&str>) -> NewName {
+        name.map_or(NewName::None, NewName::from)
+    }
+}
+impl From<Name> for NewName {
+    fn from(name: Name) -> NewName {
+        NewName::Known(name)
+    }
+}
+
+impl Argument for NewName {
+    type Resolved = Option<Name>;
+    type View<'a> = Option<Name>;
+    #[inline]
+    #[track_caller]
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
+        self.name()
+    }
+    fn view(resolved: &Option<Name>) -> Option<Name> {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<NewName> {
+        match value {
+            Value::None => Some(NewName::None),
+            Value::Text(name) => Some(NewName::from(name.as_str())),
+            _ => None,
+        }
+    }
+}
+
+/// The place of a dim that an op makes: before that dim; negative counts from behind the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(pub isize);
+
+impl From<i32> for Place {
+    fn from(place: i32) -> Place {
+        Place(place as isize)
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TryFrom<Place> for usize {
+    type Error = std::num::TryFromIntError;
+    fn try_from(place: Place) -> std::result::Result<usize, std::num::TryFromIntError> {
+        usize::try_from(place.0)
+    }
+}
+
+impl From<Place> for isize {
+    fn from(place: Place) -> isize {
+        place.0
+    }
+}
+
+impl Argument for Place {
+    type Resolved = isize;
+    type View<'a> = isize;
+    #[inline]
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<isize> {
+        Ok(self.0)
+    }
+    fn view(resolved: &isize) -> isize {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<Place> {
+        isize::from_value(value).map(Place)
+    }
+}

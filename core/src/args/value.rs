@@ -1,0 +1,74 @@
+//! What a call by name gives for an argument.
+
+use crate::dtype::{DType, Scalar};
+
+/// A value that is given to an op by name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing: the default.
+    None,
+    /// A flag.
+    Bool(bool),
+    /// A whole number: a size, an index, a dim by position.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// A text: the name of a dim or of a dtype, `".."` for all dims.
+    Text(String),
+    /// A list: of dims, of sizes, of pairs of a name and a size.
+    List(Vec<Value>),
+}
+
+impl Value {
+    /// What it is, for an error.
+    pub fn describe(&self) -> String {
+        match self {
+            Value::None => "nothing".into(),
+            Value::Bool(value) => format!("the bool {value}"),
+            Value::Int(value) => format!("the integer {value}"),
+            Value::Float(value) => format!("the float {value}"),
+            Value::Text(value) => format!("the text \"{value}\""),
+            Value::List(values) => format!("a list of {}", values.len()),
+        }
+    }
+}
+
+impl<T: Into<Scalar>> From<T> for Value {
+    fn from(value: T) -> Value {
+        match value.into() {
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Int(value) => Value::Int(value),
+            Scalar::Float(value) => Value::Float(value),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Value {
+        Value::Text(value)
+    }
+}
+
+impl From<DType> for Value {
+    fn from(value: DType) -> Value {
+        Value::Text(value.torch_name().into())
+    }
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(values: Vec<T>) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Into<Value>, const K: usize> From<[T; K]> for Value {
+    fn from(values: [T; K]) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+}

@@ -1,0 +1,47 @@
+//! Dims brought into an order by name. Views.
+
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::Result;
+use crate::names::{NameArg, NameList, Names, naming};
+use crate::shape::{Sizes, Strides};
+use crate::tensor::NamedTensor;
+
+impl NamedTensor {
+    /// The tensor with its dims in the order of `names`, new names being dims of size one. One `"..."` stands
+    /// for the dims not mentioned.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
+    /// [`ErrorKind::Ellipsis`].
+    #[track_caller]
+    pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
+        let dims = naming::align_to(self.input(), &names.name_list()?)?;
+        Ok(self.aligned(&dims))
+    }
+
+    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one.
+    ///
+    /// # Errors
+    /// As [`align_to`](Self::align_to) with the names of `other`.
+    #[track_caller]
+    pub fn align_as(&self, other: &NamedTensor) -> Result<NamedTensor> {
+        let names: Vec<NameArg> = other
+            .names()
+            .iter(other.ndim())
+            .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
+            .collect();
+        let dims = naming::align_to(self.input(), &names)?;
+        Ok(self.aligned(&dims))
+    }
+
+    /// The view that an alignment describes.
+    fn aligned(&self, dims: &naming::Aligned) -> NamedTensor {
+        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
+        for (from, _) in dims {
+            sizes.push(from.map_or(1, |dim| self.sizes()[dim]));
+            strides.push(from.map_or(1, |dim| self.strides()[dim]));
+        }
+        self.view_as(sizes, strides, self.offset(), Names::unchecked(dims.iter().map(|(_, name)| *name)))
+    }
+}

@@ -1,0 +1,168 @@
+//! Tensors made of given numbers, and the way to and from `ndarray`.
+
+use crate::cpu::fill;
+use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::{IntoShape, checked_numel};
+use crate::tensor::NamedTensor;
+use ndarray::ArrayD;
+use std::panic::Location;
+
+impl NamedTensor {
+    /// A tensor of these numbers: a number, or nested arrays or `Vec`s.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if rows differ in length.
+    #[track_caller]
+    pub fn new(data: impl Data) -> Result<NamedTensor> {
+        NamedTensor::new_as(data, None)
+    }
+
+    /// [`new`](Self::new) of `dtype`, to which each number is rounded once.
+    ///
+    /// # Errors
+    /// Those of `new`.
+    #[track_caller]
+    pub fn new_as(data: impl Data, dtype: Option<DType>) -> Result<NamedTensor> {
+        fn build<D: Data>(data: &D) -> Option<(Vec<usize>, Vec<Scalar>, DType)> {
+            let mut numbers = Vec::new();
+            data.collect(&mut numbers).then(|| (data.sizes(), numbers, D::dtype()))
+        }
+        let Some((sizes, numbers, own)) = build(&data) else {
+            return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
+        };
+        let mut out = NamedTensor::fresh("tensor", sizes.into_shape()?, dtype.unwrap_or(own))?;
+        dispatch!(out.dtype(), T => fill::cast(&numbers, out.as_mut_slice::<T>()?));
+        Ok(out)
+    }
+
+    /// A tensor of these elements in row-major order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has; the errors of the shape.
+    #[track_caller]
+    pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
+        let shape = shape.into_shape()?;
+        let numel = checked_numel("from_slice", &shape.sizes, size_of::<T>())?;
+        if numel != data.len() {
+            let message =
+                format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
+            return Err(Error::new(ErrorKind::Shape, "from_slice", message));
+        }
+        let mut out = NamedTensor::fresh("from_slice", shape, T::DTYPE)?;
+        out.as_mut_slice::<T>()?.copy_from_slice(data);
+        Ok(out)
+    }
+
+    /// A tensor of the elements of an ndarray array, in its order of axes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn from_ndarray<T: Element, D: ndarray::Dimension>(
+        array: ndarray::ArrayView<'_, T, D>,
+    ) -> Result<NamedTensor> {
+        let sizes = array.shape().to_vec();
+        match array.as_slice() {
+            Some(data) => NamedTensor::from_slice(data, sizes),
+            None => NamedTensor::from_slice(&array.iter().copied().collect::<Vec<T>>(), sizes),
+        }
+    }
+
+    /// The elements as an ndarray array.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        let data = self.contiguous()?.as_slice::<T>()?.to_vec();
+        let caller = Location::caller();
+        let invalid = |error: ndarray::ShapeError| {
+            Error::new(ErrorKind::Shape, "to_ndarray", error.to_string()).at(caller)
+        };
+        ArrayD::from_shape_vec(self.sizes().to_vec(), data).map_err(invalid)
+    }
+}
+
+/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype,
+/// an integer `i64`, as PyTorch has it; typed data keep their type through [`NamedTensor::from_slice`].
+pub trait Data {
+    /// The sizes, outermost first.
+    fn sizes(&self) -> Vec<usize>;
+    /// Appends the numbers in row-major order; `false` when a row is longer or shorter than the first.
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool;
+    /// The dtype of the whole.
+    fn dtype() -> DType;
+}
+
+/// Numbers: a row says the type and the dtype of a tensor of such. `bool => DType::Bool` becomes
+///
+/// ```ignore
+/// impl Data for bool {
+///     fn sizes(&self) -> Vec<usize> { Vec::new() }
+///     fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
+///     fn dtype() -> DType { DType::Bool }
+/// }
+/// ```
+macro_rules! numbers {
+    ($($ty:ty => $dtype:expr;)*) => {$(
+        impl Data for $ty {
+            fn sizes(&self) -> Vec<usize> { Vec::new() }
+            fn collect(&self, into: &mut Vec<Scalar>) -> bool { into.push((*self).into()); true }
+            fn dtype() -> DType { $dtype }
+        }
+    )*};
+}
+numbers! {
+    bool => DType::Bool; u8 => DType::U8; i8 => DType::I8; i16 => DType::I16; i32 => DType::I64; i64 => DType::I64;
+    f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
+}
+
+impl<D: Data> Data for [D] {
+    fn sizes(&self) -> Vec<usize> {
+        std::iter::once(self.len()).chain(self.first().map(D::sizes).unwrap_or_default()).collect()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        let first = self.first().map(D::sizes);
+        self.iter().all(|row| Some(row.sizes()) == first && row.collect(into))
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
+
+impl<D: Data, const K: usize> Data for [D; K] {
+    fn sizes(&self) -> Vec<usize> {
+        self.as_slice().sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        self.as_slice().collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
+
+impl<D: Data> Data for Vec<D> {
+    fn sizes(&self) -> Vec<usize> {
+        self.as_slice().sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        self.as_slice().collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}
+
+impl<D: Data + ?Sized> Data for &D {
+    fn sizes(&self) -> Vec<usize> {
+        (**self).sizes()
+    }
+    fn collect(&self, into: &mut Vec<Scalar>) -> bool {
+        (**self).collect(into)
+    }
+    fn dtype() -> DType {
+        D::dtype()
+    }
+}

@@ -1,0 +1,107 @@
+//! Consecutive dims as one dim, and a dim as several, with names. Views, but for a flatten whose dims are
+//! apart in memory.
+
+use super::shape::kernels::{reshaped, written};
+use crate::Argument;
+use crate::dim::{Dim, Dims};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Name, Names, naming};
+use crate::shape::{IntoShape, Sizes, Strides};
+use crate::tensor::NamedTensor;
+
+impl NamedTensor {
+    /// Consecutive dims as one dim of name `out_dim`, or without a name where it is `None`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DimRange`] unless the dims stand side by side in that order, [`ErrorKind::NameNotFound`],
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn flatten<'a>(
+        &self,
+        dims: impl Into<Dims>,
+        out_dim: impl Into<Option<&'a str>>,
+    ) -> Result<NamedTensor> {
+        let name = match out_dim.into() {
+            Some(text) => Some(Name::new(text)?),
+            None => None,
+        };
+        let dims = dims.into().resolve("flatten", self)?;
+        if self.ndim() == 0 {
+            let names = Names::new("flatten", [name])?;
+            return reshaped("flatten", self, Sizes::from_slice(&[1]), names);
+        }
+        if dims.is_empty() {
+            let message = "flatten(tensor, dims, out_dim): dims cannot be empty";
+            return Err(Error::about(&[self], ErrorKind::Value, "flatten", message));
+        }
+        let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
+            let list = Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len());
+            let message = format!(
+                "flatten(tensor, dims, out_dim): dims {list} must be consecutive in Tensor{}",
+                self.names().list(self.ndim())
+            );
+            return Err(Error::about(&[self], ErrorKind::DimRange, "flatten", message)
+                .with_repair("bring the dims together with align_to first"));
+        };
+        let names = naming::flatten(self.input(), start, end, name)?;
+        let merged = self.sizes()[start..=end].iter().product();
+        let mut sizes = Sizes::from_slice(self.sizes());
+        sizes.drain(start..=end);
+        sizes.insert(start, merged);
+        reshaped("flatten", self, sizes, names)
+    }
+
+    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
+    /// inferred.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`],
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    #[track_caller]
+    pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
+        let dim = dim.into().resolve("unflatten", self)?;
+        let wanted = shape.into_open_shape()?;
+        let size = self.length_of(dim);
+        if wanted.is_empty() {
+            return Err(Error::about(
+                &[self],
+                ErrorKind::Shape,
+                "unflatten",
+                "unflatten: sizes must be non-empty",
+            ));
+        }
+        let mut known = wanted.iter().filter_map(|open| open.size);
+        let known = known.try_fold(1usize, |product, size| product.checked_mul(size));
+        let fits = match (known, wanted.iter().filter(|open| open.size.is_none()).count()) {
+            (Some(known), 0) => known == size,
+            (Some(known), 1) => known > 0 && size.is_multiple_of(known),
+            _ => false,
+        };
+        let (Some(known), true) = (known, fits) else {
+            let list = written(&wanted);
+            let message = format!(
+                "unflatten: Provided sizes {list:?} don't multiply up to the size of dim {dim} ({}) in Tensor{}",
+                size,
+                self.names().list(self.ndim())
+            );
+            return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", message));
+        };
+        let names: Vec<Option<Name>> = wanted.iter().map(|open| open.name).collect();
+        let names = naming::unflatten(self.input(), dim, &names)?;
+        let stride = self.strides().get(dim).copied().unwrap_or(1);
+        let (mut sizes, mut strides) = (Sizes::from_slice(self.sizes()), Strides::from_slice(self.strides()));
+        if self.ndim() > 0 {
+            sizes.remove(dim);
+            strides.remove(dim);
+        }
+        let mut step = stride;
+        for open in wanted.iter().rev() {
+            let size = open.size.unwrap_or_else(|| size / known);
+            sizes.insert(dim, size);
+            strides.insert(dim, step);
+            step *= size.max(1) as isize;
+        }
+        Ok(self.view_as(sizes, strides, self.offset(), names))
+    }
+}

@@ -1,0 +1,35 @@
+//! Dropout.
+
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_macros::functional;
+
+functional! { dropout;
+    /// In training, each element is 0 with probability `p` and divided by `1 - p` otherwise; else `x` itself.
+    ///
+    /// # Source
+    /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
+    /// (2014).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] unless `x` is floating-point.
+    dropout (x; p: f64 or 0.5, training: bool = true) on floats names "keeps input names";
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
+        if !(0.0..=1.0).contains(&p) {
+            let message = format!("dropout probability has to be between 0 and 1, but got {p}");
+            return Err(Error::new(ErrorKind::Value, "dropout", message));
+        }
+        if !training || p == 0.0 {
+            return Ok(x.clone());
+        }
+        let kept = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+        let mask = NamedTensor::choice("dropout", x.shape(), 1.0 - p, [0.0, kept], x.dtype())?;
+        x.mul(Tensor::constant(mask))
+    }
+}

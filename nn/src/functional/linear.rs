@@ -1,0 +1,81 @@
+//! The affine map.
+
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Names, Result, Sizes};
+use namegrad_macros::functional;
+
+functional! { linear;
+    /// `x weightᵀ + bias` over the last dim of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: `[.., in]`
+    /// - `weight`: `[out, in]`, or `[in]` for one output without a dim
+    /// - `bias`: `[out]`, or one number
+    /// - result: `[.., out]`, with the names of `x` and the first name of the weight; or `[..]`
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::rand([("N", 2), ("in", 3)])?;
+    /// let weight = Tensor::rand([("out", 4), ("in", 3)])?;
+    /// assert_eq!(F::linear(&x, &weight)?.shape().to_string(), "[N=2, out=4]");
+    /// let bias = Tensor::ones([("out", 4)])?;
+    /// let y = F::linear_with(&x, &weight, LinearOptions::new().bias(&bias))?;
+    /// assert!(y.sub(1)?.allclose(&F::linear(&x, &weight)?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::DuplicateName`] if `x` has the name of the
+    /// output; in strict mode [`ErrorKind::NameMismatch`].
+    linear (x, weight, bias?) on floats integers names "contracts away dims";
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        if weight.ndim() == 1 {
+            let y = x.matmul(weight)?;
+            return match bias {
+                Some(bias) => y.add(bias),
+                None => Ok(y),
+            };
+        }
+        if weight.ndim() != 2 {
+            let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
+            return Err(
+                Error::new(ErrorKind::Shape, "linear", message).with_operands([x.shape(), weight.shape()])
+            );
+        }
+        let across = weight.t()?;
+        if x.ndim() == 2 {
+            return match bias {
+                Some(bias) => bias.addmm(x, &across),
+                None => x.mm(&across),
+            };
+        }
+        if x.ndim() < 2 {
+            let y = x.matmul(&across)?;
+            return match bias {
+                Some(bias) => y.add(bias),
+                None => Ok(y),
+            };
+        }
+        // One product of a matrix of all rows, not one for each batch; the names of the batch dims come back
+        // at the end.
+        let last = x.ndim() - 1;
+        if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
+            return x.matmul(&across); // for its error
+        }
+        let names = Names::new("linear", x.names().iter(last + 1).take(last).chain([weight.name(0)]))
+            .map_err(|error| error.with_operands([x.shape(), weight.shape()]))?;
+        let rows = x.rename(None)?.reshape([-1, x.sizes()[last] as isize])?;
+        let mut sizes = Sizes::from_slice(x.sizes());
+        sizes[last] = weight.sizes()[0];
+        linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?
+            .reshape(sizes)?
+            .rename(Some(names))
+    }
+}
