@@ -115,8 +115,26 @@ fn rare<T: Element>(how: Combine) -> fn(T, T) -> T {
     }
 }
 
-/// `y[o, positions[o, j, i], i]` combined with `x[o, j, i]`, in the order of `j`.
-pub(crate) fn scatter<T: Element>(how: Combine, x: &[T], sizes: [usize; 3], positions: &[i64], y: &mut [T]) {
+/// Where the elements of `x` go in `y`.
+#[derive(Clone, Copy)]
+pub(crate) enum Positions<'a> {
+    /// `x[o, j, i]` goes to `y[o, positions[o, j, i], i]`.
+    OfElements(&'a [i64]),
+    /// `x[o, j, i]` goes to `y[o, positions[j], i]`.
+    OfRows(&'a [i64]),
+}
+
+/// Combines each element of `x` with the element of `y` at its position, in the order of `j`.
+pub(crate) fn scatter<T: Element>(
+    how: Combine,
+    x: &[T],
+    sizes: [usize; 3],
+    positions: Positions<'_>,
+    y: &mut [T],
+) {
+    if x.is_empty() || y.is_empty() {
+        return;
+    }
     match how {
         Combine::Set => scatter_by(|_, b| b, x, sizes, positions, y),
         Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
@@ -127,13 +145,23 @@ pub(crate) fn scatter<T: Element>(how: Combine, x: &[T], sizes: [usize; 3], posi
 fn scatter_by<T: Element>(
     join: impl Fn(T, T) -> T + Sync,
     x: &[T],
+    sizes: [usize; 3],
+    positions: Positions<'_>,
+    y: &mut [T],
+) {
+    match positions {
+        Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
+        Positions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
+    }
+}
+
+fn scatter_elements<T: Element>(
+    join: impl Fn(T, T) -> T + Sync,
+    x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
     y: &mut [T],
 ) {
-    if x.is_empty() || y.is_empty() {
-        return;
-    }
     let (slab, whole) = (x.len() / outer, n * inner);
     let slabs = (TASK / slab).max(1);
     each_part(y, slabs * whole, &|task, y| {
@@ -150,31 +178,13 @@ fn scatter_by<T: Element>(
     });
 }
 
-/// `y[o, positions[j], i]` combined with `x[o, j, i]`, in the order of `j`.
-pub(crate) fn combine_rows<T: Element>(
-    how: Combine,
-    x: &[T],
-    sizes: [usize; 3],
-    positions: &[i64],
-    y: &mut [T],
-) {
-    match how {
-        Combine::Set => rows_by(|_, b| b, x, sizes, positions, y),
-        Combine::Add => rows_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
-        how => rows_by(rare(how), x, sizes, positions, y),
-    }
-}
-
-fn rows_by<T: Element>(
+fn scatter_rows<T: Element>(
     join: impl Fn(T, T) -> T + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
     y: &mut [T],
 ) {
-    if x.is_empty() || y.is_empty() {
-        return;
-    }
     let count = positions.len();
     if outer > 1 {
         let slabs = (TASK / (count * inner)).max(1);
@@ -257,11 +267,11 @@ mod tests {
                 want[(o * n + positions[j] as usize) * inner + i] += x;
             }
             let mut rows = vec![1; want.len()];
-            combine_rows(Combine::Add, &x, [outer, n, inner], &positions, &mut rows);
+            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfRows(&positions), &mut rows);
             assert_eq!(rows, want);
             let spread: Vec<i64> = (0..x.len()).map(|k| positions[k / inner % count]).collect();
             let mut scattered = vec![1; want.len()];
-            scatter(Combine::Add, &x, [outer, n, inner], &spread, &mut scattered);
+            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
             assert_eq!(scattered, want);
             let (mut selected, mut gathered) = (vec![0; x.len()], vec![0; x.len()]);
             select(&want, [outer, n, inner], &positions, &mut selected);

@@ -3,6 +3,7 @@
 
 use super::math::Real;
 use super::threads::{Parts, each_part, parallel};
+use std::ops::Range;
 
 /// [`qr`] of each matrix.
 pub(crate) fn each_qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
@@ -33,7 +34,10 @@ pub(crate) fn each_solve<T: Real>(a: &[T], n: usize, upper: bool, unit: bool, x:
 /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), algorithms 5.1.1 and 5.2.1.
 fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
     let k = m.min(n);
-    let mut factors = vec![T::ZERO; k]; // reflection `i` is `I - factor v vᵀ`, with `v` in column `i` of `a`, from row `i` on
+    // Reflection `i` is `I - factor v vᵀ`. Its `v` is in column `i` of `a` from row `i` on, where its head, 1,
+    // is not stored.
+    let mut factors = vec![T::ZERO; k];
+    let mut v = vec![T::ONE; m];
     for i in 0..k {
         let scale = (i..m).fold(T::ZERO, |max, row| max.maximum(a[row * n + i].abs()));
         if (i + 1..m).all(|row| a[row * n + i] == T::ZERO) {
@@ -48,23 +52,12 @@ fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
         let length = norm.sqrt() * scale;
         let beta = if head < T::ZERO { length } else { -length };
         factors[i] = (beta - head) / beta;
-        // The head of `v` is 1 and is not stored.
         for row in i + 1..m {
             a[row * n + i] /= head - beta;
+            v[row - i] = a[row * n + i];
         }
         a[i * n + i] = beta;
-        for column in i + 1..n {
-            let mut dot = a[i * n + column];
-            for row in i + 1..m {
-                dot += a[row * n + i] * a[row * n + column];
-            }
-            let dot = dot * factors[i];
-            a[i * n + column] -= dot;
-            for row in i + 1..m {
-                let v = a[row * n + i];
-                a[row * n + column] -= dot * v;
-            }
-        }
+        reflect(&v[..m - i], factors[i], &mut a[i * n..], n, i + 1..n);
     }
     for i in 0..k {
         for column in 0..n {
@@ -78,17 +71,20 @@ fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
         }
     }
     for i in (0..k).rev() {
-        for column in i..k {
-            let mut dot = q[i * k + column];
-            for row in i + 1..m {
-                dot += a[row * n + i] * q[row * k + column];
-            }
-            let dot = dot * factors[i];
-            q[i * k + column] -= dot;
-            for row in i + 1..m {
-                let v = a[row * n + i];
-                q[row * k + column] -= dot * v;
-            }
+        for row in i + 1..m {
+            v[row - i] = a[row * n + i];
+        }
+        reflect(&v[..m - i], factors[i], &mut q[i * k..], k, i..k);
+    }
+}
+
+/// `b -= factor v (vᵀ b)` for some columns of `b`, whose rows have `width` elements.
+fn reflect<T: Real>(v: &[T], factor: T, b: &mut [T], width: usize, columns: Range<usize>) {
+    for column in columns {
+        let dot = v.iter().enumerate().fold(T::ZERO, |sum, (row, v)| sum + *v * b[row * width + column]);
+        let scale = dot * factor;
+        for (row, v) in v.iter().enumerate() {
+            b[row * width + column] -= scale * *v;
         }
     }
 }
