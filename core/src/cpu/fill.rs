@@ -72,6 +72,22 @@ pub(crate) fn next_after<T: Element + PartialOrd>(
     }
 }
 
+/// The bits of the number of a half type above the one with these bits, which is neither `∞` nor NaN. In both half
+/// types the bits after the sign count up through all magnitudes.
+pub(crate) fn half_up(bits: u16) -> u16 {
+    const SIGN: u16 = 1 << 15;
+    match bits {
+        0 | SIGN => 1,
+        _ if bits & SIGN == 0 => bits + 1,
+        _ => bits - 1,
+    }
+}
+
+/// The bits of the number below, which is not `-∞` or NaN; see [`half_up`].
+pub(crate) fn half_down(bits: u16) -> u16 {
+    half_up(bits ^ (1 << 15)) ^ (1 << 15)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

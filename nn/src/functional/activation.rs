@@ -1,7 +1,7 @@
 //! Ops by element or along a dim, dropout, and the affine map.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Names, Result, Value, default_dtype, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
@@ -32,7 +32,7 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names";
+    gelu (x; approximate: Approximate = Approximate::None) names "keeps input names";
     /// In training, each element is 0 with probability `p` and divided by `1 - p` otherwise; else `x` itself.
     ///
     /// # Source
@@ -76,6 +76,8 @@ mod kernels {
         if approximate == Approximate::None {
             return x.gelu();
         }
+        // Integers and `bool` become floats, as in the exact form.
+        let x = &if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
         let inner = x.pow(3)?.mul(0.044715)?.add(x)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
         x.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)
     }
@@ -85,6 +87,12 @@ mod kernels {
         if !(0.0..=1.0).contains(&p) {
             let message = format!("dropout probability has to be between 0 and 1, but got {p}");
             return Err(Error::new(ErrorKind::Value, "dropout", message));
+        }
+        if !x.dtype().is_floating_point() {
+            let message = format!("dropout takes floating-point dtypes, not {}", x.dtype());
+            return Err(Error::new(ErrorKind::DType, "dropout", message)
+                .with_operands([x.extents()])
+                .with_repair("x.to(DType::F32)?"));
         }
         if !training || p == 0.0 {
             return Ok(x.clone());

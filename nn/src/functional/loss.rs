@@ -112,7 +112,8 @@ functional! { loss;
     /// As for [`cross_entropy`] with class indices.
     ///
     /// # Errors
-    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the target holds integers.
+    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the log probabilities are floating-point and the
+    /// target holds integers.
     nll_loss (
         log_probabilities, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
@@ -169,8 +170,16 @@ mod kernels {
         ignore_index: isize,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        const OP: &str = "nll_loss";
+        let dtype = log_probabilities.dtype();
+        if !dtype.is_floating_point() {
+            let message = format!("nll_loss takes log probabilities of a floating-point dtype, not {dtype}");
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([log_probabilities.extents()])
+                .with_repair("log_probabilities.to(DType::F32)?"));
+        }
         let options = CrossEntropyOptions { weight, ignore_index, label_smoothing: 0.0, reduction };
-        Likelihood::new("nll_loss", log_probabilities, target, dim, &options)?.loss(reduction)
+        Likelihood::new(OP, log_probabilities, target, dim, &options)?.loss(reduction)
     }
 }
 
