@@ -431,6 +431,23 @@ fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
+/// The text of a formula with other names for its variables, given as pairs of the old and the new one. A
+/// word that follows a `.` or `:` is no variable, but a method, a field or part of a path.
+fn renamed(formula: &str, names: &[(String, String)]) -> String {
+    let in_word = |letter: char| letter == '_' || letter.is_alphanumeric();
+    let (mut text, mut rest) = (String::new(), formula);
+    while let Some(start) = rest.find(in_word) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|letter| !in_word(letter)).unwrap_or(from.len()));
+        text.push_str(before);
+        let is_variable = !text.ends_with(['.', ':']);
+        let new = names.iter().find(|(old, _)| is_variable && old == word);
+        text.push_str(new.map_or(word, |(_, new)| new));
+        rest = after;
+    }
+    text + rest
+}
+
 /// The entry of the registry.
 pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
     let registry = &side.registry;
@@ -439,12 +456,17 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
         How::Refused => quote!(Refused),
         How::By(..) => quote!(Recorded),
         How::Composed => quote!(Composed),
-        How::Formulas(_, gradients) => {
+        How::Formulas(signature, gradients) => {
+            // Readers see the names of the row.
+            let tensors = signature.tensors.iter().zip(row.tensors.iter().map(|tensor| &tensor.name));
+            let outputs = signature.outputs.iter().zip(row.outputs.all());
+            let names: Vec<(String, String)> =
+                tensors.chain(outputs).map(|(own, name)| (own.to_string(), name.to_string())).collect();
             let each = gradients.iter().map(|gradient| {
-                let inputs = gradient.inputs.iter().map(Ident::to_string);
+                let inputs = gradient.inputs.iter().map(|input| renamed(&input.to_string(), &names));
                 let inputs = inputs.collect::<Vec<_>>().join(", ");
-                let formula = &gradient.formula;
-                quote!((#inputs, stringify!(#formula)))
+                let formula = renamed(&gradient.formula.to_string(), &names);
+                quote!((#inputs, #formula))
             });
             quote!(Formulas(&[#(#each),*]))
         }
