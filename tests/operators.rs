@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The operators in PyTorch's table of named tensors that are not ops here: PyTorch's name, the call here, the
-/// dtypes, and the derivative or why there is none.
+/// The operators in PyTorch's table of named tensors that are not ops here: PyTorch's name, the call here,
+/// the dtypes, and the derivative or why there is none.
 const OTHERS: &[(&str, &str, &str, &str)] = &[
     ("align_as", "x.align_as(&y)?", "all", "`g` aligned back"),
     ("align_to", "x.align_to([\"C\", \"...\"])?", "all", "`g` aligned back"),

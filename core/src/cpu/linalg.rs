@@ -1,5 +1,5 @@
-//! Decompositions of matrices and systems of equations, in row-major memory: of a batch, one matrix after the
-//! other, none of them empty.
+//! Decompositions of matrices and solutions of systems of equations, for batches of row-major matrices that
+//! are not empty.
 
 use super::math::Real;
 use super::threads::{Parts, each_part, parallel};
@@ -26,22 +26,22 @@ pub(crate) fn each_solve<T: Real>(a: &[T], n: usize, upper: bool, unit: bool, x:
     });
 }
 
-/// `a = q r` by Householder reflections, `a` of `m` rows and `n` columns: `q` gets `min(m, n)` orthonormal
-/// columns, `r` as many rows. `a` is overwritten. The signs are those of LAPACK: a diagonal element of `r`
-/// has the sign opposite to that of the element that was reflected to it.
+/// `a = q r` by Householder reflections. `a` has `m` rows and `n` columns, `q` gets `min(m, n)` orthonormal
+/// columns, and `r` as many rows. `a` is overwritten. The signs are those of LAPACK: a diagonal element of
+/// `r` has the opposite sign of the element that was reflected to it.
 ///
 /// # Source
 /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), algorithms 5.1.1 and 5.2.1.
 fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
     let k = m.min(n);
-    // Reflection `i` is `I - factor v vᵀ`. Its `v` is in column `i` of `a` from row `i` on, where its head, 1,
-    // is not stored.
+    // Reflection `i` is `I - factor v vᵀ`. Its `v` is in column `i` of `a` from row `i` on, where its head,
+    // 1, is not stored.
     let mut factors = vec![T::ZERO; k];
     let mut v = vec![T::ONE; m];
     for i in 0..k {
         let scale = (i..m).fold(T::ZERO, |max, row| max.maximum(a[row * n + i].abs()));
         if (i + 1..m).all(|row| a[row * n + i] == T::ZERO) {
-            continue; // nothing to reflect: the sign stays
+            continue; // nothing to reflect: the sign does not change
         }
         // Scaled, so that no square overflows or vanishes.
         let norm = (i..m).fold(T::ZERO, |sum, row| {
@@ -89,8 +89,8 @@ fn reflect<T: Real>(v: &[T], factor: T, b: &mut [T], width: usize, columns: Rang
     }
 }
 
-/// Solves `a x = b` for the `columns` columns of `b`, which `x` holds first; `a` is a triangle of side `n`,
-/// of which only that half is read. With `unit` its diagonal is taken to be 1.
+/// Solves `a x = b` for the `columns` columns of `b`, which `x` holds at first. `a` is a triangular matrix of
+/// `n` rows; the other half is not read. With `unit`, its diagonal is taken to be 1.
 fn solve_triangular<T: Real>(a: &[T], n: usize, upper: bool, unit: bool, x: &mut [T], columns: usize) {
     for step in 0..n {
         let i = if upper { n - 1 - step } else { step };

@@ -12,10 +12,10 @@ functions! {
 /// How [`gelu`] computes the normal distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
-    /// Exactly.
+    /// By the error function, exactly.
     #[default]
     None,
-    /// By `tanh`.
+    /// By an approximation with `tanh`.
     Tanh,
 }
 plain! {
@@ -33,7 +33,8 @@ functional! { activation;
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
     gelu (x; approximate: Approximate = Approximate::None) names "keeps input names";
-    /// In training, each element is 0 with probability `p` and divided by `1 - p` otherwise; else `x` itself.
+    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise
+    /// `x`.
     ///
     /// # Source
     /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
@@ -130,8 +131,8 @@ mod kernels {
                 None => Ok(y),
             };
         }
-        // One product of a matrix of all rows, not one for each batch; the names of the batch dims come back
-        // at the end.
+        // One product with a matrix of all rows instead of one for each batch. The batch dims get their names
+        // back at the end.
         let last = x.ndim() - 1;
         if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
             return x.matmul(&across); // for its error

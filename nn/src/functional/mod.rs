@@ -17,8 +17,7 @@ macro_rules! tables {
             $(pub use super::$table::options::*;)*
         }
 
-        /// The functions that are not methods of a tensor too, by the tables that they are in, as
-        /// `namegrad::ops` finds them.
+        /// The functions by table, for `namegrad::ops`; without those that are also methods of a tensor.
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }
