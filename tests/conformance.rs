@@ -150,10 +150,7 @@ fn check_implemented(report: &Report, list: &Path) {
     }
     assert!(worse.is_empty(), "worse than {}:\n{}", list.display(), worse.join("\n"));
     if listed != now {
-        println!(
-            "note: more passes than {} says; NAMEGRAD_CONFORMANCE_BLESS=1 rewrites it",
-            list.display()
-        );
+        println!("note: more passes than {} says; NAMEGRAD_CONFORMANCE_BLESS=1 rewrites it", list.display());
     }
 }
 
