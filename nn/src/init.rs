@@ -149,7 +149,7 @@ pub fn xavier_uniform_(parameter: &Parameter, gain: Gain) -> Result<()> {
 /// Normal with the standard deviation `gain √(2 / (fan_in + fan_out))`.
 ///
 /// # Source
-/// The source of [`xavier_uniform_`].
+/// That of [`xavier_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
@@ -175,7 +175,7 @@ pub fn kaiming_uniform_(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<(
 /// Normal with the standard deviation `gain / √fan`.
 ///
 /// # Source
-/// The source of [`kaiming_uniform_`].
+/// That of [`kaiming_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.

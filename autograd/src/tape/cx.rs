@@ -108,8 +108,9 @@ impl Cx<'_> {
 
     /// Whether this backward pass needs the gradient of input `number` of the list.
     ///
-    /// It does if the input requires a gradient and, in [`grad`](crate::grad), depends on one of the tensors
-    /// asked for. A gradient that is not needed can be `None`; otherwise it is dropped.
+    /// It does if the input requires a gradient and, in [`grad`](crate::grad), is one of the tensors asked
+    /// for or depends on one. A gradient that is not needed can be `None`; if it is computed anyway, it is
+    /// dropped.
     #[inline]
     pub fn wants(&self, number: usize) -> bool {
         let tracked = match self.inputs {
