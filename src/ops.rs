@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 /// Every op, in the order of its tables, and every function of [`nn::functional`](crate::nn::functional) that
 /// is not one of them too. Those have names that start with `nn.`.
 pub fn all() -> impl Iterator<Item = &'static Op> {
-    let functions = namegrad_nn::functional::OPS.into_iter().flat_map(|table| table.iter().copied());
+    let functions = namegrad_nn::functional::OPS.iter().flat_map(|table| table.iter().copied());
     namegrad_autograd::registry::all().chain(functions)
 }
 

@@ -1,16 +1,18 @@
-//! PyTorch's own answers, call by call: values, names, dtypes, errors, gradients.
+//! Compares calls with answers recorded from PyTorch: values, names, dtypes, errors, gradients.
 //!
-//! Reads the cases of `tests/fixtures/`, or of the folder that `NAMEGRAD_CONFORMANCE` names, and prints
-//! passed, failed and not implemented for each op. To read: [`conformance::case`] what a case is,
-//! [`conformance::by_name`] how it is played through the registry of ops, [`conformance::ops`] what is called
-//! in another way, [`conformance::compare`] what counts as equal.
+//! Reads the cases in `tests/fixtures/`, or in the folder that `NAMEGRAD_CONFORMANCE` names, and prints for
+//! each op how many passed, failed and are not implemented. Read
+//! [`conformance::case`] for what a case is, [`conformance::by_name`] for how it is played through the
+//! registry of ops,
+//! [`conformance::ops`] for the calls that are made differently, and [`conformance::compare`] for what counts
+//! as equal.
 //!
 //! ```text
 //! cargo test --release --test conformance -- --nocapture
 //! ```
-//! On the shipped cases the test fails when a case fails that is not one of [`KNOWN`] or one of these no
-//! longer does, and when an op gets worse than `tests/fixtures/implemented.txt` says;
-//! `NAMEGRAD_CONFORMANCE_BLESS=1` writes that list anew.
+//! On the cases in `tests/fixtures/`, the test fails if a case fails that is not in [`KNOWN`], if one in
+//! [`KNOWN`] passes, or if an op passes fewer cases than `tests/fixtures/implemented.txt` says.
+//! `NAMEGRAD_CONFORMANCE_BLESS=1` rewrites that list.
 
 mod conformance {
     pub(crate) mod by_name;
@@ -35,8 +37,8 @@ use namegrad::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Cases in which we differ from PyTorch: an id, or the start of ids followed by `*`; how the difference
-/// begins; the reason.
+/// Cases in which we differ from PyTorch: an id, or a prefix of ids followed by `*`; the start of the
+/// message; the reason.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("autograd/program/0045", WORKS, KEPT),
     ("autograd/program/0047", "output 0", VIEW),
@@ -94,7 +96,7 @@ fn conformance() {
     }
 }
 
-/// Every entry of [`KNOWN`] is there for a case.
+/// Every entry of [`KNOWN`] matches a case.
 fn check_known(report: &Report) {
     let differs = |pattern: &str, reason: &str| {
         let mut cases = report.known.iter().filter_map(|line| line.strip_suffix(reason)?.strip_suffix(": "));
@@ -105,7 +107,7 @@ fn check_known(report: &Report) {
     assert!(stale.is_empty(), "no longer different from PyTorch, so no entries of KNOWN: {stale:?}");
 }
 
-/// Is `id` what a pattern of [`KNOWN`] says?
+/// Whether `id` matches a pattern of [`KNOWN`].
 fn covers(pattern: &str, id: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => id.starts_with(start),
@@ -113,7 +115,7 @@ fn covers(pattern: &str, id: &str) -> bool {
     }
 }
 
-/// The files of cases in a folder, in the order of their names.
+/// The files with cases in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -126,7 +128,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// No op may pass fewer cases than the list says.
+/// Checks that no op passes fewer cases than the list says.
 fn check_implemented(report: &Report, list: &Path) {
     let passing = report.ops.iter().filter(|(_, tally)| tally.passed + tally.works > 0);
     let now: String = passing.map(|(op, tally)| format!("{op} {} {}\n", tally.passed, tally.works)).collect();
@@ -148,10 +150,7 @@ fn check_implemented(report: &Report, list: &Path) {
     }
     assert!(worse.is_empty(), "worse than {}:\n{}", list.display(), worse.join("\n"));
     if listed != now {
-        println!(
-            "note: more passes than {} says; NAMEGRAD_CONFORMANCE_BLESS=1 writes it anew",
-            list.display()
-        );
+        println!("note: more passes than {} says; NAMEGRAD_CONFORMANCE_BLESS=1 rewrites it", list.display());
     }
 }
 
@@ -172,7 +171,7 @@ fn verdict(case: &Case) -> Verdict {
     }
 }
 
-/// What a case came to: an error, with the step of a program, or what differs.
+/// The outcome of a case: an error, with the step of a program, or what differs.
 enum Outcome {
     Error { error: Error, step: Option<usize>, backward: bool },
     Worked(Difference),
@@ -194,7 +193,7 @@ fn judge(case: &Case) -> Verdict {
         (Outcome::Worked(Ok(())), None) => Verdict::Passed,
         (Outcome::Worked(Err(difference)), None) => Verdict::Failed(difference),
         (Outcome::Error { error, .. }, None) => Verdict::Failed(error.to_string()),
-        // PyTorch contradicts its own document there, or refuses for want of support.
+        // PyTorch contradicts its own documentation, or does not support the call.
         (Outcome::Worked(_), Some(expected))
             if case.deviation.is_some() || expected.kind == "unsupported" =>
         {
@@ -218,8 +217,8 @@ fn judge(case: &Case) -> Verdict {
     }
 }
 
-/// A call that works where PyTorch refuses: no values are recorded, so they are those of the same call
-/// without names, if that needs none.
+/// A call that PyTorch refuses has no recorded values. They are compared with those of the same call without
+/// names, if that call needs no names.
 fn works(case: &Case) -> Verdict {
     if case.op == "program" {
         return Verdict::Works { seen: false };
@@ -257,8 +256,7 @@ fn run(case: &Case) -> Outcome {
         Ok(inputs) => inputs,
         Err(error) => return Outcome::Error { error, step: None, backward: false },
     };
-    // Only leaves are held beside the call, so that an in-place op on anything else finds its buffer
-    // unshared.
+    // Besides the call only leaves are held, so an in-place op on any other tensor finds its buffer unshared.
     let leaves: Vec<Option<Tensor>> = inputs.iter().map(|x| x.requires_grad().then(|| x.clone())).collect();
     if case.op == "program" {
         return match program::run(&case.args, inputs) {
@@ -286,7 +284,7 @@ fn run(case: &Case) -> Outcome {
     }
 }
 
-/// Compares what came out, and the gradients if the case has some.
+/// Compares the results, and the gradients if the case has any.
 fn finish(case: &Case, outputs: &[Value], after: &[Tensor], leaves: &[Option<Tensor>]) -> Outcome {
     if let Some(error) = &case.expect.error {
         if error.phase.as_deref() != Some("backward") {
@@ -322,7 +320,7 @@ fn compare_values(case: &Case, outputs: &[Value], after: &[Tensor]) -> Differenc
     Ok(())
 }
 
-/// The gradients of the leaves, from the given ones of the outputs that require one.
+/// The gradients of the leaves, for the given gradients of the outputs.
 fn backward(
     outputs: &[Value],
     cotangents: &[case::TensorSpec],

@@ -234,6 +234,15 @@ fn dims_out_of_range_or_given_twice() -> Result<()> {
     assert_error!(x.sum([0, -4]), DimRange, "sum", "but got -4", "[N=32, C=3, ?=7]");
     assert_error!(x.softmax(isize::MIN), DimRange, "softmax", "[N=32, C=3, ?=7]");
     assert_error!(x.argmax(usize::MAX), DimRange, "argmax", "[N=32, C=3, ?=7]");
+    assert_error!(
+        x.argmax(["N", "C"]),
+        DimRange,
+        "argmax",
+        "expected one dim",
+        r#"["N", "C"]"#,
+        "x.flatten("
+    );
+    assert_error!(x.quantile(0.5, [0, 1]), DimRange, "quantile", "expected one dim", "x.flatten(");
     assert_error!(x.cummax(3), DimRange, "cummax", "but got 3", "[N=32, C=3, ?=7]");
     assert_error!(x.transpose(0, 5), DimRange, "transpose", "but got 5");
     assert_error!(x.unsqueeze(4), DimRange, "unsqueeze", "range of [-4, 3], but got 4");

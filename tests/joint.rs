@@ -1,4 +1,4 @@
-//! Derivatives of several inputs and outputs at once, told through the public door.
+//! Derivatives of several inputs and outputs at once, given through the public API.
 
 use namegrad::autograd::{
     BackwardOptions, Cx, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck,
@@ -36,7 +36,7 @@ fn assert_near(got: &[f64], want: &[f64]) {
     assert!(got.len() == want.len() && got.iter().zip(want).all(near), "{got:?} is not {want:?}");
 }
 
-/// Fails unless the call is an error of the tape, reported at this line, with these words.
+/// Fails unless the result is an error of the tape at the line of the caller, with these words.
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, op: &str, words: &[&str]) {
     let (error, caller) = (result.unwrap_err(), std::panic::Location::caller());
@@ -72,18 +72,18 @@ fn layer_norm(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Res
         };
         let inner = h.sub(&h.mean(keep(-1))?)?.sub(&y.mul(&h.mul(&y)?.mean(keep(-1))?)?)?;
         let of_weight = if cx.wants(1) { Some(g.mul(&y)?.sum_to(cx.sizes_of(1))?) } else { None };
-        // The bias was broadcast: its gradient is left to the tape to sum.
+        // The bias was broadcast; the tape sums its gradient.
         Ok(vec![Some(inner.div(&std)?), of_weight, Some(g.clone())])
     };
     Ok(Op::new("layer_norm", value).inputs(&[Some(x), weight, bias], gradients).output())
 }
 
-/// Radius and angle of the points `(x, y)`; the derivative is made of both outputs alone.
+/// Radius and angle of the points `(x, y)`. The derivative uses the two outputs alone.
 fn polar(x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     polar_with(x, y, &Arc::new(()))
 }
 
-/// [`polar`] whose derivative owns a token, by which a test sees whether it lives.
+/// [`polar`] whose derivative owns a token, which tells a test whether the derivative is alive.
 fn polar_with(x: &Tensor, y: &Tensor, token: &Arc<()>) -> Result<[Tensor; 2]> {
     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
     let angle = y.value().atan2(x.value())?;
@@ -100,7 +100,7 @@ fn polar_with(x: &Tensor, y: &Tensor, token: &Arc<()>) -> Result<[Tensor; 2]> {
     Ok(outputs.try_into().expect("as many as values"))
 }
 
-/// [`polar`] of ops that the tape knows.
+/// [`polar`] from built-in ops.
 fn plain_polar(x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     Ok([x.square()?.add(&y.square()?)?.sqrt()?, y.atan2(x)?])
 }
@@ -178,7 +178,7 @@ fn an_input_with_its_own_derivative_beside_joint_ones() -> Result<()> {
     let inputs = [leaf([0.5, -0.2]), leaf([1.5, 2.0]), leaf([-1.0, 0.7])];
     gradcheck(f, &inputs, GradCheck::default())?;
     gradgradcheck(f, &inputs, GradCheck::default())?;
-    // With only one of the two kinds tracked.
+    // Only one of the two kinds is tracked.
     for tracked in 0..3 {
         let mut some = inputs.clone().map(|x| x.detach());
         some[tracked] = inputs[tracked].clone();
@@ -206,7 +206,7 @@ fn a_derivative_made_of_two_outputs() -> Result<()> {
     for f in uses {
         gradcheck(|x| f(polar(&x[0], &x[1])?), &inputs, GradCheck::default())?;
         gradgradcheck(|x| f(polar(&x[0], &x[1])?), &inputs, GradCheck::default())?;
-        // To third order, against ops that the tape knows.
+        // To third order, against built-in ops.
         let third = |outputs: [Tensor; 2]| -> Result<Vec<f64>> {
             let first = slope(&f(outputs)?, &inputs[0], CREATE)?;
             let second = slope(&first.mul(&inputs[1])?, &inputs[1], CREATE)?;
@@ -218,13 +218,14 @@ fn a_derivative_made_of_two_outputs() -> Result<()> {
     Ok(())
 }
 
-/// `√x` and `ln x`, whose derivatives `1 / 2r` and `1 / r²` are made of the first output, kept `times` times.
+/// `√x` and `ln x`. Their derivatives `1 / 2r` and `1 / r²` use the first output, which is kept `times`
+/// times.
 fn root_and_log(x: &Tensor, times: usize, token: &Arc<()>) -> Result<[Tensor; 2]> {
     let values = vec![x.value().sqrt()?, x.value().log()?];
     let (kept, token) = (Kept::output_at(0, &values[0]), token.clone());
     let outputs = Op::with_outputs("root_and_log", values).inputs(&[Some(x)], move |_, cx| {
         let _ = &token;
-        // The mean of the same output, got several times.
+        // The mean of the same output, which was kept several times.
         let mut r = kept.get(cx);
         for _ in 1..times {
             r = r.add(kept.get(cx))?;
@@ -267,14 +268,14 @@ fn a_hook_on_an_output_sees_all_of_its_gradient() -> Result<()> {
         Ok(None)
     })?;
     let loss = r.pow(3)?.add(&log)?;
-    let first = slope(&loss, &x, CREATE)?; // 3r² / 2r + 1 / r², of r = 2
+    let first = slope(&loss, &x, CREATE)?; // 3r² / 2r + 1 / r², with r = 2
     assert_near(&numbers(&first), &[3.25]);
     assert_near(&std::mem::take(&mut *seen.lock().unwrap()), &[12.0]);
-    // By r through the gradient 3r² of the output: 6r / 2r = 3. Through the kept output: -3r² / 2r² - 2 / r³.
+    // Through the gradient 3r² of the output: 6r / 2r = 3. Through the kept output: -3r² / 2r² - 2 / r³.
     let second = slope(&first, &x, ONCE)?;
     assert_near(&std::mem::take(&mut *seen.lock().unwrap()), &[3.0 - 1.5 - 0.25]);
     assert_near(&numbers(&second), &[1.25 / 4.0]);
-    // One output has no other place either.
+    // A single output has no other place on the tape either.
     let y = x.value().sqrt()?;
     let kept = Kept::output(&y);
     let root =
@@ -325,7 +326,7 @@ fn outputs_without_a_gradient_by_nature() -> Result<()> {
     assert!(outputs[0].requires_grad() && !outputs[1].requires_grad());
     assert_eq!((outputs[1].dtype(), outputs[1].to_vec::<i64>()?), (DType::I64, vec![1, 0]));
 
-    // Indices alone.
+    // The indices alone.
     let y = leaf([1.0]);
     let value = y.value().to(DType::I64)?;
     let only = Op::with_outputs("whole", vec![value]).inputs(&[Some(&y)], |_, _| Ok(vec![None]));
@@ -364,10 +365,10 @@ fn outputs_without_elements() -> Result<()> {
     Ok(())
 }
 
-// What a derivative may ask for
+// The context of a derivative
 
-/// An op of two outputs and four inputs, the third of which is missing and the last constant, that writes
-/// down which inputs are wanted, and what else it is told.
+/// An op with two outputs and four inputs, of which the third is missing and the last is constant. Its
+/// derivative logs which inputs are wanted and everything else that it is told.
 fn asking(x: &Tensor, y: &Tensor, asked: &Arc<Mutex<Vec<String>>>) -> Result<Vec<Tensor>> {
     let constant = Tensor::new([[1, 2], [3, 4]])?;
     let values = vec![x.value().clone(), NamedTensor::zeros([1000, 1000])?.to(DType::F32)?];
@@ -385,7 +386,7 @@ fn asking(x: &Tensor, y: &Tensor, asked: &Arc<Mutex<Vec<String>>>) -> Result<Vec
         assert!(gs[0].is_some() && gs[1].is_none());
         let missing = cx.output_gradient(1)?;
         assert_eq!((missing.sizes(), missing.dtype()), (&[1000, 1000][..], DType::F32));
-        assert_eq!(missing.strides(), [0, 0], "one zero stands for all");
+        assert_eq!(missing.strides(), [0, 0], "a view of one zero");
         assert_eq!(missing.sum(..)?.item()?.to_f64(), 0.0);
         assert!(!missing.requires_grad());
         assert!(cx.output_gradient(2).is_err());
@@ -417,14 +418,14 @@ fn what_is_wanted_depends_on_the_pass() -> Result<()> {
     assert_eq!(numbers(&slope(&asking(&far, &off, &asked)?[0], &x, ONCE)?), [2.0, 2.0]);
     assert_eq!(taken(), ["[true, false, false, false, false]"]);
 
-    // Up to the output alone: the derivative is not called, and what it kept is still there.
+    // Up to the output alone: the derivative is not called, and keeps its tensors.
     let output = &asking(&x, &y, &asked)?[0];
     assert_eq!(numbers(&slope(&output.mul(3)?, output, ONCE)?), [3.0, 3.0]);
     assert!(taken().is_empty());
     output.sum(..)?.backward()?;
     assert_eq!(taken().len(), 1);
 
-    // Only what is told by itself is wanted: the joint derivative of the others is not called.
+    // Only an input with its own derivative is wanted: the joint derivative of the others is not called.
     let op = Op::new("both", x.value().clone()).input(&x, |g, _| Ok(g.clone()));
     let both = op.inputs(&[Some(&y)], |_, _| Err(Error::new(ErrorKind::Value, "both", "called"))).output();
     assert_eq!(numbers(&slope(&both, &x, RETAIN)?), [1.0, 1.0]);
@@ -496,11 +497,11 @@ fn what_a_joint_derivative_kept_is_freed() -> Result<()> {
     drop(loss);
     assert_eq!(alive(), 0);
 
-    // Gradients that are recorded lead back to the outputs, which are held by nothing else.
+    // Recorded gradients lead back to the outputs, which nothing else holds.
     let first = {
         let [r, angle] = made()?;
         let first = slope(&r.mul(&angle)?, &x, CREATE)?;
-        let [_, angle] = made()?; // and to one made again
+        let [_, angle] = made()?; // and to one that is made again
         first.add(slope(&angle, &x, CREATE)?)?
     };
     assert_eq!(alive(), 2);
@@ -547,7 +548,7 @@ fn what_keeps_nothing_is_walked_again() -> Result<()> {
     Ok(())
 }
 
-/// A joint derivative by which a chain is built.
+/// An op with a joint derivative, to build a chain of.
 type Link = fn(Tensor) -> Result<Tensor>;
 
 const LINKS: [Link; 2] = [
@@ -570,7 +571,7 @@ const LINKS: [Link; 2] = [
 
 #[test]
 fn long_chains_are_walked_and_dropped_without_recursion() -> Result<()> {
-    // Far more than fits on the stack of this thread, if each took a frame.
+    // Far more than the stack of this thread could hold if each took a frame.
     const LONG: usize = 40_000;
     let chains = || -> Result<()> {
         for link in LINKS {
@@ -653,12 +654,12 @@ fn joint_gradients_with_names() -> Result<()> {
     Ok(())
 }
 
-// What is refused
+// Errors
 
 #[test]
 fn gradients_that_do_not_fit() -> Result<()> {
     let (x, y) = (leaf([1.0, 2.0]), leaf([3.0, 4.0]));
-    // Called in the same line as the walk, so that the error points to it.
+    // On the same line as the walk, so that the error points to it.
     #[track_caller]
     fn one(x: &Tensor, y: &Tensor, gradients: Vec<Option<Tensor>>) -> Tensor {
         let op = Op::new("one", x.value().clone());
@@ -697,7 +698,7 @@ fn gradients_that_do_not_fit() -> Result<()> {
         &["at index 0 - got int64 but expected float64"],
     );
     assert!(x.grad().is_none() && y.grad().is_none());
-    // What the op was called without has no gradient, and `None` is one of zero.
+    // A missing input has no gradient, and `None` is a zero gradient.
     two(&x, &y, vec![None, g.clone(), g.clone()]).backward_with(g.as_ref(), ONCE)?;
     assert!(x.grad().is_none());
     assert_eq!(grad_of(&y), [1.0, 2.0]);
@@ -723,7 +724,8 @@ fn an_error_in_a_joint_derivative_says_which_op_and_where() -> Result<()> {
     Ok(())
 }
 
-/// An output kept under a number that is not its own cannot be differentiated: neither lost nor led astray.
+/// An output kept under a wrong number cannot be differentiated: its gradient is an error, not lost or
+/// misdirected.
 #[test]
 fn what_was_kept_as_an_output_that_it_is_not() -> Result<()> {
     let x = leaf([4.0, 9.0]);

@@ -1,6 +1,6 @@
-//! `docs/operators.md`: every op, with the calls, the name rule, the dtypes and the derivative, as its row
-//! says them, and PyTorch's names for it. Every call that is shown stands in `operators/calls.rs` as well, so
-//! that it compiles. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites both.
+//! `docs/operators.md`: every op, with the calls, the name rule, the dtypes and the derivative from its row,
+//! and PyTorch's names for it. `operators/calls.rs` has every call on the page as well, which shows that it
+//! compiles. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites both.
 
 #[path = "operators/calls.rs"]
 mod calls;
@@ -9,15 +9,14 @@ mod calls;
 mod draw;
 
 use draw::{Draw, Drawn};
-use namegrad::core::Category;
 use namegrad::ops::{self, ArgInfo, Gradients, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Operators of PyTorch's table of named tensors that are no op here: PyTorch's name, what to write, the
-/// dtypes, and why there is no derivative.
+/// The operators in PyTorch's table of named tensors that are not ops here: PyTorch's name, the call here,
+/// the dtypes, and the derivative or why there is none.
 const OTHERS: &[(&str, &str, &str, &str)] = &[
     ("align_as", "x.align_as(&y)?", "all", "`g` aligned back"),
     ("align_to", "x.align_to([\"C\", \"...\"])?", "all", "`g` aligned back"),
@@ -76,11 +75,11 @@ const OTHERS: &[(&str, &str, &str, &str)] = &[
     ("requires_grad_", "x.requires_grad_(true)?", "floats", ASKED),
 ];
 
-const ASKED: &str = "none: no op";
-const NEW: &str = "none: it is new";
-const RANDOM: &str = "none: it is drawn";
+const ASKED: &str = "none: not an op";
+const NEW: &str = "none: a new tensor";
+const RANDOM: &str = "none: random numbers";
 
-/// A call that the page shows: a name for a function, its parameters, the call.
+/// A call on the page: the name and the parameters of a function that contains it, and the call.
 struct Shown {
     name: String,
     parameters: String,
@@ -154,7 +153,7 @@ fn camel(name: &str) -> String {
     words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The type in which an argument is given.
+/// The type of an argument in `operators/calls.rs`.
 fn parameter(arg: &ArgInfo) -> String {
     match arg.ty {
         "Reduced" => "Dims",
@@ -169,7 +168,7 @@ fn parameter(arg: &ArgInfo) -> String {
     .to_string()
 }
 
-/// The functions that hold every call that is shown.
+/// The file with every call on the page, each in a function.
 fn calls_file() -> String {
     let mut file = String::from(
         "//! Every call that `docs/operators.md` shows. Made by `tests/operators.rs`.\n\n#![allow(dead_code, unused_imports, unused_must_use, unused_mut, unused_variables)]\n\nuse namegrad::autograd::*;\nuse namegrad::core::args::*;\nuse namegrad::nn::functional::*;\nuse namegrad::prelude::*;\n",
@@ -185,7 +184,7 @@ fn calls_file() -> String {
     file
 }
 
-/// PyTorch's table: what it calls an operator, the short name, its name rule.
+/// PyTorch's table: the path of each operator, its short name, its name rule.
 fn pytorch() -> Vec<(String, String, String)> {
     let table = include_str!("fixtures/operators.csv").lines().skip(1);
     let entry = |line: &str| {
@@ -221,7 +220,7 @@ fn page() -> String {
     page
 }
 
-/// Is it the name of an op or of an in-place form?
+/// Whether this is the name of an op or of an in-place form.
 fn is_op(name: &str) -> bool {
     ops::find(name).is_ok() || ops::find_in_place(name).is_some()
 }
@@ -229,19 +228,20 @@ fn is_op(name: &str) -> bool {
 const HEAD: &str = "\
 # Operators
 
-Every op: how it is called, the rule by which names pass, the dtypes, the gradient of each input, and PyTorch's name in its table of named tensors. This page is made from
-the rows of the ops by `tests/operators.rs`.
+Every op: its calls, its name rule, its dtypes, the gradient of each input, and its name in PyTorch's table of
+named tensors. `tests/operators.rs` makes this page from the rows of the ops.
 
-A dim is an index or a name; where several are taken it is a list of either, or `..` for all. In the gradients, `g` is that of the output `y`, and letters stand for the tensors in
-their order. Integers and `bool` that an op of floats lists are taken as the default float. Results can be written to an existing
-tensor, as PyTorch's `out=` does: `x.exp()?.write_to(&mut out)?`.
+A dim is an index or a name. An op of several dims takes a list of either, or `..` for all dims. In the
+gradients, `g` is the gradient of the output `y`, and `cx` is the context of the backward pass, which knows the
+sizes of the inputs. Where an op of floats lists integers and `bool`, it converts them to the default float. To
+write a result to an existing tensor, as PyTorch's `out=` does, call `x.exp()?.write_to(&mut out)?`.
 
 | call | names | dtypes | derivative | PyTorch |
 | --- | --- | --- | --- | --- |
 ";
 
 const OTHERS_HEAD: &str = "
-## What is no op
+## Methods that are not ops
 
 The rest of PyTorch's table: names, new tensors, properties, hooks.
 
@@ -249,7 +249,7 @@ The rest of PyTorch's table: names, new tensors, properties, hooks.
 | --- | --- | --- | --- | --- |
 ";
 
-/// The gradients of an op as its row says them.
+/// The gradients of an op, from its row.
 fn derivative(op: &Op) -> String {
     match op.gradients {
         Gradients::Formulas(formulas) => {
@@ -261,13 +261,13 @@ fn derivative(op: &Op) -> String {
             formulas.iter().map(text).collect::<Vec<_>>().join("; ")
         }
         Gradients::Recorded => "recorded by a function".into(),
-        Gradients::Composed => "that of the ops it is made of".into(),
-        Gradients::Constant => "none: the result has none by nature".into(),
-        Gradients::Refused => "none: an error on a tensor that requires one".into(),
+        Gradients::Composed => "that of the ops that it calls".into(),
+        Gradients::Constant => "none: the result is not differentiable".into(),
+        Gradients::Refused => "none: an error on a tensor that requires a gradient".into(),
     }
 }
 
-/// The dtypes that the row claims.
+/// The dtypes that the row claims, in words.
 fn claimed(info: &OpInfo) -> String {
     described(
         &DType::ALL.into_iter().filter(|dtype| info.dtypes.contains(&dtype.category())).collect::<Vec<_>>(),
@@ -292,17 +292,9 @@ fn described(dtypes: &[DType]) -> String {
     }
 }
 
-/// Classes of dtypes on which some calls of an op work and others do not, with the reason.
-const PARTLY: [(&str, Category, &str); 8] = [
-    ("einsum", Category::Bool, "where nothing is summed"),
-    ("inner", Category::Bool, "beside a single element it is the product"),
-    ("nextafter", Category::Float, "half types have none"),
-    ("nn.gelu", Category::Integer, "the exact form takes them as floats"),
-    ("nn.gelu", Category::Bool, "the exact form takes them as floats"),
-    ("nn.dropout", Category::Integer, "where nothing is dropped"),
-    ("nn.dropout", Category::Bool, "where nothing is dropped"),
-    ("nn.nll_loss", Category::Integer, "where there is no mean"),
-];
+/// Ops that take `bool` in some calls, which their rows do not claim, with the condition.
+const PARTLY_BOOL: [(&str, &str); 2] =
+    [("einsum", "where nothing is summed"), ("inner", "with a 0-d tensor, where it is the product")];
 
 /// An op works on each dtype of the classes that its row claims, and on no other.
 #[test]
@@ -326,9 +318,7 @@ fn ops_take_the_dtypes_that_their_rows_claim() {
                     .retain(|(name, _)| op.info.args.iter().all(|arg| arg.name != *name || arg.ty != "Cast"));
                 call.call(op).is_ok()
             });
-            let partly = PARTLY
-                .iter()
-                .any(|(name, category, _)| *name == op.info.name && *category == dtype.category());
+            let partly = dtype == DType::Bool && PARTLY_BOOL.iter().any(|(name, _)| *name == op.info.name);
             if !partly && works != op.info.dtypes.contains(&dtype.category()) {
                 wrong.push(format!(
                     "{} {} on {dtype}",
@@ -341,7 +331,7 @@ fn ops_take_the_dtypes_that_their_rows_claim() {
     assert!(wrong.is_empty(), "against their rows:\n{}", wrong.join("\n"));
 }
 
-/// What the rows say of names is what PyTorch's table says, where that says something.
+/// The name rules of the rows are those of PyTorch's table, unless the table is vague.
 #[test]
 fn rules_are_those_of_pytorch() {
     let vague = [
@@ -363,11 +353,11 @@ fn rules_are_those_of_pytorch() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// Ops whose rule is another: bounds, masks and standard deviations have names too, what a mask selects has
-/// none, and `topk` keeps the dim that it shortens.
+/// Ops with another rule than in PyTorch: here bounds, masks and standard deviations have names too, selected
+/// elements have none, and `topk` keeps the dim that it shortens.
 const DIFFERENT_RULES: [&str; 5] = ["clamp", "masked_fill", "masked_select", "normal", "topk"];
 
-/// What is no op has cases among PyTorch's answers that pass, and no entry is of an op.
+/// Every entry of `OTHERS` is tested with an answer recorded from PyTorch, and none is an op.
 #[test]
 fn others_are_tested_and_no_ops() {
     let tested = include_str!("fixtures/implemented.txt").lines().filter_map(|line| line.split(' ').next());
@@ -377,6 +367,20 @@ fn others_are_tested_and_no_ops() {
         // That `cuda` is an error without such a build is tested in `tests/ops/composed.rs`.
         assert!(*name == "cuda" || tested.contains(name), "{name}: no case of the conformance set passes");
     }
+}
+
+/// Formulas call the tensors as the calls beside them do.
+#[test]
+fn gradients_have_the_names_of_the_tensors() {
+    for op in ops::all() {
+        let Gradients::Formulas(formulas) = op.gradients else { continue };
+        for input in formulas.iter().flat_map(|(inputs, _)| inputs.split(", ")) {
+            let known = op.info.tensors.iter().any(|tensor| tensor.name == input);
+            assert!(known, "{}: `{input}` is not a tensor of the row", op.info.name);
+        }
+    }
+    let Gradients::Formulas([_, (input, formula)]) = ops::find("mul").unwrap().gradients else { panic!() };
+    assert_eq!((*input, *formula), ("other", "g * x"));
 }
 
 #[test]

@@ -59,12 +59,12 @@ fn tested() -> BTreeSet<&'static str> {
         norm::OPS,
         loss::OPS,
         composed::OPS,
-        composed::BY_FUNCTION,
         binary::BY_FUNCTION,
     ]
     .into_iter()
     .flatten()
     .copied()
+    .chain(composed::by_function())
     .collect()
 }
 

@@ -37,7 +37,7 @@ pub struct Op {
 /// What becomes of a gradient at an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Gradients {
-    /// The gradient of each input, as its row writes it.
+    /// The inputs and their gradients as formulas, in the names of the op's row.
     Formulas(&'static [(&'static str, &'static str)]),
     /// A function records it.
     Recorded,

@@ -6,16 +6,16 @@
 use namegrad_autograd::{Parameter, TensorOptions};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Scalar};
 
-/// Which fan the variance is kept for.
+/// The pass whose variance an initialization keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// The forward pass keeps its variance.
+    /// The forward pass: the fan in.
     In,
-    /// The backward pass keeps its variance.
+    /// The backward pass: the fan out.
     Out,
 }
 
-/// What follows the layer: the factor by which the standard deviation grows to make up for it.
+/// The nonlinearity after a layer, with the factor that makes up for it in the standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
     /// Nothing, or a sigmoid: 1.
@@ -43,7 +43,7 @@ impl Gain {
     }
 }
 
-/// The fans of a weight, in and out.
+/// The fan in and the fan out of a weight.
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
@@ -146,10 +146,10 @@ pub fn xavier_uniform_(parameter: &Parameter, gain: Gain) -> Result<()> {
     uniform_(parameter, -bound, bound)
 }
 
-/// Normal with standard deviation `gain √(2 / (fan_in + fan_out))`.
+/// Normal with the standard deviation `gain √(2 / (fan_in + fan_out))`.
 ///
 /// # Source
-/// As [`xavier_uniform_`].
+/// That of [`xavier_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
@@ -172,10 +172,10 @@ pub fn kaiming_uniform_(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<(
     uniform_(parameter, -bound, bound)
 }
 
-/// Normal with standard deviation `gain / √fan`.
+/// Normal with the standard deviation `gain / √fan`.
 ///
 /// # Source
-/// As [`kaiming_uniform_`].
+/// That of [`kaiming_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.

@@ -1,4 +1,4 @@
-//! Layers whose dims are found by name.
+//! Layers that find their dims by name.
 //!
 //! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, [`init`],
 //! and [`StateDict`], the values of a model by path.

@@ -1,4 +1,4 @@
-//! [`Module`]: anything that holds parameters, and the walk over them by path.
+//! [`Module`], the trait of everything that holds parameters, and the walk over them by path.
 
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A layer, a model, or a part of one: it holds parameters, buffers and other modules.
 ///
-/// Derive it. Each field must be a module itself; numbers, names, strings and the like are modules that hold
-/// nothing, `Option`, `Vec`, arrays and boxes hold what is in them. `forward` is your own method, with
-/// whatever arguments it needs.
+/// Derive it. Each field must be a module. Numbers, names and strings are modules that hold nothing;
+/// `Option`, `Vec`, arrays and boxes of modules are modules. `forward` is your own method, with the arguments
+/// that it needs.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -50,12 +50,12 @@ pub trait Module {
     /// Shows the visitor every field: `visitor.field("weight", &self.weight)`.
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// The layer in a word or two, for the summary: `Linear(in=64 -> out=128)`.
+    /// A short description of the layer for the summary: `Linear(in=64 -> out=128)`.
     fn describe(&self) -> String {
         String::new()
     }
 
-    /// Calls `f` with the path and the place of everything that is held.
+    /// Calls `f` with the path and the place of every parameter, buffer and training flag.
     fn entries(&self, f: &mut dyn FnMut(&str, Entry<'_>))
     where
         Self: Sized,
@@ -77,7 +77,7 @@ pub trait Module {
         found
     }
 
-    /// The parameters, each once, in the order of the fields: what an optimizer takes.
+    /// The parameters, each once, in the order of the fields: the argument of an optimizer.
     fn parameters(&self) -> Vec<Parameter>
     where
         Self: Sized,
@@ -120,7 +120,7 @@ pub trait Module {
         set_training(self, false);
     }
 
-    /// Forgets the gradients of all parameters.
+    /// Removes the gradients of all parameters.
     fn zero_grad(&self)
     where
         Self: Sized,
@@ -128,7 +128,7 @@ pub trait Module {
         self.parameters().iter().for_each(Parameter::zero_grad);
     }
 
-    /// Freezes all parameters, or thaws them.
+    /// Freezes or unfreezes all parameters.
     ///
     /// # Errors
     /// Those of [`Tensor::requires_grad_`].
@@ -179,12 +179,12 @@ pub trait Module {
         StateDict::of(self)
     }
 
-    /// Takes the values of `state`. Every path must be there and no other, names and sizes must agree;
-    /// otherwise nothing changes.
+    /// Loads the values of `state`, which must have exactly the paths of this module, with the same names and
+    /// sizes. Otherwise nothing changes.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) with all that is missing, unexpected or of other
-    /// dims.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) with all paths that are missing, unexpected or
+    /// of other dims.
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict) -> Result<()>
     where
@@ -193,10 +193,10 @@ pub trait Module {
         self.load_state_dict_with(state, LoadOptions::default()).map(drop)
     }
 
-    /// Takes what fits of `state`, as the options say, and reports the rest.
+    /// Loads the values of `state` that fit, as the options say, and reports the others.
     ///
     /// # Errors
-    /// As [`load_state_dict`](Self::load_state_dict), for what the options do not allow.
+    /// Those of [`load_state_dict`](Self::load_state_dict), unless the options allow the misfit.
     #[track_caller]
     fn load_state_dict_with(&self, state: &StateDict, options: LoadOptions) -> Result<LoadReport>
     where
@@ -235,20 +235,20 @@ pub enum Entry<'a> {
     Parameter(&'a Parameter),
     /// A buffer.
     Buffer(&'a Buffer),
-    /// The flag that training and evaluation switch.
+    /// The flag for training or evaluation.
     Training(&'a Training),
-    /// A module with its description; what it holds follows, under longer paths.
+    /// A module with its description. Its parts follow, with longer paths.
     Module(&'a dyn Module),
 }
 
-/// Walks through the fields of modules and knows the path.
+/// Walks through the fields of modules and tracks the path.
 pub struct Visitor<'v> {
     path: String,
     f: &'v mut dyn FnMut(&str, Entry<'_>),
 }
 
 impl Visitor<'_> {
-    /// Goes into a field.
+    /// Visits a field.
     pub fn field(&mut self, name: &str, module: &dyn Module) {
         let length = self.path.len();
         if length > 0 {
@@ -260,7 +260,7 @@ impl Visitor<'_> {
         self.path.truncate(length);
     }
 
-    /// Shows what is held at the path reached.
+    /// Visits the place at the current path.
     pub fn entry(&mut self, entry: Entry<'_>) {
         (self.f)(&self.path, entry);
     }
@@ -272,8 +272,8 @@ impl Module for Parameter {
     }
 }
 
-/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones are the same
-/// buffer.
+/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones share the same
+/// value.
 #[derive(Clone)]
 pub struct Buffer(Arc<RwLock<NamedTensor>>);
 
@@ -283,17 +283,17 @@ impl Buffer {
         Buffer(Arc::new(RwLock::new(value)))
     }
 
-    /// The value as it is now.
+    /// The current value.
     pub fn value(&self) -> NamedTensor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The value as a tensor that requires no gradient.
+    /// The current value as a tensor that requires no gradient.
     pub fn tensor(&self) -> Tensor {
         Tensor::constant(self.value())
     }
 
-    /// Takes another value.
+    /// Replaces the value.
     pub fn set(&self, value: NamedTensor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
     }
@@ -311,7 +311,7 @@ impl Module for Buffer {
     }
 }
 
-/// Whether a layer is being trained; `train` and `eval` of the model set it. A new one is in training.
+/// Whether a layer is being trained; `train` and `eval` of the model set it. A new layer is in training.
 #[derive(Debug)]
 pub struct Training(AtomicBool);
 
@@ -321,7 +321,7 @@ impl Training {
         Training(AtomicBool::new(true))
     }
 
-    /// Is the layer being trained?
+    /// Whether the layer is being trained.
     pub fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -397,7 +397,7 @@ impl<M: Module> Module for BTreeMap<String, M> {
     }
 }
 
-/// Types of fields that hold nothing to be learned.
+/// Types of fields without parameters.
 macro_rules! plain {
     ($($ty:ty),* $(,)?) => {$(
         impl Module for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }

@@ -1,4 +1,4 @@
-//! The values of a model by path: taken, compared, put back.
+//! The values of a model by path: saved, compared, loaded.
 
 use crate::module::{Buffer, Entry, Module, walk};
 use namegrad_autograd::Parameter;
@@ -10,28 +10,28 @@ use std::path::Path;
 
 /// The values of parameters and buffers by path, such as `hidden.weight`.
 ///
-/// Taking it copies nothing: the values are references that later updates of the model do not reach.
+/// Nothing is copied, and later updates of the model do not change it.
 #[derive(Clone, Debug, Default)]
 pub struct StateDict(BTreeMap<String, NamedTensor>);
 
-/// What [`Module::load_state_dict_with`] allows. By default: nothing but a state that fits exactly.
+/// The misfits that [`Module::load_state_dict_with`] allows. By default the state must fit exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Allow the state to have paths that the model has not, and the other way round.
+    /// Allow paths that only the state or only the model has.
     pub partial: bool,
-    /// Bring the dims of a value into the order of the model's by name, as from `[N, H, W, C]` to `[N, C, H,
-    /// W]`.
+    /// Align the dims of a value to those of the model by name, for example from `[N, H, W, C]` to
+    /// `[N, C, H, W]`.
     pub align: bool,
-    /// Take values whose dims have other names, or none.
+    /// Allow values whose dims have other names, or none.
     pub ignore_names: bool,
 }
 
-/// What did not fit.
+/// The paths that did not fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// Paths of the model that the state has not.
+    /// Paths of the model that the state does not have.
     pub missing: Vec<String>,
-    /// Paths of the state that the model has not.
+    /// Paths of the state that the model does not have.
     pub unexpected: Vec<String>,
     /// Paths with other sizes or names: the model's dims, then the state's.
     pub mismatched: Vec<(String, Shape, Shape)>,
@@ -85,8 +85,8 @@ impl StateDict {
         StateDict(places(module).into_iter().map(|(path, place)| (path, place.value())).collect())
     }
 
-    /// Writes the values with the names of their dims to a safetensors file, which is replaced as a whole or
-    /// not at all.
+    /// Writes the values with the names of their dims to a safetensors file. An existing file is replaced
+    /// atomically.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] with the path.
@@ -95,10 +95,11 @@ impl StateDict {
         TensorFile { tensors: self.0.clone(), ..TensorFile::default() }.save(path)
     }
 
-    /// Reads what [`save`](Self::save) wrote, or any safetensors file; without names where the file has none.
+    /// Reads a file from [`save`](Self::save), or any safetensors file. Dims have the names in the file, if
+    /// there are any.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] or [`ErrorKind::Format`] with the path and what is wrong.
+    /// [`ErrorKind::Io`] or [`ErrorKind::Format`] with the path and the mistake.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
         Ok(StateDict(TensorFile::load(path)?.tensors))
@@ -109,7 +110,7 @@ impl StateDict {
         self.0.get(path)
     }
 
-    /// Puts a value at a path; gives the one that was there.
+    /// Sets the value at a path and returns the previous one.
     pub fn insert(&mut self, path: impl Into<String>, value: NamedTensor) -> Option<NamedTensor> {
         self.0.insert(path.into(), value)
     }
@@ -129,12 +130,12 @@ impl StateDict {
         self.0.len()
     }
 
-    /// Are there no values?
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Compares everything before it changes anything.
+    /// Loads `state`, after comparing everything with it.
     #[track_caller]
     pub(crate) fn load_into(&self, module: &dyn Module, options: LoadOptions) -> Result<LoadReport> {
         let places = places(module);
@@ -174,7 +175,7 @@ impl StateDict {
     }
 }
 
-/// The value as the model's dims want it, if it fits.
+/// The value with the dims of the model, if it fits.
 fn fitted(own: &NamedTensor, given: &NamedTensor, options: LoadOptions) -> Option<NamedTensor> {
     if options.align && own.names() != given.names() && own.has_names() && given.has_names() {
         let aligned = given.align_as(own).ok()?;

@@ -1,10 +1,11 @@
-//! The tree of layers of a model, printed.
+//! The printed tree of the layers of a model.
 
 use crate::module::{Entry, Module, walk};
 use std::collections::HashSet;
 use std::fmt;
 
-/// The layers of a model with their parameters, dims by name, and counts: what `println!("{model}")` shows.
+/// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows
+/// them.
 #[derive(Clone, Debug)]
 pub struct Summary {
     title: String,
@@ -71,7 +72,7 @@ impl Summary {
         self.total
     }
 
-    /// Of these, how many are not frozen.
+    /// How many of these are not frozen.
     pub fn trainable(&self) -> usize {
         self.trainable
     }

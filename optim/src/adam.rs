@@ -1,6 +1,6 @@
 //! Adam and AdamW, its form with decoupled weight decay.
 
-use crate::method::{Checks, Method, Turn, hyperparameters};
+use crate::method::{Checks, Method, Slots, Turn, hyperparameters};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::{Update, update};
@@ -135,13 +135,13 @@ impl Method for Adam {
         if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
     }
 
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
+    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
         let step = Step::new(self, turn.number);
-        match slots {
-            [exp_avg, exp_avg_sq] => update(&step, param, grad, [exp_avg, exp_avg_sq]),
-            [exp_avg, exp_avg_sq, max] => update(&step, param, grad, [exp_avg, exp_avg_sq, max]),
-            _ => unreachable!("two slots or three"),
+        match self.amsgrad {
+            false => update::<T, 2>(&step, param, grad, slots.take()?),
+            true => update::<T, 3>(&step, param, grad, slots.take()?),
         }
+        Ok(())
     }
 }
 
@@ -192,8 +192,8 @@ impl Method for AdamW {
         self.as_adam().slots()
     }
 
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
-        self.as_adam().step(turn, param, grad, slots);
+    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
+        self.as_adam().step(turn, param, grad, slots)
     }
 }
 

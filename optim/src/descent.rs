@@ -1,6 +1,6 @@
 //! [`Descent`]: groups of parameters, the state of each, and one fused pass per parameter and step.
 
-use crate::method::{Checks, Method, Turn};
+use crate::method::{Checks, Method, Slots, Turn};
 use crate::optimizer::Optimizer;
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_autograd::Parameter;
@@ -385,8 +385,8 @@ fn run<M: Method, T: Real + Element>(
         }
     }
     let turn = Turn { number, fresh, sizes: &sizes };
-    method.step(turn, value.as_mut_slice()?, grad.as_slice()?, &mut slices);
-    Ok(())
+    let slots = Slots { method: M::NAME, slices };
+    method.step(turn, value.as_mut_slice()?, grad.as_slice()?, slots)
 }
 
 impl<M: Method> fmt::Debug for Descent<M> {

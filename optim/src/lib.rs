@@ -32,7 +32,7 @@ mod state;
 
 pub use adam::{Adam, AdamW};
 pub use descent::{Builder, Descent};
-pub use method::{Method, Turn};
+pub use method::{Method, Slots, Turn};
 pub use namegrad_core::cpu::math::Real;
 pub use namegrad_core::cpu::update::{Update, update};
 pub use optimizer::Optimizer;

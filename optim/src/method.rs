@@ -4,6 +4,7 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smallvec::SmallVec;
 use std::fmt::Debug;
 
 /// The hyperparameters of an optimizer, and its formula for one parameter.
@@ -12,7 +13,7 @@ use std::fmt::Debug;
 /// its loop with the widest vectors of the CPU and on all threads:
 ///
 /// ```
-/// use namegrad::optim::{Builder, Method, Optimizer, Real, Turn, Update, update};
+/// use namegrad::optim::{Builder, Method, Optimizer, Real, Slots, Turn, Update, update};
 /// use namegrad::prelude::*;
 /// use serde::{Deserialize, Serialize};
 ///
@@ -34,9 +35,16 @@ use std::fmt::Debug;
 ///     fn slots(&self) -> &'static [&'static str] {
 ///         &["momentum_buffer"]
 ///     }
-///     fn step<T: Real>(&self, _: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
-///         let [m] = slots else { unreachable!("one slot") };
+///     fn step<T: Real>(
+///         &self,
+///         _: Turn<'_>,
+///         param: &mut [T],
+///         grad: &[T],
+///         slots: Slots<'_, T>,
+///     ) -> Result<()> {
+///         let [m] = slots.take()?;
 ///         update(self, param, grad, [m]);
+///         Ok(())
 ///     }
 /// }
 ///
@@ -98,7 +106,36 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
 
     /// Updates one parameter in place. All slices are in row-major order. `slots` has the tensors of
     /// [`slots`](Self::slots), in its order.
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]);
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if [`Slots::take`] asks for more or fewer tensors than [`slots`](Self::slots)
+    /// names.
+    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()>;
+}
+
+/// The tensors that a [`Method`] keeps for a parameter, in the order of [`Method::slots`].
+#[derive(Debug)]
+pub struct Slots<'a, T> {
+    pub(crate) method: &'static str,
+    pub(crate) slices: SmallVec<[&'a mut [T]; 4]>,
+}
+
+impl<'a, T> Slots<'a, T> {
+    /// All tensors, if there are `N` of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there are more or fewer.
+    #[track_caller]
+    pub fn take<const N: usize>(self) -> Result<[&'a mut [T]; N]> {
+        let named = self.slices.len();
+        if named != N {
+            let message = format!("Method::slots names {named} tensors, Method::step takes {N}");
+            return Err(Error::new(ErrorKind::Value, self.method, message)
+                .with_repair("Method::slots must name every tensor that Method::step takes, in its order"));
+        }
+        let mut slices = self.slices.into_iter();
+        Ok(std::array::from_fn(|_| slices.next().expect("as many as were counted")))
+    }
 }
 
 /// What [`Method::step`] knows of the parameter besides its elements.
@@ -198,7 +235,7 @@ pub(crate) use hyperparameters;
 /// What the tests of formulas share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::{Method, Real, Turn};
+    use super::{Method, Real, Slots, Turn};
 
     /// A length that one thread updates and one that several do.
     pub(crate) const LENGTHS: [usize; 2] = [37, (1 << 16) + 5];
@@ -235,8 +272,8 @@ pub(crate) mod testing {
         for t in 1..=3 {
             let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
             let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
-            let mut slices: Vec<&mut [T]> = slots.iter_mut().map(Vec::as_mut_slice).collect();
-            method.step(turn, &mut param, &grad, &mut slices);
+            let slices = slots.iter_mut().map(Vec::as_mut_slice).collect();
+            method.step(turn, &mut param, &grad, Slots { method: M::NAME, slices }).unwrap();
             for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
                 *expected = by_hand(t, *expected, g);
             }

@@ -1,6 +1,6 @@
 //! Stochastic gradient descent with momentum.
 
-use crate::method::{Checks, Method, Turn, hyperparameters};
+use crate::method::{Checks, Method, Slots, Turn, hyperparameters};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::{Update, update};
@@ -88,13 +88,13 @@ impl Method for Sgd {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: &mut [&mut [T]]) {
+    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
         let step = Step::new(self, turn.fresh);
-        match slots {
-            [] => update(&step, param, grad, []),
-            [momentum_buffer] => update(&step, param, grad, [momentum_buffer]),
-            _ => unreachable!("one slot at most"),
+        match self.momentum == 0.0 {
+            true => update::<T, 0>(&step, param, grad, slots.take()?),
+            false => update::<T, 1>(&step, param, grad, slots.take()?),
         }
+        Ok(())
     }
 }
 

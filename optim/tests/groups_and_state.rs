@@ -3,7 +3,8 @@
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::io::TensorFile;
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
-use namegrad_optim::{Adam, AdamW, Optimizer, OptimizerState, Sgd};
+use namegrad_optim::{Adam, AdamW, Builder, Method, Optimizer, OptimizerState, Real, Sgd, Slots, Turn};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 fn parameter(values: &[f32]) -> Result<Parameter> {
@@ -297,5 +298,35 @@ fn a_parameter_may_change_its_dtype_but_not_its_sizes() -> Result<()> {
     set_grad(&a, &[1.0; 3])?;
     let error = optimizer.step().unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
+    Ok(())
+}
+
+/// A method that names no tensor and takes one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Forgetful;
+
+impl Method for Forgetful {
+    const NAME: &'static str = "Forgetful";
+
+    fn lr(&self) -> f64 {
+        1.0
+    }
+
+    fn set_lr(&mut self, _: f64) {}
+
+    fn step<T: Real>(&self, _: Turn<'_>, _: &mut [T], _: &[T], slots: Slots<'_, T>) -> Result<()> {
+        let [_momentum] = slots.take()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_method_must_name_the_tensors_that_it_takes() -> Result<()> {
+    let a = parameter(&[1.0])?;
+    let mut optimizer = Builder::new([a.clone()], Forgetful).build()?;
+    set_grad(&a, &[1.0])?;
+    let error = optimizer.step().unwrap_err();
+    assert_eq!((error.kind(), error.op(), error.location().file()), (ErrorKind::Value, "Forgetful", file!()));
+    assert!(error.message().contains("names 0 tensors, Method::step takes 1"), "{error}");
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! A recorded call played through the registry of ops: found by PyTorch's name, with PyTorch's names of
-//! arguments.
+//! Plays a recorded call through the registry of ops, with PyTorch's names for the op and its arguments.
 
 use crate::conformance::call::{Answer, Call, Value, missing};
 use crate::conformance::case::scalar;
@@ -7,22 +6,22 @@ use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
 use serde_json::Value as Json;
 
-/// Calls the op of that name, or its in-place form if the name ends in `_`; `None` if there is no such op.
-/// Functions of `torch.nn.functional`, `nn.elu`, are the ops of that name.
+/// Calls the op of that name, or its in-place form if the name ends in `_`. Returns `None` if there is no
+/// such op. A function of `torch.nn.functional`, such as `nn.elu`, is the op `elu`.
 pub(crate) fn call(name: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let plain = name.strip_prefix("nn.").unwrap_or(name);
     if let Some(op) = ops::find_in_place(plain) {
         return Some(in_place(op, c));
     }
     let op = ops::find(name).ok()?;
-    // PyTorch's functions take what its methods say with a `_`.
+    // PyTorch's functions have an argument where its methods have a `_`.
     if name != plain && c.flag("inplace", false) {
         return Some(in_place(op, c));
     }
     Some(out_of_place(op, c))
 }
 
-/// As [`call`], of an op that is there.
+/// [`call`] for an op that exists.
 pub(crate) fn required(name: &str, c: &mut Call<'_>) -> Answer<Vec<Value>> {
     call(name, c).unwrap_or_else(|| missing(format!("{name} has no row")))
 }
@@ -56,7 +55,7 @@ fn in_place(op: &Op, c: &mut Call<'_>) -> Answer<Vec<Value>> {
     Ok(vec![Value::Tensor(result)])
 }
 
-/// More tensors than the row has are another form of the call.
+/// A call with more tensors than the row has is of another form.
 fn check_count(info: &OpInfo, count: usize) -> Answer<()> {
     let list = info.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
     if !list && count > info.tensors.len() {
@@ -65,19 +64,19 @@ fn check_count(info: &OpInfo, count: usize) -> Answer<()> {
     Ok(())
 }
 
-/// The second operand times `alpha`, where PyTorch's sums and differences have a factor that the row has not.
+/// The second operand times `alpha`: PyTorch's sums and differences have this factor, the row does not.
 fn scaled(info: &OpInfo, c: &Call<'_>) -> Answer<Option<Tensor>> {
     let sums = ["add", "sub"].contains(&info.name) && c.has("alpha");
     if sums { c.other().map(Some) } else { Ok(None) }
 }
 
-/// Of all elements PyTorch gives the value that was picked without its place.
+/// Over all elements, PyTorch returns the picked value without its index.
 fn values_alone(info: &OpInfo, c: &Call<'_>) -> bool {
     let all = info.args.iter().any(|arg| arg.name == "dim" && arg.default == Some(".."));
     all && info.outputs == ["values", "indices"] && !c.has("dim")
 }
 
-/// The arguments that nothing has read yet, as the registry takes them; `null` is the default.
+/// The arguments that have not been read yet, in the types of the registry; `null` is the default.
 fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'c>)>> {
     let mut arguments = Vec::new();
     for key in c.unread().into_iter().filter(|key| !["out", "inplace"].contains(key)) {
@@ -86,7 +85,7 @@ fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'
         let tensor = info.tensors.iter().any(|tensor| tensor.name == key) || ["self", "input"].contains(&key);
         let keeps = key == "keepdim" && info.args.iter().any(|arg| arg.ty == "Reduced");
         match key {
-            // Equal elements keep their order in any case.
+            // Our sort is always stable.
             "stable" if info.name.ends_with("sort") => {}
             "unbiased" if info.args.iter().any(|arg| arg.name == "correction") => {
                 arguments.push(("correction", f64::from(value.as_bool() == Some(true)).into()));
@@ -100,7 +99,8 @@ fn arguments<'c>(info: &OpInfo, c: &'c Call<'_>) -> Answer<Vec<(&'c str, Given<'
     Ok(arguments)
 }
 
-/// A value of the fixtures: tensors by their numbers, texts that are numbers where the argument is one.
+/// A value of the fixtures. Tensors are given by their numbers; text becomes a number where the argument is a
+/// number.
 fn given<'c>(value: &Json, ty: &str, c: &'c Call<'_>) -> Answer<Given<'c>> {
     if let Some(tensor) = c.input(value) {
         return Ok(Given::Tensor(tensor));

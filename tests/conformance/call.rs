@@ -1,4 +1,4 @@
-//! One call of an op: its tensors and arguments, as the rows of the table ask for them.
+//! One call of an op, with methods by which the tables read its tensors and arguments.
 
 use crate::conformance::case::scalar;
 use namegrad::autograd::{Op, Operand};
@@ -9,20 +9,20 @@ use serde_json::{Map, Value as Json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// A result: a tensor, or what else an op can give.
+/// A result: a tensor or another value.
 #[derive(Clone)]
 pub(crate) enum Value {
     Tensor(Tensor),
     Plain(Json),
 }
 
-/// Why a call gave nothing.
+/// Why a call has no result.
 pub(crate) enum Stop {
-    /// The library refuses.
+    /// The library returned an error.
     Error(Error),
-    /// The library, or the row of the table, has no such form.
+    /// The library, or the row of the table, does not have this form of the call.
     NotImplemented(String),
-    /// A mistake that cannot be written here: the types refuse it.
+    /// A mistake that does not compile here.
     Unwritable(&'static str),
 }
 
@@ -34,17 +34,17 @@ impl From<Error> for Stop {
 
 pub(crate) type Answer<T> = std::result::Result<T, Stop>;
 
-/// The answer of a form that is not there.
+/// The result of a form that does not exist.
 pub(crate) fn missing<T>(what: impl Into<String>) -> Answer<T> {
     Err(Stop::NotImplemented(what.into()))
 }
 
-/// The answer of a call that the types refuse.
+/// The result of a call that does not compile.
 pub(crate) fn unwritable<T>(why: &'static str) -> Answer<T> {
     Err(Stop::Unwritable(why))
 }
 
-/// What a row can give: a tensor, several, or a plain value.
+/// What a row can return: one tensor, several, or a plain value.
 pub(crate) trait IntoOutputs {
     fn outputs(self) -> Vec<Value>;
 }
@@ -77,15 +77,15 @@ pub(crate) struct Call<'a> {
     inputs: Vec<Option<Tensor>>,
     positional: Vec<usize>,
     read: RefCell<BTreeSet<&'a str>>,
-    /// The widest dtype of the inputs: what numbers stand beside.
+    /// The widest dtype of the inputs, by which the dtype of numbers is chosen.
     pub(crate) beside: DType,
-    /// The tensors of `out=`, which results are written to.
+    /// The tensors of `out=`, to which the results are written.
     outs: Vec<Tensor>,
     /// The tensors that the op wrote to, as they are after the call.
     pub(crate) after: Vec<Tensor>,
 }
 
-/// The inputs that arguments name: `{"input": k}`, also inside of lists.
+/// The inputs that arguments refer to with `{"input": k}`, also in lists.
 fn named_inputs(value: &Json, into: &mut Vec<usize>) {
     match value {
         Json::Array(list) => list.iter().for_each(|value| named_inputs(value, into)),
@@ -123,7 +123,7 @@ impl<'a> Call<'a> {
         Ok(self.outs.iter().cloned().map(Value::Tensor).collect())
     }
 
-    /// Arguments that nothing has read yet.
+    /// The arguments that have not been read yet.
     pub(crate) fn unread(&self) -> Vec<&'a str> {
         let read = self.read.borrow();
         self.args.keys().map(String::as_str).filter(|key| !read.contains(key)).collect()
@@ -145,7 +145,7 @@ impl<'a> Call<'a> {
         (0..self.count()).map(|k| self.x(k)).collect()
     }
 
-    /// Runs an in-place op on `self`, which nobody else holds meanwhile, so that the buffer can be reused.
+    /// Runs an in-place op on `self`. Nothing else holds `self` meanwhile, so its buffer can be reused.
     pub(crate) fn in_place(
         &mut self,
         op: impl for<'t> FnOnce(&'t mut Tensor, &Call<'_>) -> Answer<&'t mut Tensor>,
@@ -159,7 +159,7 @@ impl<'a> Call<'a> {
         Ok(x)
     }
 
-    /// The argument of that keyword; `null` is none.
+    /// The argument of that keyword; `null` counts as missing.
     pub(crate) fn arg(&self, key: &str) -> Option<&'a Json> {
         let (key, value) = self.args.get_key_value(key)?;
         self.read.borrow_mut().insert(key);
@@ -182,11 +182,11 @@ impl<'a> Call<'a> {
         self.arg(key).map_or(Ok(Dim::Index(default)), dim)
     }
 
-    /// A dim or a list of them; all if there are none.
+    /// A dim or a list of dims; all dims if there are none.
     pub(crate) fn dims(&self, key: &str) -> Answer<Dims> {
         match self.arg(key) {
             None => Ok(Dims::ALL),
-            Some(Json::Array(list)) if list.is_empty() => Ok(Dims::ALL), // as PyTorch reads an empty list
+            Some(Json::Array(list)) if list.is_empty() => Ok(Dims::ALL), // as in PyTorch
             Some(list) => dims(list),
         }
     }
@@ -246,7 +246,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A list of names, `None` where there is none.
+    /// A list of names, with `None` for a dim without one.
     pub(crate) fn names(&self, key: &str) -> Answer<Vec<Option<String>>> {
         let Some(list) = self.required(key)?.as_array() else {
             return missing(format!("`{key}` that is no list"));
@@ -263,7 +263,7 @@ impl<'a> Call<'a> {
         }
         let names = self.names("names")?;
         if names.len() != sizes.len() {
-            // Sizes and names come in pairs here; to give more of one than of the other takes a second call.
+            // Here sizes and names come in pairs, so lists of different lengths cannot be given in one call.
             Tensor::zeros(sizes.clone())?.rename(names.clone())?;
         }
         Ok(Pairs(names.into_iter().zip(sizes).collect()))
@@ -280,18 +280,18 @@ impl<'a> Call<'a> {
         self.inputs.get(k as usize)?.as_ref()
     }
 
-    /// The tensors that `{"inputs": [..]}` stands for.
+    /// The tensors of `{"inputs": [..]}`.
     pub(crate) fn inputs_of(&self, value: &Json) -> Vec<&Tensor> {
         let list = value.get("inputs").and_then(Json::as_array).into_iter().flatten();
         list.filter_map(|k| self.inputs.get(k.as_u64()? as usize)?.as_ref()).collect()
     }
 
-    /// The tensor that `{"input": k}` stands for.
+    /// The tensor of `{"input": k}`.
     pub(crate) fn input(&self, value: &Json) -> Option<&Tensor> {
         self.inputs.get(value.get("input")?.as_u64()? as usize)?.as_ref()
     }
 
-    /// A number of one of these keywords, as an operand.
+    /// The number of the first of these keywords that is given, as an operand.
     pub(crate) fn number(&self, keys: &[&str]) -> Answer<Tensor> {
         let Some(key) = keys.iter().find(|key| self.has(key)) else {
             return missing(format!("a form without any of {keys:?}"));
@@ -343,7 +343,7 @@ impl IntoShape for Pairs {
     }
 }
 
-/// A copy of its own that is recorded, as PyTorch's `clone` is; ours is a handle of the same value.
+/// A recorded copy, as PyTorch's `clone` makes. `Clone` gives another handle of the same value here.
 pub(crate) fn copied(x: &Tensor) -> Answer<Tensor> {
     Ok(Op::new("clone", x.value().deep_clone()?).input(x, |g, _| Ok(g.clone())).output())
 }

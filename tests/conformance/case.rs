@@ -1,5 +1,4 @@
-//! Cases as they stand in the fixtures, and the tensors that they describe. `tests/fixtures/README.md` says
-//! the format.
+//! The cases of the fixtures and the tensors that they describe. The format is in `tests/fixtures/README.md`.
 
 use namegrad::core::{Element, NamedTensor, Scalar};
 use namegrad::prelude::*;
@@ -8,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use std::io::Read;
 use std::path::Path;
 
-/// One call and what it must give.
+/// One call and its expected result.
 #[derive(Deserialize)]
 pub(crate) struct Case {
     pub(crate) id: String,
@@ -28,7 +27,7 @@ pub(crate) struct Case {
     pub(crate) deviation: Option<String>,
 }
 
-/// What must come out.
+/// The expected result.
 #[derive(Deserialize)]
 pub(crate) struct Expect {
     pub(crate) error: Option<ExpectedError>,
@@ -47,7 +46,7 @@ pub(crate) struct ExpectedError {
     pub(crate) step: Option<usize>,
 }
 
-/// The parameters after so many steps of an optimizer.
+/// The parameters after some steps of an optimizer.
 #[derive(Deserialize)]
 pub(crate) struct Checkpoint {
     pub(crate) step: usize,
@@ -61,7 +60,7 @@ pub(crate) enum Output {
     Plain(Json),
 }
 
-/// A tensor as text. Integers stay integers: those of 64 bits do not fit in an `f64`.
+/// A tensor as text. Integers are not read as `f64`, which would round large ones.
 #[derive(Deserialize)]
 pub(crate) struct TensorSpec {
     pub(crate) dtype: String,
@@ -81,8 +80,8 @@ pub(crate) struct Tolerance {
     pub(crate) atol: f64,
 }
 
-/// A number as the fixtures write it: with a fraction or exponent a float, without an integer; NaN and the
-/// infinities are strings.
+/// A number in the format of the fixtures: a float if it has a fraction or an exponent, an integer otherwise.
+/// NaN and the infinities are strings.
 pub(crate) fn scalar(number: &Json) -> Option<Scalar> {
     match number {
         Json::Bool(value) => Some(Scalar::Bool(*value)),
@@ -98,12 +97,12 @@ pub(crate) fn scalar(number: &Json) -> Option<Scalar> {
 }
 
 impl TensorSpec {
-    /// The dtype; the fixtures name no other than ours.
+    /// The dtype. The fixtures use only dtypes that exist here.
     pub(crate) fn dtype(&self) -> DType {
         DType::from_torch_name(&self.dtype).expect("a dtype of the fixtures")
     }
 
-    /// The tensor: a leaf, with the strides of the memory order.
+    /// The tensor, as a leaf with the strides of the memory order.
     pub(crate) fn tensor(&self) -> Result<Tensor> {
         let mut value = self.value()?;
         if let Some(order) = &self.memory_order {

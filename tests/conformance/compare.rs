@@ -1,4 +1,4 @@
-//! Is what came out what must come out? `Err` says what differs.
+//! Compares results with the expected ones. `Err` says what differs.
 
 use crate::conformance::call::Value;
 use crate::conformance::case::{Output, TensorSpec, Tolerance, scalar};
@@ -6,10 +6,10 @@ use namegrad::ErrorKind;
 use namegrad::core::{NamedTensor, Scalar};
 use serde_json::Value as Json;
 
-/// Nothing, or what differs.
+/// `Ok`, or what differs.
 pub(crate) type Difference = Result<(), String>;
 
-/// All outputs of a call.
+/// Compares all outputs of a call.
 pub(crate) fn outputs(got: &[Value], want: &[Output], tol: Tolerance) -> Difference {
     if got.len() != want.len() {
         return Err(format!("{} outputs, expected {}", got.len(), want.len()));
@@ -35,7 +35,7 @@ pub(crate) fn outputs(got: &[Value], want: &[Output], tol: Tolerance) -> Differe
     Ok(())
 }
 
-/// One tensor: dtype, sizes, names, values.
+/// Compares one tensor: dtype, sizes, names, values.
 pub(crate) fn tensor(got: &NamedTensor, want: &TensorSpec, tol: Tolerance) -> Difference {
     named(got, want, want.names.as_deref(), tol)
 }
@@ -88,7 +88,7 @@ fn values(got: &NamedTensor, want: &TensorSpec, tol: Tolerance) -> Difference {
     Ok(())
 }
 
-/// Integers and bools are equal or not; floats may differ by the tolerance, NaN equals NaN.
+/// Integers and bools must be equal; floats may differ by the tolerance, and NaN equals NaN.
 fn number(got: Scalar, want: Scalar, tol: Tolerance) -> bool {
     match (got, want) {
         (Scalar::Int(got), Scalar::Int(want)) => got == want,
@@ -116,8 +116,8 @@ fn plain(got: &Json, want: &Json, tol: Tolerance) -> Difference {
     if equal { Ok(()) } else { Err(format!("{got}, expected {want}")) }
 }
 
-/// The gradients of the inputs, which have no names whatever the cotangent had. One that is missing may be
-/// zero where a zero is expected, and the other way round.
+/// Compares the gradients of the inputs. They have no names, whether or not the cotangent has. A missing
+/// gradient and a zero gradient are equal.
 pub(crate) fn gradients(
     got: &[Option<NamedTensor>],
     want: &[Option<TensorSpec>],
@@ -139,7 +139,7 @@ pub(crate) fn gradients(
     Ok(())
 }
 
-/// The same dtypes, sizes and elements, whatever the names are.
+/// Whether dtypes, sizes and elements are the same; names are ignored.
 pub(crate) fn same_values(got: &[Value], want: &[Value]) -> Difference {
     if got.len() != want.len() {
         return Err(format!("{} outputs and {}", got.len(), want.len()));
@@ -161,7 +161,7 @@ pub(crate) fn same_values(got: &[Value], want: &[Value]) -> Difference {
     Ok(())
 }
 
-/// The word of the fixtures for a kind of error.
+/// The name of a kind of error in the fixtures.
 pub(crate) fn kind(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::NameMismatch => "name_mismatch",

@@ -1,9 +1,9 @@
-//! How each op of the fixtures is called here.
+//! How each op of the fixtures is called.
 //!
-//! Ops are called by name through the registry, with PyTorch's names of arguments (`by_name`), so that a new
-//! op needs no line here. The tables have what is no op, or is called in another way: [`different`] comes
-//! before the registry, all others come after it. `"T" => |c| c.x(0)?.mt()?;` reads the positional tensor 0;
-//! an in-place form goes through `c.in_place`.
+//! Ops are called by name through the registry, with PyTorch's names of arguments (`by_name`), so a new op
+//! needs no line here. The tables below are for methods that are not ops and for calls that are made
+//! differently: [`different`] is tried before the registry, the others after it. `"T" => |c| c.x(0)?.mt()?;`
+//! reads the positional tensor 0; an in-place form uses `c.in_place`.
 
 use crate::conformance::by_name;
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 /// How one op is called.
 pub(crate) type Row = fn(&mut Call<'_>) -> Answer<Vec<Value>>;
 
-/// PyTorch's other names for what is no op, or has an entry below.
+/// PyTorch's other names for methods that are not ops or that have an entry below.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("divide", "div"),
     ("itemsize", "element_size"),
@@ -27,8 +27,8 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("shape", "size"),
 ];
 
-/// Plays the call of an op; `None` if there is no such op. What PyTorch has in `torch.special` are methods as
-/// all others.
+/// Plays the call of an op. Returns `None` if there is no such op. The functions of `torch.special` are
+/// methods like all others here.
 pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
@@ -110,7 +110,7 @@ table! {
     };
 }
 
-/// Which bounds there are is in the name of the method, so none cannot be said.
+/// The name of the method says which bounds are given, so a call without bounds cannot be written.
 fn bounded(c: &Call<'_>) -> Answer<&'static str> {
     match (c.has("min"), c.has("max")) {
         (true, true) => Ok("clamp"),
@@ -120,7 +120,7 @@ fn bounded(c: &Call<'_>) -> Answer<&'static str> {
     }
 }
 
-/// The names of a tensor, `null` where there is none.
+/// The names of a tensor, `null` for a dim without one.
 fn names(x: &Tensor) -> Json {
     x.names().iter(x.ndim()).map(|name| name.map_or(Json::Null, |name| json!(name.as_str()))).collect()
 }
@@ -148,7 +148,7 @@ fn renamed(c: &Call<'_>) -> Answer<Tensor> {
     rename(c.x(0)?, c)
 }
 
-/// By position, by name, or `null` for none. The two at once cannot be said here.
+/// Names by position, by name, or `null` for none. The first two cannot be combined here.
 fn rename(x: &Tensor, c: &Call<'_>) -> Answer<Tensor> {
     let map = c.arg("rename_map").and_then(Json::as_object);
     let pairs =
@@ -167,7 +167,7 @@ fn rename(x: &Tensor, c: &Call<'_>) -> Answer<Tensor> {
     }
 }
 
-/// The new name of a dim; `null` takes the name away.
+/// The new name of a dim; `null` removes it.
 fn name(to: &Json) -> Result<NameArg> {
     to.as_str().map_or(Ok(NameArg::Unnamed), |text| Name::new(text).map(NameArg::Name))
 }
@@ -185,7 +185,7 @@ fn flatten(c: &Call<'_>) -> Answer<Tensor> {
 }
 
 table! {
-    /// What is asked of a tensor.
+    /// Queries.
     fn queries;
     "dim" => |c| json!(c.x(0)?.ndim());
     "numel" => |c| json!(c.x(0)?.numel());
@@ -292,7 +292,7 @@ table! {
     "linspace" => |c| c.options()?.linspace(c.scalar("start")?.to_f64(), c.scalar("end")?.to_f64(), c.int("steps")? as usize)?;
 }
 
-/// A tensor of nested lists, which here are flat numbers and their sizes.
+/// A tensor of nested lists, given here as flat numbers and sizes.
 fn tensor(c: &Call<'_>) -> Answer<Tensor> {
     let Some(data) = c.arg("data") else { return missing("tensor without data") };
     let (mut sizes, mut level) = (Vec::new(), data);
@@ -330,7 +330,7 @@ fn flatten_json(data: &Json, into: &mut Vec<Scalar>) {
 }
 
 table! {
-    /// What has no row: the tape, and calls with more than values.
+    /// Without rows: the tape, and calls that take more than values.
     fn others;
     "T" => |c| { let x = c.x(0)?; x.permute((0..x.ndim()).rev().collect::<Vec<usize>>())? };
     "getitem" => |c| c.x(0)?.index(&indices(c)?[..])?;
@@ -350,7 +350,7 @@ table! {
     };
 }
 
-/// One shift after the other; without dims the tensor is rolled as if it were flat.
+/// Rolls by one shift after the other; without dims, as if the tensor were flat.
 fn roll(c: &Call<'_>) -> Answer<Tensor> {
     let shifts = c.ints("shifts")?;
     let dims: Vec<Dim> = match c.arg("dims") {
@@ -389,7 +389,7 @@ pub(crate) fn indices(c: &Call<'_>) -> Answer<Vec<Index>> {
     list.iter().map(entry).collect()
 }
 
-/// Over the last dims of the one and the first of the other, or two lists of dims.
+/// Contracts the last dims of one tensor and the first of the other, or two lists of dims.
 fn tensordot(c: &Call<'_>) -> Answer<Tensor> {
     let (x, y) = (c.x(0)?, c.x(1)?);
     match c.arg("dims") {

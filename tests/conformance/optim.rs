@@ -1,5 +1,5 @@
-//! `optim.*`: some steps with given gradients, and where the parameters are after them. A new optimizer is
-//! one row of [`run`].
+//! `optim.*`: some steps with given gradients, and the parameters after them. A new optimizer is one row of
+//! [`run`].
 
 use crate::conformance::call::{Stop, missing};
 use crate::conformance::case::Case;
@@ -8,7 +8,7 @@ use namegrad::optim::{Adam, AdamW, Builder, Method, Optimizer, Sgd};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 
-/// Runs the case. `Some` says what differs.
+/// Runs the case and returns what differs.
 pub(crate) fn run(case: &Case) -> std::result::Result<Option<String>, Stop> {
     match case.op.as_str() {
         "optim.sgd" => descend::<Sgd>(case),
@@ -18,10 +18,10 @@ pub(crate) fn run(case: &Case) -> std::result::Result<Option<String>, Stop> {
     }
 }
 
-/// The arguments that say how a case runs; all others are hyperparameters.
+/// The arguments that are not hyperparameters.
 const OF_THE_CASE: [&str; 4] = ["steps", "checkpoints", "param_groups", "params"];
 
-/// Hyperparameters of the names that both PyTorch and we use, over those of `base`.
+/// `base` with the hyperparameters of the case, which have the same names in PyTorch and here.
 fn hyperparameters<M: Method>(base: M, args: &Map<String, Json>) -> std::result::Result<M, Stop> {
     let Ok(Json::Object(mut all)) = serde_json::to_value(base) else { return missing("hyperparameters") };
     let given = args.iter().filter(|(key, _)| !OF_THE_CASE.contains(&key.as_str()));

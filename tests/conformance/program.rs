@@ -1,5 +1,5 @@
-//! `program`: several calls in a row on registers. A register is a place: an in-place op changes it under all
-//! of its numbers.
+//! `program`: several calls in a row on registers. Several numbers may refer to one register, so an in-place
+//! op changes it under all of them.
 
 use crate::conformance::call::{Answer, Call, Stop, Value, missing};
 use crate::conformance::ops::play;
@@ -21,7 +21,7 @@ struct Step {
 
 struct Registers {
     cells: Vec<Value>,
-    /// The tensor of which a cell is the gradient: an in-place op on a gradient reaches it.
+    /// The tensor whose gradient this cell is. An in-place op on the cell changes the gradient.
     gradient_of: Vec<Option<Tensor>>,
     cell_of: Vec<usize>,
 }
@@ -46,7 +46,7 @@ impl Registers {
     }
 }
 
-/// Runs the steps. An error comes with the number of its step.
+/// Runs the steps. An error includes the number of its step.
 pub(crate) fn run(
     args: &Map<String, Json>,
     inputs: Vec<Tensor>,

@@ -1,4 +1,4 @@
-//! What is asked of a tensor, and its type and place.
+//! Properties of a tensor, its type and its device.
 
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, missing};
 use crate::conformance::ops::table;
@@ -6,7 +6,7 @@ use namegrad::prelude::*;
 use serde_json::{Value as Json, json};
 
 table! {
-    /// What is asked of a tensor, and its type.
+    /// Properties of a tensor, and its type.
     pub(crate) fn properties;
     "device" => |c| json!(c.x(0)?.device().to_string());
     "allclose" => |c| {
@@ -40,7 +40,7 @@ table! {
     "data_ptr" => |c| json!(same_storage(c)?);
 }
 
-/// Does what `via` makes of a tensor share its memory?
+/// Whether the result of `via` shares memory with its tensor.
 fn same_storage(c: &mut Call<'_>) -> Answer<bool> {
     if c.text("via") == Some("abs_") {
         let mut before = std::ptr::null();
@@ -69,7 +69,7 @@ fn same_storage(c: &mut Call<'_>) -> Answer<bool> {
     Ok(via.data_ptr() == x.data_ptr())
 }
 
-/// The positions of what is true, a tensor for each dim: `where` of a condition alone.
+/// The positions of true elements, a tensor for each dim: `where` with a condition alone.
 pub(crate) fn positions_of(condition: &Tensor) -> Answer<Value> {
     let mut list = Vec::new();
     for x in condition.nonzero()?.unbind(1)? {

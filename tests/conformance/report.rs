@@ -1,4 +1,4 @@
-//! What is counted and printed.
+//! The report: counts by op and by file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,18 +6,18 @@ use std::fmt;
 /// How a case ended.
 pub(crate) enum Verdict {
     Passed,
-    /// Works where PyTorch contradicts its own document or has no support for the form, so that no values are
-    /// recorded. `seen`: the values are those of the same call without names.
+    /// Works here, but PyTorch contradicts its own documentation or does not support the form, so no values
+    /// are recorded. `seen`: the values equal those of the same call without names.
     Works {
         seen: bool,
     },
-    /// Differs from PyTorch for a reason that is written down.
+    /// Differs from PyTorch for a documented reason.
     Known(String),
     Failed(String),
     NotImplemented(String),
 }
 
-/// Numbers of cases by how they ended.
+/// Numbers of cases by verdict.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Report {
     files: BTreeMap<String, Tally>,
     all: Tally,
     failures: Vec<String>,
-    /// `id: reason` of each known deviation.
+    /// `id: reason` for each known deviation.
     pub(crate) known: Vec<String>,
     missing: BTreeMap<String, usize>,
 }

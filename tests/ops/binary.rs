@@ -50,8 +50,7 @@ pointwise! {
 /// Ops that are checked by the functions below.
 pub(crate) const BY_FUNCTION: &[&str] = &["nextafter"];
 
-/// The next numbers have no gap between them and the one before; the row of a table would check half types as
-/// well, which are refused.
+/// There is no number between a number and the next one.
 #[test]
 fn nextafter() {
     use namegrad::prelude::*;
@@ -67,7 +66,25 @@ fn nextafter() {
     let next = single.nextafter(Tensor::zeros([2, 1]).unwrap()).unwrap();
     assert_eq!(next.to_vec::<f32>().unwrap(), [1f32.next_down(); 2]);
     assert_eq!(next.shape().to_string(), "[?=2, N=1]");
-    for dtype in [DType::F16, DType::BF16, DType::I32, DType::Bool] {
+    // By conversion from the bits, which count up through the positive numbers of a half type.
+    for (dtype, number) in [
+        (DType::F16, (|bits| half::f16::from_bits(bits).to_f64()) as fn(u16) -> f64),
+        (DType::BF16, |bits| half::bf16::from_bits(bits).to_f64()),
+    ] {
+        let (zero, infinity) = (Tensor::new([0.0]).unwrap(), Tensor::new([f64::INFINITY]).unwrap());
+        let [zero, infinity] = [zero, infinity].map(|x| x.to(dtype).unwrap());
+        let after = |x: &Tensor, y: &Tensor| x.nextafter(y).unwrap().to_vec::<f64>().unwrap()[0];
+        for bits in (0..1 << 15).take_while(|bits| number(*bits).is_finite()) {
+            let (x, next) = (number(bits), number(bits + 1));
+            let [x, next] = [x, next].map(|x| Tensor::from_slice(&[x], [1]).unwrap().to(dtype).unwrap());
+            assert_eq!(after(&x, &infinity), number(bits + 1), "{dtype}, {bits}");
+            assert_eq!(after(&next, &zero), number(bits), "{dtype}, {bits}");
+            let [x, next, infinity] = [&x, &next, &infinity].map(|x| x.neg().unwrap());
+            assert_eq!(after(&x, &infinity), -number(bits + 1), "{dtype}, -{bits}");
+            assert_eq!(after(&next, &zero), -number(bits), "{dtype}, -{bits}");
+        }
+    }
+    for dtype in [DType::I32, DType::Bool] {
         let error = single.to(dtype).unwrap().nextafter(single.to(dtype).unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DType, "{dtype}");
     }

@@ -5,51 +5,17 @@ use crate::check::{beside, index, mask, near_one, numbers, plain, values};
 use crate::index::other;
 use crate::plain::{Plain, sum, unravel};
 use namegrad::autograd::{Index, Indexing};
-use namegrad::core::Device;
 use namegrad::core::random::Generator;
+use namegrad::core::{Category, Device};
 use namegrad::ops::{self, Given};
 use namegrad::prelude::*;
 
 /// Ops that are checked by the functions below.
-pub(crate) const BY_FUNCTION: &[&str] = &[
-    "copy_",
-    "fill_",
-    "zero_",
-    "resize_",
-    "resize_as_",
-    "type_as",
-    "bool",
-    "byte",
-    "char",
-    "short",
-    "int",
-    "long",
-    "half",
-    "bfloat16",
-    "float",
-    "double",
-    "einsum",
-    "index",
-    "index_put",
-    "zeros_like",
-    "ones_like",
-    "empty_like",
-    "full_like",
-    "rand_like",
-    "randn_like",
-    "new_zeros",
-    "new_ones",
-    "new_full",
-    "uniform_",
-    "normal",
-    "normal_",
-    "log_normal_",
-    "exponential_",
-    "cauchy_",
-    "geometric_",
-    "bernoulli_",
-    "bernoulli",
-];
+pub(crate) fn by_function() -> impl Iterator<Item = &'static str> {
+    let alone = ["copy_", "resize_", "resize_as_", "type_as", "einsum", "index", "index_put"];
+    let drawn = ["normal", "bernoulli"].into_iter().chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
+    alone.into_iter().chain(drawn).chain(CASTS).chain(FILLS.iter().map(|(name, _)| *name))
+}
 
 cases! {
     index_fill {
@@ -545,79 +511,89 @@ fn casts() {
 const CASTS: [&str; 10] =
     ["bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"];
 
-/// New tensors like another one, or of its dtype; fills.
+/// An op that makes or fills a tensor, and whether a number is right for an element.
+type Fill = (&'static str, fn(f64) -> bool);
+
+/// Where the op takes a value, it is 7.
+const FILLS: [Fill; 11] = [
+    ("zeros_like", |x| x == 0.0),
+    ("ones_like", |x| x == 1.0),
+    ("full_like", |x| x == 7.0),
+    ("empty_like", |_| true),
+    ("rand_like", |x| (0.0..1.0).contains(&x)),
+    ("randn_like", f64::is_finite),
+    ("new_zeros", |x| x == 0.0),
+    ("new_ones", |x| x == 1.0),
+    ("new_full", |x| x == 7.0),
+    ("zero_", |x| x == 0.0),
+    ("fill_", |x| x == 7.0),
+];
+
 #[test]
 fn made_like_another() {
-    let x = Tensor::new([[1, 2], [3, 4]]).unwrap().refine_names(["N", "C"]).unwrap().to(DType::I16).unwrap();
-    let made = |name: &str, args: &[(&str, Given<'_>)]| ops::call(name, &[&x], args).unwrap().swap_remove(0);
-    for (name, args, value) in [
-        ("zeros_like", vec![], Some(0.0)),
-        ("ones_like", vec![], Some(1.0)),
-        ("full_like", vec![("fill_value", 7.into())], Some(7.0)),
-        ("empty_like", vec![], None),
-        ("zero_", vec![], Some(0.0)),
-        ("fill_", vec![("value", 7.into())], Some(7.0)),
-    ] {
-        let y = made(name, &args);
-        assert_eq!((y.dtype(), y.shape()), (x.dtype(), x.shape()), "{name}");
-        let numbers = y.to_vec::<f64>().unwrap();
-        assert!(
-            value.is_none_or(|value| numbers.iter().all(|number| *number == value)),
-            "{name}: {numbers:?}"
-        );
-        if let Ok(y) = ops::call(name, &[&x], &[("dtype", DType::F64.into())]) {
-            assert_eq!(y[0].dtype(), DType::F64, "{name}");
+    let floats = Tensor::new([[1.0, 2.0], [3.0, 4.0]]).unwrap().refine_names(["N", "C"]).unwrap();
+    for (name, is_right) in FILLS {
+        let info = ops::find(name).unwrap().info;
+        let dtype = if info.dtypes.contains(&Category::Integer) { DType::I16 } else { DType::F64 };
+        let x = floats.to(dtype).unwrap();
+        let mut shape = x.shape();
+        let mut args: Vec<(&str, Given<'_>)> = Vec::new();
+        for arg in info.args {
+            match arg.name {
+                "size" => {
+                    args.push(("size", [3].into()));
+                    shape = Tensor::zeros([3]).unwrap().shape();
+                }
+                "fill_value" => args.push(("fill_value", 7.into())),
+                _ => {}
+            }
         }
-    }
-    for (name, value) in [("new_zeros", 0.0), ("new_ones", 1.0), ("new_full", 7.0)] {
-        let mut args = vec![("size", [3].into())];
-        args.extend((name == "new_full").then(|| ("fill_value", 7.into())));
-        let y = made(name, &args);
-        assert_eq!((y.dtype(), y.to_vec::<f64>().unwrap()), (x.dtype(), vec![value; 3]), "{name}");
-    }
-    let float = x.to(DType::F64).unwrap();
-    for (name, low) in [("rand_like", 0.0), ("randn_like", f64::NEG_INFINITY)] {
-        let y = ops::call(name, &[&float], &[]).unwrap().swap_remove(0);
-        assert_eq!((y.dtype(), y.shape()), (DType::F64, x.shape()), "{name}");
+        args.extend((name == "fill_").then(|| ("value", 7.into())));
+        let y = ops::call(name, &[&x], &args).unwrap().swap_remove(0);
+        assert_eq!((y.dtype(), y.shape()), (dtype, shape), "{name}");
         let numbers = y.to_vec::<f64>().unwrap();
-        assert!(
-            numbers.iter().all(|number| *number >= low) && numbers[0] != numbers[1],
-            "{name}: {numbers:?}"
-        );
+        assert!(numbers.iter().all(|x| is_right(*x)), "{name}: {numbers:?}");
+        assert!(!name.starts_with("rand") || numbers[0] != numbers[1], "{name}: {numbers:?}");
+        if info.args.iter().any(|arg| arg.name == "dtype") {
+            args.push(("dtype", DType::F32.into()));
+            assert_eq!(ops::call(name, &[&x], &args).unwrap()[0].dtype(), DType::F32, "{name}");
+        }
     }
 }
 
-/// The share of numbers below the median of each distribution is one half, and below another quantile what
-/// its formula says.
+/// What an op draws, with arguments by name: pairs of a number and the share of the draws up to it.
+type Distribution = (&'static str, &'static [(&'static str, f64)], fn() -> [(f64, f64); 2]);
+
+/// For each distribution the median and another quantile, by the formula of the distribution.
+const DISTRIBUTIONS: [Distribution; 7] = [
+    ("uniform_", &[("from", -1.0), ("to", 3.0)], || [(1.0, 0.5), (2.0, 0.75)]),
+    ("normal_", &[("mean", 1.0), ("std", 2.0)], || [(1.0, 0.5), (3.0, below_one_std())]),
+    ("log_normal_", &[("mean", 1.0), ("std", 2.0)], || [(1f64.exp(), 0.5), (3f64.exp(), below_one_std())]),
+    ("exponential_", &[("lambd", 2.0)], || [(2f64.ln() / 2.0, 0.5), (1.0, 1.0 - (-2f64).exp())]),
+    ("cauchy_", &[("median", 1.0), ("sigma", 2.0)], || [(1.0, 0.5), (3.0, 0.75)]),
+    ("geometric_", &[("p", 0.25)], || [(1.0, 0.25), (3.0, 1.0 - 0.75f64.powi(3))]),
+    ("bernoulli_", &[("p", 0.25)], || [(0.0, 0.75), (1.0, 1.0)]),
+];
+
+/// The share of normal numbers below the mean plus the standard deviation.
+fn below_one_std() -> f64 {
+    0.5 * libm::erfc(-1.0 / 2f64.sqrt())
+}
+
 #[test]
 fn distributions() {
     let n = 40_000;
-    let share = |name: &str, args: &[(&str, Given<'_>)], at: f64| {
+    for (name, args, quantiles) in DISTRIBUTIONS {
+        let args: Vec<(&str, Given<'_>)> =
+            args.iter().map(|(name, value)| (*name, (*value).into())).collect();
         manual_seed(11);
         let mut x = Tensor::zeros([n]).unwrap().to(DType::F64).unwrap();
-        ops::find(name).unwrap().call_in_place(&mut x, &[], args).unwrap();
-        x.to_vec::<f64>().unwrap().iter().filter(|x| **x <= at).count() as f64 / n as f64
-    };
-    let normal = |x: f64| 0.5 * libm::erfc(-x / 2f64.sqrt());
-    type Row<'a> = (&'a str, Vec<(&'a str, Given<'a>)>, [(f64, f64); 2]);
-    let rows: [Row<'_>; 7] = [
-        ("uniform_", vec![("from", (-1.0).into()), ("to", 3.0.into())], [(1.0, 0.5), (2.0, 0.75)]),
-        ("normal_", vec![("mean", 1.0.into()), ("std", 2.0.into())], [(1.0, 0.5), (3.0, normal(1.0))]),
-        (
-            "log_normal_",
-            vec![("mean", 1.0.into()), ("std", 2.0.into())],
-            [(1f64.exp(), 0.5), (3f64.exp(), normal(1.0))],
-        ),
-        ("exponential_", vec![("lambd", 2.0.into())], [(2f64.ln() / 2.0, 0.5), (1.0, 1.0 - (-2f64).exp())]),
-        ("cauchy_", vec![("median", 1.0.into()), ("sigma", 2.0.into())], [(1.0, 0.5), (3.0, 0.75)]),
-        ("geometric_", vec![("p", 0.25.into())], [(1.0, 0.25), (3.0, 1.0 - 0.75f64.powi(3))]),
-        ("bernoulli_", vec![("p", 0.25.into())], [(0.0, 0.75), (1.0, 1.0)]),
-    ];
-    for (name, args, quantiles) in rows {
-        for (at, want) in quantiles {
-            let found = share(name, &args, at);
+        ops::find(name).unwrap().call_in_place(&mut x, &[], &args).unwrap();
+        let numbers = x.to_vec::<f64>().unwrap();
+        for (at, want) in quantiles() {
+            let found = numbers.iter().filter(|x| **x <= at).count() as f64 / n as f64;
             // Four standard deviations of a share of 40 000 are 0.01.
-            assert!((found - want).abs() < 0.01, "{name}: {found} of the numbers are below {at}, not {want}");
+            assert!((found - want).abs() < 0.01, "{name}: {found} of the numbers are up to {at}, not {want}");
         }
     }
     let p = Tensor::new([0.0, 1.0, 1.0]).unwrap();

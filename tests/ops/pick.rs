@@ -2,7 +2,7 @@
 //! the numbers there.
 
 use crate::along::{Place, lanes, with_dim};
-use crate::check::{Args, Case, Input, axes, by_name, check, indices, numbers, values};
+use crate::check::{Args, Case, Input, axes, by_name, check, identical, indices, numbers, values};
 use crate::plain;
 use namegrad::core::Picked;
 use namegrad::prelude::*;
@@ -205,4 +205,40 @@ fn what_cannot_be_picked() {
     assert_eq!(x.sort("C").unwrap().values.shape().to_string(), "[N=2, C=0]");
     assert_eq!(x.max("N").unwrap().indices.shape().to_string(), "[C=0]");
     assert_eq!(x.topk(0, "N").unwrap().values.shape().to_string(), "[N=0, C=0]");
+}
+
+/// An op that picks takes one dim or all; the repairs of the error for several dims are right.
+#[test]
+fn several_dims_are_flattened_first() {
+    let x =
+        Tensor::arange(0, 12, 1).unwrap().reshape([2, 3, 2]).unwrap().refine_names(["N", "H", "W"]).unwrap();
+    let text = x.argmax(["H", "W"]).unwrap_err().to_string();
+    assert!(text.contains(r#"x.flatten(["H", "W"], "flat")?.argmax("flat")?"#), "{text}");
+    let y = x.flatten(["H", "W"], "flat").unwrap().argmax("flat").unwrap();
+    assert_eq!(y.to_vec::<i64>().unwrap(), [5, 5]);
+
+    let text = x.max(["W", "N"]).unwrap_err().to_string();
+    let flat = r#"x.movedim(["W", "N"], [-2, -1])?.flatten([-2, -1], "flat")?.max("flat")?"#;
+    assert!(text.contains(flat) && text.contains(r#"x.amax(["W", "N"])? for the values alone"#), "{text}");
+    let Picked { values, indices } =
+        x.movedim(["W", "N"], [-2, -1]).unwrap().flatten([-2, -1], "flat").unwrap().max("flat").unwrap();
+    assert!(identical(&values, &x.amax(["W", "N"]).unwrap()));
+    assert_eq!(
+        (values.to_vec::<i64>().unwrap(), indices.to_vec::<i64>().unwrap()),
+        (vec![7, 9, 11], vec![3; 3])
+    );
+
+    let unnamed = x.rename(None).unwrap();
+    for (error, call) in [
+        (unnamed.argmin([1, 2]).unwrap_err(), r#"x.flatten([1, 2], "flat")?.argmin("flat")?"#),
+        (x.kthvalue(1, ["N", "H"]).unwrap_err(), r#"x.flatten(["N", "H"], "flat")?.kthvalue(k, "flat")?"#),
+        (x.median([0, 1]).unwrap_err(), r#"x.flatten(["N", "H"], "flat")?.median("flat")?"#),
+        (
+            x.to(DType::F32).unwrap().quantile(0.5, [0, 1]).unwrap_err(),
+            r#"x.flatten(["N", "H"], "flat")?.quantile(q, "flat")?"#,
+        ),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::DimRange);
+        assert!(error.to_string().contains(call), "{error}");
+    }
 }

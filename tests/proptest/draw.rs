@@ -1,11 +1,11 @@
-//! Calls of any op of the registry, drawn at random: tensors by their kinds, arguments by their types, as the
-//! row of the op says. Mostly the call fits.
+//! Draws random calls of any op of the registry: tensors by kind, arguments by type, from the row of the op.
+//! Most of the calls are valid.
 
 use namegrad::core::Category;
 use namegrad::ops::{ArgInfo, Given, Op, TensorInfo, TensorKind, Value};
 use namegrad::prelude::*;
 
-/// A call: what is given for each tensor and argument, by name.
+/// A call: the tensors and arguments, by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) tensors: Vec<(&'static str, Vec<Tensor>)>,
@@ -14,7 +14,7 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    /// A call of `op` with these tensors in the first places, and others and arguments that are drawn.
+    /// A call of `op` that starts with these tensors; the other tensors and the arguments are drawn.
     pub(crate) fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
         let (info, x) = (op.info, &first[0]);
         let mut args = Vec::new();
@@ -51,7 +51,7 @@ impl Drawn {
         drawn
     }
 
-    /// A call of `op` on tensors of one dtype, but for indices and masks.
+    /// A call of `op` on tensors of one dtype, except for indices and masks.
     pub(crate) fn alike(op: &Op, x: &Tensor, draw: &mut Draw) -> Drawn {
         let mut call = Drawn::of(op, std::slice::from_ref(x), draw);
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
@@ -64,7 +64,7 @@ impl Drawn {
         call
     }
 
-    /// The same call with tensors that `f` makes of its tensors.
+    /// The same call with `f` applied to its tensors.
     pub(crate) fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Drawn {
         let mut other = self.clone();
         other.tensors.iter_mut().flat_map(|(_, tensors)| tensors).for_each(|x| *x = f(x));
@@ -79,13 +79,13 @@ impl Drawn {
         tensors.chain(self.args.iter().map(|(name, value)| (*name, Given::Value(value.clone())))).collect()
     }
 
-    /// Calls the op; random numbers are the same each time.
+    /// Calls the op, with the same random numbers each time.
     pub(crate) fn call(&self, op: &Op) -> Result<Vec<Tensor>> {
         manual_seed(0);
         op.call(&[], &self.given(0))
     }
 
-    /// Calls the in-place form on `x`, which stands for the first tensor.
+    /// Calls the in-place form with `x` as the first tensor.
     pub(crate) fn call_in_place(&self, op: &Op, x: &mut Tensor) -> Result<()> {
         manual_seed(0);
         op.call_in_place(x, &[], &self.given(1))
@@ -104,7 +104,7 @@ impl Draw {
         Draw { state: seed, distinct: false }
     }
 
-    /// Draws indices of which no two are one place, where the last of several would win.
+    /// Draws distinct indices: among equal ones the last would win.
     pub(crate) fn distinct(seed: u64) -> Draw {
         Draw { state: seed, distinct: true }
     }
@@ -116,7 +116,7 @@ impl Draw {
         (self.state >> 33) as usize % end
     }
 
-    /// A tensor of numbers between -3 and 3; the floats are of no short decimals, so that none is at a kink.
+    /// A tensor of numbers between -3 and 3. Floats have many digits, so that none is at a kink.
     pub(crate) fn tensor(&mut self, sizes: &[usize], dtype: DType) -> Tensor {
         let numbers: Vec<f64> = (0..sizes.iter().product())
             .map(|_| match dtype.category() {
@@ -128,7 +128,7 @@ impl Draw {
         Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
     }
 
-    /// A tensor beside `x`, and beside those that were drawn before.
+    /// A tensor that fits `x` and the tensors drawn before.
     fn other(
         &mut self,
         tensor: &TensorInfo,
@@ -173,7 +173,7 @@ impl Draw {
         let length = x.sizes().get(dim).copied().unwrap_or(1);
         let last = sizes.last().copied().unwrap_or(1);
         if let Some((_, index)) = before.iter().find(|(name, _)| name.starts_with("ind")) {
-            // A source has the sizes of its index, or where that is a vector its length along the dim.
+            // A source has the sizes of its index, or the length of an index vector along the dim.
             let index = index[0].sizes().to_vec();
             if index.len() == 1 && dim < sizes.len() && self.below(2) == 0 {
                 sizes[dim] = index[0];
@@ -183,7 +183,7 @@ impl Draw {
             return self.tensor(&sizes, dtype);
         }
         if tensor.name == "target" && self.below(2) == 0 {
-            // The class of each: the sizes without one dim.
+            // Class indices: the sizes without one dim.
             if sizes.len() > 1 {
                 sizes.remove(1);
             } else {
@@ -208,12 +208,12 @@ impl Draw {
             }
             2 => sizes = vec![last],
             3 => sizes = vec![1 + self.below(3)],
-            // A matrix, or as many as before, whose rows are the columns of the one before.
+            // A matrix, or a batch of them, with as many rows as the one before has columns.
             matrices => {
                 let left = before.last().map_or(x.sizes(), |(_, tensors)| tensors[0].sizes());
                 let rows = left.last().copied().unwrap_or(2);
                 sizes = left[..left.len().saturating_sub(2)].to_vec();
-                // The columns of a last matrix may be those of `x`, to which a product is added.
+                // The last matrix may have as many columns as `x`, to which the product is added.
                 let columns = if matrices == 5 && before.len() > 1 { last } else { 1 + self.below(3) };
                 sizes.extend([rows, columns]);
             }
@@ -221,7 +221,7 @@ impl Draw {
         self.tensor(&sizes, dtype)
     }
 
-    /// An argument for `x`, by its type.
+    /// An argument for `x`, by type.
     fn value(&mut self, arg: &ArgInfo, x: &Tensor) -> Value {
         let mut word = |words: &[&str]| Value::from(words[self.below(words.len())]);
         match arg.ty {
@@ -256,7 +256,7 @@ impl Draw {
         }
     }
 
-    /// One index or two, of which one may be a range, an ellipsis or a new dim.
+    /// One or two indices, one of which may be a range, an ellipsis or a new dim.
     fn indices(&mut self) -> Value {
         let other = match self.below(4) {
             0 => Value::List(vec![self.below(3).into(), Value::None]),
@@ -299,8 +299,8 @@ impl Draw {
         }
     }
 
-    /// The sizes of `x` in another order, merged, with one to be inferred, with a dim more, or repeats of
-    /// that number.
+    /// The sizes of `x` in another order, merged, with one to be inferred, or with one more dim; or as many
+    /// repeats.
     fn shape(&mut self, x: &Tensor) -> Value {
         let mut sizes: Vec<i64> = x.sizes().iter().map(|size| *size as i64).collect();
         match self.below(6) {

@@ -1,4 +1,4 @@
-//! Random tensors: a dense one, and steps from view to view. And how results are compared.
+//! Random tensors, each made from a dense one by steps from view to view, and comparisons of results.
 
 use namegrad::prelude::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Select(usize, usize),
 }
 
-/// How a tensor is made: a dense one, and steps from view to view.
+/// How a tensor is made: from a dense one, by steps from view to view.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) sizes: Vec<usize>,
@@ -29,7 +29,7 @@ pub(crate) const SPECIAL: [f64; 10] =
     [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, 1e38, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
 impl Recipe {
-    /// The tensor. `special` lets infinities and NaN in.
+    /// The tensor. With `special`, it may have infinities and NaN.
     pub(crate) fn tensor(&self, special: bool) -> Tensor {
         let mut state = self.seed;
         let mut next = || {
@@ -101,7 +101,7 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
     )
 }
 
-/// A recipe, and others whose tensors mostly broadcast to its: parts of it, or something else altogether.
+/// A recipe, and others, most of whose tensors broadcast to the first.
 pub(crate) fn recipes() -> impl Strategy<Value = [Recipe; 3]> {
     let other = || (recipe(), any::<bool>(), any::<bool>(), 0..4usize);
     (recipe(), other(), other()).prop_map(|(first, b, c)| {
@@ -127,7 +127,7 @@ pub(crate) fn recipes() -> impl Strategy<Value = [Recipe; 3]> {
     })
 }
 
-/// The same sizes, names, dtype and bits, any NaN being equal to any other.
+/// Whether sizes, names, dtype and bits are the same; all NaN are equal.
 pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
     let bits = |x: &Tensor| -> Vec<u64> {
         match x.dtype().is_floating_point() {
@@ -140,8 +140,8 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)
 }
 
-/// The same, where sums may have been rounded in another order: `size` is that of the terms. Half types are
-/// added in `f32` and rounded once.
+/// The same, but sums may be rounded in another order;
+/// `size` is the size of the terms. Half types are added in `f32` and rounded once.
 pub(crate) fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
     let (last, sums) = match a.dtype() {
         DType::F64 => (1e-12, 1e-12),

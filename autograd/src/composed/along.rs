@@ -18,6 +18,7 @@ composed! { along;
 mod kernels {
     use super::*;
     use namegrad_core::args::Over;
+    use namegrad_core::ops::pick;
     use namegrad_core::{DType, Dims, Error, ErrorKind, Result, keep};
 
     #[track_caller]
@@ -55,7 +56,7 @@ mod kernels {
             );
             return Err(Error::new(kind, OP, message).with_operands([x.shape()]));
         }
-        let one = dim.one_or_all(OP, x.value())?;
+        let one = pick::kernels::one_or_all(OP, x.value(), &dim)?;
         let n = one.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1));
         let dims = || one.map_or(Dims::ALL, Dims::from);
         let place = q * (n - 1) as f64;

@@ -45,10 +45,10 @@ composed! { pointwise;
     float_power (x, exponent: Operand of f64) names "unifies names from inputs";
     /// `x 2^y`.
     ldexp (x, other: Operand) names "unifies names from inputs";
-    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`.
+    /// The next number of the dtype after each element towards `other`.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] on other dtypes, [`ErrorKind::Shape`], those of the name rule,
+    /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule,
     /// [`ErrorKind::Autograd`] on a tensor that requires a gradient.
     nextafter (x, other: Operand) on floats names "unifies names from inputs" refused;
 }

@@ -1,4 +1,4 @@
-//! [`Cx`]: what a derivative may ask for besides what it kept.
+//! [`Cx`]: what a derivative can ask for besides the values that it kept.
 
 use super::joint::{JointInput, JointOutput};
 use super::walk::Useful;
@@ -7,8 +7,8 @@ use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
-/// What a derivative may ask for besides what it kept: the sizes and dtypes of the inputs, which of them want
-/// a gradient, and the gradients of the outputs.
+/// What a derivative can ask for besides the values that it kept: the sizes and dtypes of the inputs, which
+/// of them need a gradient, and the gradients of the outputs.
 ///
 /// The derivative of one input, given to [`Op::input`](crate::Op::input), uses [`sizes`](Self::sizes) and
 /// [`dtype`](Self::dtype). A joint derivative, given to [`Op::inputs`](crate::Op::inputs) or
@@ -31,8 +31,11 @@ use std::sync::Arc;
 ///             Some(factor) => g.mul(factor.get(cx))?,
 ///             None => g.clone(),
 ///         };
-///         // Only computed if somebody asked for it.
-///         let of_factor = if cx.wants(1) { Some(g.mul(x_kept.get(cx))?.sum_to(cx.sizes_of(1))?) } else { None };
+///         // Only computed if it is needed.
+///         let of_factor = match cx.wants(1) {
+///             true => Some(g.mul(x_kept.get(cx))?.sum_to(cx.sizes_of(1))?),
+///             false => None,
+///         };
 ///         Ok(vec![Some(of_x), of_factor])
 ///     };
 ///     Ok(Op::new("scaled", value).inputs(&[Some(x), factor], gradients).output())
@@ -49,10 +52,10 @@ use std::sync::Arc;
 pub struct Cx<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(crate) outputs: OutputGradients<'a>,
-    /// Where the gradients of the outputs arrive: at the output itself, if there is only one.
+    /// Where the gradients of the outputs arrive; for a single output, at the output itself.
     pub(super) node: &'a Arc<Meta>,
     pub(super) origin: Origin,
-    /// The metas that lead to where this walk is to arrive, if that is not every leaf.
+    /// The metas on the way to the inputs of [`grad`](crate::grad); `None` if the walk goes to all leaves.
     pub(super) useful: Option<&'a Useful>,
 }
 
@@ -103,10 +106,10 @@ impl Cx<'_> {
         }
     }
 
-    /// Does this backward pass need the gradient of input `number` of the list?
+    /// Whether this backward pass needs the gradient of input `number` of the list.
     ///
-    /// It does if the input requires a gradient and, in [`grad`](crate::grad), was made of one of the tensors
-    /// asked for or is one. A gradient that is not wanted can be `None`; if it is computed anyway, it is
+    /// It does if the input requires a gradient and, in [`grad`](crate::grad), is one of the tensors asked
+    /// for or depends on one. A gradient that is not needed can be `None`; if it is computed anyway, it is
     /// dropped.
     #[inline]
     pub fn wants(&self, number: usize) -> bool {
@@ -117,8 +120,8 @@ impl Cx<'_> {
         tracked.is_some_and(|meta| self.useful.is_none_or(|useful| useful.contains_key(&meta.id)))
     }
 
-    /// The gradient of output `number`, counted from 0. If nothing was made of the output, it is zeros of the
-    /// sizes and the dtype of the output: a view of a single zero, which takes no memory of that size.
+    /// The gradient of output `number`, counted from 0. If nothing depends on the output, it is zeros of the
+    /// sizes and the dtype of the output, as a view of a single zero, which takes almost no memory.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the op has no output of that number.
@@ -143,16 +146,16 @@ impl Cx<'_> {
         Ok(Tensor::constant(zero.expand(&output.sizes[..])?))
     }
 
-    /// Is the input a matrix whose columns stand in memory one after the other? A gradient that stands so too
-    /// needs no copy on its way back.
+    /// Whether the input is a column-major matrix. A gradient in the same order needs no copy on its way
+    /// back.
     pub(crate) fn is_column_major(&self) -> bool {
         matches!(self.inputs, Inputs::One(input) if input.column_major)
     }
 
     /// Output `number`, of which `value` was kept, as a tensor on the tape.
     ///
-    /// One of several outputs is found where it was made, if that is still there: its hooks are to see all of
-    /// its gradient. Otherwise it gets a new place that leads back to the same op.
+    /// One of several outputs keeps its place on the tape if that still exists, so that its hooks see the
+    /// whole gradient. Otherwise it gets a new place that leads back to the same op.
     #[inline]
     pub(crate) fn output(&self, number: usize, value: &NamedTensor) -> Tensor {
         match self.outputs {
@@ -176,8 +179,8 @@ impl Cx<'_> {
         Tensor::from_parts(value.clone(), meta)
     }
 
-    /// A value that was kept as an output which the op does not have. That matters once it is differentiated,
-    /// and is then an error rather than a gradient that is lost or goes elsewhere.
+    /// A value that was kept as an output that the op does not have. Differentiating it is an error;
+    /// otherwise its gradient would be lost or misdirected.
     #[cold]
     fn misplaced(&self, number: usize, value: &NamedTensor) -> Tensor {
         let Origin { op, at } = self.origin;
@@ -199,7 +202,7 @@ impl Cx<'_> {
     }
 }
 
-/// Can `value` be the output at `meta`? Only a value that is differentiated again has to be.
+/// Whether `value` can be the output at `meta`. It only matters for a value that is differentiated again.
 #[inline]
 fn is_same(meta: &Meta, value: &NamedTensor) -> bool {
     !is_grad_enabled() || meta.sizes[..] == *value.sizes()

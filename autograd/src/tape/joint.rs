@@ -8,15 +8,15 @@ use std::sync::{Arc, Weak};
 
 /// One derivative for several inputs.
 ///
-/// In an op with one output it is the way from that output to the inputs. In an op with several outputs it is
-/// the way from a meta of its own, where the gradients of the outputs meet.
+/// In an op with one output, it is the way from that output to the inputs. An op with several outputs has an
+/// extra meta, where their gradients meet, and this is the way from there.
 pub(crate) struct Joint<F: ?Sized = Gradients> {
     pub(crate) inputs: JointInputs,
     /// Other inputs of the op, each with its own derivative. Only an op with one output has such inputs.
     pub(crate) edges: Vec<Edge>,
     /// The outputs of an op that has several.
     pub(crate) outputs: Vec<JointOutput>,
-    /// Does the derivative hold a tensor, which is freed once it has been used?
+    /// Whether the derivative holds a tensor, which is freed after its use.
     pub(crate) keeps: bool,
     pub(crate) gradients: F,
 }
@@ -53,11 +53,11 @@ impl<F: ?Sized> Joint<F> {
 
 pub(crate) type JointInputs = SmallVec<[JointInput; 3]>;
 
-/// What a joint derivative knows of an input.
+/// What a joint derivative knows about an input.
 pub(crate) enum JointInput {
     /// The op was called without it.
     Absent,
-    /// It requires no gradient. Boxed, as there are few such inputs and many ops.
+    /// It requires no gradient. Boxed because few inputs are like this, and there are many ops.
     Constant(Box<(Sizes, DType)>),
     /// It requires a gradient.
     Tracked(Arc<Meta>),
@@ -98,12 +98,12 @@ impl JointInput {
     }
 }
 
-/// What a joint derivative knows of one of several outputs.
+/// What a joint derivative knows about one of several outputs.
 pub(crate) struct JointOutput {
     pub(super) sizes: Sizes,
     pub(super) dtype: DType,
-    /// The place of the output on the tape, as long as something else owns it: the output leads to the joint
-    /// derivative, so if that owned the output, neither would ever be freed.
+    /// The place of the output on the tape, as long as something else owns it. The output owns the joint
+    /// derivative, so a reference back would keep both alive forever.
     pub(super) meta: Weak<Meta>,
 }
 

@@ -1,10 +1,11 @@
-//! What the tape knows of a value; the walk from outputs to leaves is in [`walk`], what is recorded when in
-//! [`modes`].
+//! The tape: what it knows about a value. The walk from outputs to leaves is in [`walk`], and [`modes`] says
+//! what is recorded when.
 //!
-//! Each tensor that requires a gradient has a [`Meta`]; one made by an op also holds the [`Way`] to the
-//! inputs. Metas are numbered in order of birth, so the walk takes them from a heap, youngest first: when one
-//! is taken, every op that used it has been passed, and its gradient is complete. Nothing is walked or
-//! dropped by recursion, so a graph may be as deep as memory allows.
+//! Each tensor that requires a gradient has a [`Meta`]. The meta of a tensor that was made by an op also
+//! holds the [`Way`] to the inputs. Metas are numbered in the order in which they are made, and the walk
+//! takes them from a heap, youngest first. When a meta is taken, every op that used it has been passed, so
+//! its gradient is complete. Nothing is walked or dropped by recursion, so a graph may be as deep as memory
+//! allows.
 
 mod cx;
 mod joint;
@@ -31,15 +32,14 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
-/// What the tape knows of one value that requires a gradient; never the value itself.
+/// What the tape knows about one value that requires a gradient, without the value itself.
 pub(crate) struct Meta {
     pub(crate) id: u64,
     pub(crate) sizes: Sizes,
     pub(crate) dtype: DType,
-    /// Is the value a matrix whose columns stand in memory one after the other, as the transposed weight of a
-    /// linear map?
+    /// Whether the value is a column-major matrix, such as the transposed weight of a linear map.
     column_major: bool,
-    /// The op that made the value, and where it was called; nothing for a leaf.
+    /// The op that made the value, and where it was called; `None` for a leaf.
     pub(crate) origin: Option<Origin>,
     state: Mutex<State>,
 }
@@ -51,28 +51,28 @@ pub(crate) struct Origin {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// What changes while a graph is used.
+/// The part that changes while a graph is used.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The way to the inputs; gone once a backward pass has used it, unless nothing was kept for it.
+    /// The way to the inputs. A backward pass uses it up, unless it keeps nothing.
     way: Option<Way>,
     pub(crate) grad: Option<Tensor>,
-    /// Does the gradient carry the names of its tensor?
+    /// Whether the gradient carries the names of its tensor.
     pub(crate) named: bool,
     pub(crate) retain_grad: bool,
     pub(crate) hooks: Option<Box<Hooks>>,
 }
 
-/// The way from a value to what it was made of.
+/// The way from a value to the values that it was made of.
 #[derive(Clone)]
 pub(crate) enum Way {
     /// An op with one output: a gradient for each input.
     Edges(Edges),
-    /// Output `number` of an op that has so many; their gradients meet at a meta of their own.
+    /// One of several outputs of an op; their gradients meet at an extra meta.
     Part { of: Arc<Meta>, number: usize, outputs: usize },
     /// One derivative for several inputs.
     Joint(Arc<Joint>),
-    /// A value that is computed again when its gradient is asked for.
+    /// A value that is computed again when its gradient is needed.
     Again(Arc<Again>),
 }
 
@@ -87,7 +87,7 @@ impl Way {
         }
     }
 
-    /// Does it hold tensors, which are freed once they have been used?
+    /// Whether it holds tensors, which are freed after their use.
     fn keeps(&self) -> bool {
         match self {
             Way::Edges(edges) => edges.iter().any(|edge| edge.keeps),
@@ -98,10 +98,10 @@ impl Way {
     }
 }
 
-/// How a value is computed again, recorded.
+/// How a value is computed again, with recording.
 pub(crate) struct Again {
     pub(crate) compute: Box<dyn Fn() -> Result<Tensor> + Send + Sync>,
-    /// What the value was computed from.
+    /// The inputs of the computation.
     pub(crate) uses: Vec<Arc<Meta>>,
 }
 
@@ -112,12 +112,12 @@ pub(crate) type Edges = SmallVec<[Edge; 2]>;
 pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
     pub(crate) gradient: Gradient,
-    /// Does the gradient hold a tensor, which is freed once it has been used?
+    /// Whether the gradient holds a tensor, which is freed after its use.
     keeps: bool,
 }
 
 impl Edge {
-    /// A gradient of which only the caller knows whether it holds a tensor: one that owns nothing does not.
+    /// A gradient that may hold a tensor; it does not if its closure owns nothing.
     #[inline]
     pub(crate) fn new<F>(into: &Arc<Meta>, gradient: F) -> Edge
     where
@@ -126,7 +126,7 @@ impl Edge {
         Edge::keeping(std::mem::needs_drop::<F>(), into, gradient)
     }
 
-    /// A gradient that holds a tensor or not.
+    /// A gradient, and whether it holds a tensor.
     #[inline]
     pub(crate) fn keeping(
         keeps: bool,
@@ -136,7 +136,7 @@ impl Edge {
         Edge { into: into.clone(), gradient: Arc::new(gradient), keeps }
     }
 
-    /// Drops the gradient with what it kept: only that there is a way counts.
+    /// Drops the gradient with the values that it kept. Only the existence of the way matters.
     pub(crate) fn forget(&mut self) {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
@@ -172,8 +172,8 @@ impl Meta {
         Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
     }
 
-    /// The meta at which the gradients of several outputs meet; it has no value of its own. Its way is set
-    /// once the outputs are made, which are younger.
+    /// The meta at which the gradients of several outputs meet. It has no value. Its way is set after the
+    /// outputs, which are younger, are made.
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
@@ -184,7 +184,7 @@ impl Meta {
         self.state().way = Some(way);
     }
 
-    /// The number that the next meta is born with.
+    /// The number of the next meta.
     pub(crate) fn next_id() -> u64 {
         BIRTHS.load(Ordering::Relaxed)
     }
@@ -206,23 +206,23 @@ impl Meta {
 }
 
 thread_local! {
-    /// Ways whose owner is gone, until the loop that drops them comes to them.
+    /// Ways without an owner, which the loop below drops.
     static DROPPED: RefCell<Vec<Way>> = const { RefCell::new(Vec::new()) };
     static DROPPING: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Drop for Meta {
-    /// A way may own the last reference to other metas, and those to others: they are dropped by a loop, not
-    /// by recursion.
+    /// A way may own the last reference to other metas, and so on. A loop drops them, as recursion could
+    /// overflow the stack.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(way) = state.way.take() else { return };
-        // While a thread ends its locals may be gone; then what is left of the graph is dropped as it comes.
+        // While a thread ends, its locals may be gone. The rest of the graph is then dropped by recursion.
         let queued = DROPPED.try_with(|queue| queue.borrow_mut().push(way)).is_ok();
         if !queued || DROPPING.replace(true) {
             return;
         }
-        /// What a user's gradient holds may panic as it is dropped; the rest is dropped with the next meta.
+        /// A value in a user's gradient may panic in its `drop`. The rest is then dropped with the next meta.
         struct Done;
         impl Drop for Done {
             fn drop(&mut self) {

@@ -1,16 +1,16 @@
-//! What is recorded, and what is looked at, on the calling thread.
+//! Switches of the calling thread: what is recorded, and whether gradients are checked.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-/// What an op leaves on the tape.
+/// What an op records on the tape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recording {
     /// Nothing.
     Off,
-    /// The ways to its inputs, with what their gradients need.
+    /// The ways to its inputs, with the values that their gradients need.
     On,
-    /// The ways alone, to see what a value depends on.
+    /// The ways alone, which show what a value depends on.
     Forgetting,
 }
 
@@ -19,7 +19,7 @@ thread_local! {
     static ANOMALY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets a switch of the calling thread while `f` runs, and restores what was before, also after a panic.
+/// Sets a switch of the calling thread while `f` runs, and restores it afterwards, also after a panic.
 fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
     struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
     impl<T: Copy + 'static> Drop for Restore<T> {
@@ -31,32 +31,33 @@ fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, 
     f()
 }
 
-/// Are ops recorded on the calling thread?
+/// Whether ops are recorded on the calling thread.
 #[inline]
 pub fn is_grad_enabled() -> bool {
     RECORDING.get() != Recording::Off
 }
 
-/// Do ops forget what their gradients need?
+/// Whether ops record without the values that their gradients need.
 #[inline]
 pub(crate) fn is_forgetting() -> bool {
     RECORDING.get() == Recording::Forgetting
 }
 
-/// Runs `f` with ops that record what they depend on and keep nothing for a backward pass.
+/// Runs `f` with ops that record their inputs but keep nothing for a backward pass.
 pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
     switched(&RECORDING, Recording::Forgetting, f)
 }
 
-/// Runs `f` with recording switched on or off on the calling thread, and restores what was before, also after
-/// a panic.
+/// Runs `f` with recording switched on or off on the calling thread, and restores the switch afterwards, also
+/// after a panic.
 pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
-    // What is to be forgotten stays so: `f` runs a second time, in a backward pass, to be remembered.
+    // Inside of a checkpoint nothing is kept: `f` runs a second time, in the backward pass, with full
+    // recording.
     let on = if is_forgetting() { Recording::Forgetting } else { Recording::On };
     switched(&RECORDING, if enabled { on } else { Recording::Off }, f)
 }
 
-/// Runs `f` without recording: what it computes requires no gradient.
+/// Runs `f` without recording, so its results require no gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -74,14 +75,14 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     set_grad_enabled(true, f)
 }
 
-/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping by which it notices in-place
-/// changes of what was kept; there is none here, for a kept value cannot be changed.
+/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping that detects in-place changes
+/// of kept values. There is none here, because a kept value cannot be changed.
 pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }
 
-/// Runs `f` with backward passes that look for NaN: the first gradient with one is an error that names the op
-/// whose derivative made it, and the line where that op was called.
+/// Runs `f` with backward passes that check for NaN. The first gradient with a NaN is an error that names the
+/// op whose derivative computed it, and the line where that op was called.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -96,7 +97,7 @@ pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
     switched(&ANOMALY, true, f)
 }
 
-/// Does the calling thread look for NaN in backward passes?
+/// Whether the calling thread checks for NaN in backward passes.
 pub fn is_anomaly_enabled() -> bool {
     ANOMALY.get()
 }

@@ -15,20 +15,20 @@ use std::sync::Arc;
 /// How a backward pass treats the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackwardOptions {
-    /// Keep what the ops kept, so that the graph can be walked again; where they kept nothing, it can be
-    /// anyway. `create_graph` implies it.
+    /// Keep the values that the ops kept, so that the graph can be walked again. Without kept values, it can
+    /// be walked again in any case. `create_graph` implies it.
     pub retain_graph: bool,
-    /// Record the pass itself, so that gradients can be differentiated.
+    /// Record the backward pass, so that gradients can be differentiated.
     pub create_graph: bool,
-    /// In [`grad`](crate::grad): an input that no output depends on has no gradient, rather than being an
+    /// In [`grad`](crate::grad), an input that no output depends on has no gradient. By default it is an
     /// error.
     pub allow_unused: bool,
-    /// Gradients carry the names of their tensors, and a gradient that is given must have those of its
-    /// output. Without it names are ignored, as the specification says.
+    /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
+    /// By default names are ignored, as PyTorch's specification says.
     pub named: bool,
 }
 
-/// Ids are distinct already: no need to mix them.
+/// Ids are distinct, so they need no mixing.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
 impl Hasher for IdHasher {
@@ -39,19 +39,20 @@ impl Hasher for IdHasher {
         bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
     }
     fn write_u64(&mut self, id: u64) {
-        // hashbrown takes the high bits to tell entries apart.
+        // hashbrown tells entries apart by their high bits.
         self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-/// The metas that lead to the inputs of a goal, these included, and whether there is another input beyond.
+/// The metas that lead to the inputs of a goal, with the inputs themselves, and whether another input lies
+/// behind each.
 pub(super) type Useful = ById<bool>;
 
-/// What has reached a meta that is not taken from the heap yet.
+/// What has arrived at a meta that is still in the heap.
 enum Arrived {
-    /// The gradient of a value, as far as it is summed.
+    /// The gradient of a value, summed so far.
     Gradient(Tensor),
-    /// The gradients of the outputs of an op of several.
+    /// The gradients of several outputs of an op.
     Parts(Vec<Option<Tensor>>),
 }
 
@@ -77,9 +78,8 @@ impl Pending {
         Ok(())
     }
 
-    /// A gradient of output `number` of the op of several outputs that `of` stands for. More than one arrives
-    /// if the output has several places on the tape: that where it was made, and those from which it was
-    /// kept.
+    /// Adds a gradient of output `number` of the op at `of`. Several arrive if the output has several places
+    /// on the tape: the one where it was made, and those where it was kept.
     fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
         let heap = &mut self.heap;
         let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
@@ -95,7 +95,7 @@ impl Pending {
         Ok(())
     }
 
-    // A call of its own: inlined, the entry is copied once more on its way out of the map.
+    // Not inlined: that would copy the entry once more on its way out of the map.
     #[inline(never)]
     fn take(&mut self) -> Option<(Arc<Meta>, Arrived)> {
         let id = self.heap.pop()?;
@@ -103,14 +103,14 @@ impl Pending {
     }
 }
 
-/// What a walk is for: the leaves' `grad`, or the gradients of chosen tensors.
+/// The goal of a walk: the `grad` of the leaves, or the gradients of chosen tensors.
 pub(crate) enum Goal<'a> {
     Leaves,
     Inputs(&'a [Arc<Meta>]),
 }
 
-/// Walks from `roots` with the gradients given for them. Gives the gradients of the inputs of the goal; those
-/// of leaves are added to their `grad` once the whole walk has succeeded.
+/// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
+/// gradients of leaves are added to their `grad` after the whole walk has succeeded.
 #[track_caller]
 pub(crate) fn walk(
     op: &'static str,
@@ -144,7 +144,7 @@ pub(crate) fn walk(
         while let Some((meta, arrived)) = walk.pending.take() {
             walk.pass(meta, arrived)?;
         }
-        // The hooks come last, so that one that fails leaves every gradient complete.
+        // The hooks come last, so that every gradient is complete if a hook fails.
         let mut reached = Vec::with_capacity(walk.leaves.len());
         for (meta, grad) in walk.leaves {
             accumulate(&meta, grad, options.named)?;
@@ -157,17 +157,17 @@ pub(crate) fn walk(
     })
 }
 
-/// A walk on its way.
+/// A walk in progress.
 struct Walk<'a> {
     /// The function that was called, and from where.
     op: &'static str,
     at: &'static Location<'static>,
-    /// Whether what ops kept stays for another walk.
+    /// Whether the values that ops kept stay for another walk.
     retain: bool,
-    /// Whether NaN is looked for.
+    /// Whether gradients are checked for NaN.
     anomaly: bool,
     pending: Pending,
-    /// The metas that lead to the inputs of the goal, if these are all that counts.
+    /// The metas that lead to the inputs of the goal, if the walk only goes to these.
     useful: Option<Useful>,
     goal: Goal<'a>,
     found: Vec<Option<Tensor>>,
@@ -175,7 +175,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes on from one meta, of which all gradients have arrived, to what it was made of.
+    /// Goes on from a meta, at which all gradients have arrived, to the inputs of its op.
     fn pass(&mut self, meta: Arc<Meta>, arrived: Arrived) -> Result<()> {
         let mut grad = match arrived {
             Arrived::Gradient(grad) => grad,
@@ -228,7 +228,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes on to an input that has its own derivative: the loop of most walks, so it is not to be a call.
+    /// Goes on to an input that has its own derivative. Inlined, since most walks spend their time here.
     #[inline(always)]
     fn pass_edge(
         &mut self,
@@ -263,7 +263,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A gradient with the sizes and the dtype of its input; looked at, if need be.
+    /// A gradient with the sizes and the dtype of its input, checked for NaN in anomaly mode.
     #[inline]
     fn fitted(&self, gradient: Tensor, into: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
         if gradient.sizes() == &into.sizes[..] && gradient.dtype() == into.dtype && !self.anomaly {
@@ -281,7 +281,7 @@ impl Walk<'_> {
         self.pass_joint(&joint, OutputGradients::Several { gradients, outputs: &joint.outputs }, meta, origin)
     }
 
-    /// Goes on to inputs that have one derivative together.
+    /// Goes on to inputs that share one derivative.
     #[inline(never)]
     fn pass_joint(
         &mut self,
@@ -298,7 +298,7 @@ impl Walk<'_> {
         let cx =
             Cx { inputs: Inputs::Joint(&joint.inputs), outputs, node, origin, useful: self.useful.as_ref() };
         if !(0..joint.inputs.len()).any(|number| cx.wants(number)) {
-            return Ok(()); // only an input with its own derivative is useful
+            return Ok(()); // only an input with its own derivative is needed
         }
         let gradients = joint_gradients(joint, &cx).map_err(|error| in_backward(error, origin))?;
         for (number, (input, gradient)) in joint.inputs.iter().zip(gradients).enumerate() {
@@ -316,14 +316,13 @@ impl Walk<'_> {
         self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
     }
 
-    /// Is anything useful behind it? At an input of the goal there may be nothing: then the way beyond is
+    /// Whether the walk goes on behind it. An input of the goal may be the end; then the way behind it is
     /// neither needed nor used up.
     fn goes_on(&self, meta: &Meta) -> bool {
         self.useful.as_ref().is_none_or(|useful| useful.get(&meta.id) == Some(&true))
     }
 
-    /// The way from a value to its inputs. What was kept for it goes with it, unless the graph is to be
-    /// retained.
+    /// The way from a value to its inputs. The kept values go with it, unless the graph is retained.
     fn take_way(&self, state: &mut State) -> Option<Way> {
         let keeps = state.way.as_ref().is_some_and(Way::keeps);
         if self.retain || !keeps { state.way.clone() } else { state.way.take() }
@@ -337,8 +336,8 @@ impl Walk<'_> {
         Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
     }
 
-    /// Goes on through `y`, the value of `meta` computed again. All that it is made of is younger than what
-    /// waits, so it is passed first.
+    /// Goes on through `y`, the value of `meta` computed again. Its ops are younger than everything in the
+    /// heap, so they are passed first.
     fn enter(&mut self, meta: &Meta, y: Tensor, grad: Tensor) -> Result<()> {
         if y.sizes() != &meta.sizes[..] || y.dtype() != meta.dtype {
             let (dtype, sizes) = (y.dtype(), y.sizes());
@@ -358,7 +357,7 @@ impl Walk<'_> {
         self.pending.add(root, grad)
     }
 
-    /// In anomaly mode a gradient with NaN is an error.
+    /// Checks a gradient in anomaly mode, where NaN is an error.
     fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
         if self.anomaly && gradient.value().isnan()?.any(..)?.item()?.to_f64() != 0.0 {
             let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
@@ -374,7 +373,7 @@ fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
 }
 
-/// The gradients that a joint derivative gives, as many as it has inputs.
+/// The gradients from a joint derivative, one for each input.
 fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
     let gradients = (joint.gradients)(cx)?;
     if gradients.len() != joint.inputs.len() {
@@ -384,8 +383,8 @@ fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
     Ok(gradients)
 }
 
-/// The gradient of input `number` of an op: of one that was broadcast it is summed to its sizes, of one that
-/// was promoted it is cast back.
+/// The gradient of input `number` of an op, summed to the sizes of the input if that was broadcast, and cast
+/// to its dtype if it was promoted.
 fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
     let invalid = |got: String, expected: String| {
         let message =
@@ -409,7 +408,7 @@ fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<
     if gradient.dtype() == input.dtype { Ok(gradient) } else { gradient.to(input.dtype) }
 }
 
-/// The values from which a path leads to one of `inputs`, these included.
+/// The values from which a path leads to one of `inputs`, with `inputs` themselves.
 fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
     let mut seen: ById<Vec<u64>> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
@@ -422,7 +421,7 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> U
         todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
         seen.insert(meta.id, into.iter().map(|into| into.id).collect());
     }
-    // In order of birth every input of an op comes before the op.
+    // By number, every input of an op comes before the op.
     let mut ids: Vec<u64> = seen.keys().copied().collect();
     ids.sort_unstable();
     let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
@@ -444,7 +443,7 @@ fn run_hooks(hooks: Vec<Hook>, mut grad: Tensor, at: &'static Location<'static>)
     Ok(grad)
 }
 
-/// The gradient that a hook puts in the place of `grad`.
+/// The gradient that a hook replaces `grad` with.
 fn replaced(
     op: &'static str,
     grad: &Tensor,
@@ -474,7 +473,7 @@ fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
     Ok(())
 }
 
-/// Adds one gradient to another: recorded if the pass is, in place otherwise.
+/// Adds one gradient to another, in place unless the pass is recorded.
 fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
     if is_grad_enabled() {
         *sum = sum.add(&grad)?;
@@ -483,7 +482,7 @@ fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
     sum.add_in_place(grad)
 }
 
-/// Tells the hooks that wait for the sum of the gradients of a value.
+/// Calls the hooks that wait for the summed gradient of a value.
 fn run_hooks_after(meta: &Meta, at: &'static Location<'static>) -> Result<()> {
     let hooks = match &meta.state().hooks {
         Some(hooks) => hooks.after_accumulation(),

@@ -194,6 +194,24 @@ fn args_of(row: &Row, gradient: &Gradient, side: &Side) -> (TokenStream, TokenSt
     (keep, see)
 }
 
+/// The kind of the tensor that a signature calls `name`; `None` if `name` is no tensor.
+fn kind_of(row: &Row, signature: &Signature, name: &Ident) -> Option<TensorKind> {
+    let at = signature.tensors.iter().position(|tensor| tensor == name);
+    at.map(|at| row.tensors[at].kind)
+}
+
+/// How a formula sees what was kept. An output that the op does not return is kept as a constant.
+fn see(kept: &Ident, is_constant: bool, kind: Option<TensorKind>, cx: &Ident) -> TokenStream {
+    match (is_constant, kind) {
+        (true, _) => quote!(let #kept = &crate::Tensor::constant(#kept.clone());),
+        (false, Some(TensorKind::Optional)) => quote! {
+            let #kept = #kept.as_ref().map(|each| each.get(#cx));
+            let #kept = #kept.as_ref();
+        },
+        (false, _) => quote!(let #kept = &#kept.get(#cx);),
+    }
+}
+
 /// One output, and a gradient for each input.
 fn edges(
     row: &Row,
@@ -206,35 +224,23 @@ fn edges(
 ) -> TokenStream {
     let (g, cx, y) = (&derivatives.g, &derivatives.cx, &signature.outputs[0]);
     let value = &values[0];
-    // What is kept beside the output is a constant.
     let hidden = |kept: &Ident| {
         signature.outputs.iter().skip(1).position(|output| output == kept).map(|at| &values[at + 1])
     };
     let pushed = gradients.iter().map(|gradient| {
         let input = &gradient.inputs[0];
-        let at = signature.tensors.iter().position(|tensor| tensor == input).unwrap_or(0);
-        let tracked = match row.tensors[at].kind {
-            TensorKind::Optional => quote!(#input.and_then(|each| each.tracked())),
+        let tracked = match kind_of(row, signature, input) {
+            Some(TensorKind::Optional) => quote!(#input.and_then(|each| each.tracked())),
             _ => quote!(#input.tracked()),
         };
         let (keep_args, see_args) = args_of(row, gradient, side);
-        let optional = |kept: &Ident| {
-            let at = signature.tensors.iter().position(|tensor| tensor == kept);
-            at.is_some_and(|at| row.tensors[at].kind == TensorKind::Optional)
-        };
-        let keep = gradient.kept.iter().map(|kept| match (hidden(kept), optional(kept)) {
+        let kind = |kept: &Ident| kind_of(row, signature, kept);
+        let keep = gradient.kept.iter().map(|kept| match (hidden(kept), kind(kept)) {
             (Some(value), _) => quote!(let #kept = #value.clone();),
-            (None, true) => quote!(let #kept = #kept.map(crate::op::Keep::keep);),
-            (None, false) => quote!(let #kept = crate::op::Keep::keep(#kept);),
+            (None, Some(TensorKind::Optional)) => quote!(let #kept = #kept.map(crate::op::Keep::keep);),
+            (None, _) => quote!(let #kept = crate::op::Keep::keep(#kept);),
         });
-        let see = gradient.kept.iter().map(|kept| match (hidden(kept), optional(kept)) {
-            (Some(_), _) => quote!(let #kept = &crate::Tensor::constant(#kept.clone());),
-            (None, true) => quote! {
-                let #kept = #kept.as_ref().map(|each| each.get(#cx));
-                let #kept = #kept.as_ref();
-            },
-            (None, false) => quote!(let #kept = &#kept.get(#cx);),
-        });
+        let see = gradient.kept.iter().map(|kept| see(kept, hidden(kept).is_some(), kind(kept), cx));
         let keeps = !gradient.kept.is_empty();
         let formula = &gradient.formula;
         let fused = gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
@@ -272,10 +278,7 @@ fn joint(
     let (g, cx) = (&derivatives.g, &derivatives.cx);
     let returned = row.outputs.names.len();
     let count = signature.tensors.len();
-    let kind = |name: &Ident| {
-        let at = signature.tensors.iter().position(|tensor| tensor == name);
-        at.map(|at| row.tensors[at].kind)
-    };
+    let kind = |name: &Ident| kind_of(row, signature, name);
     let inputs = signature.tensors.iter().map(|name| match kind(name) {
         Some(TensorKind::Optional) => quote!(#name),
         _ => quote!(::std::option::Option::Some(#name)),
@@ -318,18 +321,8 @@ fn joint(
             let #bundle = if #(#wanted)||* { ::std::option::Option::Some((#(#keep,)* #(#keep_args,)*)) } else { ::std::option::Option::None };
         });
         let see = gradient.kept.iter().map(|kept| {
-            let output = signature.outputs.iter().position(|output| output == kept);
-            match (output, kind(kept)) {
-                // What was kept beside the outputs is a constant.
-                (Some(at), _) if at >= returned => {
-                    quote!(let #kept = &crate::Tensor::constant(#kept.clone());)
-                }
-                (None, Some(TensorKind::Optional)) => quote! {
-                    let #kept = #kept.as_ref().map(|each| each.get(#cx));
-                    let #kept = #kept.as_ref();
-                },
-                _ => quote!(let #kept = &#kept.get(#cx);),
-            }
+            let is_constant = signature.outputs.iter().skip(returned).any(|output| output == kept);
+            see(kept, is_constant, kind(kept), cx)
         });
         let formula = &gradient.formula;
         let wants = Ident::new("wants", g.span());
@@ -438,6 +431,23 @@ fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
+/// The text of a formula with other names for its variables, given as pairs of the old and the new one. A
+/// word that follows a `.` or `:` is no variable, but a method, a field or part of a path.
+fn renamed(formula: &str, names: &[(String, String)]) -> String {
+    let in_word = |letter: char| letter == '_' || letter.is_alphanumeric();
+    let (mut text, mut rest) = (String::new(), formula);
+    while let Some(start) = rest.find(in_word) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|letter| !in_word(letter)).unwrap_or(from.len()));
+        text.push_str(before);
+        let is_variable = !text.ends_with(['.', ':']);
+        let new = names.iter().find(|(old, _)| is_variable && old == word);
+        text.push_str(new.map_or(word, |(_, new)| new));
+        rest = after;
+    }
+    text + rest
+}
+
 /// The entry of the registry.
 pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> TokenStream {
     let registry = &side.registry;
@@ -446,12 +456,17 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
         How::Refused => quote!(Refused),
         How::By(..) => quote!(Recorded),
         How::Composed => quote!(Composed),
-        How::Formulas(_, gradients) => {
+        How::Formulas(signature, gradients) => {
+            // Readers see the names of the row.
+            let tensors = signature.tensors.iter().zip(row.tensors.iter().map(|tensor| &tensor.name));
+            let outputs = signature.outputs.iter().zip(row.outputs.all());
+            let names: Vec<(String, String)> =
+                tensors.chain(outputs).map(|(own, name)| (own.to_string(), name.to_string())).collect();
             let each = gradients.iter().map(|gradient| {
-                let inputs = gradient.inputs.iter().map(Ident::to_string);
+                let inputs = gradient.inputs.iter().map(|input| renamed(&input.to_string(), &names));
                 let inputs = inputs.collect::<Vec<_>>().join(", ");
-                let formula = &gradient.formula;
-                quote!((#inputs, stringify!(#formula)))
+                let formula = renamed(&gradient.formula.to_string(), &names);
+                quote!((#inputs, #formula))
             });
             quote!(Formulas(&[#(#each),*]))
         }

@@ -88,6 +88,8 @@ fn element(row: &Row, body: &Body) -> TokenStream {
     let mut fields = TokenStream::new();
     if let Some(like) = body.entry("like") {
         fields.extend(quote! {
+            // The loops write what the other row says.
+            assert!(kernel.to_bool == #like.to_bool);
             kernel.float = #like.float;
             kernel.int = #like.int;
             kernel.boolean = #like.boolean;
@@ -156,7 +158,7 @@ fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenS
             #[allow(unused_variables)] // a formula need not use every argument
             fn f<T: #bound>([#(#inputs),*]: [T; #n], #mask: bool, [#(#args),*]: [T; #a]) -> #out { #formula }
         }
-        cpu::#make::<#n, #a, Row>()
+        cpu::#make::<#n, #a, Row>(kernel.to_bool)
     }}
 }
 

@@ -1,13 +1,13 @@
-//! Counting and searching. What is compared are the keys of [`order`](super::order).
+//! Counting and searching. Both compare the keys of [`order`](super::order).
 
 use super::order::{NAN_LAST, Pairs, sort};
 use super::threads::each_part;
 
-/// Searches that a thread does in one go.
+/// The searches that a thread takes at a time.
 const TASK: usize = 1 << 12;
 
-/// For each of `wanted` the number of keys in its row of `sorted`, of `n`, that are smaller, or not larger if
-/// `right`. As many as `per_row` of `wanted` belong to one row.
+/// For each of `wanted`, the number of smaller keys in its row of `sorted`, or with `right` of keys that are
+/// not larger. A row has `n` keys and `per_row` of `wanted`.
 pub(crate) fn search(
     sorted: &[i64],
     n: usize,
@@ -26,7 +26,7 @@ pub(crate) fn search(
     });
 }
 
-/// How often each of the numbers `0, 1...` comes; there is a count for each.
+/// How often each of the numbers `0, 1...` occurs.
 pub(crate) fn tally(numbers: &[i64], counts: &mut [i64]) {
     numbers.iter().for_each(|number| counts[*number as usize] += 1);
 }
@@ -36,14 +36,14 @@ pub(crate) fn extremes(numbers: &[i64]) -> Option<(i64, i64)> {
     Some((*numbers.iter().min()?, *numbers.iter().max()?))
 }
 
-/// The smallest and the largest number; infinities the other way round if there are none.
+/// The smallest and the largest number; `∞` and `-∞` if there are none.
 pub(crate) fn range(numbers: &[f64]) -> (f64, f64) {
     let smallest = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     (smallest, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Counts the numbers in as many intervals of one length from `low` to `high` as there are counts; the last
-/// has both of its ends.
+/// Counts the numbers in intervals of equal length from `low` to `high`, one for each count. The last
+/// interval includes both of its ends.
 pub(crate) fn histogram(numbers: &[f64], low: f64, high: f64, counts: &mut [f64]) {
     let bins = counts.len() as f64;
     for x in numbers.iter().filter(|x| (low..=high).contains(x)) {
@@ -51,8 +51,8 @@ pub(crate) fn histogram(numbers: &[f64], low: f64, high: f64, counts: &mut [f64]
     }
 }
 
-/// The different keys in ascending order: where each comes first, how often each comes, and for each key its
-/// place among them. If `float`, no NaN equals another.
+/// The distinct keys in ascending order: the first place and the count of each, and for each key its index
+/// among them. With `float`, no NaN equals another.
 pub(crate) fn unique(keys: &[i64], float: bool, inverse: &mut [i64]) -> (Vec<i64>, Vec<i64>) {
     let mut pairs = Pairs::new();
     sort(keys, false, &mut pairs);

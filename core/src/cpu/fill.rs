@@ -1,4 +1,4 @@
-//! Elements that depend on nothing but their place.
+//! Elements that depend only on their position.
 
 use crate::dtype::{Element, Scalar};
 
@@ -9,7 +9,7 @@ pub(crate) fn count<T: Element>(start: i64, step: i64, y: &mut [T]) {
     }
 }
 
-/// `start, start + step...`, each from its place, so that no error adds up.
+/// `start, start + step...`, each computed from its position, so that errors do not add up.
 pub(crate) fn steps<T: Element>(start: f64, step: f64, y: &mut [T]) {
     for (i, y) in y.iter_mut().enumerate() {
         *y = T::from_scalar(Scalar::Float(start + i as f64 * step));
@@ -70,6 +70,22 @@ pub(crate) fn next_after<T: Element + PartialOrd>(
             None => nan,
         };
     }
+}
+
+/// The bits of the number of a half type above the one with these bits, which is neither `∞` nor NaN. In both
+/// half types the bits after the sign count up through all magnitudes.
+pub(crate) fn half_up(bits: u16) -> u16 {
+    const SIGN: u16 = 1 << 15;
+    match bits {
+        0 | SIGN => 1,
+        _ if bits & SIGN == 0 => bits + 1,
+        _ => bits - 1,
+    }
+}
+
+/// The bits of the number below, which is not `-∞` or NaN; see [`half_up`].
+pub(crate) fn half_down(bits: u16) -> u16 {
+    half_up(bits ^ (1 << 15)) ^ (1 << 15)
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Elements moved by index, along the middle of `[outer, n, inner]` or by mask.
+//! Moves elements by index, along the middle of `[outer, n, inner]`, or by mask.
 //!
-//! A position counts along the dim of `n`. [`strays`](stray) are found first: the loops take every position
-//! to be inside.
+//! A position counts along the dim of `n`. Callers check for [`strays`](stray) first: the loops rely on every
+//! position being inside.
 
 use super::threads::{Parts, each_part, parallel};
 use crate::dtype::{Element, Scalar};
 
-/// Elements that a thread moves in one go.
+/// The elements that a thread moves at a time.
 const TASK: usize = 1 << 14;
-/// Columns that a thread takes at least, so that no two threads write to one cache line.
+/// The fewest columns that a thread takes, so that no two threads write to one cache line.
 const COLUMNS: usize = 32;
 
-/// What a new element does to the one that is there.
+/// How a new element is combined with the existing one.
 #[derive(Clone, Copy)]
 pub(crate) enum Combine {
     Set,
@@ -23,7 +23,7 @@ pub(crate) enum Combine {
     Min,
 }
 
-/// The first position that is not in a dim of `n`, nor the one to `skip`.
+/// The first position that is outside of a dim of `n` and is not `skip`.
 pub(crate) fn stray(positions: &[i64], n: usize, skip: Option<i64>) -> Option<i64> {
     positions.iter().copied().find(|at| *at as u64 >= n as u64 && Some(*at) != skip)
 }
@@ -57,7 +57,7 @@ pub(crate) fn gather<T: Element>(x: &[T], [outer, n, inner]: [usize; 3], positio
         return;
     }
     let slab = y.len() / outer;
-    // One slab can be cut between any two rows, several are not cut.
+    // A single slab can be cut between any two rows; several slabs are not cut.
     let part = if outer == 1 { (TASK / inner).max(1) * inner } else { (TASK / slab).max(1) * slab };
     each_part(y, part, &|task, y| {
         let positions = &positions[task * part..][..y.len()];
@@ -73,8 +73,8 @@ pub(crate) fn gather<T: Element>(x: &[T], [outer, n, inner]: [usize; 3], positio
     });
 }
 
-/// The element that `b` makes of `a`, in the arithmetic of the dtype. With a `how` known to the compiler
-/// nothing of the detour by way of [`Scalar`] is left: a sum of `f32` is one instruction.
+/// `a` combined with `b`, in the arithmetic of the dtype. If the compiler knows `how`, it removes the
+/// conversions to [`Scalar`]: a sum of `f32` is one instruction.
 #[inline(always)]
 fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
     let float = |a: f64, b: f64| match how {
@@ -104,7 +104,7 @@ fn combined<T: Element>(how: Combine, a: T, b: T) -> T {
     })
 }
 
-/// The combinations that are rare enough for a call at each element, which saves building a loop for each.
+/// Combinations by a call for each element. They are rare, and a loop for each would cost build time.
 fn rare<T: Element>(how: Combine) -> fn(T, T) -> T {
     match how {
         Combine::Set => |_, b| b,
@@ -115,8 +115,26 @@ fn rare<T: Element>(how: Combine) -> fn(T, T) -> T {
     }
 }
 
-/// `y[o, positions[o, j, i], i]` combined with `x[o, j, i]`, in the order of `j`.
-pub(crate) fn scatter<T: Element>(how: Combine, x: &[T], sizes: [usize; 3], positions: &[i64], y: &mut [T]) {
+/// Where the elements of `x` go in `y`.
+#[derive(Clone, Copy)]
+pub(crate) enum Positions<'a> {
+    /// `x[o, j, i]` goes to `y[o, positions[o, j, i], i]`.
+    OfElements(&'a [i64]),
+    /// `x[o, j, i]` goes to `y[o, positions[j], i]`.
+    OfRows(&'a [i64]),
+}
+
+/// Combines each element of `x` with the element of `y` at its position, in the order of `j`.
+pub(crate) fn scatter<T: Element>(
+    how: Combine,
+    x: &[T],
+    sizes: [usize; 3],
+    positions: Positions<'_>,
+    y: &mut [T],
+) {
+    if x.is_empty() || y.is_empty() {
+        return;
+    }
     match how {
         Combine::Set => scatter_by(|_, b| b, x, sizes, positions, y),
         Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
@@ -127,13 +145,23 @@ pub(crate) fn scatter<T: Element>(how: Combine, x: &[T], sizes: [usize; 3], posi
 fn scatter_by<T: Element>(
     join: impl Fn(T, T) -> T + Sync,
     x: &[T],
+    sizes: [usize; 3],
+    positions: Positions<'_>,
+    y: &mut [T],
+) {
+    match positions {
+        Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
+        Positions::OfRows(positions) => scatter_rows(join, x, sizes, positions, y),
+    }
+}
+
+fn scatter_elements<T: Element>(
+    join: impl Fn(T, T) -> T + Sync,
+    x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
     y: &mut [T],
 ) {
-    if x.is_empty() || y.is_empty() {
-        return;
-    }
     let (slab, whole) = (x.len() / outer, n * inner);
     let slabs = (TASK / slab).max(1);
     each_part(y, slabs * whole, &|task, y| {
@@ -150,31 +178,13 @@ fn scatter_by<T: Element>(
     });
 }
 
-/// `y[o, positions[j], i]` combined with `x[o, j, i]`, in the order of `j`.
-pub(crate) fn combine_rows<T: Element>(
-    how: Combine,
-    x: &[T],
-    sizes: [usize; 3],
-    positions: &[i64],
-    y: &mut [T],
-) {
-    match how {
-        Combine::Set => rows_by(|_, b| b, x, sizes, positions, y),
-        Combine::Add => rows_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
-        how => rows_by(rare(how), x, sizes, positions, y),
-    }
-}
-
-fn rows_by<T: Element>(
+fn scatter_rows<T: Element>(
     join: impl Fn(T, T) -> T + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
     y: &mut [T],
 ) {
-    if x.is_empty() || y.is_empty() {
-        return;
-    }
     let count = positions.len();
     if outer > 1 {
         let slabs = (TASK / (count * inner)).max(1);
@@ -194,8 +204,7 @@ fn rows_by<T: Element>(
         }
         return;
     }
-    // Each thread goes through all rows for columns of its own, so that the order of the terms of a sum
-    // stays.
+    // Each thread takes some columns of all rows, so the order of the terms of a sum is always the same.
     let y = Parts::new(y);
     parallel(inner, (TASK / count).max(COLUMNS), |columns| {
         for (row, at) in x.chunks_exact(inner).zip(positions) {
@@ -220,15 +229,15 @@ pub(crate) fn masked<T: Element>(x: &[T], mask: &[bool]) -> Vec<T> {
     picked
 }
 
-/// Makes the marks at `positions` true.
+/// Sets the marks at `positions`.
 pub(crate) fn mark(positions: &[i64], marks: &mut [bool]) {
     for at in positions {
         marks[*at as usize] = true;
     }
 }
 
-/// The places of the elements that are true in a dense tensor of `sizes`: an index for each dim, one place
-/// after the other.
+/// The positions of the true elements in a dense tensor of `sizes`, one after the other, with an index for
+/// each dim.
 pub(crate) fn places(truth: &[bool], sizes: &[usize]) -> Vec<i64> {
     let mut places = Vec::new();
     for (mut at, _) in truth.iter().enumerate().filter(|(_, truth)| **truth) {
@@ -257,11 +266,11 @@ mod tests {
                 want[(o * n + positions[j] as usize) * inner + i] += x;
             }
             let mut rows = vec![1; want.len()];
-            combine_rows(Combine::Add, &x, [outer, n, inner], &positions, &mut rows);
+            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfRows(&positions), &mut rows);
             assert_eq!(rows, want);
             let spread: Vec<i64> = (0..x.len()).map(|k| positions[k / inner % count]).collect();
             let mut scattered = vec![1; want.len()];
-            scatter(Combine::Add, &x, [outer, n, inner], &spread, &mut scattered);
+            scatter(Combine::Add, &x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
             assert_eq!(scattered, want);
             let (mut selected, mut gathered) = (vec![0; x.len()], vec![0; x.len()]);
             select(&want, [outer, n, inner], &positions, &mut selected);
@@ -282,7 +291,7 @@ mod tests {
             combined(Combine::Max, f32::NAN, 1.0).is_nan() && combined(Combine::Min, 1.0, f64::NAN).is_nan()
         );
         assert!(combined(Combine::Add, true, false) && !combined(Combine::Mul, true, false));
-        // Rounded once, as the type itself does it.
+        // Rounded once, as by the type itself.
         let (a, b) = (1.0f32 + f32::EPSILON, f32::EPSILON / 2.0);
         assert_eq!(combined(Combine::Add, a, b), a + b);
     }

@@ -18,13 +18,13 @@ pub(crate) trait Integer:
     fn div_trunc(self, divisor: Self) -> Self;
     /// The remainder with the sign of `self`; the divisor is not zero.
     fn rem_trunc(self, divisor: Self) -> Self;
-    /// The bits moved up. `by` is less than the number of bits.
+    /// The bits shifted to the left. `by` is less than the number of bits.
     fn shl(self, by: u32) -> Self;
-    /// The bits moved down, with copies of the sign coming in. `by` is less than the number of bits.
+    /// The bits shifted to the right, filled with copies of the sign. `by` is less than the number of bits.
     fn shr(self, by: u32) -> Self;
     /// The same number.
     fn to_i64(self) -> i64;
-    /// The number with the low bits of another.
+    /// The number that has the low bits of another.
     fn from_low_bits(bits: i64) -> Self;
 
     #[inline(always)]
@@ -88,15 +88,15 @@ pub(crate) trait Integer:
         product
     }
 
-    /// The bits moved up; 0 unless `0 <= by` is less than the number of bits.
+    /// The bits shifted to the left; 0 unless `0 <= by` is less than the number of bits.
     #[inline(always)]
     fn shift_left(self, by: Self) -> Self {
         let by = by.to_i64();
         if (0..i64::from(Self::BITS)).contains(&by) { self.shl(by as u32) } else { Self::ZERO }
     }
 
-    /// The bits moved down, with copies of the sign coming in; only the sign unless `0 <= by` is less than
-    /// the number of bits.
+    /// The bits shifted to the right, filled with copies of the sign; the sign alone unless `0 <= by` is less
+    /// than the number of bits.
     #[inline(always)]
     fn shift_right(self, by: Self) -> Self {
         let by = by.to_i64();

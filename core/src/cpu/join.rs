@@ -1,4 +1,4 @@
-//! Tensors put together.
+//! Joins tensors.
 
 use crate::dtype::Element;
 

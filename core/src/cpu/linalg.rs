@@ -1,8 +1,9 @@
-//! Decompositions of matrices and systems of equations, in row-major memory: of a batch, one matrix after the
-//! other, none of them empty.
+//! Decompositions of matrices and solutions of systems of equations, for batches of row-major matrices that
+//! are not empty.
 
 use super::math::Real;
 use super::threads::{Parts, each_part, parallel};
+use std::ops::Range;
 
 /// [`qr`] of each matrix.
 pub(crate) fn each_qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
@@ -25,19 +26,22 @@ pub(crate) fn each_solve<T: Real>(a: &[T], n: usize, upper: bool, unit: bool, x:
     });
 }
 
-/// `a = q r` by Householder reflections, `a` of `m` rows and `n` columns: `q` gets `min(m, n)` orthonormal
-/// columns, `r` as many rows. `a` is overwritten. The signs are those of LAPACK: a diagonal element of `r`
-/// has the sign opposite to that of the element that was reflected to it.
+/// `a = q r` by Householder reflections. `a` has `m` rows and `n` columns, `q` gets `min(m, n)` orthonormal
+/// columns, and `r` as many rows. `a` is overwritten. The signs are those of LAPACK: a diagonal element of
+/// `r` has the opposite sign of the element that was reflected to it.
 ///
 /// # Source
 /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), algorithms 5.1.1 and 5.2.1.
 fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
     let k = m.min(n);
-    let mut factors = vec![T::ZERO; k]; // reflection `i` is `I - factor v vᵀ`, with `v` in column `i` of `a`, from row `i` on
+    // Reflection `i` is `I - factor v vᵀ`. Its `v` is in column `i` of `a` from row `i` on, where its head,
+    // 1, is not stored.
+    let mut factors = vec![T::ZERO; k];
+    let mut v = vec![T::ONE; m];
     for i in 0..k {
         let scale = (i..m).fold(T::ZERO, |max, row| max.maximum(a[row * n + i].abs()));
         if (i + 1..m).all(|row| a[row * n + i] == T::ZERO) {
-            continue; // nothing to reflect: the sign stays
+            continue; // nothing to reflect: the sign does not change
         }
         // Scaled, so that no square overflows or vanishes.
         let norm = (i..m).fold(T::ZERO, |sum, row| {
@@ -48,23 +52,12 @@ fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
         let length = norm.sqrt() * scale;
         let beta = if head < T::ZERO { length } else { -length };
         factors[i] = (beta - head) / beta;
-        // The head of `v` is 1 and is not stored.
         for row in i + 1..m {
             a[row * n + i] /= head - beta;
+            v[row - i] = a[row * n + i];
         }
         a[i * n + i] = beta;
-        for column in i + 1..n {
-            let mut dot = a[i * n + column];
-            for row in i + 1..m {
-                dot += a[row * n + i] * a[row * n + column];
-            }
-            let dot = dot * factors[i];
-            a[i * n + column] -= dot;
-            for row in i + 1..m {
-                let v = a[row * n + i];
-                a[row * n + column] -= dot * v;
-            }
-        }
+        reflect(&v[..m - i], factors[i], &mut a[i * n..], n, i + 1..n);
     }
     for i in 0..k {
         for column in 0..n {
@@ -78,23 +71,26 @@ fn qr<T: Real>(a: &mut [T], [m, n]: [usize; 2], q: &mut [T], r: &mut [T]) {
         }
     }
     for i in (0..k).rev() {
-        for column in i..k {
-            let mut dot = q[i * k + column];
-            for row in i + 1..m {
-                dot += a[row * n + i] * q[row * k + column];
-            }
-            let dot = dot * factors[i];
-            q[i * k + column] -= dot;
-            for row in i + 1..m {
-                let v = a[row * n + i];
-                q[row * k + column] -= dot * v;
-            }
+        for row in i + 1..m {
+            v[row - i] = a[row * n + i];
+        }
+        reflect(&v[..m - i], factors[i], &mut q[i * k..], k, i..k);
+    }
+}
+
+/// `b -= factor v (vᵀ b)` for some columns of `b`, whose rows have `width` elements.
+fn reflect<T: Real>(v: &[T], factor: T, b: &mut [T], width: usize, columns: Range<usize>) {
+    for column in columns {
+        let dot = v.iter().enumerate().fold(T::ZERO, |sum, (row, v)| sum + *v * b[row * width + column]);
+        let scale = dot * factor;
+        for (row, v) in v.iter().enumerate() {
+            b[row * width + column] -= scale * *v;
         }
     }
 }
 
-/// Solves `a x = b` for the `columns` columns of `b`, which `x` holds first; `a` is a triangle of side `n`,
-/// of which only that half is read. With `unit` its diagonal is taken to be 1.
+/// Solves `a x = b` for the `columns` columns of `b`, which `x` holds at first. `a` is a triangular matrix of
+/// `n` rows; the other half is not read. With `unit`, its diagonal is taken to be 1.
 fn solve_triangular<T: Real>(a: &[T], n: usize, upper: bool, unit: bool, x: &mut [T], columns: usize) {
     for step in 0..n {
         let i = if upper { n - 1 - step } else { step };

@@ -5,20 +5,21 @@ use super::math::lane::Lane;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
-/// Numbers that are summed side by side.
+/// The number of accumulators of a sum.
 const LANES: usize = 16;
-/// Elements that a thread takes at a time.
+/// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
-/// Rows of `n` elements that a thread takes at a time; it does not depend on the number of threads, and with
-/// it the order of the sums.
+/// The rows of `n` elements that a thread takes at a time. Neither this nor the order of the sums depends on
+/// the number of threads.
 fn rows_of_task(n: usize) -> usize {
     (TASK / n.max(1)).max(1)
 }
 
 /// `Σ f(a, b)` over two rows, in lanes.
 ///
-/// `term` is a closure: it is inlined with this function, which is compiled inside of the loop that calls it.
+/// `term` is a closure. It is inlined with this function, which is compiled as a part of the loop that calls
+/// it.
 #[inline(always)]
 fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
     let mut sums = [T::ZERO; LANES];
@@ -41,8 +42,8 @@ fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
     sums[0]
 }
 
-/// `y = (x - mean) rstd weight + bias` of each row of `n` elements, with `mean` that of the row and `rstd`
-/// one over the root of its variance plus `eps`.
+/// `y = (x - mean) rstd weight + bias` for each row of `n` elements, with the `mean` of the row and
+/// `rstd = 1 / √(variance + eps)`.
 pub(crate) fn layer_norm<T: Real>(
     x: &[T],
     n: usize,
@@ -101,7 +102,7 @@ impl<T: Real> Vectorized for Forward<'_, T> {
     }
 }
 
-/// What the backward pass of [`layer_norm`] reads.
+/// The inputs of the backward pass of [`layer_norm`].
 #[derive(Clone, Copy)]
 pub(crate) struct Backward<'a, T> {
     /// The gradient of the result.
@@ -110,9 +111,9 @@ pub(crate) struct Backward<'a, T> {
     pub(crate) x: &'a [T],
     /// The length of a row.
     pub(crate) n: usize,
-    /// The means that the forward pass found.
+    /// The means from the forward pass.
     pub(crate) mean: &'a [T],
-    /// One over the deviations that it found.
+    /// The reciprocal deviations from the forward pass.
     pub(crate) rstd: &'a [T],
     /// The weight, if there was one.
     pub(crate) weight: Option<&'a [T]>,
@@ -138,7 +139,7 @@ impl<T: Real> Backward<'_, T> {
         let parts = Parts::new(&mut sums);
         parallel(tasks, 1, |range| {
             for task in range {
-                // SAFETY: each task has a part of its own.
+                // SAFETY: each task has its own part.
                 let sums = unsafe { parts.part(2 * task * self.n..2 * (task + 1) * self.n) };
                 let part = self.rows(task * rows, ((task + 1) * rows).min(self.mean.len()));
                 vectorize(Parameters(part), sums.split_at_mut(self.n));

@@ -4,13 +4,13 @@ use super::math::Real;
 use super::threads::{Parts, parallel};
 use crate::dtype::Element;
 
-/// Elements that a thread takes in one go.
+/// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
-/// What runs over one lane: `scan(x, y)` writes `y` from the elements of `x` so far.
+/// A scan of one lane: `scan(x, y)` writes each element of `y` from the elements of `x` up to it.
 pub(crate) type Scan<T> = fn(&[T], &mut [T]);
 
-/// Runs `scan` over each lane of `x` into that of `y`.
+/// Runs `scan` from each lane of `x` to that of `y`.
 pub(crate) fn each_lane<T: Element>(x: &[T], y: &mut [T], [outer, n, inner]: [usize; 3], scan: Scan<T>) {
     if y.is_empty() {
         return;
@@ -59,8 +59,7 @@ pub(crate) fn running_wide(x: &[f32], y: &mut [f32], start: f64, join: impl Fn(f
     }
 }
 
-/// `y = max x + ln Σ exp(x - max x)` of the elements so far; where the maximum grows, the sum is made
-/// smaller.
+/// `y = max x + ln Σ exp(x - max x)` of the elements so far; when the maximum grows, the sum is scaled down.
 pub(crate) fn running_logsumexp<T: Real>(x: &[T], y: &mut [T]) {
     let (mut max, mut sum) = (T::NEG_INFINITY, T::ZERO);
     for (y, x) in y.iter_mut().zip(x) {

@@ -251,7 +251,7 @@ pub(crate) fn isa() -> Isa {
     }
 }
 
-/// One more than the number of what [`detect`] has found, 0 before its first call.
+/// One more than the number of the instruction set that [`detect`] found; 0 before its first call.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
 #[cold]

@@ -1,4 +1,4 @@
-//! Updates of numbers in place, for code outside of this crate: one step of an optimizer is an [`Update`].
+//! In-place updates, for code outside of this crate: one step of an optimizer is an [`Update`].
 //!
 //! [`update`] runs the loop of an [`Update`] with the widest vectors of the CPU and on all threads, on slices
 //! alone, so that the caller needs no `unsafe`.
@@ -9,11 +9,11 @@ use super::threads::{Parts, parallel};
 
 /// Below this many elements one thread is faster than two.
 const PARALLEL: usize = 1 << 16;
-/// Elements that a thread takes in one go.
+/// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
-/// A loop that changes numbers by others, such as parameters by their gradients, and may keep `STATES`
-/// further numbers for each.
+/// A loop that updates numbers with others, such as parameters with their gradients, and may keep `STATES`
+/// more numbers for each.
 ///
 /// ```
 /// use namegrad_core::cpu::math::Real;

@@ -202,14 +202,15 @@ impl crate::NamedTensor {
         promoted(&[self, other])
     }
 
-    /// The next number of the dtype after each element towards `other`, of `f32` and `f64`. Not a row of the
-    /// table, which would compute in `f32` for half types.
+    /// The next number of the dtype after each element towards `other`. Not a row of the table, which would
+    /// compute in `f32` for half types.
     ///
     /// # Errors
     /// As `namegrad::Tensor::nextafter`.
     #[track_caller]
     pub fn nextafter(&self, other: impl crate::Operand) -> crate::Result<crate::NamedTensor> {
-        use crate::cpu::fill::next_after;
+        use crate::cpu::fill::{half_down, half_up, next_after};
+        use half::{bf16, f16};
         const OP: &str = "nextafter";
         let other = &*other.operand_beside(self.dtype())?;
         let dtype = self.result_type(other);
@@ -233,8 +234,23 @@ impl crate::NamedTensor {
                 f64::NAN,
                 next.as_mut_slice()?,
             ),
+            crate::DType::F16 => next_after(
+                [x.as_slice()?, y.as_slice()?],
+                [|x: f16| f16::from_bits(half_up(x.to_bits())), |x| f16::from_bits(half_down(x.to_bits()))],
+                f16::NAN,
+                next.as_mut_slice()?,
+            ),
+            crate::DType::BF16 => next_after(
+                [x.as_slice()?, y.as_slice()?],
+                [
+                    |x: bf16| bf16::from_bits(half_up(x.to_bits())),
+                    |x| bf16::from_bits(half_down(x.to_bits())),
+                ],
+                bf16::NAN,
+                next.as_mut_slice()?,
+            ),
             _ => {
-                let message = format!("not implemented for {dtype}; it takes float32, float64");
+                let message = format!("not implemented for {dtype}; it takes floating-point dtypes");
                 return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message));
             }
         }

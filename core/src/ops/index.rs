@@ -2,7 +2,7 @@
 //! together in `join`.
 
 use crate::args::Value;
-use crate::cpu::index::Combine;
+use crate::cpu::index::{Combine, Positions};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::{Sizes, around};
@@ -316,7 +316,8 @@ pub(crate) mod kernels {
 
         #[track_caller]
         fn run_on(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
-            let (sizes, positions) = (around(x.sizes(), self.dim), self.positions.as_slice()?);
+            let sizes = around(x.sizes(), self.dim);
+            let positions = Positions::OfElements(self.positions.as_slice()?);
             dispatch!(x.dtype(), T => {
                 cpu::scatter(how, self.source.as_slice::<T>()?, sizes, positions, x.as_mut_slice()?);
             });
@@ -367,7 +368,7 @@ pub(crate) mod kernels {
         let source = source.contiguous()?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
         dispatch!(x.dtype(), T => {
-            cpu::combine_rows(how, source.as_slice::<T>()?, sizes, picked, x.as_mut_slice()?);
+            cpu::scatter(how, source.as_slice::<T>()?, sizes, Positions::OfRows(picked), x.as_mut_slice()?);
         });
         Ok(())
     }

@@ -76,6 +76,43 @@ pub mod kernels {
     use crate::shape::Sizes;
     use std::borrow::Cow;
 
+    /// The one dim to search, or `None` for all elements as one dim.
+    #[track_caller]
+    pub fn one_or_all(op: &'static str, x: &NamedTensor, dim: &Over) -> Result<Option<usize>> {
+        match dim.one_or_all(op, x) {
+            Err(_) if dim.len() > 1 => {
+                let message = format!("expected one dim, or `..` for all elements, got {}", list(x, dim));
+                Err(Error::about(&[x], ErrorKind::DimRange, op, message).with_repair(on_flat(op, x, dim)))
+            }
+            found => found,
+        }
+    }
+
+    /// Dims as a list in Rust: by name if all have one, otherwise by index.
+    fn list(x: &NamedTensor, dims: &[usize]) -> String {
+        let names: Option<Vec<String>> = dims.iter().map(|dim| Some(x.name(*dim)?.to_string())).collect();
+        names.map_or_else(|| format!("{dims:?}"), |names| format!("{names:?}"))
+    }
+
+    /// The call of `op` over several dims as one.
+    fn on_flat(op: &str, x: &NamedTensor, dims: &[usize]) -> String {
+        let list = list(x, dims);
+        let flat = if dims.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+            format!("x.flatten({list}, \"flat\")?")
+        } else {
+            let last: Vec<isize> = (-(dims.len() as isize)..0).collect();
+            format!("x.movedim({list}, {last:?})?.flatten({last:?}, \"flat\")?")
+        };
+        match op {
+            "max" | "min" => format!(
+                "x.a{op}({list})? for the values alone, {flat}.{op}(\"flat\")? for their indices as well"
+            ),
+            "kthvalue" => format!("{flat}.{op}(k, \"flat\")?"),
+            "quantile" => format!("{flat}.{op}(q, \"flat\")?"),
+            _ => format!("{flat}.{op}(\"flat\")?"),
+        }
+    }
+
     /// The elements at `indices`.
     #[track_caller]
     fn pick(
@@ -186,20 +223,20 @@ pub mod kernels {
 
     #[track_caller]
     pub(crate) fn max(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
-        let one = dim.one_or_all("max", x)?;
+        let one = one_or_all("max", x, &dim)?;
         pick(x, extreme("max", x, one, true)?, one, dim.keep)
     }
 
     #[track_caller]
     pub(crate) fn min(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
-        let one = dim.one_or_all("min", x)?;
+        let one = one_or_all("min", x, &dim)?;
         pick(x, extreme("min", x, one, false)?, one, dim.keep)
     }
 
     #[track_caller]
     pub(crate) fn median(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         x.check_not_bool("median")?;
-        let one = dim.one_or_all("median", x)?;
+        let one = one_or_all("median", x, &dim)?;
         let float = x.dtype().is_floating_point();
         let found = find_one("median", x, one, NAN_LAST, &|keys, pairs| order::median(keys, float, pairs))?;
         pick(x, found, one, dim.keep)
@@ -208,7 +245,7 @@ pub mod kernels {
     #[track_caller]
     pub(crate) fn nanmedian(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         x.check_not_bool("nanmedian")?;
-        let one = dim.one_or_all("nanmedian", x)?;
+        let one = one_or_all("nanmedian", x, &dim)?;
         let float = x.dtype().is_floating_point();
         let found =
             find_one("nanmedian", x, one, NAN_LAST, &|keys, pairs| order::nanmedian(keys, float, pairs))?;
@@ -217,7 +254,7 @@ pub mod kernels {
 
     #[track_caller]
     pub(crate) fn mode(x: &NamedTensor, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
-        let one = dim.one_or_all("mode", x)?;
+        let one = one_or_all("mode", x, &dim)?;
         let float = x.dtype().is_floating_point();
         let found = find_one("mode", x, one, NAN_LAST, &|keys, pairs| order::mode(keys, float, pairs))?;
         pick(x, found, one, dim.keep)
@@ -227,7 +264,7 @@ pub mod kernels {
     pub(crate) fn kthvalue(x: &NamedTensor, k: usize, dim: Over) -> Result<(NamedTensor, NamedTensor)> {
         const OP: &str = "kthvalue";
         x.check_not_bool(OP)?;
-        let one = dim.one_or_all(OP, x)?;
+        let one = one_or_all(OP, x, &dim)?;
         let n = length(x, one);
         if n > 0 && !(1..=n).contains(&k) {
             let message = format!("selected number k out of range: {k} of {n} elements");
@@ -302,7 +339,7 @@ pub mod kernels {
 
     #[track_caller]
     fn arg(op: &'static str, x: &NamedTensor, dim: &Over, largest: bool) -> Result<NamedTensor> {
-        let one = dim.one_or_all(op, x)?;
+        let one = one_or_all(op, x, dim)?;
         if x.dtype() == DType::Bool {
             let message = format!("{op}(): does not support bool input");
             return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair(match one {

@@ -1,7 +1,7 @@
 //! Activations: ops by element or along a dim.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Result, Value, plain};
+use namegrad_core::{Result, Value, default_dtype, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
@@ -12,10 +12,10 @@ functions! {
 /// How [`gelu`] computes the normal distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
-    /// Exactly.
+    /// By the error function, exactly.
     #[default]
     None,
-    /// By `tanh`.
+    /// By an approximation with `tanh`.
     Tanh,
 }
 plain! {
@@ -32,7 +32,7 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names";
+    gelu (x; approximate: Approximate = Approximate::None) names "keeps input names";
 }
 
 mod kernels {
@@ -43,6 +43,8 @@ mod kernels {
         if approximate == Approximate::None {
             return x.gelu();
         }
+        // Integers and `bool` become floats, as in the exact form.
+        let x = &if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
         let inner = x.pow(3)?.mul(0.044715)?.add(x)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
         x.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)
     }

@@ -4,12 +4,12 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
 
-/// What is put around the input of a convolution.
+/// The padding of the input of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// So many zeros on both sides.
+    /// This number of zeros on both sides.
     Zeros(usize),
-    /// As many zeros as make the result as long as the input, the odd one at the end.
+    /// Zeros that make the result as long as the input; an odd one is at the end.
     Same,
 }
 
@@ -26,9 +26,9 @@ plain! {
 }
 
 functional! { conv;
-    /// Convolution, in the sense of the field a correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k]
-    /// x[n, c, stride t + dilation k - padding]`. The channels fall into `groups` parts, each of which sees
-    /// only its own.
+    /// Convolution, which in this field is a cross-correlation:
+    /// `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k] x[n, c, stride t + dilation k - padding]`. The
+    /// channels are split into `groups`, each with its own part of the weight.
     ///
     /// # Shapes
     /// - `x`: `[N, C, L]`, or `[C, L]` without a batch
@@ -91,7 +91,7 @@ mod kernels {
             return Err(fail(ErrorKind::Shape, message, &[&x, &weight]));
         }
         let batch = x.sizes()[0];
-        // What each place sees, as the rows of a matrix for each group.
+        // The window of each place, as the rows of a matrix for each group.
         let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
         let places = windows.sizes()[2];
         let windows = windows
@@ -110,7 +110,7 @@ mod kernels {
     }
 }
 
-/// The names of the input, with the first of the weight in the place of the channels'.
+/// The names of the input, with the first name of the weight for the channels.
 #[track_caller]
 fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
     if !(2..=3).contains(&x.ndim()) || weight.ndim() != 3 {

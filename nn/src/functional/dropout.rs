@@ -5,7 +5,8 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_macros::functional;
 
 functional! { dropout;
-    /// In training, each element is 0 with probability `p` and divided by `1 - p` otherwise; else `x` itself.
+    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise
+    /// `x`.
     ///
     /// # Source
     /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
@@ -24,6 +25,12 @@ mod kernels {
         if !(0.0..=1.0).contains(&p) {
             let message = format!("dropout probability has to be between 0 and 1, but got {p}");
             return Err(Error::new(ErrorKind::Value, "dropout", message));
+        }
+        if !x.dtype().is_floating_point() {
+            let message = format!("dropout takes floating-point dtypes, not {}", x.dtype());
+            return Err(Error::new(ErrorKind::DType, "dropout", message)
+                .with_operands([x.shape()])
+                .with_repair("x.to(DType::F32)?"));
         }
         if !training || p == 0.0 {
             return Ok(x.clone());

@@ -63,8 +63,8 @@ mod kernels {
                 None => Ok(y),
             };
         }
-        // One product of a matrix of all rows, not one for each batch; the names of the batch dims come back
-        // at the end.
+        // One product with a matrix of all rows instead of one for each batch. The batch dims get their names
+        // back at the end.
         let last = x.ndim() - 1;
         if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
             return x.matmul(&across); // for its error

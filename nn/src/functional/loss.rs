@@ -5,15 +5,15 @@ use namegrad_core::options::ClassCrossEntropyOptions;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result, Value, plain};
 use namegrad_macros::functional;
 
-/// What becomes of the losses of the single elements.
+/// How the losses of the elements are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
-    /// They are averaged, by weight where there are weights.
+    /// The mean, weighted if there are weights.
     #[default]
     Mean,
-    /// They are summed.
+    /// The sum.
     Sum,
-    /// They stay as they are.
+    /// No reduction: one loss for each element.
     None,
 }
 
@@ -37,8 +37,8 @@ plain! {
     },
 }
 
-/// The dim that has the classes. A call by name that does not say it finds them where PyTorch has them:
-/// behind the batch, or first if there is none.
+/// The dim of the classes. In a call by name, its default is PyTorch's: the dim after the batch, or the only
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassDim(Option<Dim>);
 
@@ -68,8 +68,8 @@ functional! { loss;
     /// The mean of `(x - target)²`.
     mse_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers names "unifies names from inputs";
     /// The cross entropy of `softmax(logits)` along `class_dim` with the target, averaged. `weight` has a
-    /// number for each class; `ignore_index` is a class that counts for nothing; `label_smoothing` is the
-    /// share of the target that is spread evenly over all classes.
+    /// number for each class; targets of class `ignore_index` are ignored; `label_smoothing` is the share of
+    /// the target that is spread evenly over all classes.
     ///
     /// # Shapes
     /// - `logits`: any dims that include `class_dim`
@@ -96,7 +96,7 @@ functional! { loss;
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`]; [`ErrorKind::Shape`] and the errors of the name
-    /// rule if the target or the weight does not fit; [`ErrorKind::Index`] for a class that there is not;
+    /// rule if the target or the weight does not fit; [`ErrorKind::Index`] for a class that does not exist;
     /// [`ErrorKind::Value`] for a smoothing outside [0, 1].
     cross_entropy (
         logits, target, weight?;
@@ -105,14 +105,15 @@ functional! { loss;
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
-    /// `-weight[target] log p[target]`, averaged by weight; `log_probabilities` as [`Tensor::log_softmax`]
-    /// gives them. The options are those of [`cross_entropy`].
+    /// `-weight[target] log p[target]`, averaged by weight. `log_probabilities` is a result of
+    /// [`Tensor::log_softmax`]. The options are those of [`cross_entropy`].
     ///
     /// # Shapes
     /// As for [`cross_entropy`] with class indices.
     ///
     /// # Errors
-    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the target holds integers.
+    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the log probabilities are floating-point and
+    /// the target holds integers.
     nll_loss (
         log_probabilities, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
@@ -169,12 +170,20 @@ mod kernels {
         ignore_index: isize,
         reduction: Reduction,
     ) -> Result<Tensor> {
+        const OP: &str = "nll_loss";
+        let dtype = log_probabilities.dtype();
+        if !dtype.is_floating_point() {
+            let message = format!("nll_loss takes log probabilities of a floating-point dtype, not {dtype}");
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([log_probabilities.shape()])
+                .with_repair("log_probabilities.to(DType::F32)?"));
+        }
         let options = CrossEntropyOptions { weight, ignore_index, label_smoothing: 0.0, reduction };
-        Likelihood::new("nll_loss", log_probabilities, target, dim, &options)?.loss(reduction)
+        Likelihood::new(OP, log_probabilities, target, dim, &options)?.loss(reduction)
     }
 }
 
-/// The loss against class indices that all count the same, in one pass.
+/// The loss against class indices of equal weight, in one pass.
 #[track_caller]
 fn unweighted(
     logits: &Tensor,
@@ -228,7 +237,7 @@ fn with_probabilities(
     }
 }
 
-/// A vector of one number for each class, shaped so that it broadcasts along `dim` of `x`.
+/// A vector with a number for each class, in a shape that broadcasts along `dim` of `x`.
 #[track_caller]
 fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
     let classes = x.sizes().get(dim).copied().unwrap_or(1);
@@ -246,14 +255,14 @@ fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Te
     weight.rename(None)?.reshape(&sizes[..])
 }
 
-/// The log probabilities of the targets, and how much each counts.
+/// The log probabilities of the targets, and their weights.
 struct Likelihood {
-    /// Of the dims of the target.
+    /// The log probabilities, with the dims of the target.
     picked: Tensor,
-    /// The weight of each target, 0 where it is ignored; nothing where all count the same.
+    /// The weight of each target, 0 where it is ignored; `None` if all weights are equal.
     counted: Option<Tensor>,
-    /// Where the target is ignored. Losses are filled there, not multiplied by 0: the gradient is 0 also
-    /// where the mean is that of no loss at all.
+    /// Where the target is ignored. Losses are filled there, not multiplied by 0, so the gradient is 0 even
+    /// if all targets are ignored and the mean is NaN.
     ignored: Option<Tensor>,
 }
 
@@ -274,7 +283,7 @@ impl Likelihood {
                 .with_repair("target.to(DType::I64)?"));
         }
         let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
-        // The dims of the target, of which the names unify with its own.
+        // The logits without the class dim, whose names unify with those of the target.
         let rest = log_p.value().select(dim, 0).map_or_else(|_| log_p.detach(), Tensor::constant);
         if classes == 0 || rest.sizes() != target.sizes() {
             let message = format!("expected a target of sizes {:?}, got {:?}", rest.sizes(), target.sizes());

@@ -1,4 +1,4 @@
-//! Activations as layers, for [`Sequential`](super::Sequential).
+//! Activations as layers for [`Sequential`](super::Sequential).
 
 use super::Layer;
 use crate::module::{Module, Visitor};

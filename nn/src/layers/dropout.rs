@@ -8,7 +8,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 
 /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation,
-/// leaves all as they are.
+/// changes nothing.
 ///
 /// # Source
 /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15 (2014).
@@ -29,7 +29,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// A layer that drops with probability `p`.
+    /// A layer that drops elements with probability `p`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1].
@@ -42,7 +42,7 @@ impl Dropout {
         Ok(Dropout { p, training: Training::new() })
     }
 
-    /// The probability to drop.
+    /// The probability to drop an element.
     pub fn p(&self) -> f64 {
         self.p
     }

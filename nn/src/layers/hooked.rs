@@ -1,4 +1,4 @@
-//! Functions that are called as values and gradients pass a layer.
+//! [`Hooked`]: functions that are called when values and gradients pass through a layer.
 
 use super::Layer;
 use crate::module::{Module, Visitor};
@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// A layer with hooks: functions that look at what goes in and out, and at the gradients on their way back,
-/// or replace it.
+/// A layer with hooks: functions that see its input, its output and their gradients, and can replace them.
 ///
-/// It holds what the layer holds, under the same paths, and can stand wherever the layer can. A clone is the
-/// same layer with the same hooks: one goes into a model, the other registers. One call runs the hooks in
-/// PyTorch's order, each kind in order of registration:
+/// It has the parameters of the layer, under the same paths, and can be used wherever the layer can. Clones
+/// share the layer and the hooks, so one can be part of a model and another register hooks. One call runs the
+/// hooks in PyTorch's order, each kind in order of registration:
 ///
 /// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;
 /// 2. the layer;
@@ -24,9 +23,9 @@ use std::thread::ThreadId;
 /// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
 ///    output.
 ///
-/// A hook gives `None`, or `Some` of what takes the place of what it saw. Its error is that of the call.
-/// Hooks of gradients belong to the calls of `forward` after their registration, and stay with these when
-/// they are removed. A hook that holds a clone of what it is registered on keeps it alive forever.
+/// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. Hooks of
+/// gradients apply to the calls of `forward` after their registration, and still do after they are removed. A
+/// hook that holds a clone of its own `Hooked` keeps it alive forever.
 ///
 /// # Examples
 /// ```
@@ -46,11 +45,11 @@ pub struct Hooked<L> {
     hooks: Arc<Mutex<Hooks<L>>>,
 }
 
-/// A hook with one value: the input, or the gradient of the output.
+/// A hook of one value: the input, or the gradient of the output.
 type One<L> = dyn Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
-/// A hook with input and output.
+/// A hook of input and output.
 type Both<L> = dyn Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
-/// A hook with the gradients of input, if it has one, and output.
+/// A hook of the gradients of the input, if it has one, and the output.
 type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
 /// Hooks of one kind with their numbers, in order of registration.
@@ -64,7 +63,7 @@ struct Hooks<L> {
     backward: List<Gradients<L>>,
 }
 
-/// The hooks alone: they run without the lock, so that a hook may register or remove others.
+/// The hooks alone. They run without the lock, so a hook can register or remove others.
 fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
     list.iter().map(|(_, hook)| hook.clone()).collect()
 }
@@ -76,7 +75,7 @@ impl<L> Clone for Hooked<L> {
 }
 
 impl<L: Layer + 'static> Hooked<L> {
-    /// The layer, without hooks as yet. A layer of one's own needs an `impl` of [`Layer`].
+    /// The layer without hooks. Your own layer needs an `impl` of [`Layer`].
     pub fn new(layer: L) -> Hooked<L> {
         let hooks = Hooks {
             next: 0,
@@ -93,7 +92,7 @@ impl<L: Layer + 'static> Hooked<L> {
         &self.layer
     }
 
-    /// Calls `hook(layer, input)` before the layer; `Some` is what the layer gets.
+    /// Calls `hook(layer, input)` before the layer; `Some` replaces the input.
     pub fn register_forward_pre_hook(
         &self,
         hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -101,7 +100,7 @@ impl<L: Layer + 'static> Hooked<L> {
         self.register::<One<L>>(|hooks| &mut hooks.forward_pre, Arc::new(hook))
     }
 
-    /// Calls `hook(layer, input, output)` after the layer; `Some` is what the caller gets.
+    /// Calls `hook(layer, input, output)` after the layer; `Some` replaces the output.
     pub fn register_forward_hook(
         &self,
         hook: impl Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -109,8 +108,8 @@ impl<L: Layer + 'static> Hooked<L> {
         self.register::<Both<L>>(|hooks| &mut hooks.forward, Arc::new(hook))
     }
 
-    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` is what goes back through
-    /// the layer. That the sizes and the dtype stay is checked as for [`Tensor::register_hook`].
+    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` replaces the gradient, and
+    /// must have its sizes and dtype, as in [`Tensor::register_hook`].
     pub fn register_full_backward_pre_hook(
         &self,
         hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -118,9 +117,9 @@ impl<L: Layer + 'static> Hooked<L> {
         self.register::<One<L>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
     }
 
-    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` is what
-    /// goes further back. An input that requires no gradient has none, and the hook is called when the
-    /// gradient of the output is known.
+    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
+    /// the gradient of the input. If the input requires no gradient, the hook gets none, and is called when
+    /// the gradient of the output is known.
     pub fn register_full_backward_hook(
         &self,
         hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -188,14 +187,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same tensor at a place on the tape where no gradients but those of this call pass: the input may be
-/// used elsewhere, and a layer may give it back as it is.
+/// The same tensor at a new place on the tape, through which only the gradients of this call pass. The input
+/// may be used elsewhere, and a layer may return its input.
 #[track_caller]
 fn place_of_its_own(x: &Tensor) -> Tensor {
     Op::new("hooked", x.value().clone()).input(x, |g, _| Ok(g.clone())).output()
 }
 
-/// What the backward pass of one call needs.
+/// The data for the backward pass of one call.
 struct Passing<L> {
     layer: Arc<L>,
     before: Vec<Arc<One<L>>>,
@@ -236,8 +235,8 @@ impl<L: Layer + 'static> Passing<L> {
     }
 
     fn input_reached(&self, grad_input: &Tensor) -> Result<Option<Tensor>> {
-        // A gradient that comes to the input by another way than through the output, as in a second
-        // derivative, is not that of this call.
+        // A gradient that reaches the input by another way than through the output, as in a second
+        // derivative, is not of this call.
         let own = lock(&self.of_output).remove(&std::thread::current().id());
         let Some(grad_output) = own else { return Ok(None) };
         let mut grad_input = grad_input.clone();

@@ -11,10 +11,10 @@ use namegrad_core::{Error, ErrorKind, Name, NewDim, Result, Shape};
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
 /// # Shapes
-/// - `x`: any dims that include the input dim, wherever it stands
-/// - result: those of `x`, with the output dim in the place of the input dim
+/// - `x`: any dims that include the input dim, at any position
+/// - result: the dims of `x`, with the output dim in place of the input dim
 ///
-/// Where the layer or the last dim of `x` has no name, the last dim is the input dim.
+/// If the layer or the last dim of `x` has no name, the last dim is the input dim.
 ///
 /// # Parameters
 /// - `weight`: `[out, in]`, uniform in ±1/√in
@@ -40,8 +40,8 @@ impl Linear {
     /// A layer from the dim `input` to the dim `output`, each a size with or without a name.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have one name, [`ErrorKind::Value`]
-    /// for a negative size.
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have the same name,
+    /// [`ErrorKind::Value`] for a negative size.
     #[track_caller]
     pub fn new(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
         let mut layer = Linear::without_bias(input, output)?;
@@ -91,7 +91,7 @@ impl Linear {
             Some(name) => match x.names().position(name) {
                 Some(dim) => dim,
                 None if x.ndim() > 0 && x.name(last).is_none() => last,
-                None => x.size(name).map(|_| last)?, // for its error, which tells the closest name
+                None => x.size(name).map(|_| last)?, // for its error, which suggests the closest name
             },
             None => last,
         };

@@ -16,7 +16,7 @@ use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 
-/// A module that makes one tensor of one tensor: what [`Sequential`] holds.
+/// A module from one tensor to one tensor: a part of a [`Sequential`].
 pub trait Layer: Module + Send + Sync {
     /// The output for `x`.
     ///

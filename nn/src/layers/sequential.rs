@@ -28,13 +28,13 @@ impl Sequential {
         Sequential::default()
     }
 
-    /// The layers so far and one more, whose path is its number.
+    /// Appends a layer, whose path is its number.
     pub fn then(self, layer: impl Layer + 'static) -> Sequential {
         let number = self.0.len().to_string();
         self.then_named(number, layer)
     }
 
-    /// The layers so far and one more under a name of its own.
+    /// Appends a layer with a name as its path.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
         self.0.push((name.into(), Box::new(layer)));
         self
@@ -45,7 +45,7 @@ impl Sequential {
         self.0.len()
     }
 
-    /// Are there no layers?
+    /// Whether there are no layers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

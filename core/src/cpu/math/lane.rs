@@ -1,4 +1,4 @@
-//! What the algorithms in `elementary.rs` and `erf.rs` need of a type: its bits and its coefficients.
+//! What the algorithms in `elementary.rs` and `erf.rs` need from a type: its bits and its coefficients.
 
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
@@ -24,7 +24,7 @@ pub struct Tables {
     pub(super) tanh_one: f64,
     /// `(exp(r) - 1 - r) / r²` for `|r| ≤ ln(2)/2`, relative to `exp`.
     pub(super) exp: &'static [f64],
-    /// As `exp`, relative to `exp(r) - 1`.
+    /// The same as `exp`, relative to `exp(r) - 1`.
     pub(super) exp_m1: &'static [f64],
     /// `(2ʳ - 1) / r` for `|r| ≤ 1/2`, relative to `2ʳ`.
     pub(super) exp2: &'static [f64],

@@ -60,7 +60,7 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     fn floor(self) -> Self;
     /// The smallest integer that is at least `x`.
     fn ceil(self) -> Self;
-    /// The nearest integer, and the even one of two. PyTorch does the same; `f32::round` rounds away from 0.
+    /// The nearest integer; of two, the even one. PyTorch does the same; `f32::round` rounds away from 0.
     fn round(self) -> Self;
     /// `eˣ`.
     #[inline(always)]

@@ -188,14 +188,20 @@ where
     }
 }
 
-/// The loops of a formula on floats.
-pub(crate) const fn float_loops<const N: usize, const A: usize, K: FloatOp<N, A> + 'static>() -> [Loop<N>; 2]
-{
+/// The loops of a formula on floats. Its results must be `bool` if `to_bool`, which is checked at compile
+/// time.
+pub(crate) const fn float_loops<const N: usize, const A: usize, K: FloatOp<N, A> + 'static>(
+    to_bool: bool,
+) -> [Loop<N>; 2] {
+    assert!(size_of::<K::Out<f64>>() == if to_bool { size_of::<bool>() } else { size_of::<f64>() });
     [run_float::<K, f32, N, A>, run_float::<K, f64, N, A>]
 }
 
-/// The loops of a formula on integers.
-pub(crate) const fn int_loops<const N: usize, const A: usize, K: IntOp<N, A> + 'static>() -> [Loop<N>; 5] {
+/// The loops of a formula on integers, as [`float_loops`].
+pub(crate) const fn int_loops<const N: usize, const A: usize, K: IntOp<N, A> + 'static>(
+    to_bool: bool,
+) -> [Loop<N>; 5] {
+    assert!(size_of::<K::Out<i64>>() == if to_bool { size_of::<bool>() } else { size_of::<i64>() });
     [
         run_loop::<Int<K, u8, A>, N>,
         run_loop::<Int<K, i8, A>, N>,

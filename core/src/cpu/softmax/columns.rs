@@ -79,34 +79,15 @@ pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &
     }
 }
 
+/// The gradient of softmax from its result `y`: `y (g - Σ g y)`; or that of its logarithm: `g - exp(y) Σ g`.
 #[inline(always)]
-pub(super) fn softmax_backward_columns<T: Real>(y: &[T], g: &[T], n: usize, inner: usize, dx: &mut [T]) {
-    let mut means = [T::ZERO; COLUMNS];
-    let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
-    for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
-        for from in (0..inner).step_by(COLUMNS) {
-            let columns = (inner - from).min(COLUMNS);
-            let means = &mut means[..columns];
-            means.fill(T::ZERO);
-            for (y, g) in y.chunks_exact(inner).zip(g.chunks_exact(inner)) {
-                for ((mean, y), g) in means.iter_mut().zip(&y[from..]).zip(&g[from..]) {
-                    *mean = y.mul_add(*g, *mean);
-                }
-            }
-            for ((y, g), dx) in
-                y.chunks_exact(inner).zip(g.chunks_exact(inner)).zip(dx.chunks_exact_mut(inner))
-            {
-                let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
-                for j in 0..columns {
-                    dx[j] = y[j] * (g[j] - means[j]);
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-pub(super) fn log_softmax_backward_columns<T: Real>(y: &[T], g: &[T], n: usize, inner: usize, dx: &mut [T]) {
+pub(super) fn softmax_backward_columns<T: Real>(
+    log: bool,
+    [y, g]: [&[T]; 2],
+    n: usize,
+    inner: usize,
+    dx: &mut [T],
+) {
     let mut sums = [T::ZERO; COLUMNS];
     let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
     for ((y, g), dx) in groups.zip(dx.chunks_exact_mut(n * inner)) {
@@ -114,17 +95,16 @@ pub(super) fn log_softmax_backward_columns<T: Real>(y: &[T], g: &[T], n: usize, 
             let columns = (inner - from).min(COLUMNS);
             let sums = &mut sums[..columns];
             sums.fill(T::ZERO);
-            for g in g.chunks_exact(inner) {
-                for (sum, g) in sums.iter_mut().zip(&g[from..]) {
-                    *sum += *g;
+            let rows = y.chunks_exact(inner).zip(g.chunks_exact(inner));
+            for (y, g) in rows.clone() {
+                for ((sum, y), g) in sums.iter_mut().zip(&y[from..]).zip(&g[from..]) {
+                    *sum = if log { *sum + *g } else { y.mul_add(*g, *sum) };
                 }
             }
-            for ((y, g), dx) in
-                y.chunks_exact(inner).zip(g.chunks_exact(inner)).zip(dx.chunks_exact_mut(inner))
-            {
+            for ((y, g), dx) in rows.zip(dx.chunks_exact_mut(inner)) {
                 let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
                 for j in 0..columns {
-                    dx[j] = g[j] - y[j].exp() * sums[j];
+                    dx[j] = if log { g[j] - y[j].exp() * sums[j] } else { y[j] * (g[j] - sums[j]) };
                 }
             }
         }

@@ -179,14 +179,23 @@ fn exp_short_rows<T: Real>(x: &[T], n: usize, max: &[T], y: &mut [T], sums: &mut
     }
 }
 
+/// The softmax of short rows, or its logarithm.
 #[inline(always)]
-pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
-    if n < SHORT {
-        let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
-        let block = BLOCK / n * n;
-        for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
-            largest_of_each(x, n, &mut max);
-            exp_short_rows(x, n, &max, y, &mut sums);
+fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut [T]) {
+    let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+    let block = BLOCK / n * n;
+    for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
+        largest_of_each(x, n, &mut max);
+        exp_short_rows(x, n, &max, y, &mut sums);
+        if log {
+            ln_all(&mut sums[..x.len() / n]);
+            let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
+            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&sums)) {
+                for (x, y) in x.iter().zip(y) {
+                    *y = (*x - *max) - *ln_sum;
+                }
+            }
+        } else {
             for (y, sum) in y.chunks_exact_mut(n).zip(&sums) {
                 let scale = sum.recip();
                 for y in y {
@@ -194,7 +203,13 @@ pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
                 }
             }
         }
-        return;
+    }
+}
+
+#[inline(always)]
+pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+    if n < SHORT {
+        return softmax_short_rows(false, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
         let scale = exp_row(x, largest(x), y).recip();
@@ -207,20 +222,7 @@ pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
 #[inline(always)]
 pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
     if n < SHORT {
-        let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
-        let block = BLOCK / n * n;
-        for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
-            largest_of_each(x, n, &mut max);
-            exp_short_rows(x, n, &max, y, &mut sums);
-            ln_all(&mut sums[..x.len() / n]);
-            let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
-            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&sums)) {
-                for (x, y) in x.iter().zip(y) {
-                    *y = (*x - *max) - *ln_sum;
-                }
-            }
-        }
-        return;
+        return softmax_short_rows(true, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
         let max = largest(x);

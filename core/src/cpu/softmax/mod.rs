@@ -176,8 +176,8 @@ impl Along<2> for SoftmaxBackward {
     }
 
     #[inline(always)]
-    fn columns<T: Real>([y, g]: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
-        softmax_backward_columns(y, g, n, inner, dx);
+    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+        softmax_backward_columns(false, inputs, n, inner, dx);
     }
 }
 
@@ -189,8 +189,8 @@ impl Along<2> for LogSoftmaxBackward {
     }
 
     #[inline(always)]
-    fn columns<T: Real>([y, g]: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
-        log_softmax_backward_columns(y, g, n, inner, dx);
+    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+        softmax_backward_columns(true, inputs, n, inner, dx);
     }
 }
 
@@ -277,7 +277,7 @@ fn for_each_group<T: Real>(
     });
 }
 
-/// What is subtracted from the exponents: the largest, or 0 if that is infinite, because `∞ - ∞` is NaN.
+/// The number to subtract from the exponents: the largest, or 0 if that is infinite, because `∞ - ∞` is NaN.
 #[inline(always)]
 fn finite_or_zero<T: Real>(max: T) -> T {
     if max.is_infinite() { T::ZERO } else { max }
