@@ -290,41 +290,42 @@ fn kernels<T: Number + Accumulator>() {
     }
 }
 
-/// Calls checks as tests, each for a type of its own. `f32_kernels: kernels::<f32>;` becomes
-///
-/// ```ignore
-/// #[test]
-/// fn f32_kernels() {
-///     kernels::<f32>();
-/// }
-/// ```
-macro_rules! for_all_numbers {
-    ($($test:ident: $check:ident::<$T:ident>;)*) => {$(
-        #[test]
-        fn $test() {
-            $check::<$T>();
-        }
-    )*};
+#[test]
+fn shapes_and_strides_of_floats() {
+    shapes_and_strides::<f32>();
+    shapes_and_strides::<f64>();
+    shapes_and_strides::<f16>();
+    shapes_and_strides::<bf16>();
 }
-for_all_numbers! {
-    f32_shapes_and_strides: shapes_and_strides::<f32>;
-    f64_shapes_and_strides: shapes_and_strides::<f64>;
-    f16_shapes_and_strides: shapes_and_strides::<f16>;
-    bf16_shapes_and_strides: shapes_and_strides::<bf16>;
-    u8_shapes_and_strides: shapes_and_strides::<u8>;
-    i8_shapes_and_strides: shapes_and_strides::<i8>;
-    i16_shapes_and_strides: shapes_and_strides::<i16>;
-    i32_shapes_and_strides: shapes_and_strides::<i32>;
-    i64_shapes_and_strides: shapes_and_strides::<i64>;
-    f32_same_bits_on_any_threads: same_bits_on_any_threads::<f32>;
-    f64_same_bits_on_any_threads: same_bits_on_any_threads::<f64>;
-    bf16_same_bits_on_any_threads: same_bits_on_any_threads::<bf16>;
-    f32_kernels: kernels::<f32>;
-    f64_kernels: kernels::<f64>;
-    i64_kernels: kernels::<i64>;
-    f32_batches: batches::<f32>;
-    f16_batches: batches::<f16>;
-    i64_batches: batches::<i64>;
+
+#[test]
+fn shapes_and_strides_of_integers() {
+    shapes_and_strides::<u8>();
+    shapes_and_strides::<i8>();
+    shapes_and_strides::<i16>();
+    shapes_and_strides::<i32>();
+    shapes_and_strides::<i64>();
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    same_bits_on_any_threads::<f32>();
+    same_bits_on_any_threads::<f64>();
+    same_bits_on_any_threads::<bf16>();
+}
+
+#[test]
+fn kernels_of_every_instruction_set() {
+    kernels::<f32>();
+    kernels::<f64>();
+    kernels::<i64>();
+}
+
+#[test]
+fn batches_of_products() {
+    batches::<f32>();
+    batches::<f16>();
+    batches::<i64>();
 }
 
 fn pool(threads: usize) -> rayon::ThreadPool {
