@@ -323,6 +323,26 @@ fn fractional_steps_made_equal_integers() -> Result<()> {
 fn extreme_counts_and_shifts_panicked() -> Result<()> {
     assert_eq!(Tensor::zeros([0])?.chunk(usize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert_eq!(Tensor::zeros([3])?.tensor_split(isize::MAX, 0).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    for repeats in [[1 << 60, 5], [i64::MAX, i64::MAX]] {
+        let error = Tensor::zeros([2])?.repeat_interleave(&Tensor::new(repeats)?, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    }
+    let wide = Tensor::ones([1])?.expand([1usize << 60])?;
+    let row = Tensor::ones([1, 1, 5])?;
+    for (op, error) in [
+        ("cat", Tensor::cat(&[&wide; 17], 0)),
+        ("diag_embed", row.diag_embed_with(DiagEmbedOptions::new().offset(isize::MAX))),
+        ("kron", Tensor::zeros([0, 1usize << 40])?.kron(&Tensor::zeros([0, 1usize << 40])?)),
+        ("bincount", Tensor::new([i64::MAX])?.bincount()),
+        (
+            "conv1d",
+            F::conv1d_with(&row, &row, Conv1dOptions::new().padding(F::Padding::Zeros(usize::MAX / 4))),
+        ),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::OutOfMemory, op), "{error}");
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
     let weights = f64s([1.0, 10.0, 100.0])?;
     // isize::MIN is 1 modulo 3.
     assert_eq!(f64s([1.0, 2.0, 3.0])?.roll(isize::MIN, 0)?.to_vec::<f64>()?, [3.0, 1.0, 2.0]);
@@ -371,4 +391,21 @@ fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
     assert!(x.inner(&f64s([1.0])?).is_err());
     assert_eq!(Tensor::new([1.5])?.to(DType::F16)?.ldexp(Tensor::new([3])?)?.dtype(), DType::F16);
     Ok(())
+}
+
+#[test]
+fn a_long_graph_in_a_local_of_a_thread_overflowed_the_stack() -> Result<()> {
+    thread_local!(static KEPT: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) });
+    let thread = std::thread::spawn(|| -> Result<()> {
+        let mut x = Tensor::ones([1])?.requires_grad_(true)?;
+        // What is used first is destroyed last.
+        KEPT.with(|_| ());
+        drop(x.add(1.0)?);
+        for _ in 0..100_000 {
+            x = x.add(1.0)?;
+        }
+        KEPT.set(Some(x));
+        Ok(())
+    });
+    thread.join().unwrap()
 }

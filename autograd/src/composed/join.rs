@@ -203,8 +203,9 @@ mod kernels {
             let (own, others) = (size(x, dim), size(other, dim));
             left.extend([own, 1]);
             right.extend([1, others]);
-            sizes.push(own * others);
+            sizes.push(own.saturating_mul(others));
         }
-        x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?)?.reshape(sizes)
+        let products = x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?);
+        products.map_err(|error| error.of("kron").with_operands([x.shape(), other.shape()]))?.reshape(sizes)
     }
 }

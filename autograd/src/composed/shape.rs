@@ -130,7 +130,8 @@ mod kernels {
             return Err(Error::new(ErrorKind::Value, OP, format!("an offset of {offset} is too large")));
         };
         let sizes = [rest, &[side, side]].concat();
-        let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)?;
+        let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)
+            .map_err(|error| error.of(OP))?;
         let names = x.names().iter(x.ndim()).take(rest.len()).chain([None, None]);
         let y = y.named(Names::new(OP, names)?);
         y.movedim([-2, -1], [dim1, dim2])
@@ -184,8 +185,13 @@ mod kernels {
         Error::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, || {
             format!("repeats must have the same size as input along dim, but got {} and {size}", counts.len())
         })?;
-        let places: Vec<i64> =
-            (0i64..).zip(counts).flat_map(|(at, times)| std::iter::repeat_n(at, times as usize)).collect();
+        let total = counts.iter().try_fold(0usize, |total, times| total.checked_add(*times as usize));
+        let mut places: Vec<i64> = Vec::new();
+        if total.is_none_or(|total| places.try_reserve_exact(total).is_err()) {
+            let message = format!("the repeats of {} elements do not fit in memory", counts.len());
+            return Err(Error::new(ErrorKind::OutOfMemory, OP, message).with_operands([x.shape()]));
+        }
+        places.extend((0..).zip(counts).flat_map(|(at, times)| std::iter::repeat_n(at, times as usize)));
         x.index_select(&Tensor::from_slice(&places, [places.len()])?, dim)
     }
 

@@ -51,6 +51,7 @@ fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor
 }
 
 /// Zeros of `sizes` with `g` on a diagonal.
+#[track_caller]
 pub(crate) fn onto_diagonal(
     g: &Tensor,
     sizes: &[usize],
@@ -59,10 +60,11 @@ pub(crate) fn onto_diagonal(
     dim1: usize,
 ) -> Result<Tensor> {
     // The diagonal of a tensor of positions says where each element of `g` goes.
-    let numel: usize = sizes.iter().product();
-    let positions = NamedTensor::arange(0, numel as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
+    let zeros = g.new_zeros(sizes)?;
+    let positions =
+        NamedTensor::arange(0, zeros.numel() as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
     let positions =
         positions.diagonal_with(dim0, dim1, DiagonalOptions::new().offset(offset))?.reshape([-1])?;
-    let flat = g.new_zeros([numel])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
+    let flat = zeros.reshape([-1])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
     flat.reshape(sizes)
 }

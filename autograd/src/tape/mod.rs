@@ -28,6 +28,7 @@ use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
@@ -206,8 +207,9 @@ impl Meta {
 }
 
 thread_local! {
-    /// Ways without an owner, which the loop below drops.
-    static DROPPED: RefCell<Vec<Way>> = const { RefCell::new(Vec::new()) };
+    /// Ways without an owner, which the loop below drops. Nothing destroys the list, so that it can be used
+    /// while the thread ends; it holds memory only while the loop runs.
+    static DROPPED: ManuallyDrop<RefCell<Vec<Way>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
     static DROPPING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -217,10 +219,8 @@ impl Drop for Meta {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(way) = state.way.take() else { return };
-        // While a thread ends, its locals may be gone. The rest of the graph is then dropped by recursion.
-        let queued = DROPPED.try_with(|queue| queue.borrow_mut().push(way)).is_ok();
-        if !queued || DROPPING.replace(true) {
-            return;
+        if DROPPING.replace(true) {
+            return DROPPED.with(|queue| queue.borrow_mut().push(way));
         }
         /// A value in a user's gradient may panic in its `drop`. The rest is then dropped with the next meta.
         struct Done;
@@ -230,8 +230,11 @@ impl Drop for Meta {
             }
         }
         let _done = Done;
-        while let Some(way) = DROPPED.with(|queue| queue.borrow_mut().pop()) {
+        let mut next = Some(way);
+        while let Some(way) = next {
             drop(way);
+            next = DROPPED.with(|queue| queue.borrow_mut().pop());
         }
+        DROPPED.with(|queue| queue.take());
     }
 }

@@ -117,7 +117,7 @@ pub(crate) mod kernels {
             let message = "bincount only supports 1-d non-negative integral inputs";
             return Err(Error::about(&[x], ErrorKind::DType, OP, message));
         }
-        let length = ((largest + 1) as usize).max(minlength);
+        let length = (largest as usize).wrapping_add(1).max(minlength); // 0 after -1
         let shape = Shape { sizes: Sizes::from_slice(&[length]), names: Names::none() };
         Ok((numbers, NamedTensor::filled(OP, shape, dtype, 0.into())?))
     }

@@ -79,7 +79,7 @@ pub(crate) mod kernels {
                 return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
             }
             names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
-            sizes[dim] += x.sizes()[dim];
+            sizes[dim] = sizes[dim].saturating_add(x.sizes()[dim]);
         }
         let dtype = promoted(tensors);
         let mut out = NamedTensor::fresh(OP, Shape { sizes: sizes.clone(), names }, dtype)?;

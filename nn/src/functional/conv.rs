@@ -3,6 +3,7 @@
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
+use std::panic::Location;
 
 /// The padding of the input of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +157,11 @@ fn padded(x: &Tensor, before: usize, after: usize) -> Result<Tensor> {
     if before + after == 0 {
         return Ok(x.clone());
     }
-    let zeros = |length: usize| x.new_zeros([x.sizes()[0], x.sizes()[1], length]);
+    let caller = Location::caller();
+    let zeros = |length: usize| {
+        let zeros = x.new_zeros([x.sizes()[0], x.sizes()[1], length]);
+        zeros.map_err(|error| error.of("conv1d").at(caller))
+    };
     Tensor::cat(&[&zeros(before)?, x, &zeros(after)?], 2)
 }
 
