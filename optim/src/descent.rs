@@ -230,10 +230,12 @@ fn fitted_group<M: Method>(
         let message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
         return Err(misfit(message));
     }
-    let method = M::deserialize(&state.hyperparameters)
-        .map_err(|error| misfit(format!("hyperparameters of group {number}: {error}")))?;
-    // Ranges are not checked, so that everything that a schedule or a user set during training can be
-    // restored.
+    let wrong = |error: &dyn fmt::Display| misfit(format!("hyperparameters of group {number}: {error}"));
+    if !state.hyperparameters.is_object() {
+        return Err(wrong(&format_args!("expected them by name, got {}", state.hyperparameters)));
+    }
+    let method = M::deserialize(&state.hyperparameters).map_err(|error| wrong(&error))?;
+    method.check().map_err(|error| wrong(&error.message()))?;
     let mut fitted = Vec::with_capacity(own);
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let place = |error: Error| error.context(format!("parameter {index} of group {number}: "));
@@ -313,6 +315,13 @@ impl Member {
             }
             let names = slot_names(&sizes, own.value());
             slots.push((name.clone(), value.to(own.dtype().compute())?.with_names(names)));
+        }
+        let missing = |name: &&&str| !state.slots.contains_key(**name);
+        if let Some(name) = method.slots().iter().find(missing).filter(|_| state.steps > 0) {
+            return Err(misfit(format!(
+                "{name} is missing in the state, which has made {} steps",
+                state.steps
+            )));
         }
         sort_slots(method, &mut slots);
         Ok(Member { parameter: self.parameter.clone(), steps: state.steps, slots })

@@ -71,7 +71,7 @@ pub trait Optimizer: Send {
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the state belongs to another optimizer, or to
-    /// other groups, sizes or names.
+    /// other groups, sizes or names, if a hyperparameter is out of range, or if a tensor is missing.
     #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()>;
 

@@ -179,7 +179,24 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
     hyperparameters.groups[0].hyperparameters["momentum"] = 0.5.into();
     let mut sizes = state.clone();
     sizes.groups[0].parameters[0].slots.insert("exp_avg".into(), NamedTensor::zeros([5])?);
-    for (state, message) in [(hyperparameters, "momentum"), (sizes, "exp_avg")] {
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut state = state.clone();
+        change(&mut state.groups[0].hyperparameters);
+        state
+    };
+    let betas = changed(&|given| given["betas"] = serde_json::json!([1, 1]));
+    let rate = changed(&|given| given["lr"] = (-1).into());
+    let list = changed(&|given| *given = given.as_object().unwrap().values().cloned().collect());
+    let mut moments = state.clone();
+    moments.groups[0].parameters[1].slots.remove("exp_avg_sq");
+    for (state, message) in [
+        (hyperparameters, "momentum"),
+        (sizes, "exp_avg"),
+        (betas, "group 0: Invalid beta parameter at index 0: 1.0"),
+        (rate, "group 0: Invalid learning rate: -1.0"),
+        (list, "hyperparameters of group 0: expected them by name, got [false,"),
+        (moments, "parameter 1 of group 0: exp_avg_sq is missing in the state, which has made 1 steps"),
+    ] {
         let error = other.load_state_dict(&state).unwrap_err();
         assert!(error.message().contains(message), "{error} does not say '{message}'");
         assert_eq!(other.lr(), 0.25);
