@@ -216,7 +216,8 @@ pub(crate) mod kernels {
         if r >= 2 {
             sizes.push(other.sizes()[r - 1]);
         }
-        let mut out = NamedTensor::fresh(op, Shape { sizes, names }, dtype)?;
+        // SAFETY: `same_dtype` refuses `bool`.
+        let mut out = unsafe { NamedTensor::unwritten(op, &sizes, names, dtype)? };
         multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), &mut out);
         Ok(out)
     }
