@@ -1,7 +1,7 @@
 //! Each test is a bug that was there once.
 
 use namegrad::autograd::{BackwardOptions, GradCheck, Op, checkpoint, grad, gradgradcheck};
-use namegrad::core::{Scalar, random::Generator};
+use namegrad::core::{NamedTensor, Scalar, random::Generator};
 use namegrad::prelude::*;
 
 #[test]
@@ -408,4 +408,24 @@ fn a_long_graph_in_a_local_of_a_thread_overflowed_the_stack() -> Result<()> {
         Ok(())
     });
     thread.join().unwrap()
+}
+
+#[test]
+fn a_parameter_that_was_read_while_it_was_updated_hung() -> Result<()> {
+    let p = Parameter::new(Tensor::new([1.0, 2.0])?)?;
+    let tied = p.clone();
+    p.update(|value| value.add_(tied.tensor().value()).map(drop))?;
+    assert_eq!(tied.tensor().to_vec::<f32>()?, [2.0, 4.0]);
+    let error = p.update(|_| tied.update(|_| Ok(()))).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+    // A closure that fails changes nothing, and the parameter can be updated again.
+    p.update(|value| value.mul_(0.0)?.add_(&NamedTensor::zeros([3])?).map(drop)).unwrap_err();
+    assert_eq!(p.tensor().to_vec::<f32>()?, [2.0, 4.0]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|_| p.update(|value| value.add_(1.0).map(drop)).unwrap()));
+        }
+    });
+    assert_eq!(p.tensor().to_vec::<f32>()?, [402.0, 404.0]);
+    Ok(())
 }

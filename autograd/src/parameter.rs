@@ -3,7 +3,8 @@
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::{self, ThreadId};
 
 /// A leaf that is shared: clones are the same parameter. Two layers that hold one are tied.
 ///
@@ -16,7 +17,52 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Parameter(Arc<RwLock<Tensor>>);
+pub struct Parameter(Arc<Shared>);
+
+struct Shared {
+    tensor: RwLock<Tensor>,
+    /// The thread that updates the parameter. It reads it meanwhile as everyone else does.
+    updating: Mutex<Option<ThreadId>>,
+    updated: Condvar,
+}
+
+/// The right to update a parameter, until it is dropped.
+struct Turn<'a>(&'a Shared);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.updating.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.updated.notify_one();
+    }
+}
+
+impl Shared {
+    fn read(&self) -> RwLockReadGuard<'_, Tensor> {
+        self.tensor.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tensor> {
+        self.tensor.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other thread updates the parameter.
+    #[track_caller]
+    fn turn(&self) -> Result<Turn<'_>> {
+        let own = thread::current().id();
+        let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        if *updating == Some(own) {
+            let message = "the parameter is being updated by the closure that updates it again";
+            return Err(Error::new(ErrorKind::Autograd, "update", message)
+                .with_operands([self.read().shape()])
+                .with_repair("change the value that the closure is given"));
+        }
+        while updating.is_some() {
+            updating = self.updated.wait(updating).unwrap_or_else(PoisonError::into_inner);
+        }
+        *updating = Some(own);
+        Ok(Turn(self))
+    }
+}
 
 impl Parameter {
     /// A parameter with this value that requires a gradient.
@@ -25,17 +71,18 @@ impl Parameter {
     /// [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn new(value: Tensor) -> Result<Parameter> {
-        Ok(Parameter(Arc::new(RwLock::new(value.detach().requires_grad_(true)?))))
+        let tensor = RwLock::new(value.detach().requires_grad_(true)?);
+        Ok(Parameter(Arc::new(Shared { tensor, updating: Mutex::new(None), updated: Condvar::new() })))
     }
 
     /// The tensor as it is now, a leaf of the tape; later updates do not reach it.
     pub fn tensor(&self) -> Tensor {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// The accumulated gradient.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).grad()
+        self.0.read().grad()
     }
 
     /// Puts a gradient in place, or removes it.
@@ -44,17 +91,17 @@ impl Parameter {
     /// Those of [`Tensor::set_grad`].
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).set_grad(grad)
+        self.0.read().set_grad(grad)
     }
 
     /// Forgets the accumulated gradient.
     pub fn zero_grad(&self) {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).zero_grad();
+        self.0.read().zero_grad();
     }
 
     /// Is a gradient computed for it? A frozen parameter has none.
     pub fn requires_grad(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).requires_grad()
+        self.0.read().requires_grad()
     }
 
     /// Freezes the parameter, or thaws it.
@@ -63,16 +110,46 @@ impl Parameter {
     /// Those of [`Tensor::requires_grad_`].
     #[track_caller]
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).set_requires_grad(requires_grad)
+        self.0.write().set_requires_grad(requires_grad)
     }
 
-    /// Changes the value in place, without the tape noticing. Its buffer is written to if nobody else holds it.
+    /// Changes the value outside of the tape. If `f` fails, nothing changes.
+    ///
+    /// While `f` runs, the parameter can be read, also by `f` itself, and has its old value. Other threads wait
+    /// to update it.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let weight = Parameter::new(Tensor::new([1.0, -3.0])?)?;
+    /// weight.update(|value| value.clamp_(-1.0, 1.0).map(drop))?;
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [1.0, -1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// What `f` gives.
+    /// What `f` returns; [`ErrorKind::Autograd`] if `f` updates this parameter itself.
     #[track_caller]
     pub fn update<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).update(f)
+        let _turn = self.0.turn()?;
+        let mut value = self.tensor().into_value();
+        let result = f(&mut value)?;
+        self.0.write().update(|own| {
+            *own = value;
+            Ok(())
+        })?;
+        Ok(result)
+    }
+
+    /// [`update`](Self::update) in the buffer of the parameter, if nobody else holds it. `f` must not touch the
+    /// parameter, which is locked.
+    ///
+    /// # Errors
+    /// What `f` returns. The value may have changed then.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn update_in_buffer<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
+        let _turn = self.0.turn()?;
+        self.0.write().update(f)
     }
 
     /// Another value of the same sizes, cast to the dtype of the parameter. Names of the parameter stay.

@@ -253,7 +253,7 @@ impl Member {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, steps, slots } = self;
         let number = steps.saturating_add(1);
-        parameter.update(|value| {
+        parameter.update_in_buffer(|value| {
             let dtype = value.dtype();
             if !dtype.is_floating_point() {
                 let message = format!("a parameter must be of a floating point dtype, not {dtype}");
