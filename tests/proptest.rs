@@ -81,7 +81,8 @@ fn check(
         return Ok(());
     }
     let x = &call.tensors[0].1[0];
-    let fits = |y: &Tensor| (!op.info.by_element || y.sizes() == x.sizes()) && y.dtype().can_cast(x.dtype());
+    let stays = |y: &Tensor| y.sizes() == x.sizes() && (!x.has_names() || y.names() == x.names());
+    let fits = |y: &Tensor| (!op.info.by_element || stays(y)) && y.dtype().can_cast(x.dtype());
     let wanted =
         result.as_ref().ok().map(|results| &results[0]).filter(|y| fits(y)).map(|y| y.to(x.dtype()).unwrap());
     for mut own in [x.clone(), dense(x)] {

@@ -429,3 +429,14 @@ fn a_parameter_that_was_read_while_it_was_updated_hung() -> Result<()> {
     assert_eq!(p.tensor().to_vec::<f32>()?, [402.0, 404.0]);
     Ok(())
 }
+
+#[test]
+fn names_appeared_on_tensors_that_had_others() -> Result<()> {
+    let mut x = Tensor::ones((("p", 2), 2))?;
+    let error = x.add_(&Tensor::ones((2, ("r", 2)))?).map(drop).unwrap_err();
+    assert_eq!((error.kind(), x.shape().to_string().as_str()), (ErrorKind::OutNames, "[p=2, ?=2]"));
+    let mask = Tensor::ones([("N", 2), ("C", 3)])?.gt(0)?;
+    assert_eq!(Tensor::ones([("C", 3)])?.masked_fill(&mask, 0.0).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(Tensor::ones([3])?.masked_fill(&mask.rename(None)?, 0.0)?.sizes(), [2, 3]);
+    Ok(())
+}

@@ -83,7 +83,7 @@ cases! {
     masked_fill {
         (x: values("N=2 C=3"), mask: mask("C=3", [0, 1, 1]), value: values("")) => "N=2 C=3" any,
             |i| if mask.broadcast(i) != 0.0 { value.at(&[]) } else { x.at(i) };
-        (x: values("C=3"), mask: mask("2 1", [0, 1]), value: values("")) => "2 C=3" any,
+        (x: values("3"), mask: mask("2 1", [0, 1]), value: values("")) => "2 3" any,
             |i| if mask.broadcast(i) != 0.0 { value.at(&[]) } else { x.broadcast(i) };
     }
     masked_select {

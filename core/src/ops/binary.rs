@@ -122,8 +122,19 @@ ops! { binary;
     }
 }
 
-/// The value of a fill is one.
+/// The value of a fill is one, and the mask of a tensor with names has no more dims than it.
 fn one_value(op: &'static str, inputs: &[&NamedTensor; 3]) -> Result<Option<&'static Kernel<1>>> {
+    let [x, mask, _] = inputs;
+    if mask.ndim() > x.ndim() && x.has_names() {
+        let (mask, x) = (mask.names().list(mask.ndim()), x.names().list(x.ndim()));
+        let message = format!(
+            "attempted to broadcast Tensor{mask} to Tensor{x} but the number of dims ({}) must be greater than \
+             or equal to the number of dims in the mask ({})",
+            inputs[0].ndim(),
+            inputs[1].ndim()
+        );
+        return Err(Error::about(inputs, ErrorKind::Shape, op, message));
+    }
     if inputs[2].ndim() == 0 {
         return Ok(None);
     }

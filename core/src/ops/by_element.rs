@@ -319,6 +319,9 @@ impl<const N: usize> Kernel<N> {
                 format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
             return Err(Error::about(&inputs, ErrorKind::Shape, self.name, message));
         }
+        if x.has_names() && names != *x.names() {
+            rules::out(self.name, &names, x.input())?;
+        }
         let result = if self.to_bool { DType::Bool } else { dtype };
         if !result.can_cast(x.dtype()) {
             let message =
