@@ -302,6 +302,11 @@ fn numbers_wrapped_where_a_range_ends() -> Result<()> {
         assert!(x.amin(..)?.item()?.to_f64() >= 1.0, "{dtype}");
         assert!(x.gt(100)?.any(..)?.item()? == Scalar::Bool(true), "{dtype}");
     }
+    let x = Tensor::new([100, -5])?.to(DType::I8)?;
+    for error in [x.clamp(0, 1000), x.clamp_max(1000), x.clamp_min(-129)] {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Value);
+    }
+    assert_eq!(x.clamp(0, 127)?.to_vec::<i8>()?, [100, 0]);
     let mut x = Tensor::zeros([1000])?;
     x.uniform_(-3e38, 3e38)?;
     assert!(x.isfinite()?.all(..)?.item()? == Scalar::Bool(true));

@@ -51,10 +51,10 @@ ops! { binary;
     fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other }
     /// The larger of `x` and `min`, a lower bound: as [`maximum`](Self::maximum), but where both are equal
     /// the gradient is that of `x`.
-    clamp_min clamp_min_ (x, min) { like: maximum }
+    clamp_min clamp_min_ (x, min) { like: maximum, before: bounds_fit }
     /// The smaller of `x` and `max`, an upper bound: as [`minimum`](Self::minimum), but where both are equal
     /// the gradient is that of `x`.
-    clamp_max clamp_max_ (x, max) { like: minimum }
+    clamp_max clamp_max_ (x, max) { like: minimum, before: bounds_fit }
     /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
     heaviside heaviside_ (x, values) {
         float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
@@ -101,7 +101,7 @@ ops! { binary;
         dtypes: Dtypes::OneFloat
     }
     /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
-    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max) }
+    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: bounds_fit }
     /// The tensor where `condition` is true, elsewhere `other`.
     where_self (x, condition: bool, other) {
         float: if condition { x } else { other }, int: if condition { x } else { other },
@@ -142,6 +142,29 @@ fn one_value(op: &'static str, inputs: &[&NamedTensor; 3]) -> Result<Option<&'st
     let message =
         format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {ndim} dims");
     Err(Error::about(inputs, ErrorKind::Shape, op, message))
+}
+
+/// A bound that is a number fits the dtype in which it is compared, as a cast would wrap it.
+fn bounds_fit<const N: usize>(
+    op: &'static str,
+    inputs: &[&NamedTensor; N],
+) -> Result<Option<&'static Kernel<1>>> {
+    let dtype = promoted(inputs);
+    if dtype.category() != Category::Integer {
+        return Ok(None);
+    }
+    for bound in inputs[1..].iter().filter(|bound| bound.is_number()) {
+        let number = bound.item()?;
+        if bound.to(dtype)?.item()?.to_i64() != number.to_i64() {
+            return Err(Error::about(
+                &inputs[..1],
+                ErrorKind::Value,
+                op,
+                format!("{number} does not fit in {dtype}"),
+            ));
+        }
+    }
+    Ok(None)
 }
 
 /// An integer divided by zero is an error.
