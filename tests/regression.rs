@@ -372,3 +372,12 @@ fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
     assert_eq!(Tensor::new([1.5])?.to(DType::F16)?.ldexp(Tensor::new([3])?)?.dtype(), DType::F16);
     Ok(())
 }
+
+/// The dim was looked up in the tensor of the most dims, and used on the first.
+#[test]
+fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
+    let (vector, matrix) = (Tensor::ones([3])?, Tensor::ones([3, 1])?);
+    let error = Tensor::cat(&[&vector, &matrix], 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
+    Ok(())
+}

@@ -160,7 +160,7 @@ fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
         return Ok(());
     }
     Err(Error::about(&[x], ErrorKind::DType, "pow", "Integers to negative integer powers are not allowed.")
-        .with_repair(format!("x.to({:?})?", default_dtype())))
+        .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
 }
 
 /// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0
