@@ -86,8 +86,8 @@ fn played(op: &Op, call: Call, seed: u64) -> Option<Result<()>> {
 const DRAWS: u64 = 600;
 const ERRORS: usize = 60;
 
-/// An error comes from the line of the caller, or a function on the way lacks `#[track_caller]`; and it names
-/// the op that was called, or a kernel has the name of another op.
+/// An error comes from the line of the caller, or a function on the way lacks `#[track_caller]`; it names the
+/// op that was called, or a kernel has the name of another op; and if it is about a dtype it says a cast.
 #[test]
 fn errors_name_the_op_and_the_line_of_the_caller() {
     let (mut failed, mut wrong) = (BTreeSet::new(), BTreeSet::new());
@@ -95,6 +95,9 @@ fn errors_name_the_op_and_the_line_of_the_caller() {
         let op = ops::find(name).unwrap();
         for error in (0..DRAWS).filter_map(|seed| played(op, *call, seed)?.err()).take(ERRORS) {
             failed.insert(*name);
+            if error.kind() == ErrorKind::DType && error.repair().is_none() {
+                wrong.insert(format!("{name}: no repair: {}", error.message()));
+            }
             if !error.location().file().ends_with("operators/calls.rs") {
                 wrong.insert(format!("{name}: no `#[track_caller]` on the way to {}", error.location()));
             }

@@ -251,7 +251,8 @@ impl crate::NamedTensor {
             ),
             _ => {
                 let message = format!("not implemented for {dtype}; it takes floating-point dtypes");
-                return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message));
+                return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message)
+                    .with_repair(format!("x.to(DType::{:?})?", default_dtype())));
             }
         }
         Ok(next)

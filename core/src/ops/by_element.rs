@@ -330,7 +330,8 @@ impl<const N: usize> Kernel<N> {
         if !result.can_cast(x.dtype()) {
             let message =
                 format!("result type {result} can't be cast to the desired output type {}", x.dtype());
-            return Err(Error::new(ErrorKind::DType, self.name, message));
+            let repair = format!("x.to(DType::{result:?})?");
+            return Err(Error::new(ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
         if x.is_writable() {
