@@ -402,9 +402,9 @@ fn sizes_that_do_not_reshape() -> Result<()> {
         x.to(DType::I64)?.vector_norm_with("N", VectorNormOptions::new().ord(1.0)),
         DType,
         "vector_norm",
-        "x.to(F32)?"
+        "x.to(DType::F32)?"
     );
-    assert_error!(x.requires_grad_(true)?.unique(), Autograd, "unique", "x.detach().unique()");
+    assert_error!(x.requires_grad_(true)?.unique(), Autograd, "unique", "x.detach()");
     Ok(())
 }
 
@@ -465,18 +465,20 @@ fn wrong_dtypes() -> Result<()> {
         "got float32, float64, float32",
         "[N=2], [N=2], []"
     );
-    assert_error!(truth.argmax(0), DType, "argmax", "does not support bool", "x.to(U8)?.argmax(0)");
-    assert_error!(ints.pow(-1), DType, "pow", "negative integer powers", "x.to(F32)?");
+    assert_error!(truth.argmax(0), DType, "argmax", "does not support bool", "x.to(DType::U8)?.argmax(0)?");
+    assert_error!(ints.pow(-1), DType, "pow", "negative integer powers", "x.to(DType::F32)?");
     assert_error!(truth.pow(&truth), DType, "pow", "not implemented for bool");
     assert_error!(truth.neg(), DType, "neg", "not implemented for bool");
+    assert_error!(ints.elu(), DType, "elu", "not implemented for int64", "try: x.to(DType::F32)?");
+    assert_error!(floats.bitwise_not(), DType, "bitwise_not", "for float32", "try: x.to(DType::I64)?");
     assert_error!(
         ints.mean(..),
         DType,
         "mean",
         "not implemented for int64; it takes floating point dtypes",
-        "x.to(F32)?"
+        "x.to(DType::F32)?"
     );
-    assert_error!(ints.softmax(0), DType, "softmax", "not implemented for int64", "x.to(F32)?");
+    assert_error!(ints.softmax(0), DType, "softmax", "not implemented for int64", "x.to(DType::F32)?");
     assert_error!(
         ints.clone().div_(2),
         DType,
@@ -506,7 +508,7 @@ fn wrong_dtypes() -> Result<()> {
         "dot",
         "same dtype, but got float32 and int64",
         "[N=2], [2]",
-        "y.to(F32)?"
+        "y.to(DType::F32)?"
     );
     assert_error!(truth.dot(&truth), DType, "dot", "not implemented for bool");
     assert_error!(
@@ -641,7 +643,7 @@ fn bad_products_and_queries() -> Result<()> {
     assert_error!(x.cuda(), Unsupported, "cuda", "no CUDA", "[N=2, C=3]");
     assert_error!(x.clone().resize_([2]), Shape, "resize_", "Cannot resize named tensor", "try: ");
     assert_error!(x.clone().copy_(&Tensor::ones([("C", 3), ("N", 1)])?), NameMismatch, "copy_");
-    assert_error!(x.clone().bernoulli_(2.0), Value, "bernoulli", "p_in <= 1");
+    assert_error!(x.clone().bernoulli_(2.0), Value, "bernoulli_", "p_in <= 1");
     assert_error!(Tensor::normal(&x, -1.0), Value, "normal", "std >= 0");
     assert_error!(x.clone().requires_grad_(true)?.resize_([3, 2]), Autograd, "resize_", "require grad");
     Ok(())

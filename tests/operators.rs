@@ -1,9 +1,7 @@
 //! `docs/operators.md`: every op, with the calls, the name rule, the dtypes and the derivative from its row,
-//! and PyTorch's names for it. `operators/calls.rs` has every call on the page as well, which shows that it
-//! compiles. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites both.
+//! and PyTorch's names for it. `operators/calls.rs` has every call on the page as well. It is compiled by
+//! `calls.rs`, not here, so `NAMEGRAD_BLESS=1 cargo test --test operators` can always rewrite both.
 
-#[path = "operators/calls.rs"]
-mod calls;
 #[path = "proptest/draw.rs"]
 #[allow(dead_code, reason = "shared with the property tests")]
 mod draw;
@@ -82,12 +80,12 @@ const RANDOM: &str = "none: random numbers";
 /// A call on the page: the name and the parameters of a function that contains it, and the call.
 struct Shown {
     name: String,
-    parameters: String,
+    parameters: Vec<(&'static str, String)>,
     call: String,
 }
 
 /// The calls of an op: the method, that with options, and the in-place form.
-fn shown(info: &OpInfo) -> Vec<Shown> {
+fn shown(info: &'static OpInfo) -> Vec<Shown> {
     let function = info.name.strip_prefix("nn.");
     let name = function.unwrap_or(info.name);
     let method = function.is_none()
@@ -119,12 +117,11 @@ fn shown(info: &OpInfo) -> Vec<Shown> {
         let own = method.then(|| (info.tensors[0].name, x.to_string()));
         let more = if extra.is_some() { &options[..] } else { &[] };
         let parameters = own.into_iter().chain(given.iter().cloned()).chain(more.iter().cloned());
-        let parameters: Vec<String> = parameters.map(|(name, ty)| format!("{name}: {ty}")).collect();
         let passed: Vec<String> = given.iter().map(|(name, _)| name.to_string()).chain(extra).collect();
         let prefix = if function.is_some() { "nn_" } else { "" };
         Shown {
             name: format!("{prefix}{called}"),
-            parameters: parameters.join(", "),
+            parameters: parameters.collect(),
             call: format!("{receiver}{called}({})?", passed.join(", ")),
         }
     };
@@ -168,20 +165,54 @@ fn parameter(arg: &ArgInfo) -> String {
     .to_string()
 }
 
-/// The file with every call on the page, each in a function.
+/// The file with every call on the page, each in a function, and a table of those of ops, by which
+/// `tests/calls.rs` makes them.
 fn calls_file() -> String {
-    let mut file = String::from(
-        "//! Every call that `docs/operators.md` shows. Made by `tests/operators.rs`.\n\n#![allow(dead_code, unused_imports, unused_must_use, unused_mut, unused_variables)]\n\nuse namegrad::autograd::*;\nuse namegrad::core::args::*;\nuse namegrad::nn::functional::*;\nuse namegrad::prelude::*;\n",
-    );
+    let mut file = String::from(CALLS_HEAD);
+    let mut table = String::new();
     for op in ops::all() {
         for Shown { name, parameters, call } in shown(op.info) {
+            let given: Vec<String> = parameters.iter().map(|(name, ty)| drawn(name, ty)).collect();
+            let parameters: Vec<String> =
+                parameters.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+            let (parameters, given) = (parameters.join(", "), given.join(", "));
             writeln!(file, "\n#[rustfmt::skip]\nfn call_{name}({parameters}) -> Result<()> {{\n    {call};\n    Ok(())\n}}").unwrap();
+            writeln!(table, "    (\"{}\", |given| Some(call_{name}({given}))),", op.info.name).unwrap();
         }
     }
     for (name, call, ..) in OTHERS.iter().filter(|other| !other.1.is_empty()) {
         writeln!(file, "\n#[rustfmt::skip]\nfn other_{name}(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {{\n    {call};\n    Ok(())\n}}").unwrap();
     }
+    write!(file, "\n/// The calls, each after the name of the op.\n#[rustfmt::skip]\npub(crate) const CALLS: &[(&str, Call)] = &[\n{table}];\n").unwrap();
     file
+}
+
+const CALLS_HEAD: &str = "\
+//! Every call that `docs/operators.md` shows. Made by `tests/operators.rs`.
+
+#![allow(dead_code, unused_imports, unused_must_use, unused_mut, unused_variables)]
+
+use crate::Given;
+use namegrad::autograd::*;
+use namegrad::core::args::*;
+use namegrad::nn::functional::*;
+use namegrad::prelude::*;
+
+/// A call with what is given; `None` if something that it needs is not given.
+pub(crate) type Call = fn(&Given<'_>) -> Option<Result<()>>;
+";
+
+/// How a parameter of that name and type comes from a `Given` of `tests/calls.rs`.
+fn drawn(name: &str, ty: &str) -> String {
+    match ty {
+        "&Tensor" => format!("given.tensor(\"{name}\")?"),
+        "&mut Tensor" => format!("&mut given.tensor(\"{name}\")?.clone()"),
+        "&[&Tensor]" => format!("&given.tensors(\"{name}\")?"),
+        "&[isize]" => format!("&given.sizes(\"{name}\")?"),
+        "&[Index]" => format!("&given.indices(\"{name}\")?"),
+        "&str" => format!("given.text(\"{name}\")?"),
+        _ => format!("given.arg(\"{name}\")?"),
+    }
 }
 
 /// PyTorch's table: the path of each operator, its short name, its name rule.
@@ -320,11 +351,17 @@ fn ops_take_the_dtypes_that_their_rows_claim() {
             });
             let partly = dtype == DType::Bool && PARTLY_BOOL.iter().any(|(name, _)| *name == op.info.name);
             if !partly && works != op.info.dtypes.contains(&dtype.category()) {
-                wrong.push(format!(
-                    "{} {} on {dtype}",
-                    op.info.name,
-                    if works { "works" } else { "does not work" }
-                ));
+                let (name, claims) = (op.info.name, claimed(op.info));
+                wrong.push(match works {
+                    true => format!(
+                        "{name} works on {dtype}, but its row says {claims}: refuse it in the kernel, as \
+                         `check_float` does for `on floats`, or let the row say more"
+                    ),
+                    false => format!(
+                        "{name} does not work on {dtype}, but its row says {claims}: mend the kernel, or let \
+                         the row say less, as in `on floats integers`"
+                    ),
+                });
             }
         }
     }

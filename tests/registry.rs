@@ -1,8 +1,9 @@
 //! Calls of ops by name: what is found, what is refused, and that every entry can be called.
 
 use namegrad::core::ops::ArgInfo;
-use namegrad::ops::{self, Given, Op, TensorKind};
+use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
+use std::path::Path;
 
 fn x() -> Result<Tensor> {
     Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])?.refine_names(["N", "C"])
@@ -254,6 +255,47 @@ fn functions_have_their_options() -> Result<()> {
     assert!(!gelu[0].equal(&logits.gelu()?)?);
     assert!(F::elu_with(&logits, EluOptions::new().alpha(0.5))?.equal(&logits)?);
     Ok(())
+}
+
+/// The table of a file, if it has one: `unary` for a file with the line `ops! { unary;`.
+fn table_of(file: &Path, macro_name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let start = format!("{macro_name}! {{ ");
+    let name = text.lines().find_map(|line| line.strip_prefix(&start))?;
+    Some(name.split(';').next().unwrap_or(name).to_string())
+}
+
+/// A table is known by the `mod` line of its file and its name in `tables!`. Without either its ops compile in
+/// some crates and are missing in others.
+#[test]
+fn every_table_is_registered() {
+    let in_core = |op: &OpInfo| namegrad::core::ops::all().any(|info| info.name == op.name);
+    type Has<'a> = &'a dyn Fn(&str) -> bool;
+    let has = |table: &str, own: &dyn Fn(&OpInfo) -> bool| {
+        ops::all().any(|op| op.info.table == table && own(op.info))
+    };
+    let is_function = |op: &OpInfo| op.name.starts_with("nn.");
+    let folders: [(&str, &str, Has<'_>); 4] = [
+        ("core/src/ops", "ops", &|table| namegrad::core::ops::all().any(|info| info.table == table)),
+        ("autograd/src/rules", "derivatives", &|table| has(table, &in_core)),
+        ("autograd/src/composed", "composed", &|table| has(table, &|op| !in_core(op) && !is_function(op))),
+        ("nn/src/functional", "functional", &|table| has(table, &is_function)),
+    ];
+    let mut tables = 0;
+    for (folder, macro_name, is_registered) in folders {
+        for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).read_dir().unwrap() {
+            let file = entry.unwrap().path();
+            let Some(table) = table_of(&file, macro_name) else { continue };
+            let stem = file.file_stem().unwrap().to_string_lossy();
+            assert_eq!(table, stem, "{folder}/{stem}.rs: a table has the name of its file");
+            assert!(
+                is_registered(&table),
+                "{folder}/{stem}.rs is not registered: {folder}/mod.rs needs `mod {stem};` and `{stem}` in `tables!`"
+            );
+            tables += 1;
+        }
+    }
+    assert!(tables >= 45, "{tables} tables were found");
 }
 
 /// What tensors an op is tried with.

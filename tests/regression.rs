@@ -445,3 +445,12 @@ fn names_appeared_on_tensors_that_had_others() -> Result<()> {
     assert_eq!(Tensor::ones([3])?.masked_fill(&mask.rename(None)?, 0.0)?.sizes(), [2, 3]);
     Ok(())
 }
+
+/// The dim was looked up in the tensor of the most dims, and used on the first.
+#[test]
+fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
+    let (vector, matrix) = (Tensor::ones([3])?, Tensor::ones([3, 1])?);
+    let error = Tensor::cat(&[&vector, &matrix], 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
+    Ok(())
+}

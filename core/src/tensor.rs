@@ -163,7 +163,7 @@ impl NamedTensor {
         }
         let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
         Err(Error::about(&[self], ErrorKind::DType, op, message)
-            .with_repair(format!("x.to({:?})?", default_dtype())))
+            .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
     }
 
     /// The error of an op that makes no sense on `bool`.
@@ -173,8 +173,7 @@ impl NamedTensor {
             return Ok(());
         }
         let message = "not implemented for bool; it takes the integers and floats";
-        Err(Error::about(&[self], ErrorKind::DType, op, message)
-            .with_repair(format!("x.to({:?})?", DType::U8)))
+        Err(Error::about(&[self], ErrorKind::DType, op, message).with_repair("x.to(DType::U8)?"))
     }
 
     /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is

@@ -10,7 +10,7 @@ mod module;
 mod state;
 mod summary;
 
-pub use layers::{Dropout, Hooked, Layer, Linear, Relu, Sequential, Sigmoid, Tanh};
+pub use layers::*;
 pub use module::{Buffer, Entry, Module, Training, Visitor};
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};

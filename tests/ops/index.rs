@@ -1,6 +1,6 @@
 //! Ops that pick elements and put tensors together.
 
-use crate::check::{Call, Case, any, axes, check, index, mask, numbers, sizes, values};
+use crate::check::{Call, Case, any, axes, check, in_places, index, mask, numbers, sizes, values};
 use crate::plain::{Plain, sum};
 use namegrad::core::Reduce;
 use namegrad::prelude::*;
@@ -197,7 +197,7 @@ pub(crate) fn other(
         op,
         call,
         in_place: None,
-        inputs,
+        inputs: in_places(inputs),
         result,
         dtype: any,
         reference: Box::new(reference),

@@ -54,7 +54,8 @@ mod kernels {
                 "takes a q in the range [0, 1] and at least one float; q is {q}, the input of {}",
                 x.dtype()
             );
-            return Err(Error::new(kind, OP, message).with_operands([x.shape()]));
+            let error = Error::new(kind, OP, message).with_operands([x.shape()]);
+            return Err(if floats { error } else { error.with_repair("x.to(DType::F64)?") });
         }
         let one = pick::kernels::one_or_all(OP, x.value(), &dim)?;
         let n = one.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1));

@@ -100,7 +100,8 @@ mod kernels {
     pub(super) fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         const OP: &str = "masked_scatter";
         let is_mask = mask.dtype() == DType::Bool;
-        Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")?;
+        Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")
+            .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
         let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
         Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
@@ -116,7 +117,8 @@ mod kernels {
     fn places_in(x: &Tensor, op: &'static str, index: &Tensor) -> Result<Tensor> {
         Error::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
             format!("{op}(): Expected a long tensor for index, but got {}", index.dtype())
-        })?;
+        })
+        .map_err(|error| error.with_repair("index.to(DType::I64)?"))?;
         let places = index.unnamed().reshape([-1])?;
         places.add(x.numel() as i64)?.where_self(&places.lt(0)?, &places)
     }

@@ -27,30 +27,20 @@ pub use getitem::{Index, Indices};
 pub use join::Indexing;
 pub use parts::Sections;
 
-/// The tables.
-pub(crate) const OPS: [&[&crate::registry::Op]; 13] = [
-    along::OPS,
-    cast::OPS,
-    einsum::OPS,
-    getitem::OPS,
-    index::OPS,
-    join::OPS,
-    like::OPS,
-    parts::OPS,
-    pointwise::OPS,
-    products::OPS,
-    random::OPS,
-    shape::OPS,
-    write::OPS,
-];
-
-/// The options of composed ops.
-pub(crate) mod options {
-    pub use super::along::options::*;
-    pub use super::index::options::*;
-    pub use super::join::options::*;
-    pub use super::like::options::*;
-    pub use super::pointwise::options::*;
-    pub use super::products::options::*;
-    pub use super::shape::options::*;
+/// The tables, each a file. `tables! { along }` becomes
+///
+/// ```ignore
+/// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[along::OPS];
+/// pub(crate) mod options { pub use super::along::options::*; }
+/// ```
+macro_rules! tables {
+    ($($table:ident)*) => {
+        pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
+        /// The options of composed ops.
+        #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
+        pub(crate) mod options {
+            $(pub use super::$table::options::*;)*
+        }
+    };
 }
+tables! { along cast einsum getitem index join like parts pointwise products random shape write }

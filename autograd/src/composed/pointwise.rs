@@ -97,7 +97,8 @@ mod kernels {
         if !dtype.is_floating_point() {
             Error::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", || {
                 format!("rounding to {decimals} decimals is not implemented for {dtype}")
-            })?;
+            })
+            .map_err(|error| error.with_repair("x.to(DType::F64)?"))?;
             return x.round();
         }
         // More decimals than an `i32` counts are more than any float has.

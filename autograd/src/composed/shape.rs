@@ -171,7 +171,8 @@ mod kernels {
             }
         };
         let is_int = matches!(repeats.dtype(), DType::I32 | DType::I64);
-        Error::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")?;
+        Error::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")
+            .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
         Error::ensure(whole, ErrorKind::Value, OP, || "repeats can not be negative")?;

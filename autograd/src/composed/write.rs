@@ -109,7 +109,7 @@ mod kernels {
             );
             return Err(Error::new(ErrorKind::Shape, op, message)
                 .with_operands([x.shape()])
-                .with_repair("x.rename(None)? first"));
+                .with_repair("x.rename(None)?"));
         }
         let numel = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
         let Some(numel) = numel else {

@@ -41,7 +41,7 @@ pub(crate) mod shape;
 pub(crate) mod slice;
 pub(crate) mod unary;
 
-/// The tables, each a file of the name that it has in core. `tables! { unary }` becomes
+/// The tables of core, each with a module of its name here. `tables! { unary }` becomes
 ///
 /// ```ignore
 /// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[unary::OPS];
@@ -51,7 +51,7 @@ macro_rules! tables {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
+namegrad_core::op_tables! { tables }
 
 /// An input that has no gradient must not require one: never a silent cut.
 #[inline]
@@ -63,5 +63,5 @@ pub(crate) fn refuse(op: &'static str, x: &crate::Tensor) -> namegrad_core::Resu
     let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
         .with_operands([x.shape()])
-        .with_repair(format!("x.detach().{op}(), if no gradient is to flow")))
+        .with_repair("x.detach(), if no gradient is to flow"))
 }

@@ -32,7 +32,8 @@ impl Tensor {
                     "only Tensors of floating point dtype can require gradients, got {}",
                     self.dtype()
                 );
-                Err(Error::new(ErrorKind::Autograd, OP, message).with_repair("x.to(DType::F32)? first"))
+                Err(Error::new(ErrorKind::Autograd, OP, message)
+                    .with_repair("x.to(DType::F32)?.requires_grad_(true)?"))
             }
             (true, None) => {
                 self.meta = Some(Meta::leaf(&self.value));

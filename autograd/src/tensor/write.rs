@@ -36,7 +36,9 @@ impl Tensor {
                 y.dtype(),
                 self.dtype()
             );
-            return Err(Error::new(ErrorKind::DType, op, message).with_operands([self.shape()]));
+            return Err(Error::new(ErrorKind::DType, op, message)
+                .with_operands([self.shape()])
+                .with_repair(format!("x.to(DType::{:?})?", y.dtype())));
         }
         let y = y.to(self.dtype())?;
         if is_grad_enabled() {
@@ -52,7 +54,8 @@ impl Tensor {
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
         let message = || format!("result type {from} can't be cast to the desired output type {to}");
-        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message)?;
+        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message)
+            .map_err(|error| error.with_repair(format!("x.to(DType::{from:?})?")))?;
         *self = y.to(self.dtype())?;
         Ok(self)
     }

@@ -47,6 +47,12 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
+/// A call of the function of a row. Its errors name the op that was called, and not an op that it is made of.
+pub(crate) fn call(row: &Row, given: TokenStream) -> TokenStream {
+    let (name, text) = (&row.name, row.name.to_string());
+    quote!(kernels::#name(#given).map_err(|error| error.of(#text)))
+}
+
 /// What becomes of a gradient: what the row says, or what the ops that it calls do.
 pub(crate) fn how(row: &Row) -> How {
     match &row.gradient {
@@ -61,22 +67,26 @@ pub(crate) fn how(row: &Row) -> How {
 fn method(row: &Row, side: &Side) -> TokenStream {
     let name = &row.name;
     let (parameters, given) = side.parameters(row);
-    let (prepare, returned, call) = (side.prepare(row, false), side.returned(row), passed(row));
+    let (prepare, returned, passed) = (side.prepare(row, false), side.returned(row), passed(row));
     let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
     let doc = row.doc(side);
     let mut code = TokenStream::new();
     if !row.is_in_place_only() {
         let value = match row.writes() {
             true => {
-                let (x, others) = (call[0], &call[1..]);
+                let (x, others) = (passed[0], &passed[1..]);
+                let call = call(row, quote!(&mut written #(, #others)*));
                 quote! {
                     #prepare
                     let mut written = #x.to_write();
-                    kernels::#name(&mut written #(, #others)*)?;
+                    #call?;
                     Ok(written)
                 }
             }
-            false => quote! { #prepare kernels::#name(#(#call),*) },
+            false => {
+                let call = call(row, quote!(#(#passed),*));
+                quote! { #prepare #call }
+            }
         };
         code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name));
     }
@@ -91,14 +101,15 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         ),
         None => return code,
     };
-    let (prepare, text, others) = (side.prepare(row, true), name_.to_string(), &call[1..]);
+    let (prepare, text, others) = (side.prepare(row, true), name_.to_string(), &passed[1..]);
+    let call = call(row, quote!(self #(, #others)*));
     let end = match row.writes() {
         true => quote! {
-            kernels::#name(self #(, #others)*)?;
+            #call?;
             Ok(self)
         },
         false => quote! {
-            let made = kernels::#name(self #(, #others)*)?;
+            let made = #call?;
             self.assign(#text, made)
         },
     };

@@ -2,7 +2,7 @@
 //! in `kernels`, and entries of the registry; and methods of tensors as functions, of which the registry
 //! knows already.
 
-use crate::composed::{how, passed};
+use crate::composed::{call, how, passed};
 use crate::derivative::nearest;
 use crate::given::Side;
 use crate::row::{Row, Table};
@@ -47,8 +47,9 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     let name = &row.name;
     let (parameters, given) = side.parameters(row);
     let (prepare, returned) = (side.prepare(row, false), side.returned(row));
-    let call = passed(row);
-    let value = quote! { #prepare kernels::#name(#(#call),*) };
+    let passed = passed(row);
+    let call = call(row, quote!(#(#passed),*));
+    let value = quote! { #prepare #call };
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }
 

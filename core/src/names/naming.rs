@@ -105,7 +105,7 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     match closest(name, x.names.iter(x.sizes.len()).flatten()) {
         Some(close) => error.with_repair(format!("did you mean '{close}'?")),
         None if !x.names.is_named() => {
-            error.with_repair(format!("name the dim first: x.refine_names([.., \"{name}\"])?"))
+            error.with_repair(format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?"))
         }
         None => error,
     }

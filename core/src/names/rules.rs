@@ -123,7 +123,7 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         left.list(),
                         right.list()
                     );
-                    let repair = format!("name the dim: refine_names([.., \"{name}\", ..])?");
+                    let repair = format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?");
                     return Err(fail(ErrorKind::NameMismatch, message, repair));
                 }
             }
@@ -275,7 +275,21 @@ pub(crate) fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Re
     );
     Err(Error::new(ErrorKind::OutNames, op, message)
         .with_operands([existing.shape()])
-        .with_repair(format!("out.rename({})?", computed.list(existing.sizes.len()).replace('\'', "\""))))
+        .with_repair(format!("out.rename({})?", argument(computed, existing.sizes.len()))))
+}
+
+/// Names as Rust writes them in a call: a list of texts, of options if a dim has no name, or `None`.
+fn argument(names: &Names, ndim: usize) -> String {
+    let each = || names.iter(ndim);
+    if each().all(|name| name.is_none()) {
+        return "None".into();
+    }
+    let text = |name: Option<Name>| match name {
+        Some(name) if each().all(|other| other.is_some()) => format!("\"{name}\""),
+        Some(name) => format!("Some(\"{name}\")"),
+        None => "None".into(),
+    };
+    format!("[{}]", each().map(text).collect::<Vec<_>>().join(", "))
 }
 
 /// The rules for the other crates.

@@ -194,7 +194,7 @@ fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
         return Ok(());
     }
     Err(Error::about(&[x], ErrorKind::DType, "pow", "Integers to negative integer powers are not allowed.")
-        .with_repair(format!("x.to({:?})?", default_dtype())))
+        .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
 }
 
 /// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0
@@ -285,7 +285,8 @@ impl crate::NamedTensor {
             ),
             _ => {
                 let message = format!("not implemented for {dtype}; it takes floating-point dtypes");
-                return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message));
+                return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message)
+                    .with_repair(format!("x.to(DType::{:?})?", default_dtype())));
             }
         }
         Ok(next)

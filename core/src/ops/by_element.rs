@@ -146,7 +146,12 @@ impl<const N: usize> Kernel<N> {
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
         let accepted: Vec<&str> = accepted.map(DType::torch_name).collect();
         let message = format!("not implemented for {dtype}; it takes {}", accepted.join(", "));
-        Error::about(inputs, ErrorKind::DType, self.name, message)
+        let cast = match (&self.float, &self.int) {
+            (Some(_), _) => format!("x.to(DType::{:?})?", default_dtype()),
+            (None, Some(_)) => format!("x.to(DType::{:?})?", DType::I64),
+            (None, None) => "x.ne(0)?".to_string(),
+        };
+        Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(cast)
     }
 
     /// The rule of [`Dtypes::OneFloat`].
@@ -161,7 +166,9 @@ impl<const N: usize> Kernel<N> {
         }
         let found = inputs.map(|x| x.dtype().torch_name()).join(", ");
         let message = format!("expected inputs of one floating-point dtype, got {found}");
-        Err(Error::about(inputs, ErrorKind::DType, self.name, message))
+        let common = inputs.iter().map(|x| x.dtype()).fold(default_dtype(), DType::promote);
+        Err(Error::about(inputs, ErrorKind::DType, self.name, message)
+            .with_repair(format!("cast all of them to one dtype, as in x.to(DType::{common:?})?")))
     }
 
     #[inline]
@@ -326,7 +333,8 @@ impl<const N: usize> Kernel<N> {
         if !result.can_cast(x.dtype()) {
             let message =
                 format!("result type {result} can't be cast to the desired output type {}", x.dtype());
-            return Err(Error::new(ErrorKind::DType, self.name, message));
+            let repair = format!("x.to(DType::{result:?})?");
+            return Err(Error::new(ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
         if x.is_writable() {

@@ -74,7 +74,8 @@ pub(crate) mod kernels {
         if sorted.dtype() != values.dtype() {
             let (a, b) = (sorted.dtype(), values.dtype());
             let message = format!("boundaries and values must have the same dtype, got {a} and {b}");
-            return Err(Error::about(&[sorted, values], ErrorKind::DType, op, message));
+            let repair = format!("boundaries.to(DType::{b:?})?");
+            return Err(Error::about(&[sorted, values], ErrorKind::DType, op, message).with_repair(repair));
         }
         let outer = |x: &NamedTensor| x.sizes().split_last().map(|(_, outer)| Sizes::from_slice(outer));
         if sorted.ndim() != 1 && (sorted.ndim() == 0 || outer(sorted) != outer(values)) {
@@ -115,7 +116,11 @@ pub(crate) mod kernels {
         let (least, largest) = cpu::extremes(&numbers).unwrap_or((0, -1));
         if !whole || least < 0 {
             let message = "bincount only supports 1-d non-negative integral inputs";
-            return Err(Error::about(&[x], ErrorKind::DType, OP, message));
+            let repair = match whole {
+                true => "x.sub(x.amin(..)?)?, to count from the smallest number on",
+                false => "x.to(DType::I64)?.reshape([-1])?",
+            };
+            return Err(Error::about(&[x], ErrorKind::DType, OP, message).with_repair(repair));
         }
         let length = (largest as usize).wrapping_add(1).max(minlength); // 0 after -1
         let shape = Shape { sizes: Sizes::from_slice(&[length]), names: Names::none() };

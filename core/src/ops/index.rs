@@ -89,7 +89,9 @@ pub(crate) mod kernels {
     fn positions(op: &'static str, index: &NamedTensor, size: usize) -> Result<NamedTensor> {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             let message = format!("{op}(): Expected dtype int32/int64 for index, got {}", index.dtype());
-            return Err(Error::about(&[index], ErrorKind::DType, op, message));
+            return Err(
+                Error::about(&[index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")
+            );
         }
         let index = index.to(DType::I64)?.contiguous()?;
         if let Some(bad) = cpu::stray(index.as_slice()?, size, None) {
@@ -187,7 +189,8 @@ pub(crate) mod kernels {
         }
         let message =
             format!("self and source must have the same dtype, got {} and {}", x.dtype(), source.dtype());
-        Err(Error::about(&[x, source], ErrorKind::DType, op, message))
+        Err(Error::about(&[x, source], ErrorKind::DType, op, message)
+            .with_repair(format!("source.to(DType::{:?})?", x.dtype())))
     }
 
     #[track_caller]
@@ -227,7 +230,7 @@ pub(crate) mod kernels {
         const OP: &str = "scatter_reduce";
         if reduce == Reduce::Mean && x.dtype() == DType::Bool {
             let message = "the mean is not implemented for bool; it takes the integers and floats";
-            return Err(Error::about(&[x], ErrorKind::DType, OP, message));
+            return Err(Error::about(&[x], ErrorKind::DType, OP, message).with_repair("x.to(DType::U8)?"));
         }
         let terms = Scatter::new(OP, x, index, source, dim)?;
         // What is at a place before its first term, where `x` does not count.

@@ -54,20 +54,18 @@ pub(crate) mod kernels {
             let message = "zero-dimensional tensor (at position 0) cannot be concatenated";
             return Err(Error::about(tensors, ErrorKind::DimRange, OP, message));
         }
+        // `dim` was looked up in the tensor of the most dims.
+        if let Some(x) = tensors.iter().find(|x| !skipped(x) && x.ndim() != first.ndim()) {
+            let (first, other) = (first.ndim(), x.ndim());
+            let message = format!("Tensors must have same number of dimensions: got {first} and {other}");
+            return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
+        }
         let mut names = first.names().clone();
         let mut sizes = Sizes::from_slice(first.sizes());
         sizes[dim] = 0;
         for (number, x) in tensors.iter().enumerate() {
             if skipped(x) {
                 continue;
-            }
-            if x.ndim() != first.ndim() {
-                let message = format!(
-                    "Tensors must have same number of dimensions: got {} and {}",
-                    first.ndim(),
-                    x.ndim()
-                );
-                return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
             }
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
@@ -110,12 +108,12 @@ pub(crate) mod kernels {
             );
             return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
         }
+        let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)?;
         let mut grown = Vec::with_capacity(tensors.len());
         for x in tensors {
-            grown.push(unsqueeze(x, at, None)?);
+            grown.push(unsqueeze(x, place as isize, None)?);
         }
-        let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)?;
-        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place)?;
+        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place).map_err(|error| error.of(OP))?;
         let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
         names[place] = name;
         let names = Names::new(OP, names)?;

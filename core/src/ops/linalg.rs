@@ -95,7 +95,8 @@ pub(crate) mod kernels {
         if x.dtype() != other.dtype() {
             let message =
                 format!("expected two tensors of one dtype, got {} and {}", x.dtype(), other.dtype());
-            return Err(Error::about(&[x, other], ErrorKind::DType, OP, message));
+            return Err(Error::about(&[x, other], ErrorKind::DType, OP, message)
+                .with_repair(format!("other.to(DType::{:?})?", x.dtype())));
         }
         if rows != n || n != if left { m } else { cols } {
             let message = format!("a triangle of {rows} by {n} does not fit {m} by {cols}");

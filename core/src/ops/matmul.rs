@@ -80,13 +80,13 @@ pub(crate) mod kernels {
         if let Some(other) = inputs.iter().find(|x| x.dtype() != dtype) {
             let message =
                 format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
-            return Err(
-                Error::about(inputs, ErrorKind::DType, op, message).with_repair(format!("y.to({dtype:?})?"))
-            );
+            return Err(Error::about(inputs, ErrorKind::DType, op, message)
+                .with_repair(format!("y.to(DType::{dtype:?})?")));
         }
         if dtype == DType::Bool {
-            let message = "not implemented for bool; it takes the integers and floats".to_string();
-            return Err(Error::about(inputs, ErrorKind::DType, op, message));
+            let message = "not implemented for bool; it takes the integers and floats";
+            let repair = "cast all of them, as in x.to(DType::I64)?";
+            return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
         }
         Ok(dtype)
     }
@@ -306,7 +306,7 @@ pub(crate) mod kernels {
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
-        let spread = x.expand(&sizes[..])?;
+        let spread = x.expand(&sizes[..]).map_err(|error| error.of(op))?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
             // The product does not count, not even where it is infinite.
             let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);

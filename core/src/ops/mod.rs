@@ -46,6 +46,7 @@ mod write;
 /// ```ignore
 /// const TABLES: &[&[OpInfo]] = &[unary::ROWS];
 /// pub(crate) mod options { pub use super::unary::options::*; }
+/// macro_rules! op_tables { ($with:ident) => { $with! { unary } }; }
 /// ```
 macro_rules! tables {
     ($($table:ident)*) => {
@@ -54,6 +55,13 @@ macro_rules! tables {
         #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
         pub(crate) mod options {
             $(pub use super::$table::options::*;)*
+        }
+        /// Hands the names of the tables to the macro `$with`: the crate that has the derivatives needs a
+        /// module for each.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! op_tables {
+            ($with:ident) => { $with! { $($table)* } };
         }
     };
 }

@@ -343,8 +343,8 @@ pub mod kernels {
         if x.dtype() == DType::Bool {
             let message = format!("{op}(): does not support bool input");
             return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair(match one {
-                Some(dim) => format!("x.to({:?})?.{op}({dim})", DType::U8),
-                None => format!("x.to({:?})?.{op}(..)", DType::U8),
+                Some(dim) => format!("x.to(DType::U8)?.{op}({dim})?"),
+                None => format!("x.to(DType::U8)?.{op}(..)?"),
             }));
         }
         placed(x, extreme(op, x, one, largest)?, one, dim.keep)

@@ -29,7 +29,8 @@ macro_rules! draw {
     ($op:expr, $shape:expr, $dtype:expr, $out:ident, $generator:ident, $fill:expr) => {{
         let (op, shape, dtype) = ($op, $shape, $dtype);
         if !dtype.is_floating_point() {
-            return Err(Error::new(ErrorKind::DType, op, format!("not implemented for {dtype}; it takes floating point dtypes")));
+            return Err(Error::new(ErrorKind::DType, op, format!("not implemented for {dtype}; it takes floating point dtypes"))
+                .with_repair(format!("x.to(DType::{:?})?", crate::default_dtype())));
         }
         let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
         let mut generator = next_of_default(tensor.numel());

@@ -334,7 +334,7 @@ pub(crate) mod kernels {
     pub(crate) fn vector_norm(x: &NamedTensor, dims: Over, ord: f64) -> Result<NamedTensor> {
         const OP: &str = "vector_norm";
         if ord == 2.0 {
-            return norm(x, dims);
+            return norm(x, dims).map_err(|error| error.of(OP));
         }
         x.check_float(OP)?;
         if ord < 0.0 || ord == f64::INFINITY {

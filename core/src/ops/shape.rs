@@ -91,7 +91,7 @@ pub(crate) mod kernels {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
             return Err(Error::about(&[x], ErrorKind::DimRange, "permute", message)
-                .with_repair("x.align_to([.., \"...\"]) needs only some names"));
+                .with_repair("x.align_to with \"...\" in the list needs only some names"));
         }
         Ok(reorder(x, &dims))
     }

@@ -43,7 +43,8 @@ impl NamedTensor {
         if !result.dtype().can_cast(self.dtype()) {
             let (from, to) = (result.dtype(), self.dtype());
             let message = format!("result type {from} can't be cast to the desired output type {to}");
-            return Err(Error::about(&[self], ErrorKind::DType, op, message));
+            return Err(Error::about(&[self], ErrorKind::DType, op, message)
+                .with_repair(format!("x.to(DType::{from:?})?")));
         }
         *self = result.to(self.dtype())?;
         Ok(self)

@@ -192,7 +192,9 @@ impl Pointwise {
             (self.reference)(x).is_finite() && (self.reference)(&unsigned).is_finite()
         });
         let parts = axes.into_iter().zip(floats).zip(ints);
-        parts.map(|((axes, floats), ints)| Input { axes, floats, ints, role: Role::Value }).collect()
+        parts
+            .map(|((axes, floats), ints)| Input { axes, floats, ints, role: Role::Value, drawn: None })
+            .collect()
     }
 
     /// At 0, kinks, large numbers, infinities and NaN the value is that of the reference, in every float

@@ -11,6 +11,15 @@ pub(crate) struct Input {
     pub(super) floats: Vec<f64>,
     pub(super) ints: Vec<f64>,
     pub(super) role: Role,
+    /// Where the numbers were drawn rather than given.
+    pub(super) drawn: Option<Drawn>,
+}
+
+/// How numbers were drawn: the seed, and how those between -3 and 3 became the floats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    seed: u64,
+    float: fn(f64) -> f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,15 +84,9 @@ impl Random {
     }
 }
 
-/// Numbers between -3 and 3.
+/// Numbers between -3 and 3, from the text and, in [`in_places`], the place among the inputs.
 pub(crate) fn values(text: &str) -> Input {
-    let range = -3.0..3.0;
-    let axes = axes(text);
-    let numel = sizes(&axes).iter().product();
-    let mut random = Random::of(text);
-    let floats = (0..numel).map(|_| random.float(&range)).collect();
-    let ints = (0..numel).map(|_| random.whole(&range)).collect();
-    Input { axes, floats, ints, role: Role::Value }
+    Drawn { seed: Random::of(text).0, float: |x| x }.input(axes(text), Role::Value)
 }
 
 /// An input of which the result takes the sizes and no numbers.
@@ -93,15 +96,13 @@ pub(crate) fn beside(text: &str) -> Input {
 
 /// Numbers near 1, of which even a long product is neither large nor small.
 pub(crate) fn near_one(text: &str) -> Input {
-    let mut input = values(text);
-    input.floats.iter_mut().for_each(|x| *x = 1.0 + *x / 6000.0);
-    input
+    Drawn { seed: Random::of(text).0, float: |x| 1.0 + x / 6000.0 }.input(axes(text), Role::Value)
 }
 
 /// These numbers.
 pub(crate) fn numbers(text: &str, numbers: impl AsRef<[f64]>) -> Input {
     let numbers = numbers.as_ref().to_vec();
-    Input { axes: axes(text), floats: numbers.clone(), ints: numbers, role: Role::Value }
+    Input { axes: axes(text), floats: numbers.clone(), ints: numbers, role: Role::Value, drawn: None }
 }
 
 /// These positions.
@@ -114,7 +115,33 @@ pub(crate) fn mask<const K: usize>(text: &str, truth: [u8; K]) -> Input {
     Input { role: Role::Mask, ..numbers(text, truth.map(f64::from)) }
 }
 
+/// The inputs of one case: those of the same sizes hold different numbers, as drawn numbers depend on the
+/// place too.
+pub(crate) fn in_places(inputs: Vec<Input>) -> Vec<Input> {
+    inputs.into_iter().enumerate().map(|(place, input)| input.at(place)).collect()
+}
+
+impl Drawn {
+    fn input(self, axes: Axes, role: Role) -> Input {
+        let (range, numel) = (-3.0..3.0, sizes(&axes).iter().product());
+        let mut random = Random(self.seed);
+        let floats = (0..numel).map(|_| (self.float)(random.float(&range))).collect();
+        let ints = (0..numel).map(|_| random.whole(&range)).collect();
+        Input { axes, floats, ints, role, drawn: Some(self) }
+    }
+}
+
 impl Input {
+    fn at(self, place: usize) -> Input {
+        match self.drawn {
+            Some(drawn) if place > 0 => {
+                let seed = Random(drawn.seed.wrapping_add(place as u64)).bits();
+                Drawn { seed, ..drawn }.input(self.axes, self.role)
+            }
+            _ => self,
+        }
+    }
+
     /// The sum of the finite numbers without their signs: what rounding errors of a sum are relative to.
     pub(crate) fn magnitude(&self) -> f64 {
         self.floats.iter().map(|x| x.abs()).filter(|x| x.is_finite()).sum::<f64>().max(1.0)

@@ -134,6 +134,7 @@ impl Case {
         let result = axes(result);
         let sizes = sizes(&result);
         let reference = Box::new(move |x: &[Plain]| Plain::from_fn(&sizes, |i| element(x, i)));
+        let inputs = in_places(inputs);
         Case { op, call, in_place, inputs, result, dtype, reference, scale, reshapes: !row.info.by_element }
     }
 

@@ -1,0 +1,128 @@
+//! Every call that `docs/operators.md` shows compiles, and an error of it names the op and the line of the
+//! caller. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites the calls.
+
+#[path = "operators/calls.rs"]
+mod calls;
+#[path = "proptest/draw.rs"]
+#[allow(dead_code, reason = "shared with the property tests")]
+mod draw;
+
+use calls::{CALLS, Call};
+use draw::{Draw, Drawn};
+use namegrad::autograd::Index;
+use namegrad::core::Argument;
+use namegrad::ops::{self, Op, OpInfo, Value};
+use namegrad::prelude::*;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The drawn tensors and arguments of a call. Each is looked up by its name, and is `None` if it was not drawn
+/// or is of another kind.
+pub(crate) struct Given<'a>(&'a Drawn);
+
+impl Given<'_> {
+    fn tensors(&self, name: &str) -> Option<Vec<&Tensor>> {
+        self.0.tensors.iter().find(|(drawn, _)| *drawn == name).map(|(_, tensors)| tensors.iter().collect())
+    }
+
+    fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors(name)?.first().copied()
+    }
+
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.0.args.iter().find(|(drawn, _)| *drawn == name).map(|(_, value)| value)
+    }
+
+    fn arg<K: Argument>(&self, name: &str) -> Option<K> {
+        K::from_value(self.value(name)?)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        if let Value::Text(text) = self.value(name)? { Some(text) } else { None }
+    }
+
+    fn sizes(&self, name: &str) -> Option<Vec<isize>> {
+        let Value::List(sizes) = self.value(name)? else { return None };
+        sizes.iter().map(isize::from_value).collect()
+    }
+
+    fn indices(&self, name: &str) -> Option<Vec<Index>> {
+        Some(self.sizes(name)?.into_iter().map(Index::from).collect())
+    }
+}
+
+/// A tensor of any dtype, of up to three dims, with names or without. Some require a gradient.
+fn any_tensor(draw: &mut Draw) -> Tensor {
+    let dtype = DType::ALL[draw.below(DType::ALL.len())];
+    let sizes: Vec<usize> = (0..draw.below(4)).map(|_| 1 + draw.below(3)).collect();
+    let mut names: Vec<Option<&str>> =
+        ["A", "B", "C"][..sizes.len()].iter().map(|name| Some(*name)).collect();
+    names.rotate_left(draw.below(sizes.len().max(1)));
+    names.iter_mut().for_each(|name| *name = name.filter(|_| draw.below(3) > 0));
+    let x = draw.tensor(&sizes, dtype).rename(names).unwrap();
+    if draw.below(8) == 0 && dtype.is_floating_point() { x.requires_grad_(true).unwrap() } else { x }
+}
+
+/// A call of `op`, often with a tensor that does not fit the others.
+fn any_call(op: &Op, seed: u64) -> Drawn {
+    let mut draw = Draw::new(seed);
+    let tensors = [(); 3].map(|()| any_tensor(&mut draw));
+    let mut call = Drawn::of(op, &tensors, &mut draw);
+    if draw.below(4) == 0 {
+        let at = draw.below(call.tensors.len());
+        call.tensors[at].1[0] = any_tensor(&mut draw);
+    }
+    call
+}
+
+/// What a drawn call gives. A panic fails the test, which then shows what was drawn.
+fn played(op: &Op, call: Call, seed: u64) -> Option<Result<()>> {
+    let drawn = any_call(op, seed);
+    let result = catch_unwind(AssertUnwindSafe(|| call(&Given(&drawn))));
+    result.unwrap_or_else(|_| panic!("{} panics: {drawn:?}", op.info.name))
+}
+
+/// How often a call is drawn, and how many of its errors are looked at.
+const DRAWS: u64 = 600;
+const ERRORS: usize = 60;
+
+/// An error comes from the line of the caller, or a function on the way lacks `#[track_caller]`; it names the
+/// op that was called, or a kernel has the name of another op; and if it is about a dtype it says a cast.
+#[test]
+fn errors_name_the_op_and_the_line_of_the_caller() {
+    let (mut failed, mut wrong) = (BTreeSet::new(), BTreeSet::new());
+    for (name, call) in CALLS {
+        let op = ops::find(name).unwrap();
+        for error in (0..DRAWS).filter_map(|seed| played(op, *call, seed)?.err()).take(ERRORS) {
+            failed.insert(*name);
+            if error.kind() == ErrorKind::DType && error.repair().is_none() {
+                wrong.insert(format!("{name}: no repair: {}", error.message()));
+            }
+            if !error.location().file().ends_with("operators/calls.rs") {
+                wrong.insert(format!("{name}: no `#[track_caller]` on the way to {}", error.location()));
+            }
+            if !is_name_of(op.info, error.op()) {
+                wrong.insert(format!("{name}: an error names `{}`: {}", error.op(), error.message()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
+    let never = ops::all().filter(|op| !failed.contains(op.info.name) && !takes_any_tensor(op.info));
+    let never: Vec<&str> = never.map(|op| op.info.name).collect();
+    assert_eq!(never, NEVER_FAIL, "the ops of which no drawn call fails, and those of which none can");
+}
+
+/// Whether an error calls the op by its name or by that of its in-place form.
+fn is_name_of(info: &OpInfo, name: &str) -> bool {
+    info.name.strip_prefix("nn.").unwrap_or(info.name) == name || info.in_place == Some(name)
+}
+
+/// Whether the row says that the op takes one tensor of any dtype and nothing else, so that no call is wrong.
+fn takes_any_tensor(info: &OpInfo) -> bool {
+    info.tensors.len() == 1 && info.args.is_empty() && info.dtypes.len() == 3
+}
+
+/// Other ops that take all tensors: casts, a product of all pairs, new tensors of the sizes of another, and a
+/// function whose other argument is of two values.
+const NEVER_FAIL: [&str; 8] =
+    ["to", "type_as", "kron", "zeros_like", "ones_like", "empty_like", "full_like", "nn.gelu"];
