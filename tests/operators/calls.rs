@@ -752,6 +752,18 @@ fn call_hardtanh_(x: &mut Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_threshold(x: &Tensor, threshold: Scalar, value: Scalar) -> Result<()> {
+    x.threshold(threshold, value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_threshold_(x: &mut Tensor, threshold: Scalar, value: Scalar) -> Result<()> {
+    x.threshold_(threshold, value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_celu(x: &Tensor) -> Result<()> {
     x.celu()?;
     Ok(())

@@ -347,6 +347,11 @@ impl Outputs {
 }
 
 impl Body {
+    /// The op whose loops the row has: `like: maximum`.
+    pub(crate) fn like(&self) -> Option<Ident> {
+        syn::parse2(self.entry("like")?.clone()).ok()
+    }
+
     pub(crate) fn entry(&self, name: &str) -> Option<&TokenStream> {
         self.entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| value)
     }
@@ -653,6 +658,9 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
         let value = tokens_to_comma(&inside)?;
         if value.is_empty() {
             return Err(here(&inside, format!("`{op}`: expected an expression after `{entry}:`")));
+        }
+        if entry == "like" && syn::parse2::<Ident>(value.clone()).is_err() {
+            return Err(Error::new_spanned(value, format!("`{op}`: expected the op that it is like")));
         }
         entries.push((entry, value));
         inside.parse::<Option<Token![,]>>()?;

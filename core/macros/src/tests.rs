@@ -320,3 +320,9 @@ fn the_data_of_an_op_has_all_of_its_row() {
         assert!(code.contains(part), "`{part}` is missing in {code}");
     }
 }
+
+#[test]
+fn an_op_of_the_name_of_an_argument() {
+    let code = made("/// doc\nthreshold (x; threshold: Scalar) { float: x }");
+    assert!(code.contains("static THRESHOLD") && !code.contains("static threshold"), "{code}");
+}

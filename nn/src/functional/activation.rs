@@ -5,7 +5,7 @@ use namegrad_core::{Result, Value, default_dtype, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
-    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, celu;
+    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, threshold, celu;
     along: softmax, log_softmax;
 }
 
