@@ -10,6 +10,9 @@ use namegrad_core::ops::{OpInfo, TensorInfo, TensorKind};
 use namegrad_core::{Argument, DType, Error, ErrorKind, Result, Value};
 use std::borrow::Cow;
 
+#[doc(hidden)]
+pub use crate::rules::refuse;
+
 /// An op: what is known of it, and how to call it by name.
 ///
 /// ```

@@ -13,7 +13,7 @@
 //! the backward pass is not recorded.
 //!
 //! The gradients of several inputs in one are `(x weight): [x weight] ..`, an array of an `Option` for each;
-//! `wants` says which of them are asked for. With several outputs, `q` and `r`, their gradients are `g_q` and
+//! `wants` says which of them are asked for. `index: refused` says that an input has no gradient. With several outputs, `q` and `r`, their gradients are `g_q` and
 //! `g_r`.
 //!
 //! `op constant;` says that a result has no gradient by nature, as it is `bool` or an index; `op refused;`
@@ -54,14 +54,15 @@ macro_rules! tables {
 tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
 
 /// An input that has no gradient must not require one: never a silent cut.
+#[doc(hidden)]
 #[inline]
 #[track_caller]
-pub(crate) fn refuse(op: &'static str, x: &crate::Tensor) -> namegrad_core::Result<()> {
+pub fn refuse(op: &'static str, input: &'static str, x: &crate::Tensor) -> namegrad_core::Result<()> {
     if x.tracked().is_none() {
         return Ok(());
     }
-    let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
+    let message = format!("the gradient of `{input}` is not implemented, and it requires one");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
         .with_operands([x.shape()])
-        .with_repair(format!("x.detach().{op}(), if no gradient is to flow")))
+        .with_repair(format!("{input}.detach(), if no gradient is to flow to it")))
 }
