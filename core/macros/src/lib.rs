@@ -21,6 +21,7 @@ use derivative::Derivatives;
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use row::Table;
+use std::path::Path;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, Result, Token, braced};
@@ -28,13 +29,13 @@ use syn::{Error, Ident, Result, Token, braced};
 /// A table of ops: `ops! { unary; rows }` in `core/src/ops/unary.rs`.
 #[proc_macro]
 pub fn ops(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(expand_ops(input.into()))
+    or_error(of_file(input.into(), &file()).and_then(expand_ops))
 }
 
 /// The derivatives of the ops of a table: `derivatives! { unary; |g, cx| exp(x) -> y { x: [y] g * y } .. }`.
 #[proc_macro]
 pub fn derivatives(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(expand_derivatives(input.into()))
+    or_error(of_file(input.into(), &file()).and_then(expand_derivatives))
 }
 
 /// Kernels by element that are not ops: `kernels! { rows }`, rows as those of ops without an in-place form.
@@ -75,6 +76,23 @@ pub fn functions_of(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro]
 pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
+}
+
+/// The path of the file in which the macro is called.
+fn file() -> String {
+    proc_macro::Span::call_site().file()
+}
+
+/// A table has the name of its file, by which its derivatives find it.
+fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
+    let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+    match (table.clone().into_iter().next(), stem) {
+        (Some(TokenTree::Ident(name)), Some(stem)) if name != stem => {
+            let message = format!("the table of {stem}.rs is called `{stem}`, not `{name}`");
+            Err(Error::new(name.span(), message))
+        }
+        _ => Ok(table),
+    }
 }
 
 /// What a table becomes: the code for the rows that could be read, and the mistakes in the others.

@@ -4,7 +4,7 @@ mod forms;
 
 use crate::derivative::Derivatives;
 use crate::row::Table;
-use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, values};
+use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, of_file, values};
 use proc_macro2::{Ident, Span, TokenStream};
 
 fn tokens(text: &str) -> TokenStream {
@@ -448,4 +448,13 @@ fn outputs_and_tensors_in_another_order() {
 fn one_gradient_of_several_outputs() {
     let words = ["`qr` has several outputs: there are `g_q` and `g_r` in place of `g`"];
     refused_derivative(QR, "qr(x) -> (q, r) { x: [q r] f(g, q, r)? }", "g", &words);
+}
+
+#[test]
+fn a_table_of_another_file() {
+    let table = "plar; |g, cx| exp constant;";
+    let error = of_file(tokens(table), "autograd/src/rules/polar.rs").expect_err("another file");
+    assert_eq!(reported(table, &error).0, "plar");
+    assert_eq!(error.to_string(), "the table of polar.rs is called `polar`, not `plar`");
+    assert!(of_file(tokens(table), "rules/plar.rs").is_ok() && of_file(tokens(table), "").is_ok());
 }

@@ -3,7 +3,7 @@
 
 use crate::given::Side;
 use crate::row::{Arg, Body, Form, Row, Table, Tensor, TensorKind};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 /// What a table becomes in core, without the macro that hands it to other crates.
@@ -300,6 +300,9 @@ pub(crate) fn forms(
 ) -> TokenStream {
     let core = &side.core;
     let in_place = row.in_place.as_ref() == Some(name) || row.is_in_place_only();
+    // If there is a method of this name already, the error is at the name in the row.
+    let at = Span::call_site().located_at(name.span());
+    let plain = quote_spanned!(at=> pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned>);
     // An in-place form looks at its tensor only if an argument asks for it.
     let unused = in_place.then(|| quote!(#[allow(unused_variables)]));
     if !row.has_options() || in_place && row.casts_alone() {
@@ -308,7 +311,7 @@ pub(crate) fn forms(
             #unused
             #[inline]
             #[track_caller]
-            pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> { #value }
+            #plain { #value }
         };
     }
     let (text, with) = (name.to_string(), row.with_name(in_place));
@@ -328,7 +331,7 @@ pub(crate) fn forms(
         #doc
         #[inline]
         #[track_caller]
-        pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> {
+        #plain {
             #called(#(#passed,)* #path::new())
         }
         #[doc = #with_doc]
