@@ -13,8 +13,8 @@
 //! the backward pass is not recorded.
 //!
 //! The gradients of several inputs in one are `(x weight): [x weight] ..`, an array of an `Option` for each;
-//! `wants` says which of them are asked for. `index: refused` says that an input has no gradient. With several outputs, `q` and `r`, their gradients are `g_q` and
-//! `g_r`.
+//! `wants` says which of them are asked for. An input without a gradient says so: `index: refused`. With
+//! several outputs, `q` and `r`, their gradients are `g_q` and `g_r`.
 //!
 //! `op constant;` says that a result has no gradient by nature, as it is `bool` or an index; `op refused;`
 //! that there is none, so that the op is an error on a tensor that requires a gradient; `op(x; dim) -> y by
@@ -61,7 +61,7 @@ pub fn refuse(op: &'static str, input: &'static str, x: &crate::Tensor) -> nameg
     if x.tracked().is_none() {
         return Ok(());
     }
-    let message = format!("the gradient of `{input}` is not implemented, and it requires one");
+    let message = format!("the gradient of `{input}` is not implemented, but `{input}` requires one");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
         .with_operands([x.shape()])
         .with_repair(format!("{input}.detach(), if no gradient is to flow to it")))

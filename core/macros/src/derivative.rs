@@ -12,7 +12,7 @@
 //! Every tensor but a mask has a gradient or says `refused`: it has none, so that the op is an error where it
 //! requires one. An index says so too, as it never requires one.
 
-use crate::row::{Form, Row, TensorKind, here, no_keyword};
+use crate::row::{Form, Row, TensorKind, here, no_comma, no_keyword};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
@@ -161,14 +161,14 @@ impl Parse for Derivative {
         while !inside.is_empty() {
             gradients.extend(parse_gradient(&inside, &last, &mut signature)?);
             let comma = inside.parse::<Option<Token![,]>>()?.is_some();
-            if let (false, Some((next, _))) = (comma, inside.cursor().ident()) {
-                return Err(here(&inside, format!("`{last}`: expected `,` before `{next}:`")));
+            if !comma && !inside.is_empty() {
+                return Err(no_comma(&inside, &last));
             }
         }
         if gradients.is_empty() {
             return Err(Error::new(
                 last.span(),
-                format!("`{last}`: no input has a gradient; say `{last} constant;`"),
+                format!("`{last}`: no input has a gradient; say `{last} constant;` or `{last} refused;`"),
             ));
         }
         Ok(Derivative { ops, how: How::Formulas(signature, gradients) })
@@ -258,11 +258,13 @@ fn parse_gradient(input: ParseStream<'_>, op: &Ident, signature: &mut Signature)
     Ok(Some(Gradient { inputs, kept, args, formula, fused }))
 }
 
-/// All up to the next comma, `=>` or `->`, or to `weight: [`, before which a comma is missing.
+/// All up to the next comma, `=>` or `->`, or to `weight:` or `(x weight): [`, before which a comma is
+/// missing.
 fn tokens_to_end(input: ParseStream<'_>, tensors: &[Ident]) -> Result<TokenStream> {
     let at_input = || {
         let named = input.cursor().ident().is_some_and(|(name, _)| tensors.contains(&name));
-        named && input.peek2(Token![:]) && !input.peek2(Token![::])
+        let several = input.peek(token::Paren) && input.peek3(token::Bracket);
+        (named || several) && input.peek2(Token![:]) && !input.peek2(Token![::])
     };
     let mut tokens = TokenStream::new();
     while !input.is_empty()
@@ -308,7 +310,8 @@ impl Derivatives {
                     How::Formulas(signature, gradients) => {
                         signature.check(op, row, &mut errors);
                         if errors.len() == before {
-                            check_gradients(op, row, signature, gradients, &self.g, &mut errors);
+                            check_inputs(op, row, signature, gradients, &mut errors);
+                            check_formulas(op, row, signature, gradients, &self.g, &mut errors);
                         }
                     }
                 }
@@ -369,15 +372,14 @@ impl Signature {
     }
 }
 
-fn check_gradients(
+/// Every tensor has one gradient, or none where it can have none.
+fn check_inputs(
     op: &Ident,
     row: &Row,
     signature: &Signature,
     gradients: &[Gradient],
-    g: &Ident,
     errors: &mut Vec<Error>,
 ) {
-    let tensors = || signature.tensors.iter().chain(&signature.outputs);
     let mut served: Vec<&Ident> = Vec::new();
     let refused = signature.refused.iter().map(|input| (input, true));
     let given = gradients.iter().flat_map(|gradient| &gradient.inputs).map(|input| (input, false));
@@ -408,6 +410,18 @@ fn check_gradients(
         );
         errors.push(Error::new(op.span(), message));
     }
+}
+
+/// The formulas use what is kept for them and nothing else.
+fn check_formulas(
+    op: &Ident,
+    row: &Row,
+    signature: &Signature,
+    gradients: &[Gradient],
+    g: &Ident,
+    errors: &mut Vec<Error>,
+) {
+    let tensors = || signature.tensors.iter().chain(&signature.outputs);
     let outputs = &signature.outputs[..row.outputs.names.len()];
     for gradient in gradients {
         let texts = [Some(&gradient.formula), gradient.fused.as_ref()];

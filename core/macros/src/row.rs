@@ -164,7 +164,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         gradient: None,
         body: None,
     };
-    let body = skip_row(&input.fork());
+    let has_body = skip_row(&input.fork());
     let understood = parse_result(input, &mut row);
     row.check_form()?;
     let whole = understood.is_ok();
@@ -172,7 +172,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
         Ok(()) => errors.extend(row.check().err()),
         Err(error) => {
             errors.push(error);
-            row.body = body.then(|| Body { entries: Vec::new() });
+            row.body = has_body.then(|| Body { entries: Vec::new() });
         }
     }
     Ok((row, whole))
@@ -442,6 +442,12 @@ pub(crate) fn here(input: ParseStream<'_>, message: impl std::fmt::Display) -> E
     Error::new(input.span(), message)
 }
 
+/// The error of a comma that is missing before what comes next.
+pub(crate) fn no_comma(input: ParseStream<'_>, op: &Ident) -> Error {
+    let next = input.cursor().ident().map_or_else(String::new, |(next, _)| format!(" before `{next}:`"));
+    here(input, format!("`{op}`: expected `,`{next}"))
+}
+
 /// Takes the word if it comes next.
 fn word(input: ParseStream<'_>, word: &str) -> bool {
     let next = input.cursor().ident().is_some_and(|(ident, _)| ident == word);
@@ -667,7 +673,7 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
     }
     if !TYPES.iter().chain(&PLAIN_TYPES).any(|known| ty.name == known) {
         let message = format!(
-            "`{op}`: `{text}` is not of type {}; the types that have such defaults are {}",
+            "`{op}`: a default of type {} cannot be `{text}`; the types that the grammar knows are {}",
             ty.text(),
             types()
         );
@@ -782,9 +788,7 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
         }
         entries.push((entry, value));
         if inside.parse::<Option<Token![,]>>()?.is_none() && !inside.is_empty() {
-            let next =
-                inside.cursor().ident().map_or_else(String::new, |(next, _)| format!(" before `{next}:`"));
-            return Err(here(&inside, format!("`{op}`: expected `,`{next}")));
+            return Err(no_comma(&inside, op));
         }
     }
     Ok(Body { entries })

@@ -340,7 +340,11 @@ fn a_type_that_no_argument_has() {
     refused(&row("lambd: float64 = 0.5"), "float64", &words);
     refused(&row("lambd: float64"), "float64", &words);
     refused(&row("lambd: Option<float64>"), "float64", &words);
-    refused(&row("lambd: Float = 0.5"), "Float", &["`0.5` is not of type Float", "usize, isize, f64, bool"]);
+    refused(
+        &row("lambd: Float = 0.5"),
+        "Float",
+        &["a default of type Float cannot be `0.5`", "usize, isize, f64, bool"],
+    );
 }
 
 #[test]
@@ -426,6 +430,8 @@ fn an_input_without_a_gradient() {
 fn a_comma_that_is_missing_between_gradients() {
     let both = "prelu(x, weight) -> y { x: [] g.clone() weight: [x] g * x }";
     refused_derivative(PRELU, both, "weight", &["`prelu`: expected `,` before `weight:`"]);
+    let both = "prelu(x, weight) -> y { x: [] g.clone() (weight): [x] [g * x] }";
+    refused_derivative(PRELU, both, "(", &["`prelu`: expected `,`"]);
     let refused = "prelu(x, weight) -> y { x: refused weight: [x] g * x }";
     refused_derivative(PRELU, refused, "weight", &["`prelu`: expected `,` before `weight:`"]);
 }
