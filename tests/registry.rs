@@ -65,18 +65,34 @@ fn arguments_are_checked() -> Result<()> {
         |name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]| refused(ops::call(name, tensors, args));
     assert_has(&call("softmax", &[&x], &[]), "softmax: the argument `dim` is missing");
     assert_has(&call("softmax", &[], &[("dim", 0.into())]), "the tensor `x` is missing");
-    assert_has(&call("softmax", &[&x, &x], &[("dim", 0.into())]), "takes 1 tensors, got 2");
+    assert_has(&call("softmax", &[&x, &x], &[("dim", 0.into())]), "takes 1 tensor, got 2");
     assert_has(&call("softmax", &[&x], &[("dims", 0.into())]), "no argument `dims`; did you mean `dim`?");
     assert_has(&call("diag", &[&x], &[("keepdim", true.into())]), "no argument `keepdim`");
     let twice = [("dim", 0.into()), ("dim", 1.into())];
     assert_has(&call("softmax", &[&x], &twice), "the argument `dim` is given twice");
-    assert_has(&call("softmax", &[&x], &[("dim", 0.5.into())]), "`dim` is of type Dim, got the float 0.5");
-    assert_has(&call("softmax", &[&x], &[("dim", (&x).into())]), "`dim` is of type Dim, got a tensor");
-    assert_has(&call("sum", &[&x], &[("keepdim", 1.into())]), "`keepdim` is of type bool, got the integer 1");
+    assert_has(&call("softmax", &[&x], &[("dim", 0.5.into())]), "`dim` must be a dim, got the float 0.5");
+    assert_has(&call("softmax", &[&x], &[("dim", (&x).into())]), "`dim` must be a dim, got a tensor");
+    assert_has(
+        &call("sum", &[&x], &[("keepdim", 1.into())]),
+        "`keepdim` must be true or false, got the integer 1",
+    );
     assert_has(&call("mm", &[&x], &[("other", 2.into())]), "`other` must be a tensor, got the integer 2");
-    assert_has(&call("split", &[&x], &[("split_size", "N".into())]), "`split_size` is of type Sections");
+    assert_has(
+        &call("split", &[&x], &[("split_size", "N".into())]),
+        "`split_size` must be a size or a list of sizes, got",
+    );
     let reduction = [("reduction", "average".into())];
-    assert_has(&call("nn.mse_loss", &[&x, &x], &reduction), "`reduction` is of type Reduction, got the text");
+    let words = "`reduction` must be one of mean, sum, none, got the text \"average\"";
+    assert_has(&call("nn.mse_loss", &[&x, &x], &reduction), words);
+    assert_has(&call("sum", &[&x], &[("dim", 0.5.into())]), "`dim` must be a dim or a list of dims, got");
+    assert_has(
+        &call("nan_to_num", &[&x], &[("posinf", "N".into())]),
+        "`posinf` must be a number or nothing, got",
+    );
+    assert_has(&call("sum", &[&x], &[("accuracy", 1.into())]), "there are x, dim, dtype, keepdim");
+    assert_has(&call("mul", &[&x, &x], &[("other", (&x).into())]), "`other` is given twice");
+    assert_has(&call("bincount", &[&x, &x, &x], &[]), "takes 1 or 2 tensors, got 3");
+    assert_has(&call("layer_norm", &[&x, &x, &x, &x], &[]), "takes 1 to 3 tensors, got 4");
     assert_has(&call("nn.relu", &[&x], &[("slope", 1.into())]), "no argument `slope`");
     Ok(())
 }

@@ -366,6 +366,17 @@ fn dist_of_order_0_was_cut_from_the_tape() -> Result<()> {
 }
 
 #[test]
+fn nextafter_towards_a_tensor_with_a_gradient_cut_it_in_silence() -> Result<()> {
+    let (x, other) = (Tensor::zeros([2])?, Tensor::ones([2])?);
+    assert!(!x.nextafter(&other)?.requires_grad());
+    let error = x.nextafter(other.requires_grad_(true)?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Autograd);
+    assert!(error.to_string().contains("the gradient of `other` is not implemented"), "{error}");
+    assert!(error.to_string().contains("other.detach()"), "{error}");
+    Ok(())
+}
+
+#[test]
 fn a_product_that_does_not_count_gave_nan() -> Result<()> {
     let infinite = Tensor::full([2, 2], f64::INFINITY)?;
     for beta in [1.0, 2.0] {

@@ -10,6 +10,9 @@ use namegrad_core::ops::{OpInfo, TensorInfo, TensorKind};
 use namegrad_core::{Argument, DType, Error, ErrorKind, Result, Value};
 use std::borrow::Cow;
 
+#[doc(hidden)]
+pub use crate::rules::refuse;
+
 /// An op: what is known of it, and how to call it by name.
 ///
 /// ```
@@ -225,7 +228,8 @@ impl<'a> Call<'a> {
             let known =
                 names().any(|known| known == *name) || is_self(name) || *name == "keepdim" && reduces(info);
             if !known {
-                return fail(format!("no argument `{name}`{}", nearest(name, names())));
+                let known = names().chain(reduces(info).then_some("keepdim"));
+                return fail(format!("no argument `{name}`{}", nearest(name, known)));
             }
             if args[..number].iter().any(|(before, _)| before == name) {
                 return fail(format!("the argument `{name}` is given twice"));
@@ -264,7 +268,11 @@ impl<'a> Call<'a> {
             }
         }
         if given.next().is_some() {
-            return fail(format!("takes {} tensors, got {count}", info.tensors.len()));
+            let twice = info.tensors.iter().take(count).find(|tensor| named(tensor));
+            return fail(match twice {
+                Some(tensor) => format!("`{}` is given twice", tensor.name),
+                None => format!("takes {}, got {count}", counted(info.tensors)),
+            });
         }
         Ok(Call { info, slots, args })
     }
@@ -323,7 +331,7 @@ impl<'a> Call<'a> {
         let keepdim = match self.value("keepdim") {
             Some(Given::Value(Value::Bool(keepdim))) => *keepdim,
             Some(Given::Value(Value::None)) | None => false,
-            Some(_) => return Err(self.wrong("keepdim", "bool", self.value("keepdim"))),
+            Some(_) => return Err(self.wrong("keepdim", &bool::accepted(), self.value("keepdim"))),
         };
         let ty = self.info.args.iter().find(|arg| arg.name == name).map_or("", |arg| arg.ty);
         let given = match self.value(name) {
@@ -342,18 +350,18 @@ impl<'a> Call<'a> {
         };
         match given {
             Some(given) => Ok(Some(given)),
-            None => Err(self.wrong(name, ty, self.value(name))),
+            None => Err(self.wrong(name, &K::accepted(), self.value(name))),
         }
     }
 
-    fn wrong(&self, name: &str, ty: &str, value: Option<&Given<'_>>) -> Error {
+    fn wrong(&self, name: &str, accepted: &str, value: Option<&Given<'_>>) -> Error {
         let got = match value {
             Some(Given::Tensor(_)) => "a tensor".to_string(),
             Some(Given::Tensors(_)) => "tensors".to_string(),
             Some(Given::Value(value)) => value.describe(),
             None => "nothing".to_string(),
         };
-        Error::new(ErrorKind::Value, self.info.name, format!("`{name}` is of type {ty}, got {got}"))
+        Error::new(ErrorKind::Value, self.info.name, format!("`{name}` must be {accepted}, got {got}"))
     }
 }
 
@@ -403,12 +411,25 @@ fn number(
     Ok(number.operand_beside(beside)?.into_owned())
 }
 
-/// `; did you mean `x`?`, if a name is near, or all of them if they are few.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// `2 tensors`, or `1 or 2 tensors` if some may be left out.
+fn counted(tensors: &[TensorInfo]) -> String {
+    let most = tensors.len();
+    let least = most - tensors.iter().filter(|tensor| tensor.kind == TensorKind::Optional).count();
+    let plural = if most == 1 { "" } else { "s" };
+    match most - least {
+        0 => format!("{most} tensor{plural}"),
+        1 => format!("{least} or {most} tensor{plural}"),
+        _ => format!("{least} to {most} tensor{plural}"),
+    }
+}
+
+/// `; did you mean `x`?`, if a name is near, or all of them.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     match namegrad_core::names::closest_of(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None if known.len() <= 8 => format!("; there is {}", known.join(", ")),
-        None => String::new(),
+        None if known.is_empty() => String::new(),
+        None if known.len() == 1 => format!("; there is {}", known[0]),
+        None => format!("; there are {}", known.join(", ")),
     }
 }

@@ -756,6 +756,18 @@ fn call_hardtanh_(x: &mut Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_threshold(x: &Tensor, threshold: Scalar, value: Scalar) -> Result<()> {
+    x.threshold(threshold, value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_threshold_(x: &mut Tensor, threshold: Scalar, value: Scalar) -> Result<()> {
+    x.threshold_(threshold, value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_celu(x: &Tensor) -> Result<()> {
     x.celu()?;
     Ok(())
@@ -3264,6 +3276,8 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("hardtanh", |given| Some(call_hardtanh(given.tensor("x")?))),
     ("hardtanh", |given| Some(call_hardtanh_with(given.tensor("x")?, given.arg("min_val")?, given.arg("max_val")?))),
     ("hardtanh", |given| Some(call_hardtanh_(&mut given.tensor("x")?.clone()))),
+    ("threshold", |given| Some(call_threshold(given.tensor("x")?, given.arg("threshold")?, given.arg("value")?))),
+    ("threshold", |given| Some(call_threshold_(&mut given.tensor("x")?.clone(), given.arg("threshold")?, given.arg("value")?))),
     ("celu", |given| Some(call_celu(given.tensor("x")?))),
     ("celu", |given| Some(call_celu_with(given.tensor("x")?, given.arg("alpha")?))),
     ("celu", |given| Some(call_celu_(&mut given.tensor("x")?.clone()))),

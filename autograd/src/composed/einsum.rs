@@ -86,6 +86,9 @@ impl Argument for Equation {
             _ => None,
         }
     }
+    fn accepted() -> String {
+        "a text".into()
+    }
 }
 
 composed! { einsum;

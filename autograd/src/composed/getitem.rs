@@ -121,6 +121,9 @@ impl Argument for Indices {
         let index = |x: &&NamedTensor| Index::Tensor(Tensor::constant((*x).clone()));
         Some(Indices(tensors.iter().map(index).collect()))
     }
+    fn accepted() -> String {
+        "an index, a range, a tensor or a list of these".into()
+    }
 }
 
 composed! { getitem;

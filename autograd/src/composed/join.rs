@@ -1,7 +1,7 @@
 //! Tensors put together, or made to fit each other.
 
 use crate::Tensor;
-use namegrad_core::{Result, Value, plain};
+use namegrad_core::{Result, plain};
 use namegrad_macros::composed;
 
 /// In which order the grid of [`Tensor::meshgrid`] has its dims.
@@ -13,13 +13,7 @@ pub enum Indexing {
     /// The first two exchanged, as coordinates of a picture: `x` runs along the columns.
     Xy,
 }
-plain! {
-    Indexing => |value| match value {
-        Value::Text(text) if text == "ij" => Some(Indexing::Ij),
-        Value::Text(text) if text == "xy" => Some(Indexing::Xy),
-        _ => None,
-    },
-}
+plain! { Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy] }
 
 composed! { join;
     /// All tensors expanded to the sizes that they broadcast to; views.

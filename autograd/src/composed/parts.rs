@@ -62,6 +62,9 @@ impl Argument for Sections {
             each => isize::from_value(each).map(Sections::Each),
         }
     }
+    fn accepted() -> String {
+        "a size or a list of sizes".into()
+    }
 }
 
 composed! { parts;

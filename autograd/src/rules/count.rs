@@ -3,7 +3,7 @@
 use namegrad_macros::derivatives;
 
 derivatives! { count; |g, cx|
-    bincount(x, weights) -> y { weights: [x] g.index_select(x, 0)? }
+    bincount(x, weights) -> y { x: refused, weights: [x] g.index_select(x, 0)? }
     bucketize searchsorted constant;
     histc unique refused;
 }

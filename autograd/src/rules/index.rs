@@ -6,12 +6,13 @@ use namegrad_core::{Reduce, Result};
 use namegrad_macros::derivatives;
 
 derivatives! { index; |g, cx|
-    index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.index_add(index, g, dim)? }
-    gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.scatter_add(index, g, dim)? }
-    scatter_add(x, index, source; dim) -> y { x: [] g.clone(), source: [index; dim] picked(g, index, cx.sizes(), dim)? }
-    index_add(x, index, source; dim) -> y { x: [] g.clone(), source: [index; dim] g.index_select(index, dim)? }
+    index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.index_add(index, g, dim)?, index: refused }
+    gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.scatter_add(index, g, dim)?, index: refused }
+    scatter_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] picked(g, index, cx.sizes(), dim)? }
+    index_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] g.index_select(index, dim)? }
     scatter(x, index, source; dim) -> y {
         x: [index; dim] g.scatter(index, 0, dim)?,
+        index: refused,
         source: [index; dim] picked(g, index, cx.sizes(), dim)?
     }
     scatter_reduce(x, index, source; dim, reduce, include_self) -> y {
@@ -19,12 +20,13 @@ derivatives! { index; |g, cx|
             let call = Scattered { x, index, source, y, dim, reduce, include_self };
             call.gradient_of_self(g)?
         },
+        index: refused,
         source: [x index source y; dim reduce include_self] {
             let call = Scattered { x, index, source, y, dim, reduce, include_self };
             call.gradient_of_source(g)?
         }
     }
-    index_copy(x, index, source; dim) -> y { x: [index; dim] g.index_fill(index, 0, dim)?, source: [index; dim] g.index_select(index, dim)? }
+    index_copy(x, index, source; dim) -> y { x: [index; dim] g.index_fill(index, 0, dim)?, index: refused, source: [index; dim] g.index_select(index, dim)? }
     tril(x; diagonal) -> y { x: [; diagonal] g.tril_with(TrilOptions::new().diagonal(diagonal))? }
     triu(x; diagonal) -> y { x: [; diagonal] g.triu_with(TriuOptions::new().diagonal(diagonal))? }
     nonzero constant;

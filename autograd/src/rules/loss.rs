@@ -11,7 +11,8 @@ derivatives! { loss; |g, cx|
         x: [x target logsumexp; dim ignore_index] cross_entropy_gradient(g, x, target, dim, ignore_index)?
             => kernel(class_cross_entropy_backward(
                 x.value(), target.value(), logsumexp.value(), g.value(), dim, ignore_index
-            )?)
+            )?),
+        target: refused
     }
 }
 

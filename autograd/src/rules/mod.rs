@@ -13,8 +13,8 @@
 //! the backward pass is not recorded.
 //!
 //! The gradients of several inputs in one are `(x weight): [x weight] ..`, an array of an `Option` for each;
-//! `wants` says which of them are asked for. With several outputs, `q` and `r`, their gradients are `g_q` and
-//! `g_r`.
+//! `wants` says which of them are asked for. An input without a gradient says so: `index: refused`. With
+//! several outputs, `q` and `r`, their gradients are `g_q` and `g_r`.
 //!
 //! `op constant;` says that a result has no gradient by nature, as it is `bool` or an index; `op refused;`
 //! that there is none, so that the op is an error on a tensor that requires a gradient; `op(x; dim) -> y by
@@ -54,14 +54,15 @@ macro_rules! tables {
 namegrad_core::op_tables! { tables }
 
 /// An input that has no gradient must not require one: never a silent cut.
+#[doc(hidden)]
 #[inline]
 #[track_caller]
-pub(crate) fn refuse(op: &'static str, x: &crate::Tensor) -> namegrad_core::Result<()> {
+pub fn refuse(op: &'static str, input: &'static str, x: &crate::Tensor) -> namegrad_core::Result<()> {
     if x.tracked().is_none() {
         return Ok(());
     }
-    let message = format!("the derivative of {op} is not implemented, and the input requires a gradient");
+    let message = format!("the gradient of `{input}` is not implemented, but `{input}` requires one");
     Err(namegrad_core::Error::new(namegrad_core::ErrorKind::Autograd, op, message)
         .with_operands([x.shape()])
-        .with_repair("x.detach(), if no gradient is to flow"))
+        .with_repair(format!("{input}.detach(), if no gradient is to flow to it")))
 }

@@ -64,6 +64,7 @@ derivatives! { unary; |g, cx|
             => kernel(gradients::softplus(x.value(), g.value(), beta, threshold)?)
     }
     hardtanh(x; min_val, max_val) -> y { x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)? }
+    threshold(x; threshold) -> y { x: [x; threshold] g.masked_fill(&x.le(threshold)?, 0.0)? }
     celu(x; alpha) -> y {
         x: [x; alpha] elu_gradient(g, x, 1.0, alpha)? => kernel(gradients::celu(x.value(), g.value(), alpha)?)
     }

@@ -4,26 +4,26 @@
 use crate::derivative::How;
 use crate::given::Side;
 use crate::row::{Form, Row, Table};
-use crate::tape::entry;
+use crate::tape::{entry, refusals};
 use crate::values::{forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::{Error, Result};
+
+/// What a row of a composed op must not have.
+pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
+    match row.by_element() || !row.outputs.kept.is_empty() {
+        true => Err("a composed op has no kernel and keeps nothing: its function calls other ops"),
+        false => Ok(()),
+    }
+}
 
 /// What a table of composed ops becomes.
-pub(crate) fn table(table: &Table) -> Result<TokenStream> {
+pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::composed();
     let mut methods = TokenStream::new();
     let mut options = TokenStream::new();
     let mut entries = TokenStream::new();
     for row in &table.rows {
-        if row.by_element() || !row.outputs.kept.is_empty() {
-            let message = format!(
-                "`{}`: a composed op has no kernel and keeps nothing: its function calls other ops",
-                row.name
-            );
-            return Err(Error::new(row.name.span(), message));
-        }
         methods.extend(method(row, &side));
         if row.has_options() {
             options.extend(options_struct(row, &side));
@@ -31,7 +31,7 @@ pub(crate) fn table(table: &Table) -> Result<TokenStream> {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
-    Ok(quote! {
+    quote! {
         impl crate::Tensor { #methods }
         #[doc(hidden)]
         pub mod options { use super::*; #options }
@@ -39,7 +39,7 @@ pub(crate) fn table(table: &Table) -> Result<TokenStream> {
         use options::*;
         /// The ops of this table, as the registry has them.
         pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
-    })
+    }
 }
 
 /// What the function of a row gets: its tensors, then its arguments.
@@ -51,6 +51,19 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
 pub(crate) fn call(row: &Row, given: TokenStream) -> TokenStream {
     let (name, text) = (&row.name, row.name.to_string());
     quote!(kernels::#name(#given).map_err(|error| error.of(#text)))
+}
+
+/// The statements before the function is called. In a row that says `refused` no tensor may require a
+/// gradient; the function of an op that exists in place only sees to that itself, as its other tensors may
+/// serve for their sizes.
+pub(crate) fn prepared(row: &Row, side: &Side, in_place: bool) -> TokenStream {
+    let prepare = side.prepare(row, in_place);
+    if !matches!(how(row), How::Refused) || row.is_in_place_only() {
+        return prepare;
+    }
+    let tensors = row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name, &tensor.name));
+    let refusals = refusals(tensors, &row.name.to_string(), &side.registry);
+    quote!(#prepare #refusals)
 }
 
 /// What becomes of a gradient: what the row says, or what the ops that it calls do.
@@ -67,7 +80,7 @@ pub(crate) fn how(row: &Row) -> How {
 fn method(row: &Row, side: &Side) -> TokenStream {
     let name = &row.name;
     let (parameters, given) = side.parameters(row);
-    let (prepare, returned, passed) = (side.prepare(row, false), side.returned(row), passed(row));
+    let (prepare, returned, passed) = (prepared(row, side, false), side.returned(row), passed(row));
     let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
     let doc = row.doc(side);
     let mut code = TokenStream::new();
@@ -101,7 +114,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         ),
         None => return code,
     };
-    let (prepare, text, others) = (side.prepare(row, true), name_.to_string(), &passed[1..]);
+    let (prepare, text, others) = (prepared(row, side, true), name_.to_string(), &passed[1..]);
     let call = call(row, quote!(self #(, #others)*));
     let end = match row.writes() {
         true => quote! {

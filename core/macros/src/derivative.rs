@@ -5,12 +5,16 @@
 //! entry    = NAME+ ("constant" | "refused") ";"
 //!          | NAME+ "(" tensors [";" args] ")" "->" outputs ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
 //! outputs  = NAME | "(" NAME ("," NAME)* ")"
-//! gradient = input ":" "[" kept* [";" args] "]" formula ["=>" fused]
+//! gradient = input ":" ("[" kept* [";" args] "]" formula ["=>" fused] | "refused")
 //! input    = NAME | "(" NAME+ ")"
 //! ```
+//!
+//! Every tensor but a mask has a gradient or says `refused`: it has none, so that the op is an error where it
+//! requires one. An index says so too, as it never requires one.
 
-use crate::row::{Form, Row, TensorKind, here};
+use crate::row::{Form, Row, TensorKind, here, no_comma, no_keyword};
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Result, Token, braced, bracketed, parenthesized, token};
 
@@ -20,6 +24,10 @@ pub(crate) struct Derivatives {
     pub(crate) g: Ident,
     pub(crate) cx: Ident,
     pub(crate) entries: Vec<Derivative>,
+    /// The mistakes in other entries.
+    pub(crate) errors: Vec<Error>,
+    /// What is named in those entries: these ops are not said to have no derivative.
+    lost: Vec<Ident>,
 }
 
 /// The derivative of an op, or of several that have the same.
@@ -46,6 +54,8 @@ pub(crate) struct Signature {
     pub(crate) tensors: Vec<Ident>,
     pub(crate) args: Vec<Ident>,
     pub(crate) outputs: Vec<Ident>,
+    /// The tensors that say `refused`.
+    refused: Vec<Ident>,
 }
 
 /// The gradient of an input, or of several in one.
@@ -69,17 +79,43 @@ impl Parse for Derivatives {
         input.parse::<Token![,]>()?;
         let cx = input.parse()?;
         input.parse::<Token![|]>()?;
-        let mut entries = Vec::new();
+        let (mut entries, mut errors, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         while !input.is_empty() {
-            entries.push(input.parse()?);
+            let ahead = input.fork();
+            match ahead.parse() {
+                Ok(entry) => {
+                    entries.push(entry);
+                    input.advance_to(&ahead);
+                }
+                Err(error) => {
+                    errors.push(error);
+                    lost.extend(skip_entry(input)?);
+                }
+            }
         }
-        Ok(Derivatives { g, cx, entries })
+        Ok(Derivatives { g, cx, entries, errors, lost })
     }
+}
+
+/// Goes on behind the braces or the `;` of an entry, and gives the names on the way.
+fn skip_entry(input: ParseStream<'_>) -> Result<Vec<Ident>> {
+    let mut names = Vec::new();
+    while !input.is_empty() {
+        let last = input.peek(token::Brace) || input.peek(Token![;]);
+        if let TokenTree::Ident(name) = input.parse()? {
+            names.push(name);
+        }
+        if last {
+            break;
+        }
+    }
+    Ok(names)
 }
 
 impl Parse for Derivative {
     fn parse(input: ParseStream<'_>) -> Result<Derivative> {
         let mut ops: Vec<Ident> = Vec::new();
+        no_keyword(input)?;
         while input.peek(syn::Ident) {
             ops.push(input.parse()?);
         }
@@ -103,7 +139,7 @@ impl Parse for Derivative {
             let message = format!("`{last}`: expected `(x) -> y {{ .. }}`, `constant;` or `refused;`");
             return Err(here(input, message));
         }
-        let signature = parse_signature(input, &last)?;
+        let mut signature = parse_signature(input, &last)?;
         if input.peek(syn::Ident) {
             let by: Ident = input.parse()?;
             if by != "by" {
@@ -123,13 +159,16 @@ impl Parse for Derivative {
         braced!(inside in input);
         let mut gradients = Vec::new();
         while !inside.is_empty() {
-            gradients.push(parse_gradient(&inside, &last)?);
-            inside.parse::<Option<Token![,]>>()?;
+            gradients.extend(parse_gradient(&inside, &last, &mut signature)?);
+            let comma = inside.parse::<Option<Token![,]>>()?.is_some();
+            if !comma && !inside.is_empty() {
+                return Err(no_comma(&inside, &last));
+            }
         }
         if gradients.is_empty() {
             return Err(Error::new(
                 last.span(),
-                format!("`{last}`: no input has a gradient; say `{last} constant;`"),
+                format!("`{last}`: no input has a gradient; say `{last} constant;` or `{last} refused;`"),
             ));
         }
         Ok(Derivative { ops, how: How::Formulas(signature, gradients) })
@@ -169,10 +208,11 @@ fn parse_signature(input: ParseStream<'_>, op: &Ident) -> Result<Signature> {
     } else {
         vec![input.parse()?]
     };
-    Ok(Signature { tensors, args, outputs })
+    Ok(Signature { tensors, args, outputs, refused: Vec::new() })
 }
 
-fn parse_gradient(input: ParseStream<'_>, op: &Ident) -> Result<Gradient> {
+/// The gradient of an input, or of several; none if the input says `refused`.
+fn parse_gradient(input: ParseStream<'_>, op: &Ident, signature: &mut Signature) -> Result<Option<Gradient>> {
     let inputs = if input.peek(token::Paren) {
         let inside;
         parenthesized!(inside in input);
@@ -185,8 +225,14 @@ fn parse_gradient(input: ParseStream<'_>, op: &Ident) -> Result<Gradient> {
     if input.parse::<Option<Token![:]>>()?.is_none() {
         return Err(here(input, format!("`{op}`: expected `:`, what is kept in brackets, and the gradient")));
     }
+    if input.cursor().ident().is_some_and(|(word, _)| word == "refused") {
+        input.parse::<Ident>()?;
+        signature.refused.extend(inputs);
+        return Ok(None);
+    }
     if !input.peek(token::Bracket) {
-        return Err(here(input, format!("`{op}`: expected `[`, what the gradient keeps; `[]` if nothing")));
+        let message = format!("`{op}`: expected `[`, what the gradient keeps, `[]` if nothing; or `refused`");
+        return Err(here(input, message));
     }
     let inside;
     bracketed!(inside in input);
@@ -198,21 +244,35 @@ fn parse_gradient(input: ParseStream<'_>, op: &Ident) -> Result<Gradient> {
             format!("`{op}`: expected the names of what is kept and, behind a `;`, arguments"),
         ));
     }
-    let formula = tokens_to_end(input)?;
+    let formula = tokens_to_end(input, &signature.tensors)?;
     if formula.is_empty() {
         return Err(here(input, format!("`{op}`: expected the gradient of `{}`", inputs[0])));
     }
+    if input.peek(Token![->]) {
+        return Err(here(input, format!("`{op}`: `->` in a gradient: did you mean `=>`?")));
+    }
     let fused = match input.parse::<Option<Token![=>]>>()?.is_some() {
-        true => Some(tokens_to_end(input)?),
+        true => Some(tokens_to_end(input, &signature.tensors)?),
         false => None,
     };
-    Ok(Gradient { inputs, kept, args, formula, fused })
+    Ok(Some(Gradient { inputs, kept, args, formula, fused }))
 }
 
-/// All up to the next comma or `=>`.
-fn tokens_to_end(input: ParseStream<'_>) -> Result<TokenStream> {
+/// All up to the next comma, `=>` or `->`, or to `weight:` or `(x weight): [`, before which a comma is
+/// missing.
+fn tokens_to_end(input: ParseStream<'_>, tensors: &[Ident]) -> Result<TokenStream> {
+    let at_input = || {
+        let named = input.cursor().ident().is_some_and(|(name, _)| tensors.contains(&name));
+        let several = input.peek(token::Paren) && input.peek3(token::Bracket);
+        (named || several) && input.peek2(Token![:]) && !input.peek2(Token![::])
+    };
     let mut tokens = TokenStream::new();
-    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![=>]) {
+    while !input.is_empty()
+        && !input.peek(Token![,])
+        && !input.peek(Token![=>])
+        && !input.peek(Token![->])
+        && !at_input()
+    {
         let next: TokenTree = input.parse()?;
         tokens.extend([next]);
     }
@@ -221,7 +281,7 @@ fn tokens_to_end(input: ParseStream<'_>) -> Result<TokenStream> {
 
 impl Derivatives {
     /// Every mistake that can be seen by comparing with the rows; and for each row the derivative that it
-    /// has.
+    /// has, if it has one without a mistake.
     pub(crate) fn check<'a>(
         &'a self,
         table: &Ident,
@@ -250,14 +310,18 @@ impl Derivatives {
                     How::Formulas(signature, gradients) => {
                         signature.check(op, row, &mut errors);
                         if errors.len() == before {
-                            check_gradients(op, row, signature, gradients, &mut errors);
+                            check_inputs(op, row, signature, gradients, &mut errors);
+                            check_formulas(op, row, signature, gradients, &self.g, &mut errors);
                         }
                     }
                 }
-                found.push((row, &entry.how));
+                found.push((row, if errors.len() == before { &entry.how } else { &How::Refused }));
             }
         }
-        for row in rows.iter().filter(|row| !found.iter().any(|(known, _)| known.name == row.name)) {
+        let missing = |row: &&Row| {
+            !found.iter().any(|(known, _)| known.name == row.name) && !self.lost.contains(&row.name)
+        };
+        for row in rows.iter().filter(missing) {
             let name = &row.name;
             let tensors: Vec<String> = row.tensors.iter().map(|tensor| tensor.name.to_string()).collect();
             let message = format!(
@@ -287,6 +351,18 @@ impl Signature {
                 ));
             }
         }
+        let names = |all: Vec<&Ident>| all.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        let orders = [
+            ("takes", &self.tensors, row.tensors.iter().map(|tensor| &tensor.name).collect::<Vec<_>>()),
+            ("gives", &self.outputs, row.outputs.all().collect()),
+        ];
+        for (verb, said, known) in orders {
+            let moved = said.iter().zip(&known).find(|(name, own)| name != *own && known.contains(name));
+            if let Some((name, _)) = moved {
+                let message = format!("`{op}` {verb} ({}), in this order", names(known));
+                errors.push(Error::new(name.span(), message));
+            }
+        }
         for arg in &self.args {
             if !row.args.iter().any(|known| known.name == *arg) {
                 let near = nearest(&arg.to_string(), row.args.iter().map(|known| known.name.to_string()));
@@ -296,39 +372,67 @@ impl Signature {
     }
 }
 
-fn check_gradients(
+/// Every tensor has one gradient, or none where it can have none.
+fn check_inputs(
     op: &Ident,
     row: &Row,
     signature: &Signature,
     gradients: &[Gradient],
     errors: &mut Vec<Error>,
 ) {
-    let tensors = || signature.tensors.iter().chain(&signature.outputs);
     let mut served: Vec<&Ident> = Vec::new();
-    for gradient in gradients {
-        for input in &gradient.inputs {
-            let Some(at) = signature.tensors.iter().position(|tensor| tensor == input) else {
-                let near = nearest(&input.to_string(), signature.tensors.iter().map(Ident::to_string));
-                errors.push(Error::new(
-                    input.span(),
-                    format!("`{input}` is not a tensor that `{op}` takes{near}"),
-                ));
-                continue;
-            };
-            if served.contains(&input) {
-                errors.push(Error::new(input.span(), format!("`{op}` has two gradients of `{input}`")));
-            }
-            served.push(input);
-            if matches!(row.tensors[at].kind, TensorKind::Mask | TensorKind::List) {
-                let what = if row.tensors[at].kind == TensorKind::Mask {
-                    "is a mask, which has no gradient"
-                } else {
-                    "is a list: its gradients are recorded `by function;`"
-                };
-                errors.push(Error::new(input.span(), format!("`{input}` of `{op}` {what}")));
-            }
+    let refused = signature.refused.iter().map(|input| (input, true));
+    let given = gradients.iter().flat_map(|gradient| &gradient.inputs).map(|input| (input, false));
+    for (input, refused) in refused.chain(given) {
+        let Some(at) = signature.tensors.iter().position(|tensor| tensor == input) else {
+            let near = nearest(&input.to_string(), signature.tensors.iter().map(Ident::to_string));
+            errors
+                .push(Error::new(input.span(), format!("`{input}` is not a tensor that `{op}` takes{near}")));
+            continue;
+        };
+        if served.contains(&input) {
+            errors.push(Error::new(input.span(), format!("`{op}` has two gradients of `{input}`")));
         }
+        served.push(input);
+        if !refused && matches!(row.tensors[at].kind, TensorKind::Mask | TensorKind::List) {
+            let what = if row.tensors[at].kind == TensorKind::Mask {
+                "is a mask, which has no gradient"
+            } else {
+                "is a list: its gradients are recorded `by function;`"
+            };
+            errors.push(Error::new(input.span(), format!("`{input}` of `{op}` {what}")));
+        }
+    }
+    let left = row.tensors.iter().zip(&signature.tensors);
+    for (_, input) in left.filter(|(tensor, own)| tensor.kind != TensorKind::Mask && !served.contains(own)) {
+        let message = format!(
+            "`{op}`: the gradient of `{input}` is missing: write `{input}: [..] ..`, or `{input}: refused` if it has none"
+        );
+        errors.push(Error::new(op.span(), message));
+    }
+}
+
+/// The formulas use what is kept for them and nothing else.
+fn check_formulas(
+    op: &Ident,
+    row: &Row,
+    signature: &Signature,
+    gradients: &[Gradient],
+    g: &Ident,
+    errors: &mut Vec<Error>,
+) {
+    let tensors = || signature.tensors.iter().chain(&signature.outputs);
+    let outputs = &signature.outputs[..row.outputs.names.len()];
+    for gradient in gradients {
         let texts = [Some(&gradient.formula), gradient.fused.as_ref()];
+        if let (Some(at), true) =
+            (texts.iter().flatten().find_map(|text| first_use(text, g)), outputs.len() > 1)
+        {
+            let each: Vec<String> = outputs.iter().map(|output| format!("`{g}_{output}`")).collect();
+            let message =
+                format!("`{op}` has several outputs: there are {} in place of `{g}`", each.join(" and "));
+            errors.push(Error::new(at.span(), message));
+        }
         for kept in &gradient.kept {
             if !tensors().any(|known| known == kept) {
                 let near = nearest(&kept.to_string(), tensors().map(Ident::to_string));

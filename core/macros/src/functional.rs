@@ -2,7 +2,7 @@
 //! in `kernels`, and entries of the registry; and methods of tensors as functions, of which the registry
 //! knows already.
 
-use crate::composed::{call, how, passed};
+use crate::composed::{call, how, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::Side;
 use crate::row::{Row, Table};
@@ -12,19 +12,20 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Error, Result};
 
+/// What a row of a function must not have.
+pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
+    match row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
+        true => Err("a function has no kernel of its own, keeps nothing and writes to nothing"),
+        false => Ok(()),
+    }
+}
+
 /// What a table of functions becomes.
-pub(crate) fn table(table: &Table) -> Result<TokenStream> {
+pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::functions();
     let (mut functions, mut options, mut entries) =
         (TokenStream::new(), TokenStream::new(), TokenStream::new());
     for row in &table.rows {
-        if row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
-            let message = format!(
-                "`{}`: a function has no kernel of its own, keeps nothing and writes to nothing",
-                row.name
-            );
-            return Err(Error::new(row.name.span(), message));
-        }
         functions.extend(function(row, &side));
         if row.has_options() {
             options.extend(options_struct(row, &side));
@@ -32,7 +33,7 @@ pub(crate) fn table(table: &Table) -> Result<TokenStream> {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
-    Ok(quote! {
+    quote! {
         #functions
         #[doc(hidden)]
         pub mod options { use super::*; #options }
@@ -40,13 +41,13 @@ pub(crate) fn table(table: &Table) -> Result<TokenStream> {
         use options::*;
         /// The functions of this table, as the registry has them.
         pub(crate) const OPS: &[&::namegrad_autograd::registry::Op] = &[#entries];
-    })
+    }
 }
 
 fn function(row: &Row, side: &Side) -> TokenStream {
     let name = &row.name;
     let (parameters, given) = side.parameters(row);
-    let (prepare, returned) = (side.prepare(row, false), side.returned(row));
+    let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
     let call = call(row, quote!(#(#passed),*));
     let value = quote! { #prepare #call };

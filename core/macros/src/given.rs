@@ -1,7 +1,7 @@
 //! What methods take for the tensors and arguments of a row, and how that becomes what kernels get. The same
 //! for plain values and for tensors of the tape: a [`Side`] says what differs.
 
-use crate::row::{Arg, Form, Row, Tensor, TensorKind, Type};
+use crate::row::{Arg, Form, PLAIN_TYPES, Row, TYPES, Tensor, TensorKind, Type};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -24,9 +24,6 @@ pub(crate) struct Side {
     /// Are types that the grammar does not know in scope where the row stands, rather than in `core::args`?
     pub(crate) local_types: bool,
 }
-
-/// Types of arguments that the grammar knows; they are in `namegrad_core::args`.
-const KINDS: [&str; 9] = ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "Cast"];
 
 impl Side {
     /// Plain values, in core.
@@ -102,8 +99,8 @@ impl Side {
         let (core, name) = (&self.core, &ty.name);
         let text = name.to_string();
         let plain = match text.as_str() {
-            "usize" | "isize" | "f64" | "bool" => quote!(#name),
-            known if self.local_types && !KINDS.contains(&known) => quote!(#name),
+            plain if PLAIN_TYPES.contains(&plain) => quote!(#name),
+            known if self.local_types && !TYPES.contains(&known) => quote!(#name),
             _ => quote!(#core::args::#name),
         };
         if ty.optional { quote!(::std::option::Option<#plain>) } else { plain }

@@ -21,20 +21,21 @@ use derivative::Derivatives;
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use row::Table;
+use std::path::Path;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Ident, Result, Token, braced};
+use syn::{Error, Ident, Result, Token, braced};
 
 /// A table of ops: `ops! { unary; rows }` in `core/src/ops/unary.rs`.
 #[proc_macro]
 pub fn ops(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(expand_ops(input.into()))
+    or_error(of_file(input.into(), &file()).and_then(expand_ops))
 }
 
 /// The derivatives of the ops of a table: `derivatives! { unary; |g, cx| exp(x) -> y { x: [y] g * y } .. }`.
 #[proc_macro]
 pub fn derivatives(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(expand_derivatives(input.into()))
+    or_error(of_file(input.into(), &file()).and_then(expand_derivatives))
 }
 
 /// Kernels by element that are not ops: `kernels! { rows }`, rows as those of ops without an in-place form.
@@ -77,27 +78,62 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
 }
 
-fn or_error(result: Result<TokenStream>) -> proc_macro::TokenStream {
-    result.unwrap_or_else(|error| error.to_compile_error()).into()
+/// The path of the file in which the macro is called.
+fn file() -> String {
+    proc_macro::Span::call_site().file()
 }
 
-fn expand_ops(input: TokenStream) -> Result<TokenStream> {
-    let table: Table = syn::parse2(input.clone())?;
-    if let Some(row) = table.rows.iter().find(|row| {
-        let no_method = row.tensors.first().is_some_and(|first| first.kind == row::TensorKind::Operand);
-        row.gradient.is_some() || row.is_in_place_only() || no_method
-    }) {
-        let message = format!(
-            "`{}`: only composed ops exist in place alone, have an `Operand` first, or say here what their gradient is",
-            row.name
-        );
-        return Err(syn::Error::new(row.name.span(), message));
+/// A table has the name of its file, by which its derivatives find it.
+fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
+    let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+    match (table.clone().into_iter().next(), stem) {
+        (Some(TokenTree::Ident(name)), Some(stem)) if name != stem => {
+            let message = format!("the table of {stem}.rs is called `{stem}`, not `{name}`");
+            Err(Error::new(name.span(), message))
+        }
+        _ => Ok(table),
     }
+}
+
+/// What a table becomes: the code for the rows that could be read, and the mistakes in the others.
+#[derive(Default)]
+struct Expansion {
+    code: TokenStream,
+    errors: Vec<Error>,
+}
+
+impl From<TokenStream> for Expansion {
+    fn from(code: TokenStream) -> Expansion {
+        Expansion { code, errors: Vec::new() }
+    }
+}
+
+fn or_error(result: Result<impl Into<Expansion>>) -> proc_macro::TokenStream {
+    let expansion = match result {
+        Ok(made) => made.into(),
+        Err(error) => Expansion { errors: vec![error], ..Expansion::default() },
+    };
+    let Expansion { code, errors } = expansion;
+    let errors = errors.iter().map(Error::to_compile_error);
+    quote!(#(#errors)* #code).into()
+}
+
+fn expand_ops(input: TokenStream) -> Result<Expansion> {
+    let mut table: Table = syn::parse2(input.clone())?;
+    table.keep(|row| {
+        let no_method = row.tensors.first().is_some_and(|first| first.kind == row::TensorKind::Operand);
+        match row.gradient.is_some() || row.is_in_place_only() || no_method {
+            true => Err(
+                "only composed ops exist in place alone, have an `Operand` first, or say here what their gradient is",
+            ),
+            false => Ok(()),
+        }
+    });
     let made = values::table(&table);
     let name = &table.name;
     let transport = format_ident!("{name}_ops");
     // The table with its name and `;`.
-    Ok(quote! {
+    let code = quote! {
         #made
         /// Hands the rows of this table to `$with`, together with what else it is given.
         #[doc(hidden)]
@@ -105,7 +141,8 @@ fn expand_ops(input: TokenStream) -> Result<TokenStream> {
         macro_rules! #transport {
             ($with:path { $($more:tt)* }) => { $with! { { #input } { $($more)* } } };
         }
-    })
+    };
+    Ok(Expansion { code, errors: table.errors })
 }
 
 fn expand_derivatives(input: TokenStream) -> Result<TokenStream> {
@@ -135,38 +172,32 @@ impl Parse for Both {
     }
 }
 
-fn expand_tape(input: TokenStream) -> Result<TokenStream> {
+fn expand_tape(input: TokenStream) -> Result<Expansion> {
     let Both(rows, rest) = syn::parse2(input)?;
     let table: Table = syn::parse2(resolved_here(rows))?;
-    let derivatives: Derivatives = syn::parse2(rest)?;
-    Ok(tape::table(&table, &derivatives))
+    let mut derivatives: Derivatives = syn::parse2(rest)?;
+    let mut errors = std::mem::take(&mut derivatives.errors);
+    let (code, more) = tape::table(&table, &derivatives);
+    errors.extend(more);
+    Ok(Expansion { code, errors })
 }
 
-fn expand_kernels(input: TokenStream) -> Result<TokenStream> {
-    struct Rows(Vec<row::Row>);
-    impl Parse for Rows {
-        fn parse(input: ParseStream<'_>) -> Result<Rows> {
-            row::parse_rows(input).map(Rows)
-        }
-    }
-    let Rows(rows) = syn::parse2(input)?;
-    if let Some(row) = rows.iter().find(|row| !row.by_element()) {
-        return Err(syn::Error::new(
-            row.name.span(),
-            format!("`{}`: expected a formula, `{{ float: .. }}`", row.name),
-        ));
-    }
-    Ok(values::kernels(&rows))
+fn expand_kernels(input: TokenStream) -> Result<Expansion> {
+    let mut table: Table = syn::parse2(quote!(kernels; #input))?;
+    table.keep(|row| if row.by_element() { Ok(()) } else { Err("expected a formula, `{ float: .. }`") });
+    Ok(Expansion { code: values::kernels(&table.rows), errors: table.errors })
 }
 
-fn expand_composed(input: TokenStream) -> Result<TokenStream> {
-    let table: Table = syn::parse2(input)?;
-    composed::table(&table)
+fn expand_composed(input: TokenStream) -> Result<Expansion> {
+    let mut table: Table = syn::parse2(input)?;
+    table.keep(composed::check);
+    Ok(Expansion { code: composed::table(&table), errors: table.errors })
 }
 
-fn expand_functional(input: TokenStream) -> Result<TokenStream> {
-    let table: Table = syn::parse2(input)?;
-    functional::table(&table)
+fn expand_functional(input: TokenStream) -> Result<Expansion> {
+    let mut table: Table = syn::parse2(input)?;
+    table.keep(functional::check);
+    Ok(Expansion { code: functional::table(&table), errors: table.errors })
 }
 
 fn expand_functions(input: TokenStream) -> Result<TokenStream> {

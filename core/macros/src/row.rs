@@ -24,6 +24,9 @@
 //! the result has none by nature, or the op is an error on a tensor that requires a gradient.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
 
@@ -120,70 +123,117 @@ pub(crate) struct Body {
 const ENTRIES: [&str; 6] = ["float", "int", "boolean", "dtypes", "before", "like"];
 const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
 
-impl Parse for Row {
-    fn parse(input: ParseStream<'_>) -> Result<Row> {
-        let docs = input.call(Attribute::parse_outer)?;
-        let name: Ident = input.parse().map_err(|error| {
-            Error::new(error.span(), "expected the row of an op, as `exp exp_ (x) { float: x.exp() }`")
-        })?;
-        if docs.is_empty() {
-            return Err(Error::new(
-                name.span(),
-                format!("op `{name}` has no doc: write `/// ...` above its row"),
-            ));
-        }
-        let in_place: Option<Ident> = if input.peek(syn::Ident) { Some(input.parse()?) } else { None };
-        if let Some(name_) = in_place.as_ref().filter(|name_| **name_ != format!("{name}_")) {
-            let message = format!("the in-place form of `{name}` is called `{name}_`, not `{name_}`");
-            return Err(Error::new(name_.span(), message));
-        }
-        if !input.peek(token::Paren) {
-            let message = format!("`{name}`: expected `(` and its tensors, as `{name} (x; dim: Dim)`");
-            return Err(here(input, message));
-        }
-        let inside;
-        parenthesized!(inside in input);
-        let mut args = parse_leading(&inside, &name)?;
-        let tensors = parse_tensors(&inside, &name)?;
-        if inside.parse::<Option<Token![;]>>()?.is_some() {
-            args.extend(parse_args(&inside, &name, &tensors)?);
-        }
-        let mut outputs = parse_outputs(input, &name)?;
-        if outputs.is_unnamed() && tensors.iter().any(|tensor| tensor.name == "y") {
-            outputs.names = vec![Ident::new("result", Span::call_site())];
-        }
-        let classes = parse_classes(input, &name)?;
-        let rule = match word(input, "names") {
-            true => Some(input.parse().map_err(|error: Error| {
-                let message = format!("`{name}`: expected the rule of its names, as \"keeps input names\"");
-                Error::new(error.span(), message)
-            })?),
-            false => None,
-        };
-        let gradient = match word(input, "constant") {
-            true => Some(Ident::new("constant", name.span())),
-            false => word(input, "refused").then(|| Ident::new("refused", name.span())),
-        };
-        let body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
-        if body.is_some() {
-            input.parse::<Option<Token![;]>>()?;
-        } else if input.parse::<Option<Token![;]>>()?.is_none() {
-            let message = format!(
-                "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `{{ float: .. }}` or `;`, in this order"
-            );
-            return Err(here(input, message));
-        }
-        let row = Row { docs, name, in_place, tensors, args, outputs, classes, rule, gradient, body };
-        row.check()?;
-        Ok(row)
+/// Parses a row, and says whether it was read to its end. After a mistake behind its parentheses the row is
+/// made up of what was understood, so that its methods are there; the error goes to `errors`.
+pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Result<(Row, bool)> {
+    let docs = input.call(Attribute::parse_outer)?;
+    no_keyword(input)?;
+    let name: Ident = input.parse().map_err(|error| {
+        Error::new(error.span(), "expected the row of an op, as `exp exp_ (x) { float: x.exp() }`")
+    })?;
+    if docs.is_empty() {
+        errors
+            .push(Error::new(name.span(), format!("op `{name}` has no doc: write `/// ...` above its row")));
     }
+    let mut in_place: Option<Ident> = if input.peek(syn::Ident) { Some(input.parse()?) } else { None };
+    if let Some(name_) = in_place.as_mut().filter(|name_| **name_ != format!("{name}_")) {
+        let message = format!("the in-place form of `{name}` is called `{name}_`, not `{name_}`");
+        errors.push(Error::new(name_.span(), message));
+        *name_ = Ident::new(&format!("{name}_"), name_.span());
+    }
+    if !input.peek(token::Paren) {
+        let message = format!("`{name}`: expected `(` and its tensors, as `{name} (x; dim: Dim)`");
+        return Err(here(input, message));
+    }
+    let inside;
+    parenthesized!(inside in input);
+    let mut args = parse_leading(&inside, &name, errors)?;
+    let tensors = parse_tensors(&inside, &name)?;
+    if inside.parse::<Option<Token![;]>>()?.is_some() {
+        args.extend(parse_args(&inside, &name, &tensors, errors)?);
+    }
+    let mut row = Row {
+        docs,
+        name,
+        in_place,
+        tensors,
+        args,
+        outputs: Outputs::one(Form::One),
+        classes: Vec::new(),
+        rule: None,
+        gradient: None,
+        body: None,
+    };
+    let has_body = skip_row(&input.fork());
+    let understood = parse_result(input, &mut row);
+    row.check_form()?;
+    let whole = understood.is_ok();
+    match understood {
+        Ok(()) => errors.extend(row.check().err()),
+        Err(error) => {
+            errors.push(error);
+            row.body = has_body.then(|| Body { entries: Vec::new() });
+        }
+    }
+    Ok((row, whole))
+}
+
+/// What a row says behind its parentheses.
+fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
+    let name = row.name.clone();
+    row.outputs = parse_outputs(input, &name)?;
+    if row.outputs.is_unnamed() && row.tensors.iter().any(|tensor| tensor.name == "y") {
+        row.outputs.names = vec![Ident::new("result", Span::call_site())];
+    }
+    row.classes = parse_classes(input, &name)?;
+    if word(input, "names") {
+        row.rule = Some(input.parse().map_err(|error: Error| {
+            let message = format!("`{name}`: expected the rule of its names, as \"keeps input names\"");
+            Error::new(error.span(), message)
+        })?);
+    }
+    row.gradient = match word(input, "constant") {
+        true => Some(Ident::new("constant", name.span())),
+        false => word(input, "refused").then(|| Ident::new("refused", name.span())),
+    };
+    row.body = if input.peek(token::Brace) { Some(parse_body(input, &name)?) } else { None };
+    if input.parse::<Option<Token![;]>>()?.is_none() && row.body.is_none() {
+        let message = format!(
+            "`{name}`: expected `-> ..`, `on ..`, `names \"..\"`, `constant`, `{{ float: .. }}` or `;`, in this order"
+        );
+        return Err(here(input, message));
+    }
+    Ok(())
+}
+
+/// Goes on to the doc of the next row. Was there a body on the way?
+fn skip_row(input: ParseStream<'_>) -> bool {
+    let (mut body, mut rule) = (false, false);
+    while !input.is_empty() && !input.peek(Token![#]) {
+        body |= input.peek(token::Brace);
+        rule |= input.cursor().ident().is_some_and(|(word, _)| word == "names");
+        if input.parse::<TokenTree>().is_err() {
+            break;
+        }
+    }
+    body && !rule
+}
+
+/// An error if what comes next is a keyword where an op is to be named.
+pub(crate) fn no_keyword(input: ParseStream<'_>) -> Result<()> {
+    if input.peek(syn::Ident) || !input.peek(Ident::peek_any) {
+        return Ok(());
+    }
+    let word = input.call(Ident::parse_any)?;
+    let message = format!("`{word}` is a keyword of Rust: an op cannot have this name");
+    Err(Error::new(word.span(), message))
 }
 
 impl Row {
-    /// The rules that a row keeps beyond its form.
-    fn check(&self) -> Result<()> {
-        let Row { name, tensors, args, outputs, in_place, body, rule, .. } = self;
-        let fail = |at: &Ident, message: String| Err(Error::new(at.span(), format!("`{name}`: {message}")));
+    /// What must hold for methods to be made of the row.
+    fn check_form(&self) -> Result<()> {
+        let Row { name, tensors, args, outputs, in_place, .. } = self;
+        let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
         let mut seen: Vec<&Ident> = Vec::new();
         for each in tensors.iter().map(|tensor| &tensor.name).chain(args.iter().map(|arg| &arg.name)) {
             if seen.contains(&each) {
@@ -226,11 +276,7 @@ impl Row {
         {
             return fail(in_place, "beside a `Cast` an op with an in-place form has no other option".into());
         }
-        if rule.is_none() && body.is_none() {
-            let message = "expected `names \"..\"`, the rule of the names of its result, before the `;`";
-            return fail(name, message.into());
-        }
-        if let Some(body) = body {
+        if self.by_element() {
             if outputs.names.len() + outputs.kept.len() != 1 {
                 return fail(name, "an op by element has one output".into());
             }
@@ -238,6 +284,29 @@ impl Row {
                 tensors.iter().find(|tensor| !matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask))
             {
                 return fail(&tensor.name, "an op by element takes tensors and masks of `bool` alone".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The other rules that a row keeps.
+    fn check(&self) -> Result<()> {
+        let Row { name, body, rule, classes, .. } = self;
+        let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
+        if rule.is_none() && body.is_none() {
+            let message = "expected `names \"..\"`, the rule of the names of its result, before the `;`";
+            return fail(name, message.into());
+        }
+        if let Some(body) = body {
+            if let Some(class) = classes.first() {
+                let message =
+                    "an op by element says its dtypes by its formulas and by `dtypes:`, not by `on`";
+                return fail(class, message.into());
+            }
+            if let Some(rule) = rule {
+                let message =
+                    format!("an op by element has no `names`: its rule is \"{}\"", self.rule_by_element());
+                return Err(self.error(rule.span(), message));
             }
             let like = body.entry("like").is_some();
             if !like && ["float", "int", "boolean"].iter().all(|class| body.entry(class).is_none()) {
@@ -261,11 +330,17 @@ impl Row {
 
     /// The rule of names: that of the row, or that of the ops by element.
     pub(crate) fn rule_text(&self) -> String {
-        match (&self.rule, self.tensors.len()) {
-            (Some(rule), _) => rule.value(),
-            (None, 1) => "keeps input names".into(),
-            (None, _) => "unifies names from inputs".into(),
-        }
+        self.rule.as_ref().map_or_else(|| self.rule_by_element().into(), LitStr::value)
+    }
+
+    /// The rule of names of the ops by element.
+    fn rule_by_element(&self) -> &'static str {
+        if self.tensors.len() == 1 { "keeps input names" } else { "unifies names from inputs" }
+    }
+
+    /// An error that names the op.
+    fn error(&self, at: Span, message: impl std::fmt::Display) -> Error {
+        Error::new(at, format!("`{}`: {message}", self.name))
     }
 
     /// Does it exist in place only, as `fill_` does?
@@ -331,6 +406,11 @@ impl Type {
 }
 
 impl Outputs {
+    /// One output without a name.
+    fn one(form: Form) -> Outputs {
+        Outputs { form, names: vec![Ident::new("y", Span::call_site())], kept: Vec::new() }
+    }
+
     /// Is its one output called `y` because the row says no name?
     fn is_unnamed(&self) -> bool {
         matches!(self.form, Form::One | Form::Truth) && self.kept.is_empty() && self.names[0] == "y"
@@ -347,6 +427,11 @@ impl Outputs {
 }
 
 impl Body {
+    /// The op whose loops the row has: `like: maximum`.
+    pub(crate) fn like(&self) -> Option<Ident> {
+        syn::parse2(self.entry("like")?.clone()).ok()
+    }
+
     pub(crate) fn entry(&self, name: &str) -> Option<&TokenStream> {
         self.entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| value)
     }
@@ -357,6 +442,12 @@ pub(crate) fn here(input: ParseStream<'_>, message: impl std::fmt::Display) -> E
     Error::new(input.span(), message)
 }
 
+/// The error of a comma that is missing before what comes next.
+pub(crate) fn no_comma(input: ParseStream<'_>, op: &Ident) -> Error {
+    let next = input.cursor().ident().map_or_else(String::new, |(next, _)| format!(" before `{next}:`"));
+    here(input, format!("`{op}`: expected `,`{next}"))
+}
+
 /// Takes the word if it comes next.
 fn word(input: ParseStream<'_>, word: &str) -> bool {
     let next = input.cursor().ident().is_some_and(|(ident, _)| ident == word);
@@ -364,7 +455,7 @@ fn word(input: ParseStream<'_>, word: &str) -> bool {
 }
 
 /// Arguments in front of the tensors: a name with a type that no tensor has.
-fn parse_leading(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Arg>> {
+fn parse_leading(input: ParseStream<'_>, op: &Ident, errors: &mut Vec<Error>) -> Result<Vec<Arg>> {
     let ahead = input.fork();
     let typed = ahead.parse::<Ident>().is_ok() && ahead.parse::<Token![:]>().is_ok();
     let Some(ty) =
@@ -372,7 +463,7 @@ fn parse_leading(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Arg>> {
     else {
         return Ok(Vec::new());
     };
-    let mut args = parse_args(input, op, &[])?;
+    let mut args = parse_args(input, op, &[], errors)?;
     if input.parse::<Option<Token![;]>>()?.is_none() {
         let message = format!(
             "`{op}`: `{ty}` is not a kind of tensor, which are `bool` and `Operand`; arguments that are not tensors follow a `;`, \
@@ -440,7 +531,12 @@ fn parse_tensors(input: ParseStream<'_>, op: &Ident) -> Result<Vec<Tensor>> {
     Ok(tensors)
 }
 
-fn parse_args(input: ParseStream<'_>, op: &Ident, tensors: &[Tensor]) -> Result<Vec<Arg>> {
+fn parse_args(
+    input: ParseStream<'_>,
+    op: &Ident,
+    tensors: &[Tensor],
+    errors: &mut Vec<Error>,
+) -> Result<Vec<Arg>> {
     let mut args = Vec::new();
     while !input.is_empty() && !input.peek(Token![;]) {
         let name: Ident = input.parse().map_err(|error| {
@@ -457,7 +553,10 @@ fn parse_args(input: ParseStream<'_>, op: &Ident, tensors: &[Tensor]) -> Result<
         let of = parse_of(input, op, tensors)?;
         let said = word(input, "or");
         let default = match said || input.parse::<Option<Token![=]>>()?.is_some() {
-            true => Some(parse_default(input, op, &name, &ty)?),
+            true => Some(parse_default(input, op, &name, &ty).unwrap_or_else(|error| {
+                errors.push(error);
+                quote!(::std::unreachable!())
+            })),
             false => None,
         };
         args.push(Arg { name, ty, of, default, said, leads: false });
@@ -471,18 +570,35 @@ fn parse_args(input: ParseStream<'_>, op: &Ident, tensors: &[Tensor]) -> Result<
     Ok(args)
 }
 
+/// The types of arguments that the grammar knows. Others are those that `core::args` has, or the file of the
+/// row, and are in camel case.
+pub(crate) const TYPES: [&str; 9] =
+    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "Cast"];
+pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];
+
+/// `Dim, Dims, .., usize, isize, f64, bool`.
+fn types() -> String {
+    [&TYPES[..], &PLAIN_TYPES].concat().join(", ")
+}
+
 fn parse_type(input: ParseStream<'_>, op: &Ident) -> Result<Type> {
-    let expected = |error: Error| {
-        let message =
-            format!("`{op}`: expected a type: Dim, Dims, Reduced, Shape, usize, isize, f64, bool, Scalar..");
-        Error::new(error.span(), message)
+    let named = || -> Result<Ident> {
+        let name: Ident = input.parse().map_err(|error: Error| {
+            Error::new(error.span(), format!("`{op}`: expected a type: {}", types()))
+        })?;
+        let text = name.to_string();
+        if text.starts_with(char::is_lowercase) && !PLAIN_TYPES.contains(&&*text) {
+            let message = format!("`{op}`: `{name}` is not a type of arguments; there are {}", types());
+            return Err(Error::new(name.span(), message));
+        }
+        Ok(name)
     };
-    let name: Ident = input.parse().map_err(expected)?;
+    let name = named()?;
     if name != "Option" {
         return Ok(Type { name, optional: false });
     }
     input.parse::<Token![<]>()?;
-    let name = input.parse().map_err(expected)?;
+    let name = named()?;
     input.parse::<Token![>]>()?;
     Ok(Type { name, optional: true })
 }
@@ -517,10 +633,14 @@ fn list(tensors: &[Tensor]) -> String {
     names.join(", ")
 }
 
-/// All up to the next comma or semicolon.
-pub(crate) fn tokens_to_comma(input: ParseStream<'_>) -> Result<TokenStream> {
+/// All up to the next comma or semicolon, or to `dtypes:` and the like, before which a comma is missing.
+fn tokens_to_comma(input: ParseStream<'_>) -> Result<TokenStream> {
+    let at_entry = || {
+        let entry = input.cursor().ident().is_some_and(|(word, _)| ENTRIES.iter().any(|entry| word == entry));
+        entry && input.peek2(Token![:]) && !input.peek2(Token![::])
+    };
     let mut tokens = TokenStream::new();
-    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) {
+    while !input.is_empty() && !input.peek(Token![,]) && !input.peek(Token![;]) && !at_entry() {
         let next: TokenTree = input.parse()?;
         tokens.extend([next]);
     }
@@ -530,12 +650,14 @@ pub(crate) fn tokens_to_comma(input: ParseStream<'_>) -> Result<TokenStream> {
 fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> Result<TokenStream> {
     let at = input.span();
     let tokens = tokens_to_comma(input)?;
+    if tokens.is_empty() {
+        return Err(Error::new(at, format!("`{op}`: expected a default of `{arg}` after `=` or `or`")));
+    }
     let text = tokens.to_string().replace(' ', "");
     let number = text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     let whole = number && !text.contains(['.', 'e']);
     let literal = number || text == "true" || text == "false" || text.starts_with('"');
     let (fits, example) = match ty.name.to_string().as_str() {
-        _ if tokens.is_empty() => (false, "a value"),
         _ if text == "None" && (ty.optional || ty.name == "NewName") => (true, ""),
         "f64" => (!literal || number, "a number such as `1.0`"),
         "usize" => (!literal || whole && !text.starts_with('-'), "a number such as `1`"),
@@ -549,18 +671,25 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
     if fits {
         return Ok(tokens);
     }
+    if !TYPES.iter().chain(&PLAIN_TYPES).any(|known| ty.name == known) {
+        let message = format!(
+            "`{op}`: a default of type {} cannot be `{text}`; the types that the grammar knows are {}",
+            ty.text(),
+            types()
+        );
+        return Err(Error::new(ty.name.span(), message));
+    }
     let message = format!("`{op}`: the default of `{arg}` must be of type {}: {example}", ty.text());
     let at = tokens.into_iter().next().map_or(at, |first| first.span());
     Err(Error::new(at, message))
 }
 
 fn parse_outputs(input: ParseStream<'_>, op: &Ident) -> Result<Outputs> {
-    let one = |form| Outputs { form, names: vec![Ident::new("y", Span::call_site())], kept: Vec::new() };
     if input.parse::<Option<Token![->]>>()?.is_none() {
-        return Ok(one(Form::One));
+        return Ok(Outputs::one(Form::One));
     }
     if word(input, "bool") {
-        return Ok(one(Form::Truth));
+        return Ok(Outputs::one(Form::Truth));
     }
     if input.peek(token::Paren) {
         let inside;
@@ -654,16 +783,35 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
         if value.is_empty() {
             return Err(here(&inside, format!("`{op}`: expected an expression after `{entry}:`")));
         }
+        if entry == "like" && syn::parse2::<Ident>(value.clone()).is_err() {
+            return Err(Error::new_spanned(value, format!("`{op}`: expected the op that it is like")));
+        }
         entries.push((entry, value));
-        inside.parse::<Option<Token![,]>>()?;
+        if inside.parse::<Option<Token![,]>>()?.is_none() && !inside.is_empty() {
+            return Err(no_comma(&inside, op));
+        }
     }
     Ok(Body { entries })
 }
 
-/// A table: its name, its rows.
+/// A table: its name, its rows, and the mistakes in it.
 pub(crate) struct Table {
     pub(crate) name: Ident,
     pub(crate) rows: Vec<Row>,
+    pub(crate) errors: Vec<Error>,
+}
+
+impl Table {
+    /// Takes out the rows that do not pass, with an error at the name of each.
+    pub(crate) fn keep(&mut self, check: impl Fn(&Row) -> std::result::Result<(), &'static str>) {
+        let errors = &mut self.errors;
+        self.rows.retain(|row| {
+            let failed = check(row).map_err(|message| row.error(row.name.span(), message)).err();
+            let passes = failed.is_none();
+            errors.extend(failed);
+            passes
+        });
+    }
 }
 
 impl Parse for Table {
@@ -672,19 +820,30 @@ impl Parse for Table {
             Error::new(error.span(), "expected the name of the table, which is that of its file, and `;`")
         })?;
         input.parse::<Token![;]>()?;
-        Ok(Table { name, rows: parse_rows(input)? })
+        let (rows, errors) = parse_rows(input);
+        Ok(Table { name, rows, errors })
     }
 }
 
-/// Rows up to the end, of which no two have one name.
-pub(crate) fn parse_rows(input: ParseStream<'_>) -> Result<Vec<Row>> {
-    let mut rows: Vec<Row> = Vec::new();
+/// Rows up to the end, of which no two have one name. A row with a mistake does not take the others along.
+pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<Row>, Vec<Error>) {
+    let (mut rows, mut errors) = (Vec::<Row>::new(), Vec::new());
     while !input.is_empty() {
-        let row: Row = input.parse()?;
-        if rows.iter().any(|known| known.name == row.name) {
-            return Err(Error::new(row.name.span(), format!("op `{}` has two rows", row.name)));
+        let ahead = input.fork();
+        let parsed = parse_row(&ahead, &mut errors);
+        if matches!(parsed, Ok((_, true))) {
+            input.advance_to(&ahead);
+        } else {
+            while input.peek(Token![#]) && input.call(Attribute::parse_outer).is_ok() {}
+            skip_row(input);
         }
-        rows.push(row);
+        match parsed {
+            Ok((row, _)) if rows.iter().any(|known| known.name == row.name) => {
+                errors.push(Error::new(row.name.span(), format!("op `{}` has two rows", row.name)));
+            }
+            Ok((row, _)) => rows.push(row),
+            Err(error) => errors.push(error),
+        }
     }
-    Ok(rows)
+    (rows, errors)
 }

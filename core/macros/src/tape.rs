@@ -8,31 +8,31 @@ use crate::values::{forms, in_place_doc};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// What a table and its derivatives become.
-pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> TokenStream {
+/// What a table and its derivatives become, and the mistakes in them. An op whose derivative has a mistake
+/// keeps its methods, so that nothing else fails.
+pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
     let side = Side::tape();
     let (errors, found) = derivatives.check(&table.name, &table.rows);
-    if !errors.is_empty() {
-        return errors.iter().map(syn::Error::to_compile_error).collect();
-    }
     let name = &table.name;
     let run = quote!(::namegrad_core::ops::#name::run);
     let mut recorded = TokenStream::new();
     let mut methods = TokenStream::new();
     let mut entries = TokenStream::new();
     for (at, row) in table.rows.iter().enumerate() {
-        let Some((_, how)) = found.iter().find(|(known, _)| known.name == row.name) else { continue };
+        let found = found.iter().find(|(known, _)| known.name == row.name);
+        let how = found.map_or(&How::Refused, |(_, how)| how);
         recorded.extend(record(row, how, derivatives, &side, &run));
         methods.extend(method(row, &side, &run));
         let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
         entries.extend(entry(row, how, &side, &info));
     }
-    quote! {
+    let code = quote! {
         #recorded
         impl crate::Tensor { #methods }
         /// The ops of this table, as the registry has them.
         pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
-    }
+    };
+    (code, errors)
 }
 
 /// The type of what the recording function of a row gives: what the method gives.
@@ -171,14 +171,29 @@ impl Renamed {
             _ => Vec::new(),
         };
         let left = row.tensors.iter().zip(&self.tensors).filter(|(_, name)| !served.contains(name));
-        left.map(|(tensor, name)| match tensor.kind {
-            TensorKind::Mask => quote!(),
-            TensorKind::List => quote!(for each in #name { crate::rules::refuse(#op, each)?; }),
-            TensorKind::Optional => quote!(if let Some(each) = #name { crate::rules::refuse(#op, each)?; }),
-            _ => quote!(crate::rules::refuse(#op, #name)?;),
+        refusals(left.map(|(tensor, own)| (tensor.kind, own, &tensor.name)), op, &quote!(crate::registry))
+    }
+}
+
+/// An error for each of these tensors that requires a gradient: their kinds, variables and names.
+pub(crate) fn refusals<'a>(
+    tensors: impl Iterator<Item = (TensorKind, &'a Ident, &'a Ident)>,
+    op: &str,
+    registry: &TokenStream,
+) -> TokenStream {
+    tensors
+        .map(|(kind, own, name)| {
+            let text = name.to_string();
+            match kind {
+                TensorKind::Mask => quote!(),
+                TensorKind::List => quote!(for each in #own { #registry::refuse(#op, #text, each)?; }),
+                TensorKind::Optional => {
+                    quote!(if let ::std::option::Option::Some(each) = #own { #registry::refuse(#op, #text, each)?; })
+                }
+                _ => quote!(#registry::refuse(#op, #text, #own)?;),
+            }
         })
         .collect()
-    }
 }
 
 /// How an argument is kept and how a formula sees it.

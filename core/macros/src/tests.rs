@@ -4,7 +4,7 @@ mod forms;
 
 use crate::derivative::Derivatives;
 use crate::row::Table;
-use crate::{expand_composed, expand_kernels, expand_ops, values};
+use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, of_file, values};
 use proc_macro2::{Ident, Span, TokenStream};
 
 fn tokens(text: &str) -> TokenStream {
@@ -19,11 +19,17 @@ fn reported(text: &str, error: &syn::Error) -> (String, String) {
     (line.chars().skip(start.column).take(to - start.column).collect(), error.to_string())
 }
 
+/// The first mistake that a table has.
+#[track_caller]
+fn first_error(expanded: syn::Result<Expansion>) -> syn::Error {
+    expanded.map_or_else(|error| error, |made| made.errors.into_iter().next().expect("there is a mistake"))
+}
+
 /// Expects that the table `unary` with this row is refused at a token, with these words.
 #[track_caller]
 fn refused(row: &str, at: &str, words: &[&str]) {
     let text = format!("unary;\n{row}");
-    let error = expand_ops(tokens(&text)).expect_err("the row has a mistake");
+    let error = first_error(expand_ops(tokens(&text)));
     let (token, message) = reported(&text, &error);
     assert_eq!(token, at, "reported at another token: {message}");
     for word in words {
@@ -41,7 +47,7 @@ fn refused_derivative(rows: &str, derivatives: &str, at: &str, words: &[&str]) {
         Err(error) => error,
         Ok(parsed) => {
             let (errors, _) = parsed.check(&Ident::new("unary", Span::call_site()), &table.rows);
-            errors.into_iter().next().expect("the derivatives have a mistake")
+            parsed.errors.into_iter().chain(errors).next().expect("the derivatives have a mistake")
         }
     };
     let message = error.to_string();
@@ -102,7 +108,7 @@ fn defaults_of_the_wrong_type() {
     refused(&row("n: usize = -1"), "-", &["the default of `n` must be of type usize"]);
     refused(&row("n: isize = 1.5"), "1.5", &["of type isize"]);
     refused(&row("flag: bool = 1"), "1", &["of type bool", "`true` or `false`"]);
-    refused(&row("beta: f64 ="), ")", &["the default of `beta` must be of type f64"]);
+    refused(&row("beta: f64 ="), ")", &["`softplus`: expected a default of `beta` after `=`"]);
 }
 
 #[test]
@@ -266,15 +272,14 @@ fn a_derivative_without_an_output() {
 
 #[test]
 fn kernels_have_formulas() {
-    let error =
-        expand_kernels(tokens("/// doc\nrelu (y, g) names \"keeps\";")).expect_err("there is no formula");
+    let error = first_error(expand_kernels(tokens("/// doc\nrelu (y, g) names \"keeps\";")));
     assert!(error.to_string().contains("`relu`: expected a formula"), "{error}");
 }
 
 #[test]
 fn composed_ops_have_functions() {
-    let error = expand_composed(tokens("products;\n/// doc\nkron (x, other) { float: x * other }"));
-    let error = error.expect_err("a composed op has no formula");
+    let error =
+        first_error(expand_composed(tokens("products;\n/// doc\nkron (x, other) { float: x * other }")));
     assert!(error.to_string().contains("`kron`: a composed op has no kernel"), "{error}");
 }
 
@@ -319,4 +324,143 @@ fn the_data_of_an_op_has_all_of_its_row() {
     ] {
         assert!(code.contains(part), "`{part}` is missing in {code}");
     }
+}
+
+#[test]
+fn an_op_of_the_name_of_an_argument() {
+    let code = made("/// doc\nthreshold (x; threshold: Scalar) { float: x }");
+    assert!(code.contains("static THRESHOLD") && !code.contains("static threshold"), "{code}");
+}
+
+#[test]
+fn a_type_that_no_argument_has() {
+    let row = |arg: &str| format!("/// doc\nhardshrink (x; {arg}) {{ float: x }}");
+    let words =
+        ["`hardshrink`: `float64` is not a type of arguments; there are Dim, ", "usize, isize, f64, bool"];
+    refused(&row("lambd: float64 = 0.5"), "float64", &words);
+    refused(&row("lambd: float64"), "float64", &words);
+    refused(&row("lambd: Option<float64>"), "float64", &words);
+    refused(
+        &row("lambd: Float = 0.5"),
+        "Float",
+        &["a default of type Float cannot be `0.5`", "usize, isize, f64, bool"],
+    );
+}
+
+#[test]
+fn a_comma_that_is_missing_in_a_body() {
+    let row = "/// doc\nhardshrink (x) { float: if x > T::ZERO { x } else { -x } dtypes: Dtypes::Floats }";
+    refused(row, "dtypes", &["`hardshrink`: expected `,` before `dtypes:`"]);
+}
+
+#[test]
+fn an_op_by_element_with_words_of_other_ops() {
+    let row = |words: &str| format!("/// doc\nexp (x) {words} {{ float: x.exp() }}");
+    refused(
+        &row("on floats"),
+        "floats",
+        &["`exp`: an op by element says its dtypes by", "`dtypes:`, not by `on`"],
+    );
+    refused(
+        &row("names \"keeps\""),
+        "\"keeps\"",
+        &["an op by element has no `names`", "\"keeps input names\""],
+    );
+}
+
+#[test]
+fn an_op_of_the_name_of_a_keyword() {
+    refused("/// doc\nwhere (x) { float: x }", "where", &["`where` is a keyword of Rust"]);
+    refused_derivative(EXP, "where(x) -> y { x: [] g }", "where", &["`where` is a keyword of Rust"]);
+}
+
+#[test]
+fn a_bad_row_leaves_the_others() {
+    let bad_rows = [
+        "/// doc\nbad bad_ (x) { flaot: x }",
+        "/// doc\nbad bad_ (x; p: f64 = true) { float: x }",
+        "bad bad_ (x) { float: x }",
+        "/// doc\nbad bad_ (x) on floats { float: x }",
+        "/// doc\nbad bad_ (x) - > bool { float: x }",
+    ];
+    for bad in bad_rows {
+        let text = format!("unary;\n{EXP}\n{bad}\n/// doc\nrelu (x) {{ float: x }}");
+        let made = expand_ops(tokens(&text)).expect("rows");
+        assert_eq!(made.errors.len(), 1, "{bad}: {:?}", made.errors);
+        for method in ["fn exp_", "fn relu", "fn bad", "fn bad_"] {
+            assert!(made.code.to_string().contains(method), "{bad}: no `{method}`");
+        }
+    }
+    let text = format!("unary;\n{EXP}\n/// doc\nbad [x];\n/// doc\nrelu (x) {{ float: x }}");
+    let made = expand_ops(tokens(&text)).expect("rows");
+    assert_eq!(made.errors.len(), 1);
+    assert!(["fn exp_", "fn relu"].iter().all(|method| made.code.to_string().contains(method)));
+}
+
+#[test]
+fn a_bad_derivative_leaves_the_others() {
+    let rows = format!("{EXP}\n/// doc\nrelu (x) {{ float: x }}\n/// doc\nsin (x) {{ float: x }}");
+    let bad = ["exp(x) -> y { x: g * y }", "exp(x) { x: [y] g * y }", "exp(x) -> y { x: [] g * y }"];
+    for bad in bad {
+        let text =
+            format!("{{ unary; {rows} }} {{ |g, cx| relu(x) -> y {{ x: [] g }} {bad} sin constant; }}");
+        let made = expand_tape(tokens(&text)).expect("derivatives");
+        assert_eq!(made.errors.len(), 1, "{bad}: {:?}", made.errors);
+        for method in ["fn exp", "fn relu", "fn sin"] {
+            assert!(made.code.to_string().contains(method), "{bad}: no `{method}`");
+        }
+    }
+}
+
+const PRELU: &str = "/// doc\nprelu (x, weight) { float: x }";
+
+#[test]
+fn an_input_without_a_gradient() {
+    let words = ["`prelu`: the gradient of `weight` is missing", "`weight: [..] ..`", "`weight: refused`"];
+    refused_derivative(PRELU, "prelu(x, weight) -> y { x: [] g.clone() }", "prelu", &words);
+    let refused = "|g, cx| prelu(x, weight) -> y { x: [] g.clone(), weight: refused }";
+    let table: Table = syn::parse2(tokens(&format!("unary;\n{PRELU}"))).expect("rows");
+    let parsed: Derivatives = syn::parse2(tokens(refused)).expect("derivatives");
+    let (code, errors) = crate::tape::table(&table, &parsed);
+    assert!(errors.is_empty() && parsed.errors.is_empty());
+    assert!(code.to_string().contains("refuse (\"prelu\" , \"weight\" , weight)"), "{code}");
+}
+
+#[test]
+fn a_comma_that_is_missing_between_gradients() {
+    let both = "prelu(x, weight) -> y { x: [] g.clone() weight: [x] g * x }";
+    refused_derivative(PRELU, both, "weight", &["`prelu`: expected `,` before `weight:`"]);
+    let both = "prelu(x, weight) -> y { x: [] g.clone() (weight): [x] [g * x] }";
+    refused_derivative(PRELU, both, "(", &["`prelu`: expected `,`"]);
+    let refused = "prelu(x, weight) -> y { x: refused weight: [x] g * x }";
+    refused_derivative(PRELU, refused, "weight", &["`prelu`: expected `,` before `weight:`"]);
+}
+
+#[test]
+fn an_arrow_of_the_wrong_kind() {
+    let derivative = "exp(x) -> y { x: [y] g * y -> kernel(y) }";
+    refused_derivative(EXP, derivative, "-", &["`exp`: `->` in a gradient: did you mean `=>`?"]);
+}
+
+#[test]
+fn outputs_and_tensors_in_another_order() {
+    let derivative = "qr(x) -> (r, q) { x: [q r] f(g_q, g_r, q, r)? }";
+    refused_derivative(QR, derivative, "r", &["`qr` gives (q, r), in this order"]);
+    let derivative = "prelu(weight, x) -> y { x: [] g.clone(), weight: [x] g * x }";
+    refused_derivative(PRELU, derivative, "weight", &["`prelu` takes (x, weight), in this order"]);
+}
+
+#[test]
+fn one_gradient_of_several_outputs() {
+    let words = ["`qr` has several outputs: there are `g_q` and `g_r` in place of `g`"];
+    refused_derivative(QR, "qr(x) -> (q, r) { x: [q r] f(g, q, r)? }", "g", &words);
+}
+
+#[test]
+fn a_table_of_another_file() {
+    let table = "plar; |g, cx| exp constant;";
+    let error = of_file(tokens(table), "autograd/src/rules/polar.rs").expect_err("another file");
+    assert_eq!(reported(table, &error).0, "plar");
+    assert_eq!(error.to_string(), "the table of polar.rs is called `polar`, not `plar`");
+    assert!(of_file(tokens(table), "rules/plar.rs").is_ok() && of_file(tokens(table), "").is_ok());
 }

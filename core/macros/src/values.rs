@@ -3,7 +3,7 @@
 
 use crate::given::Side;
 use crate::row::{Arg, Body, Form, Row, Table, Tensor, TensorKind};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 /// What a table becomes in core, without the macro that hands it to other crates.
@@ -44,7 +44,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
     let elements = rows.iter().filter_map(|row| Some(element(row, row.body.as_ref()?))).collect();
     let elements = module_of_elements(elements);
     let functions = rows.iter().map(|row| {
-        let (name, docs) = (&row.name, &row.docs);
+        let (name, docs, kernel) = (&row.name, &row.docs, kernel_name(&row.name));
         let inputs: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
         let args: Vec<&Ident> = row.args.iter().map(|arg| &arg.name).collect();
         let types = row.args.iter().map(|arg| Side::values().resolved(arg));
@@ -53,7 +53,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
             #[allow(dead_code)] // some kernels are used from other kernels alone
             #[track_caller]
             pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
-                elements::#name.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
+                elements::#kernel.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
             }
         }
     });
@@ -66,7 +66,6 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
     }
     quote! {
         /// The kernels of the rows by element.
-        #[allow(non_upper_case_globals)] // a kernel has the name of its op
         pub(crate) mod elements {
             use super::*;
             #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes
@@ -78,15 +77,21 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
     }
 }
 
+/// The static that holds the kernel of an op: `SOFTPLUS`. No argument can have its name, and a static of the
+/// name of an argument would be an error where that argument is a parameter.
+fn kernel_name(op: &Ident) -> Ident {
+    Ident::new(&op.to_string().to_uppercase(), op.span())
+}
+
 /// The kernel of a row by element: its loops hold the formulas.
 fn element(row: &Row, body: &Body) -> TokenStream {
-    let (name, text) = (&row.name, row.name.to_string());
+    let (name, text) = (kernel_name(&row.name), row.name.to_string());
     let n = row.tensors.len();
     let truth = row.outputs.form == Form::Truth;
     let mask = row.tensors.iter().position(|tensor| tensor.kind == TensorKind::Mask);
     let mask = mask.map_or(quote!(None), |at| quote!(Some(#at)));
     let mut fields = TokenStream::new();
-    if let Some(like) = body.entry("like") {
+    if let Some(like) = body.like().map(|op| kernel_name(&op)) {
         fields.extend(quote! {
             // The loops write what the other row says.
             assert!(kernel.to_bool == #like.to_bool);
@@ -181,7 +186,7 @@ fn kernel_parameters(row: &Row, side: &Side) -> Vec<TokenStream> {
 
 /// The op, and its in-place form, on arguments that are looked up.
 fn functions(row: &Row, side: &Side) -> TokenStream {
-    let (name, parameters) = (&row.name, kernel_parameters(row, side));
+    let (name, kernel, parameters) = (&row.name, kernel_name(&row.name), kernel_parameters(row, side));
     let names: Vec<&Ident> =
         row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect();
     let made = match row.outputs.count() {
@@ -200,7 +205,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
     });
     let scalars = quote!(&[#(#scalars),*]);
     let call = match (row.by_element(), written) {
-        (true, _) => quote!(elements::#name.apply([#(#tensors),*], #scalars)),
+        (true, _) => quote!(elements::#kernel.apply([#(#tensors),*], #scalars)),
         (false, true) => {
             let (x, others) = (names[0], &names[1..]);
             quote! {
@@ -222,7 +227,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
     let call = match (row.by_element(), written) {
         (true, _) => {
             let others = &tensors[1..];
-            quote!(elements::#name.apply_in_place(#x, &[#(#others),*], #scalars))
+            quote!(elements::#kernel.apply_in_place(#x, &[#(#others),*], #scalars))
         }
         (false, true) => quote!(kernels::#name(#x #(, #others)*)),
         (false, false) => quote!({
@@ -295,6 +300,9 @@ pub(crate) fn forms(
 ) -> TokenStream {
     let core = &side.core;
     let in_place = row.in_place.as_ref() == Some(name) || row.is_in_place_only();
+    // If there is a method of this name already, the error is at the name in the row.
+    let at = Span::call_site().located_at(name.span());
+    let plain = quote_spanned!(at=> pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned>);
     // An in-place form looks at its tensor only if an argument asks for it.
     let unused = in_place.then(|| quote!(#[allow(unused_variables)]));
     if !row.has_options() || in_place && row.casts_alone() {
@@ -303,7 +311,7 @@ pub(crate) fn forms(
             #unused
             #[inline]
             #[track_caller]
-            pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> { #value }
+            #plain { #value }
         };
     }
     let (text, with) = (name.to_string(), row.with_name(in_place));
@@ -323,7 +331,7 @@ pub(crate) fn forms(
         #doc
         #[inline]
         #[track_caller]
-        pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned> {
+        #plain {
             #called(#(#passed,)* #path::new())
         }
         #[doc = #with_doc]

@@ -39,6 +39,9 @@ impl Argument for Dim {
             _ => None,
         }
     }
+    fn accepted() -> String {
+        "a dim".into()
+    }
 }
 
 impl Argument for Dims {
@@ -69,6 +72,9 @@ impl Argument for Dims {
             }
             one => Dim::from_value(one).map(Dims::from),
         }
+    }
+    fn accepted() -> String {
+        "a dim or a list of dims".into()
     }
 }
 
@@ -107,6 +113,20 @@ impl Over {
                 Err(Error::about(&[x], ErrorKind::DimRange, op, message))
             }
         }
+    }
+}
+
+/// The dims as an argument of another reduction, which keeps them if they were kept.
+impl From<&Over> for Dims {
+    fn from(over: &Over) -> Dims {
+        let dims = if over.all { Dims::ALL } else { Dims::from(&over.dims) };
+        if over.keep { crate::dim::keep(dims) } else { dims }
+    }
+}
+
+impl From<Over> for Dims {
+    fn from(over: Over) -> Dims {
+        Dims::from(&over)
     }
 }
 
@@ -165,5 +185,28 @@ impl Argument for Reduced {
     fn from_kept(dims: Option<&Value>) -> Option<Reduced> {
         let dims = dims.map_or(Some(Reduced(Dims::ALL)), Reduced::from_value)?;
         Some(Reduced(crate::dim::keep(dims.0)))
+    }
+    fn accepted() -> String {
+        Dims::accepted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keep;
+
+    #[test]
+    fn dims_of_a_reduction_are_handed_on() -> Result<()> {
+        let x = NamedTensor::ones([("N", 2), ("C", 3)])?;
+        for (dims, kept) in
+            [(keep("C"), true), (Dims::from("C"), false), (keep(..), true), (Dims::ALL, false)]
+        {
+            let over = Reduced(dims.clone()).resolve("sum", &x)?;
+            assert_eq!(Dims::from(&over).is_kept(), kept);
+            assert_eq!(x.sum(&over)?.shape(), x.sum(dims)?.shape());
+            assert_eq!(x.sum(over.kept())?.ndim(), 2);
+        }
+        Ok(())
     }
 }

@@ -53,6 +53,12 @@ pub trait Argument: Sized {
     /// The argument that a call by name gives, or `None` if the value is of another kind.
     fn from_value(value: &Value) -> Option<Self>;
 
+    /// What a call by name can give, for an error that says what it must be: "a dim or a list of dims".
+    fn accepted() -> String {
+        let name = std::any::type_name::<Self>();
+        format!("of type {}", name.rsplit("::").next().unwrap_or(name))
+    }
+
     /// The dims of a reduction that keeps them, all of them if none are given: what `keepdim` asks for in a
     /// call by name.
     fn from_kept(_dims: Option<&Value>) -> Option<Self> {
@@ -90,6 +96,9 @@ impl Argument for Cast {
             other => DType::from_value(other).map(Cast::from),
         }
     }
+    fn accepted() -> String {
+        Option::<DType>::accepted()
+    }
 }
 
 /// Any integer type: what methods take for sizes, counts and positions.
@@ -121,8 +130,8 @@ pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInt
     }
 }
 
-/// Arguments that need no look-up and are copied: a row says the type and which values give one. `bool =>
-/// |value| from` becomes
+/// Arguments that need no look-up and are copied: a row says the type, what a call by name can give in words,
+/// and which values make one. `bool: "true or false" => |value| from` becomes
 ///
 /// ```ignore
 /// impl Argument for bool {
@@ -131,12 +140,23 @@ pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInt
 ///     fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<bool> { Ok(self) }
 ///     fn view(resolved: &bool) -> bool { *resolved }
 ///     fn from_value(value: &Value) -> Option<bool> { from }
+///     fn accepted() -> String { "true or false".into() }
 /// }
 /// ```
+///
+/// A choice between texts is `Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy]`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! plain {
-    ($($ty:ty => |$value:ident| $from:expr),* $(,)?) => {$(
+    ($ty:ty: [$($text:literal = $choice:expr),* $(,)?]) => {
+        $crate::args::plain! {
+            $ty: format!("one of {}", [$($text),*].join(", ")) => |value| match value {
+                $($crate::args::Value::Text(text) if text == $text => Some($choice),)*
+                _ => None,
+            },
+        }
+    };
+    ($($ty:ty: $accepted:expr => |$value:ident| $from:expr),* $(,)?) => {$(
         impl $crate::Argument for $ty {
             type Resolved = $ty;
             type View<'a> = $ty;
@@ -150,36 +170,39 @@ macro_rules! plain {
             fn from_value($value: &$crate::args::Value) -> Option<$ty> {
                 $from
             }
+            fn accepted() -> String {
+                $accepted.into()
+            }
         }
     )*};
 }
 pub use plain;
 
 plain! {
-    bool => |value| match value {
+    bool: "true or false" => |value| match value {
         Value::Bool(value) => Some(*value),
         _ => None,
     },
-    f64 => |value| match value {
+    f64: "a number" => |value| match value {
         Value::Float(value) => Some(*value),
         Value::Int(value) => Some(*value as f64),
         _ => None,
     },
-    isize => |value| match value {
+    isize: "a whole number" => |value| match value {
         Value::Int(value) => isize::try_from(*value).ok(),
         _ => None,
     },
-    usize => |value| match value {
+    usize: "a whole number that is not negative" => |value| match value {
         Value::Int(value) => usize::try_from(*value).ok(),
         _ => None,
     },
-    Scalar => |value| match value {
+    Scalar: "a number" => |value| match value {
         Value::Bool(value) => Some((*value).into()),
         Value::Int(value) => Some((*value).into()),
         Value::Float(value) => Some((*value).into()),
         _ => None,
     },
-    DType => |value| match value {
+    DType: "a dtype" => |value| match value {
         Value::Text(name) => DType::from_torch_name(name),
         _ => None,
     },
@@ -199,5 +222,8 @@ impl<T: Argument<Resolved = T> + Copy + 'static> Argument for Option<T> {
             Value::None => Some(None),
             other => T::from_value(other).map(Some),
         }
+    }
+    fn accepted() -> String {
+        format!("{} or nothing", T::accepted())
     }
 }

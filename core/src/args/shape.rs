@@ -41,6 +41,9 @@ impl Argument for Shape {
             one => Some(Shape([dim(one)?].into_iter().collect())),
         }
     }
+    fn accepted() -> String {
+        "a size or a list of sizes".into()
+    }
 }
 
 impl IntoShape for Shape {
@@ -117,6 +120,9 @@ impl Argument for NewName {
             _ => None,
         }
     }
+    fn accepted() -> String {
+        "a name or nothing".into()
+    }
 }
 
 /// The place of a dim that an op makes: before that dim; negative counts from behind the end.
@@ -160,5 +166,8 @@ impl Argument for Place {
     }
     fn from_value(value: &Value) -> Option<Place> {
         isize::from_value(value).map(Place)
+    }
+    fn accepted() -> String {
+        "a whole number".into()
     }
 }

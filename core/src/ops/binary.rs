@@ -200,20 +200,20 @@ fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
 /// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0
 /// and -inf are those of the cheaper op.
 fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
-    use crate::ops::unary::elements::{positive, reciprocal, rsqrt, sqrt, square};
-    use by_number::elements::{cube, first_power, zeroth_power};
+    use crate::ops::unary::elements::{POSITIVE, RECIPROCAL, RSQRT, SQRT, SQUARE};
+    use by_number::elements::{CUBE, FIRST_POWER, ZEROTH_POWER};
     if !exponent.is_number() || x.is_number() {
         return None;
     }
     if exponent.dtype() == DType::Bool && x.dtype() == DType::Bool {
         // The powers that bools have, as in PyTorch.
-        return Some(if exponent.item().ok()?.to_f64() == 0.0 { &zeroth_power } else { &first_power });
+        return Some(if exponent.item().ok()?.to_f64() == 0.0 { &ZEROTH_POWER } else { &FIRST_POWER });
     }
     if !x.dtype().is_floating_point() {
         return None;
     }
     let powers =
-        [(-1.0, &reciprocal), (-0.5, &rsqrt), (0.5, &sqrt), (1.0, &positive), (2.0, &square), (3.0, &cube)];
+        [(-1.0, &RECIPROCAL), (-0.5, &RSQRT), (0.5, &SQRT), (1.0, &POSITIVE), (2.0, &SQUARE), (3.0, &CUBE)];
     let exponent = exponent.item().ok()?.to_f64();
     powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
 }

@@ -99,4 +99,7 @@ impl Argument for Contraction {
     fn from_value(value: &Value) -> Option<Contraction> {
         Dims::from_value(value).map(Contraction)
     }
+    fn accepted() -> String {
+        Dims::accepted()
+    }
 }

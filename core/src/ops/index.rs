@@ -57,7 +57,7 @@ pub enum Reduce {
     Amin,
 }
 crate::args::plain! {
-    Reduce => |value| match value {
+    Reduce: format!("one of {}", Reduce::ALL.map(Reduce::name).join(", ")) => |value| match value {
         Value::Text(name) => Reduce::ALL.into_iter().find(|reduce| reduce.name() == name),
         _ => None,
     },

@@ -374,7 +374,7 @@ pub(crate) mod kernels {
         b: &NamedTensor,
         value: Scalar,
     ) -> Result<NamedTensor> {
-        with_scaled(&elements::addcmul, [x, a, b], value)
+        with_scaled(&elements::ADDCMUL, [x, a, b], value)
     }
 
     #[track_caller]
@@ -384,7 +384,7 @@ pub(crate) mod kernels {
         b: &NamedTensor,
         value: Scalar,
     ) -> Result<NamedTensor> {
-        with_scaled(&elements::addcdiv, [x, a, b], value)
+        with_scaled(&elements::ADDCDIV, [x, a, b], value)
     }
 
     /// The op with its second input times `value`, which is not rounded to a half type.

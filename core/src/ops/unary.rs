@@ -153,6 +153,10 @@ ops! { unary;
     hardtanh hardtanh_ (x; min_val: Scalar = -1, max_val: Scalar = 1) {
         float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val)
     }
+    /// `x` for `x > threshold`, else `value`; NaN stays NaN. The derivative is 0 at the threshold.
+    threshold threshold_ (x; threshold: Scalar, value: Scalar) {
+        float: if x <= threshold { value } else { x }, int: if x <= threshold { value } else { x }
+    }
     /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: an [`elu`](Self::elu) whose slope at 0 is 1 for
     /// every `alpha`.
     celu celu_ (x; alpha: f64 = 1.0) {

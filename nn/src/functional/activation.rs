@@ -1,11 +1,11 @@
 //! Activations: ops by element or along a dim.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Result, Value, default_dtype, plain};
+use namegrad_core::{Result, default_dtype, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
-    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, celu;
+    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, threshold, celu;
     along: softmax, log_softmax;
 }
 
@@ -18,13 +18,7 @@ pub enum Approximate {
     /// By an approximation with `tanh`.
     Tanh,
 }
-plain! {
-    Approximate => |value| match value {
-        Value::Text(text) if text == "none" => Some(Approximate::None),
-        Value::Text(text) if text == "tanh" => Some(Approximate::Tanh),
-        _ => None,
-    },
-}
+plain! { Approximate: ["none" = Approximate::None, "tanh" = Approximate::Tanh] }
 
 functional! { activation;
     /// `x Φ(x)`, with the distribution function `Φ` of the normal distribution, as [`Tensor::gelu`];

@@ -15,7 +15,7 @@ pub enum Padding {
 }
 
 plain! {
-    Padding => |value| match value {
+    Padding: "same, valid or a number of zeros" => |value| match value {
         Value::Text(text) if text == "same" => Some(Padding::Same),
         Value::Text(text) if text == "valid" => Some(Padding::Zeros(0)),
         Value::List(one) => match &one[..] {

@@ -28,14 +28,7 @@ impl Reduction {
     }
 }
 
-plain! {
-    Reduction => |value| match value {
-        Value::Text(text) if text == "mean" => Some(Reduction::Mean),
-        Value::Text(text) if text == "sum" => Some(Reduction::Sum),
-        Value::Text(text) if text == "none" => Some(Reduction::None),
-        _ => None,
-    },
-}
+plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
 
 /// The dim of the classes. In a call by name, its default is PyTorch's: the dim after the batch, or the only
 /// one.
@@ -61,6 +54,9 @@ impl Argument for ClassDim {
     }
     fn from_value(value: &Value) -> Option<ClassDim> {
         Dim::from_value(value).map(ClassDim::from)
+    }
+    fn accepted() -> String {
+        "a dim".into()
     }
 }
 
