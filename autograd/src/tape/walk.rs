@@ -64,6 +64,7 @@ struct Pending {
 
 impl Pending {
     fn add(&mut self, meta: Arc<Meta>, grad: Tensor) -> Result<()> {
+        let grad = plain(grad);
         match self.at.entry(meta.id) {
             Entry::Vacant(place) => {
                 self.heap.push(meta.id);
@@ -81,6 +82,7 @@ impl Pending {
     /// Adds a gradient of output `number` of the op at `of`. Several arrive if the output has several places
     /// on the tape: the one where it was made, and those where it was kept.
     fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
+        let grad = plain(grad);
         let heap = &mut self.heap;
         let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
             heap.push(of.id);
@@ -459,7 +461,17 @@ fn replaced(
         let (old, new) = (grad.dtype(), changed.dtype());
         return Err(error(format!("a hook changed the dtype of a gradient from {old} to {new}")));
     }
-    Ok(changed.unnamed())
+    Ok(plain(changed))
+}
+
+/// A gradient as the walk carries it: without names, and on the tape only if the walk is recorded. A derivative
+/// or a hook may give a tensor that is on the tape already, whose graph would then stay alive, perhaps forever.
+#[inline]
+fn plain(mut gradient: Tensor) -> Tensor {
+    if gradient.meta().is_some() && !is_grad_enabled() {
+        gradient.detach_();
+    }
+    if gradient.value().has_names() { gradient.unnamed() } else { gradient }
 }
 
 /// Adds to the `grad` of a value.
