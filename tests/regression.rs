@@ -465,3 +465,35 @@ fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
     Ok(())
 }
+
+/// The gradient of `x`, computed by the kernels and by the formulas that can be differentiated again.
+fn plain_and_recorded(x: &Tensor, loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<[Vec<f64>; 2]> {
+    let x = x.detach().requires_grad_(true)?;
+    let of = |recorded| {
+        let options = BackwardOptions { create_graph: recorded, ..Default::default() };
+        let gradients = grad(&[&loss(&x)?], &[&x], &[], options)?;
+        gradients[0].as_ref().unwrap().to(DType::F64)?.to_vec::<f64>()
+    };
+    Ok([of(false)?, of(true)?])
+}
+
+#[test]
+fn the_recorded_gradient_of_layer_norm_was_computed_in_half_precision() -> Result<()> {
+    for values in [[1.0, 1.125], [3.0, 3.0078125], [-7.0, 2.0]] {
+        let x = Tensor::new([values])?.to(DType::F16)?;
+        let g = Tensor::new([[1.0, -3.0]])?.to(DType::F16)?;
+        let [plain, recorded] = plain_and_recorded(&x, |x| x.layer_norm(1)?.mul(&g)?.sum(..))?;
+        // The terms cancel and are multiplied by an `rstd` of up to 200, so an error of `f32` grows to 1e-4.
+        let close = plain.iter().zip(&recorded).all(|(a, b)| (a - b).abs() <= 1e-3 * a.abs() + 1e-4);
+        assert!(close, "{plain:?} and {recorded:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_mean_of_layer_norm_was_rounded_twice() -> Result<()> {
+    let y = Tensor::new([1e7, 1e7 + 1.0, 1e7 + 2.0])?.layer_norm(0)?.to_vec::<f32>()?;
+    let want = 1.5f32.sqrt();
+    assert!(y.iter().zip([-want, 0.0, want]).all(|(y, want)| (y - want).abs() < 1e-4), "{y:?}");
+    Ok(())
+}
