@@ -503,3 +503,209 @@ fn names_of_a_gradient_of_a_users_op_met_those_of_another() -> Result<()> {
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 2.0]);
     Ok(())
 }
+
+/// The gradient of `x`, computed by the kernels and by the formulas that can be differentiated again.
+fn plain_and_recorded(x: &Tensor, loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<[Vec<f64>; 2]> {
+    let x = x.detach().requires_grad_(true)?;
+    let of = |recorded| {
+        let options = BackwardOptions { create_graph: recorded, ..Default::default() };
+        let gradients = grad(&[&loss(&x)?], &[&x], &[], options)?;
+        gradients[0].as_ref().unwrap().to(DType::F64)?.to_vec::<f64>()
+    };
+    Ok([of(false)?, of(true)?])
+}
+
+#[test]
+fn the_recorded_gradient_of_layer_norm_was_computed_in_half_precision() -> Result<()> {
+    for values in [[1.0, 1.125], [3.0, 3.0078125], [-7.0, 2.0]] {
+        let x = Tensor::new([values])?.to(DType::F16)?;
+        let g = Tensor::new([[1.0, -3.0]])?.to(DType::F16)?;
+        let [plain, recorded] = plain_and_recorded(&x, |x| x.layer_norm(1)?.mul(&g)?.sum(..))?;
+        // The terms cancel and are multiplied by an `rstd` of up to 200, so an error of `f32` grows to 1e-4.
+        let close = plain.iter().zip(&recorded).all(|(a, b)| (a - b).abs() <= 1e-3 * a.abs() + 1e-4);
+        assert!(close, "{plain:?} and {recorded:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_mean_of_layer_norm_was_rounded_twice() -> Result<()> {
+    let y = Tensor::new([1e7, 1e7 + 1.0, 1e7 + 2.0])?.layer_norm(0)?.to_vec::<f32>()?;
+    let want = 1.5f32.sqrt();
+    assert!(y.iter().zip([-want, 0.0, want]).all(|(y, want)| (y - want).abs() < 1e-4), "{y:?}");
+    Ok(())
+}
+
+#[test]
+fn ignore_index_wrapped_in_the_dtype_of_the_target() -> Result<()> {
+    manual_seed(0);
+    let logits = Tensor::randn([3, 200])?;
+    for (ignore_index, classes) in [(-100, [156, 1, 2]), (1 << 32, [0, 1, 2])] {
+        let losses = |target: &Tensor, logits: &Tensor| {
+            let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
+            logits.class_cross_entropy_with(target, 1, options)?.sum(..)
+        };
+        let loss = |target: &Tensor| {
+            let options = CrossEntropyOptions::new().ignore_index(ignore_index);
+            F::cross_entropy_with(&logits, target, 1, options)?.item()
+        };
+        let target = Tensor::new(classes.map(i64::from))?;
+        let (want, gradient) = (loss(&target)?, plain_and_recorded(&logits, |x| losses(&target, x))?);
+        for dtype in [DType::U8, DType::I32] {
+            let target = target.to(dtype)?;
+            assert_eq!(loss(&target)?, want, "{dtype}");
+            let [plain, recorded] = plain_and_recorded(&logits, |x| losses(&target, x))?;
+            assert_eq!(plain, gradient[0], "{dtype}");
+            assert!(plain.iter().zip(&recorded).all(|(a, b)| (a - b).abs() < 1e-6), "{dtype}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn losses_of_half_types_were_infinite_for_large_batches() -> Result<()> {
+    let n = 70_000;
+    for dtype in [DType::F16, DType::BF16] {
+        let logits = Tensor::zeros([n, 4])?.to(dtype)?.requires_grad_(true)?;
+        let target = Tensor::zeros([n])?.to(DType::I64)?;
+        let mut ignored = vec![0_i64; n];
+        ignored[0] = -100;
+        let ignored = Tensor::new(ignored)?;
+        let even = Tensor::full([n, 4], 0.25)?.to(dtype)?;
+        let weight = Tensor::ones([4])?.to(dtype)?;
+        let weighted = || CrossEntropyOptions::new().weight(&weight);
+        let smoothed = || CrossEntropyOptions::new().label_smoothing(0.5);
+        let losses = [
+            F::cross_entropy(&logits, &target, 1)?,
+            F::cross_entropy(&logits, &ignored, 1)?,
+            F::cross_entropy(&logits, &even, 1)?,
+            F::cross_entropy_with(&logits, &target, 1, weighted())?,
+            F::cross_entropy_with(&logits, &ignored, 1, weighted())?,
+            F::cross_entropy_with(&logits, &even, 1, weighted())?,
+            F::cross_entropy_with(&logits, &target, 1, smoothed())?,
+            F::cross_entropy_with(&logits, &ignored, 1, smoothed())?,
+            F::nll_loss(&logits.log_softmax(1)?, &ignored, 1)?,
+            F::nll_loss_with(&logits.log_softmax(1)?, &target, 1, NllLossOptions::new().weight(&weight))?,
+        ];
+        for (case, loss) in losses.iter().enumerate() {
+            assert_eq!(loss.dtype(), dtype);
+            let got = loss.item()?.to_f64();
+            assert!((got - 4f64.ln()).abs() < 0.01, "{dtype}, case {case}: {got}");
+        }
+        let gradient = grad(&[&losses[3]], &[&logits], &[], BackwardOptions::default())?;
+        let gradient = gradient[0].as_ref().unwrap().select(1, 0)?;
+        let got = gradient.select(0, 0)?.item()?.to_f64();
+        // The spacing of f16 there is 6e-8.
+        assert!((got + 0.75 / n as f64).abs() < 6e-8, "{dtype}: {got}");
+    }
+    Ok(())
+}
+
+#[test]
+fn strict_names_refused_losses_of_named_tensors() -> Result<()> {
+    manual_seed(0);
+    let logits = Tensor::randn([("N", 3), ("E", 4)])?;
+    let named = |classes: [i64; 3]| Tensor::new(classes)?.refine_names(["N"]);
+    let weight = Tensor::new([1.0, 2.0, 3.0, 4.0])?.refine_names(["E"])?;
+    let probabilities = logits.softmax("E")?;
+    let log_p = logits.log_softmax("E")?;
+    let options = CrossEntropyOptions::new;
+    let all = || -> Result<Vec<Tensor>> {
+        let mut losses = Vec::new();
+        for target in [named([0, 3, 1])?, named([0, -100, 1])?, probabilities.clone()] {
+            for reduction in [F::Reduction::Mean, F::Reduction::None] {
+                for options in [
+                    options(),
+                    options().weight(&weight),
+                    options().label_smoothing(0.1),
+                    options().label_smoothing(0.1).weight(&weight),
+                ] {
+                    let options = options.reduction(reduction);
+                    losses.push(F::cross_entropy_with(&logits, &target, "E", options)?);
+                }
+                if !target.dtype().is_floating_point() {
+                    let options = NllLossOptions::new().reduction(reduction);
+                    losses.push(F::nll_loss_with(&log_p, &target, "E", options.clone())?);
+                    losses.push(F::nll_loss_with(&log_p, &target, "E", options.weight(&weight))?);
+                }
+            }
+        }
+        Ok(losses)
+    };
+    let (strict, free) = (namegrad::core::names::strict(all)?, all()?);
+    for (strict, free) in strict.iter().zip(&free) {
+        assert_eq!(strict.to_vec::<f32>()?, free.to_vec::<f32>()?);
+        assert!(strict.ndim() == 0 || *strict.names() == ["N"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn recorded_gradients_of_ignored_and_infinite_logits_were_nan() -> Result<()> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let ignored = Tensor::new([-100_i64, -100])?;
+    let logits = Tensor::new([[1.0, 2.0], [3.0, 5.0]])?;
+    let weight = Tensor::new([1.0, 2.0])?;
+    let all = [
+        CrossEntropyOptions::new(),
+        CrossEntropyOptions::new().weight(&weight),
+        CrossEntropyOptions::new().label_smoothing(0.5),
+        CrossEntropyOptions::new().label_smoothing(0.5).weight(&weight),
+    ];
+    for options in all {
+        let of = |target: &Tensor, x: &Tensor| F::cross_entropy_with(x, target, 1, options.clone());
+        assert_eq!(plain_and_recorded(&logits, |x| of(&ignored, x))?, [[0.0; 4]; 2]);
+        let (row, target) = (Tensor::new([[nan, nan], [1.0, 1.0]])?, Tensor::new([-100_i64, 0])?);
+        for gradient in plain_and_recorded(&row, |x| of(&target, x))? {
+            assert_eq!(gradient[..2], [0.0; 2]);
+            assert!(gradient[2] < 0.0 && gradient[3] > 0.0, "{gradient:?}");
+        }
+        let row = Tensor::new([[inf, 1.0], [1.0, 1.0]])?;
+        for gradient in plain_and_recorded(&row, |x| of(&Tensor::new([1_i64, 0])?, x))? {
+            assert!(gradient[..2].iter().all(|g| g.is_nan()), "{gradient:?}");
+        }
+    }
+    let scalar = Tensor::new(1.5)?;
+    let none = Tensor::new(-100_i64)?;
+    assert_eq!(plain_and_recorded(&scalar, |x| F::cross_entropy(x, &none, 0))?, [[0.0]; 2]);
+    Ok(())
+}
+
+#[test]
+fn the_name_of_a_weight_was_not_checked() -> Result<()> {
+    use namegrad::core::names::strict;
+    let logits = Tensor::ones([("N", 2), ("class", 3)])?;
+    let target = Tensor::new([0_i64, 1])?.refine_names(["N"])?;
+    let kinds = |weight: &Tensor| {
+        let kind = |loss: Result<Tensor>| loss.map(drop).map_err(|error| error.kind());
+        let options = || CrossEntropyOptions::new().weight(weight);
+        let norm = LayerNormOptions::new().weight(weight);
+        [
+            kind(F::cross_entropy_with(&logits, &target, "class", options())),
+            kind(F::cross_entropy_with(&logits, &logits, "class", options())),
+            kind(F::nll_loss_with(&logits, &target, "class", NllLossOptions::new().weight(weight))),
+            kind(logits.layer_norm_with("class", norm)),
+        ]
+    };
+    let (other, unnamed) = (Tensor::ones([("Q", 3)])?, Tensor::ones([3])?);
+    assert_eq!(kinds(&other), [Err(ErrorKind::NameMismatch); 4]);
+    assert_eq!(kinds(&unnamed), [Ok(()); 4]);
+    assert_eq!(strict(|| kinds(&unnamed)), [Err(ErrorKind::NameMismatch); 4]);
+    let own = Tensor::ones([("class", 3)])?;
+    assert_eq!(strict(|| kinds(&own)), [Ok(()); 4]);
+    Ok(())
+}
+
+#[test]
+fn logits_without_classes_were_blamed_on_the_target() -> Result<()> {
+    let (logits, target) = (Tensor::ones([2, 0])?, Tensor::new([0_i64, 0])?);
+    for error in [
+        logits.class_cross_entropy(&target, 1).unwrap_err(),
+        F::cross_entropy(&logits, &target, 1).unwrap_err(),
+        F::nll_loss(&logits, &target, 1).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Shape);
+        assert!(error.to_string().contains("expected at least one class"), "{error}");
+    }
+    Ok(())
+}

@@ -16,7 +16,8 @@ derivatives! { loss; |g, cx|
     }
 }
 
-/// `g (softmax(x) - onehot(target))`, and 0 where the target is ignored.
+/// `g (softmax(x) - onehot(target))`, and 0 where the target is ignored. Like the kernel, it computes with
+/// `i64` classes, which hold every `ignore_index`, and half types in `f32`.
 fn cross_entropy_gradient(
     g: &Tensor,
     x: &Tensor,
@@ -24,18 +25,21 @@ fn cross_entropy_gradient(
     dim: usize,
     ignore_index: isize,
 ) -> Result<Tensor> {
-    let ignored = target.eq(ignore_index as i64)?;
-    let (g, target, ignored) = match x.ndim() {
-        0 => (g.clone(), target.clone(), ignored),
-        _ => (g.unsqueeze(dim)?, target.unsqueeze(dim)?, ignored.unsqueeze(dim)?),
+    let (target, dtype) = (target.to(DType::I64)?, x.dtype().compute());
+    let (g, target) = match x.ndim() {
+        0 => (g.clone(), target),
+        _ => (g.unsqueeze(dim)?, target.unsqueeze(dim)?),
     };
+    // Filled before the product: infinity times 0 is NaN, and so is the softmax of NaN.
+    let ignored = target.eq(ignore_index as i64)?;
+    let g = g.to(dtype)?.masked_fill(&ignored, 0.0)?;
+    let p = x.to(dtype)?.masked_fill(&ignored, 0.0)?.softmax(dim)?;
     let classes = x.sizes().get(dim).copied().unwrap_or(1);
     let mut sizes = vec![1; x.ndim()];
     if let Some(size) = sizes.get_mut(dim) {
         *size = classes;
     }
     let classes = NamedTensor::arange(0, classes as i64, 1, DType::I64)?.reshape(sizes)?;
-    let hit = target.eq(Tensor::constant(classes))?.to(x.dtype())?;
-    let slope = x.softmax(dim)?.sub(&hit)?.masked_fill(&ignored, 0.0)?;
-    g.mul(&slope)
+    let hit = target.eq(Tensor::constant(classes))?.to(dtype)?;
+    g.mul(&p.sub(&hit)?)
 }

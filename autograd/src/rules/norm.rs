@@ -17,7 +17,8 @@ derivatives! { norm; |g, cx|
 }
 
 /// With `x̂` the normalized input and `gw` the gradient times the weight: `rstd (gw - mean(gw) - x̂ mean(gw
-/// x̂))` for the input, `Σ g x̂` over the other dims for the weight, `Σ g` for the bias.
+/// x̂))` for the input, `Σ g x̂` over the other dims for the weight, `Σ g` for the bias. Like the kernel, it
+/// computes half types in `f32`.
 fn layer_norm_gradients(
     g: &Tensor,
     x: &Tensor,
@@ -26,13 +27,15 @@ fn layer_norm_gradients(
     eps: f64,
     wants: [bool; 3],
 ) -> Result<[Option<Tensor>; 3]> {
+    let dtype = x.dtype().compute();
+    let (g, x) = (&g.to(dtype)?, &x.to(dtype)?);
     let mean = |x: &Tensor| x.mean(keep(dims));
     let centered = x.sub(&mean(x)?)?;
     let rstd = mean(&centered.square()?)?.add(eps)?.rsqrt()?;
     let normalized = centered.mul(&rstd)?;
     let of_input = || {
         let weighted = match weight {
-            Some(weight) => g.mul(&along(weight, x.ndim(), dims)?)?,
+            Some(weight) => g.mul(&along(&weight.to(dtype)?, x.ndim(), dims)?)?,
             None => g.clone(),
         };
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;

@@ -77,12 +77,13 @@ impl<T: Real> Vectorized for Forward<'_, T> {
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut [T]; 3]) {
         let (x, y) = (simd.numbers(self.x), simd.numbers_mut(y));
         let (mean, rstd) = (simd.numbers_mut(mean), simd.numbers_mut(rstd));
-        let share = S::Number::<T>::from_f64(1.0 / self.n as f64);
+        // A share of 1 / n is rounded, which moves a mean that is large beside the deviations.
+        let count = S::Number::<T>::from_f64(self.n as f64);
         let eps = S::Number::<T>::from_f64(self.eps);
         let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
         for ((x, y), (mean, rstd)) in rows.zip(mean.iter_mut().zip(rstd)) {
-            let center = sum(x, x, |x, _| x) * share;
-            let variance = sum(x, x, |x, _| (x - center) * (x - center)) * share;
+            let center = sum(x, x, |x, _| x) / count;
+            let variance = sum(x, x, |x, _| (x - center) * (x - center)) / count;
             let scale = (variance + eps).rsqrt();
             for (y, x) in y.iter_mut().zip(x) {
                 *y = (*x - center) * scale;
@@ -174,7 +175,7 @@ impl<T: Real> Vectorized for Input<'_, T> {
     fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
         let Backward { g, x, n, mean, rstd, weight } = self.0;
         let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.numbers_mut(dx));
-        let share = S::Number::<T>::from_f64(1.0 / n as f64);
+        let count = S::Number::<T>::from_f64(n as f64);
         let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
         let rows = g.chunks_exact(n).zip(x.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
         for (((g, x), dx), (mean, rstd)) in rows.zip(moments) {
@@ -187,8 +188,8 @@ impl<T: Real> Vectorized for Input<'_, T> {
                 }
                 None => dx.copy_from_slice(g),
             }
-            let along = sum(dx, dx, |g, _| g) * share;
-            let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) * share;
+            let along = sum(dx, dx, |g, _| g) / count;
+            let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) / count;
             for (dx, x) in dx.iter_mut().zip(x) {
                 *dx = (*dx - along - (*x - *mean) * *rstd * across) * *rstd;
             }

@@ -58,7 +58,11 @@ pub(crate) mod kernels {
         let removed: &[usize] = if x.ndim() > 0 { &[dim] } else { &[] };
         let sizes: Sizes =
             (0..x.ndim()).filter(|own| !removed.contains(own)).map(|own| x.sizes()[own]).collect();
-        if classes == 0 || sizes[..] != *target.sizes() {
+        if classes == 0 {
+            let message = "expected at least one class, but the class dim has size 0";
+            return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
+        }
+        if sizes[..] != *target.sizes() {
             let message = format!("expected a target of sizes {sizes:?}, got {:?}", target.sizes());
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }

@@ -4,7 +4,7 @@ use crate::cpu::norm;
 use crate::dim::Positions;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
+use crate::names::{Names, is_strict};
 use crate::ops::shape::kernels::reorder;
 use crate::shape::Shape;
 use crate::tensor::NamedTensor;
@@ -94,13 +94,23 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
         for (own, dim) in dims.iter().enumerate() {
-            if let (Some(name), Some(there)) = (parameter.name(own), x.name(*dim))
-                && name != there
-            {
-                let message =
-                    format!("dim {own} of the {which} is '{name}', and that of the input '{there}'");
-                return Err(Error::about(&inputs, ErrorKind::NameMismatch, OP, message));
-            }
+            let message = match (parameter.name(own), x.name(*dim)) {
+                (Some(name), Some(there)) if name != there => {
+                    format!("dim {own} of the {which} is '{name}', and that of the input '{there}'")
+                }
+                (Some(name), None) if is_strict() => {
+                    format!(
+                        "strict names: dim {own} of the {which} is '{name}', and that of the input is unnamed"
+                    )
+                }
+                (None, Some(there)) if is_strict() => {
+                    format!(
+                        "strict names: dim {own} of the {which} is unnamed, and that of the input is '{there}'"
+                    )
+                }
+                _ => continue,
+            };
+            return Err(Error::about(&inputs, ErrorKind::NameMismatch, OP, message));
         }
         if !parameter.dtype().is_floating_point() {
             let message = format!("expected a {which} of floats, got {}", parameter.dtype());

@@ -1,8 +1,9 @@
 //! Losses.
 
 use namegrad_autograd::Tensor;
+use namegrad_core::names::is_strict;
 use namegrad_core::options::ClassCrossEntropyOptions;
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result, Value, plain};
+use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
 use namegrad_macros::functional;
 
 /// How the losses of the elements are combined.
@@ -136,25 +137,25 @@ mod kernels {
         label_smoothing: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        let options = CrossEntropyOptions { weight, ignore_index, label_smoothing, reduction };
         const OP: &str = "cross_entropy";
-        let smoothing = options.label_smoothing;
-        if !(0.0..=1.0).contains(&smoothing) {
-            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}");
+        if !(0.0..=1.0).contains(&label_smoothing) {
+            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
-        if weight.is_none() && smoothing == 0.0 && !target.dtype().is_floating_point() {
-            return unweighted(logits, target, dim, ignore_index, reduction);
-        }
-        let log_probabilities = logits.log_softmax(dim)?;
+        logits.value().check_float(OP)?;
+        let classes = Classes::new(OP, logits, weight, dim)?;
         if target.dtype().is_floating_point() {
-            return with_probabilities(&log_probabilities, target, dim, &options);
+            return with_probabilities(OP, logits, target, &classes, label_smoothing, reduction);
         }
-        let likelihood = Likelihood::new(OP, &log_probabilities, target, dim, &options)?;
-        if smoothing == 0.0 {
-            return likelihood.loss(options.reduction);
-        }
-        likelihood.smoothed(&log_probabilities, dim, &options)
+        let targets = Targets::new(OP, logits, target, &classes, ignore_index)?;
+        let logits = logits.rename(None)?.to(targets.compute())?;
+        let losses = if label_smoothing == 0.0 {
+            let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
+            targets.weigh(logits.class_cross_entropy_with(&targets.indices, dim, options)?)?
+        } else {
+            targets.smoothed(&logits, &classes, label_smoothing)?
+        };
+        targets.reduce(losses, reduction)
     }
 
     #[track_caller]
@@ -174,186 +175,254 @@ mod kernels {
                 .with_operands([log_probabilities.shape()])
                 .with_repair("log_probabilities.to(DType::F32)?"));
         }
-        let options = CrossEntropyOptions { weight, ignore_index, label_smoothing: 0.0, reduction };
-        Likelihood::new(OP, log_probabilities, target, dim, &options)?.loss(reduction)
+        let classes = Classes::new(OP, log_probabilities, weight, dim)?;
+        let targets = Targets::new(OP, log_probabilities, target, &classes, ignore_index)?;
+        let log_p = log_probabilities.rename(None)?.to(targets.compute())?;
+        targets.reduce(targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
     }
 }
 
-/// The loss against class indices of equal weight, in one pass.
-#[track_caller]
-fn unweighted(
-    logits: &Tensor,
-    target: &Tensor,
-    dim: usize,
-    ignore_index: isize,
-    reduction: Reduction,
-) -> Result<Tensor> {
-    let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
-    let losses =
-        logits.class_cross_entropy_with(target, dim, options).map_err(|error| error.of("cross_entropy"))?;
-    if reduction != Reduction::Mean {
-        return reduction.apply(losses);
+/// The class dim, and the weights of the classes. The losses are computed without names, after those of the
+/// inputs were checked.
+struct Classes {
+    /// The class dim, none if the logits are 0-d.
+    dim: Option<usize>,
+    count: usize,
+    /// The weight of each class, without names.
+    weight: Option<Tensor>,
+}
+
+impl Classes {
+    #[track_caller]
+    fn new(op: &'static str, logits: &Tensor, weight: Option<&Tensor>, dim: usize) -> Result<Classes> {
+        let dim = (logits.ndim() > 0).then_some(dim);
+        let count = dim.map_or(1, |dim| logits.sizes()[dim]);
+        let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
+        let operands = || [weight.shape(), logits.shape()];
+        if weight.ndim() != 1 || weight.sizes()[0] != count {
+            let message = format!(
+                "weight tensor should be defined for all {count} classes, got sizes {:?}",
+                weight.sizes()
+            );
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+        }
+        let of_weight = |class| format!("weight.rename([\"{class}\"])?");
+        let mismatch = match (weight.name(0), dim.and_then(|dim| logits.name(dim))) {
+            (Some(own), Some(class)) if own != class => Some((
+                format!("the dim of the weight is '{own}', and the class dim is '{class}'"),
+                of_weight(class),
+            )),
+            (None, Some(class)) if is_strict() => Some((
+                format!("strict names: the dim of the weight is unnamed, and the class dim is '{class}'"),
+                of_weight(class),
+            )),
+            (Some(own), None) if is_strict() && dim.is_some() => Some((
+                format!("strict names: the dim of the weight is '{own}', and the class dim is unnamed"),
+                format!("name the class dim '{own}' with refine_names"),
+            )),
+            _ => None,
+        };
+        if let Some((message, repair)) = mismatch {
+            return Err(Error::new(ErrorKind::NameMismatch, op, message)
+                .with_operands(operands())
+                .with_repair(repair));
+        }
+        Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
     }
-    let counted = target.ne(ignore_index as i64)?.sum(..)?.item()?.to_f64();
-    losses.sum(..)?.div(counted)
+
+    /// The dtype of the loss.
+    fn dtype(&self, logits: &Tensor) -> DType {
+        self.weight.as_ref().map_or(logits.dtype(), |weight| logits.dtype().promote(weight.dtype()))
+    }
+
+    /// `x` times the weight of its class.
+    #[track_caller]
+    fn weigh(&self, x: Tensor) -> Result<Tensor> {
+        let Some(weight) = &self.weight else { return Ok(x) };
+        let mut sizes = vec![1; x.ndim()];
+        if let Some(dim) = self.dim {
+            sizes[dim] = self.count;
+        }
+        x.mul(&weight.to(x.dtype())?.reshape(&sizes[..])?)
+    }
+
+    /// The sum over the classes.
+    #[track_caller]
+    fn sum(&self, x: &Tensor) -> Result<Tensor> {
+        x.sum(self.dim.into_iter().collect::<Vec<_>>())
+    }
 }
 
 /// The loss `-Σ target log p` against probabilities.
 #[track_caller]
 fn with_probabilities(
-    log_p: &Tensor,
+    op: &'static str,
+    logits: &Tensor,
     target: &Tensor,
-    dim: usize,
-    options: &CrossEntropyOptions<'_>,
+    classes: &Classes,
+    smoothing: f64,
+    reduction: Reduction,
 ) -> Result<Tensor> {
-    const OP: &str = "cross_entropy";
-    if target.sizes() != log_p.sizes() {
+    if target.sizes() != logits.sizes() {
         let message = format!(
             "target probabilities {:?} must have the sizes of the logits {:?}",
             target.sizes(),
-            log_p.sizes()
+            logits.sizes()
         );
-        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_p.shape(), target.shape()]));
+        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([logits.shape(), target.shape()]));
     }
-    let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
-    let smoothing = options.label_smoothing;
-    let target = if smoothing > 0.0 {
-        target.mul(1.0 - smoothing)?.add(smoothing / classes as f64)?
-    } else {
-        target.clone()
+    let names = logits.value().unified_names(op, "broadcast", target.value())?;
+    let rest = names.iter(logits.ndim()).enumerate().filter(|(dim, _)| Some(*dim) != classes.dim);
+    let rest = Names::new(op, rest.map(|(_, name)| name))?;
+    let dtype = classes.dtype(logits).promote(target.dtype());
+    let unnamed = |x: &Tensor| x.rename(None)?.to(dtype.compute());
+    let mut target = unnamed(target)?;
+    if smoothing > 0.0 {
+        target = target.mul(1.0 - smoothing)?.add(smoothing / classes.count as f64)?;
+    }
+    let log_p = unnamed(logits)?.log_softmax(classes.dim.unwrap_or(0))?;
+    let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?)?.neg()?;
+    let losses = match reduction {
+        Reduction::Mean => losses.sum(..)?.div((logits.numel() / classes.count.max(1)).max(1))?,
+        Reduction::Sum => losses.sum(..)?,
+        Reduction::None => losses.rename(Some(rest))?,
     };
-    let mut weighted = log_p.mul(&target)?;
-    if let Some(weight) = options.weight {
-        weighted = weighted.mul(&along(OP, weight, log_p, dim)?)?;
-    }
-    let losses = weighted.sum(if log_p.ndim() > 0 { vec![dim] } else { vec![] })?.neg()?;
-    match options.reduction {
-        Reduction::Mean => losses.sum(..)?.div((log_p.numel() / classes.max(1)).max(1)),
-        other => other.apply(losses),
-    }
+    losses.to(dtype)
 }
 
-/// A vector with a number for each class, in a shape that broadcasts along `dim` of `x`.
-#[track_caller]
-fn along(op: &'static str, weight: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
-    let classes = x.sizes().get(dim).copied().unwrap_or(1);
-    if weight.ndim() != 1 || weight.sizes()[0] != classes {
-        let message = format!(
-            "weight tensor should be defined for all {classes} classes, got sizes {:?}",
-            weight.sizes()
-        );
-        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([weight.shape(), x.shape()]));
-    }
-    let mut sizes = vec![1; x.ndim()];
-    if x.ndim() > 0 {
-        sizes[dim] = classes;
-    }
-    weight.rename(None)?.reshape(&sizes[..])
-}
-
-/// The log probabilities of the targets, and their weights.
-struct Likelihood {
-    /// The log probabilities, with the dims of the target.
-    picked: Tensor,
-    /// The weight of each target, 0 where it is ignored; `None` if all weights are equal.
-    counted: Option<Tensor>,
+/// Class indices that were checked.
+struct Targets {
+    /// The classes in `i64`, without names.
+    indices: Tensor,
+    /// The classes, and 0 where the target is ignored.
+    existing: Tensor,
     /// Where the target is ignored. Losses are filled there, not multiplied by 0, so the gradient is 0 even
     /// if all targets are ignored and the mean is NaN.
     ignored: Option<Tensor>,
+    /// How many targets are not ignored.
+    counted: usize,
+    /// The weight of each target, 0 where it is ignored; `None` if all weights are equal.
+    weights: Option<Tensor>,
+    /// The names of the losses.
+    names: Names,
+    /// The dtype of the loss.
+    dtype: DType,
 }
 
-impl Likelihood {
+impl Targets {
     #[track_caller]
     fn new(
         op: &'static str,
-        log_p: &Tensor,
+        logits: &Tensor,
         target: &Tensor,
-        dim: usize,
-        options: &CrossEntropyOptions<'_>,
-    ) -> Result<Likelihood> {
-        let operands = || [log_p.shape(), target.shape()];
+        classes: &Classes,
+        ignore_index: isize,
+    ) -> Result<Targets> {
+        let operands = || [logits.shape(), target.shape()];
         if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::U8) {
             let message = format!("expected class indices of an integer dtype, got {}", target.dtype());
             return Err(Error::new(ErrorKind::DType, op, message)
                 .with_operands(operands())
                 .with_repair("target.to(DType::I64)?"));
         }
-        let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
+        if classes.count == 0 {
+            let message = "expected at least one class, but the class dim has size 0";
+            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+        }
         // The logits without the class dim, whose names unify with those of the target.
-        let rest = log_p.value().select(dim, 0).map_or_else(|_| log_p.detach(), Tensor::constant);
-        if classes == 0 || rest.sizes() != target.sizes() {
+        let rest = match classes.dim {
+            Some(dim) => logits.value().select(dim, 0)?,
+            None => logits.value().clone(),
+        };
+        if rest.sizes() != target.sizes() {
             let message = format!("expected a target of sizes {:?}, got {:?}", rest.sizes(), target.sizes());
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
         }
-        let names = rest.value().unified_names(op, "broadcast", target.value())?;
-        let target = target.rename(None)?.to(DType::I64)?;
-        let ignored = target.eq(options.ignore_index as i64)?;
-        let any_ignored = ignored.any(..)?.item()? == namegrad_core::Scalar::Bool(true);
-        let index = if any_ignored { target.masked_fill(&ignored, 0)? } else { target };
-        if let Some(bad) =
-            index.to_vec::<i64>()?.into_iter().find(|class| *class < 0 || *class as u64 >= classes as u64)
-        {
-            let message = format!("Target {bad} is out of bounds for {classes} classes.");
-            return Err(Error::new(ErrorKind::Index, op, message).with_operands(operands()));
-        }
-        let picked = match log_p.ndim() {
-            0 => log_p.rename(None)?,
-            _ => log_p.rename(None)?.gather(&index.unsqueeze(dim as isize)?, dim)?.select(dim, 0)?,
-        };
-        let ignored = any_ignored.then_some(ignored);
-        let counted = match options.weight {
-            Some(weight) => {
-                along(op, weight, log_p, dim)?; // for its checks
-                let flat =
-                    weight.rename(None)?.index_select(&index.reshape([-1])?, 0)?.reshape(index.sizes())?;
-                Some(if let Some(ignored) = &ignored { flat.masked_fill(ignored, 0)? } else { flat })
+        let names = rest.unified_names(op, "broadcast", target.value())?;
+        let indices = target.rename(None)?.to(DType::I64)?;
+        let ignore_index = ignore_index as i64;
+        let mut counted = indices.numel();
+        for class in indices.to_vec::<i64>()? {
+            if class == ignore_index {
+                counted -= 1;
+            } else if class < 0 || class as u64 >= classes.count as u64 {
+                let message = format!("Target {class} is out of bounds for {} classes.", classes.count);
+                return Err(Error::new(ErrorKind::Index, op, message).with_operands(operands()));
             }
-            None => match &ignored {
-                Some(ignored) => Some(ignored.logical_not()?.to(log_p.dtype())?),
-                None => None,
-            },
+        }
+        let ignored = if counted < indices.numel() { Some(indices.eq(ignore_index)?) } else { None };
+        let fill = |x: Tensor| match &ignored {
+            Some(ignored) => x.masked_fill(ignored, 0),
+            None => Ok(x),
         };
-        Ok(Likelihood { picked: picked.rename(Some(names))?, counted, ignored })
+        let dtype = classes.dtype(logits);
+        let existing = fill(indices.clone())?;
+        let weights = match &classes.weight {
+            Some(weight) => {
+                let each = weight.to(dtype.compute())?.index_select(&existing.reshape([-1])?, 0)?;
+                Some(fill(each.reshape(indices.sizes())?)?)
+            }
+            None => None,
+        };
+        Ok(Targets { indices, existing, ignored, counted, weights, names, dtype })
     }
 
+    /// The dtype to compute in. The sum over a batch is more than a half type holds.
+    fn compute(&self) -> DType {
+        self.dtype.compute()
+    }
+
+    /// The element of each target along the class dim.
     #[track_caller]
-    fn losses(&self) -> Result<Tensor> {
-        let losses = match &self.counted {
-            Some(counted) => self.picked.mul(counted)?.neg()?,
-            None => self.picked.neg()?,
+    fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
+        match classes.dim {
+            Some(dim) => x.gather(&self.existing.unsqueeze(dim as isize)?, dim)?.select(dim, 0),
+            None => Ok(x.clone()),
+        }
+    }
+
+    /// Losses with the weights of their targets, 0 where the target is ignored.
+    #[track_caller]
+    fn weigh(&self, losses: Tensor) -> Result<Tensor> {
+        let losses = match &self.weights {
+            Some(weights) => losses.mul(weights)?,
+            None => losses,
         };
+        self.fill(losses)
+    }
+
+    /// 0 where the target is ignored.
+    #[track_caller]
+    fn fill(&self, losses: Tensor) -> Result<Tensor> {
         match &self.ignored {
             Some(ignored) => losses.masked_fill(ignored, 0),
             None => Ok(losses),
         }
     }
 
-    #[track_caller]
-    fn loss(&self, reduction: Reduction) -> Result<Tensor> {
-        let losses = self.losses()?;
-        match (reduction, &self.counted) {
-            (Reduction::Mean, Some(counted)) => losses.sum(..)?.div(&counted.sum(..)?),
-            (reduction, _) => reduction.apply(losses),
-        }
-    }
-
     /// `(1 - s) loss + s / classes Σ loss of each class`.
     #[track_caller]
-    fn smoothed(&self, log_p: &Tensor, dim: usize, options: &CrossEntropyOptions<'_>) -> Result<Tensor> {
-        let classes = log_p.sizes().get(dim).copied().unwrap_or(1);
-        let mut all = log_p.rename(None)?;
-        if let Some(weight) = options.weight {
-            all = all.mul(&along("cross_entropy", weight, log_p, dim)?)?;
-        }
-        let mut smooth = all.sum(if log_p.ndim() > 0 { vec![dim] } else { vec![] })?.neg()?;
-        if let Some(ignored) = &self.ignored {
-            smooth = smooth.masked_fill(ignored, 0)?;
-        }
-        let share = options.label_smoothing / classes as f64;
-        let losses = self.losses()?.mul(1.0 - options.label_smoothing)?.add(&smooth.mul(share)?)?;
-        match (options.reduction, &self.counted) {
-            (Reduction::Mean, Some(counted)) => losses.sum(..)?.div(&counted.sum(..)?),
-            (reduction, _) => reduction.apply(losses),
-        }
+    fn smoothed(&self, logits: &Tensor, classes: &Classes, smoothing: f64) -> Result<Tensor> {
+        // The gradient of a NaN is NaN even if that of its loss is 0, so ignored logits are filled as well.
+        let logits = match (&self.ignored, classes.dim) {
+            (Some(ignored), Some(dim)) => logits.masked_fill(&ignored.unsqueeze(dim as isize)?, 0)?,
+            (Some(ignored), None) => logits.masked_fill(ignored, 0)?,
+            (None, _) => logits.clone(),
+        };
+        let log_p = logits.log_softmax(classes.dim.unwrap_or(0))?;
+        let own = self.weigh(self.pick(&log_p, classes)?.neg()?)?;
+        let all = classes.sum(&classes.weigh(log_p)?)?.neg()?;
+        self.fill(own.mul(1.0 - smoothing)?.add(&all.mul(smoothing / classes.count as f64)?)?)
+    }
+
+    #[track_caller]
+    fn reduce(&self, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
+        let loss = match (reduction, &self.weights) {
+            (Reduction::Mean, Some(weights)) => losses.sum(..)?.div(&weights.sum(..)?)?,
+            (Reduction::Mean, None) => losses.sum(..)?.div(self.counted as f64)?,
+            (Reduction::Sum, _) => losses.sum(..)?,
+            (Reduction::None, _) => losses.rename(Some(self.names.clone()))?,
+        };
+        loss.to(self.dtype)
     }
 }

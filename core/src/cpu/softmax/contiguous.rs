@@ -303,10 +303,15 @@ pub(super) fn cross_entropy_backward_rows<T: Real>(
             }
         }
         exp_all(dx);
-        for ((dx, target), g) in dx.chunks_exact_mut(n).zip(&target[from..]).zip(&g[from..]) {
+        let rows = dx.chunks_exact_mut(n).zip(&logsumexp[from..]).zip(&target[from..]).zip(&g[from..]);
+        for (((dx, logsumexp), target), g) in rows {
             let target = *target as usize; // a negative target becomes too large
             if target >= n {
                 dx.fill(T::ZERO);
+                continue;
+            }
+            if logsumexp.is_infinite() {
+                dx.fill(T::NAN); // as softmax is
                 continue;
             }
             for dx in dx.iter_mut() {

@@ -75,7 +75,9 @@ pub(crate) fn cross_entropy<T: Real>(
         logits.chunks_exact(classes).zip(target).zip(logsumexp).zip(loss)
     {
         let logit = usize::try_from(*target).ok().and_then(|t| logits.get(t));
-        *loss = logit.map_or(T::ZERO, |logit| *logsumexp - *logit);
+        // As with `log_softmax`, an infinite logit makes its row NaN.
+        let of_logit = |logit: &T| if logsumexp.is_infinite() { T::NAN } else { *logsumexp - *logit };
+        *loss = logit.map_or(T::ZERO, of_logit);
     }
 }
 
