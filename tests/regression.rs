@@ -465,3 +465,24 @@ fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
     Ok(())
 }
+
+// Values at the edges of dtypes and of arguments.
+
+#[test]
+fn an_optional_tensor_given_as_a_list_was_ignored() -> Result<()> {
+    use namegrad::ops;
+    let (x, weight) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let places = Tensor::new([0, 1])?;
+    let b = Tensor::ones([2])?;
+    let calls = [
+        ops::call("nn.linear", &[&x, &weight], &[("bias", vec![&b].into())]),
+        ops::call("nn.layer_norm", &[&x], &[("dims", 1.into()), ("weight", vec![&b].into())]),
+        ops::call("bincount", &[&places], &[("weights", vec![&b].into())]),
+    ];
+    for call in calls {
+        let error = call.unwrap_err();
+        assert!(error.message().ends_with("` must be a tensor"), "{error}");
+    }
+    assert!(ops::call("nn.linear", &[&x, &weight], &[("bias", namegrad::core::Value::None.into())]).is_ok());
+    Ok(())
+}
