@@ -709,3 +709,158 @@ fn logits_without_classes_were_blamed_on_the_target() -> Result<()> {
     }
     Ok(())
 }
+
+// Values at the edges of dtypes and of arguments.
+
+#[test]
+fn an_optional_tensor_given_as_a_list_was_ignored() -> Result<()> {
+    use namegrad::ops;
+    let (x, weight) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let places = Tensor::new([0, 1])?;
+    let b = Tensor::ones([2])?;
+    let calls = [
+        ops::call("nn.linear", &[&x, &weight], &[("bias", vec![&b].into())]),
+        ops::call("nn.layer_norm", &[&x], &[("dims", 1.into()), ("weight", vec![&b].into())]),
+        ops::call("bincount", &[&places], &[("weights", vec![&b].into())]),
+    ];
+    for call in calls {
+        let error = call.unwrap_err();
+        assert!(error.message().ends_with("` must be a tensor"), "{error}");
+    }
+    assert!(ops::call("nn.linear", &[&x, &weight], &[("bias", namegrad::core::Value::None.into())]).is_ok());
+    Ok(())
+}
+
+#[test]
+fn sums_of_many_terms_by_index_saturated() -> Result<()> {
+    let ones = Tensor::ones([3000])?;
+    let places = Tensor::zeros([3000])?.to(DType::I64)?;
+    for dtype in [DType::F16, DType::BF16] {
+        let half = ones.to(dtype)?.requires_grad_(true)?;
+        let sum = places.bincount_with(BincountOptions::new().weights(&half))?;
+        assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (DType::F64, vec![3000.0]));
+        sum.sum(..)?.backward()?;
+        assert_eq!(half.grad().unwrap().to_vec::<f32>()?, vec![1.0; 3000]);
+        let sum = Tensor::zeros([2])?.to(dtype)?.index_add(&places, &half.detach(), 0)?;
+        assert_eq!(sum.to_vec::<f32>()?, [Tensor::new([3000.0])?.to(dtype)?.to_vec::<f32>()?[0], 0.0]);
+    }
+    let n = 1_000_000;
+    let terms = Tensor::full([n], 0.1)?;
+    let places = Tensor::zeros([n])?.to(DType::I64)?;
+    let exact = [(f64::from(0.1f32) * n as f64) as f32];
+    assert_eq!(places.bincount_with(BincountOptions::new().weights(&terms))?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.index_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.scatter_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    Ok(())
+}
+
+#[test]
+fn a_number_was_wrapped_to_the_dtype_it_was_compared_in() -> Result<()> {
+    let bytes = Tensor::new([0, 44, 156, 255])?.to(DType::U8)?;
+    assert_eq!(bytes.eq(-100)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ne(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.lt(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.le(-1)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.gt(-1)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.ge(256)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ge(44)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.logical_and(256)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.isclose(-100)?.to_vec::<bool>()?, [false; 4]);
+    let mut written = bytes.clone();
+    assert_eq!(written.lt_(300)?.to_vec::<u8>()?, [1; 4]);
+    let wide = Tensor::new([0, 1])?.to(DType::I32)?;
+    assert_eq!(wide.eq(1i64 << 32)?.to_vec::<bool>()?, [false; 2]);
+    assert_eq!(wide.gt(i64::MIN)?.to_vec::<bool>()?, [true; 2]);
+    Ok(())
+}
+
+#[test]
+fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()> {
+    for dtype in [DType::U8, DType::I32] {
+        let x = Tensor::new([[1], [2]])?.to(dtype)?;
+        let y = Tensor::new([[1, 2], [3, 4]])?.to(dtype)?;
+        let product = x.tensordot(&y, [1], [0])?;
+        assert_eq!((product.dtype(), product.to_vec::<i64>()?), (dtype, vec![4, 6, 8, 12]));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_row_of_nan_shifted_the_moments_of_the_others() -> Result<()> {
+    let row: Vec<f32> = (0..1000).map(|k| 1000.0 + (k as f32 * 0.37).sin()).collect();
+    let row = Tensor::from_slice(&row, [1, 1000])?;
+    let beside = |other: f64| -> Result<[f32; 2]> {
+        let both = Tensor::cat(&[&Tensor::full([1, 1000], other)?, &row], 0)?;
+        let StdMean { std, mean } = both.std_mean(1)?;
+        Ok([std.to_vec::<f32>()?[1], mean.to_vec::<f32>()?[1]])
+    };
+    assert_eq!(beside(f64::NAN)?, beside(0.0)?);
+    assert_eq!(beside(f64::INFINITY)?, beside(0.0)?);
+    // The squares of these do not fit in an `f32`.
+    let large = Tensor::new([1e30, -1e30])?;
+    assert_eq!(large.std(..)?.item()?.to_f64(), f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
+    Ok(())
+}
+
+#[test]
+fn a_variance_with_a_correction_of_nan_was_infinite() -> Result<()> {
+    let x = f64s([1.0, 2.0, 4.0])?;
+    let var = |correction| x.var_mean_with(.., VarMeanOptions::new().correction(correction))?.var.item();
+    assert!(var(f64::NAN)?.to_f64().is_nan());
+    assert_eq!(var(f64::INFINITY)?.to_f64(), f64::INFINITY);
+    assert_eq!(var(3.0)?.to_f64(), f64::INFINITY);
+    Ok(())
+}
+
+#[test]
+fn views_of_nothing_had_sizes_that_no_tensor_can_have() -> Result<()> {
+    let x = Tensor::zeros([0])?;
+    let far = i64::MAX as usize;
+    for sizes in [[far, 0, 0], [far, far, 0], [0, far, far]] {
+        for view in [x.view(sizes), x.reshape(sizes), Tensor::zeros([1, 0, 1])?.expand([far, 0, far])] {
+            assert_eq!(view.unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+        }
+        assert_eq!(Tensor::ones([1])?.view(sizes).unwrap_err().kind(), ErrorKind::Shape);
+    }
+    for sizes in [[far, 0, 1], [2, far, 0]] {
+        assert_eq!(x.unflatten(0, sizes).unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+    }
+    assert_eq!(x.unflatten(0, [7, 0, 5])?.sizes(), [7, 0, 5]);
+    assert_eq!(x.view([7, 0, 5])?.add(1.0)?.sizes(), [7, 0, 5]);
+    Ok(())
+}
+
+#[test]
+fn hardtanh_and_celu_took_arguments_without_a_meaning() -> Result<()> {
+    let mut x = Tensor::new([-2.0, 0.5])?;
+    let crossed = || HardtanhOptions::new().min_val(1).max_val(-1);
+    let flat = || CeluOptions::new().alpha(0.0);
+    for (error, text) in [
+        (x.hardtanh_with(crossed()).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.hardtanh_with_(crossed()).map(drop).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.celu_with(flat()).unwrap_err(), "alpha cannot be 0 for CELU"),
+        (x.celu_with_(flat()).map(drop).unwrap_err(), "alpha cannot be 0 for CELU"),
+    ] {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        assert!(error.message().contains(text), "{error}");
+    }
+    assert_eq!(x.hardtanh_with(HardtanhOptions::new().min_val(1).max_val(1))?.to_vec::<f32>()?, [1.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn errors_named_the_op_that_another_is_made_of() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0]])?;
+    let halves = Tensor::new([[0.5]])?;
+    for error in [
+        x.take_along_dim(&halves, 1).unwrap_err(),
+        x.take(&halves).unwrap_err(),
+        Tensor::einsum("ab,bc", &[&x]).unwrap_err(),
+        x.gt(0)?.index_fill(&Tensor::new([0.5])?, 1, 0).unwrap_err(),
+    ] {
+        let (text, op) = (error.to_string(), error.op());
+        let own = text.strip_prefix(op).unwrap_or_else(|| panic!("{text}"));
+        assert!(!own.strip_prefix("()").unwrap_or(own).contains("()"), "{text}");
+    }
+    Ok(())
+}

@@ -292,8 +292,11 @@ impl<'a> Call<'a> {
 
     /// The tensor of that place, if one is given.
     #[doc(hidden)]
-    pub fn optional(&self, at: usize) -> Option<&Tensor> {
-        self.tensor(at).ok()
+    pub fn optional(&self, at: usize) -> Result<Option<&Tensor>> {
+        match &self.slots[at] {
+            Slot::Nothing => Ok(None),
+            _ => self.tensor(at).map(Some),
+        }
     }
 
     /// The tensors of that place.
@@ -301,7 +304,7 @@ impl<'a> Call<'a> {
     pub fn list(&self, at: usize) -> Vec<&Tensor> {
         match &self.slots[at] {
             Slot::Several(tensors) => tensors.clone(),
-            _ => self.optional(at).into_iter().collect(),
+            _ => self.tensor(at).into_iter().collect(),
         }
     }
 

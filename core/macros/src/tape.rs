@@ -511,7 +511,7 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     for (at, tensor) in row.tensors.iter().enumerate().skip(usize::from(in_place)) {
         let name = &tensor.name;
         taken.extend(match tensor.kind {
-            TensorKind::Optional => quote!(let #name = call.optional(#at);),
+            TensorKind::Optional => quote!(let #name = call.optional(#at)?;),
             TensorKind::List => quote!(let #name = &call.list(#at)[..];),
             _ => quote!(let #name = call.tensor(#at)?;),
         });

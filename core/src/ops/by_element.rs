@@ -5,7 +5,7 @@
 //! of any strides and dtypes.
 
 use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
-use crate::dtype::{Category, DType, Scalar, default_dtype};
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
 use crate::shape::{Sizes, Strides, broadcast};
@@ -32,10 +32,10 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) dtypes: Option<Dtypes>,
 }
 
-/// A look at the inputs before an op runs: an error, or another kernel that does the same to the first input
-/// at a lower cost.
+/// A look at the inputs and arguments before an op runs: an error, or another kernel that does the same to the
+/// first input at a lower cost.
 pub(crate) type Before<const N: usize> =
-    fn(&'static str, &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>>;
+    fn(&'static str, &[&NamedTensor; N], &[Scalar]) -> Result<Option<&'static Kernel<1>>>;
 
 /// A rule of dtypes that a row follows besides having loops for some.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,11 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     let zero_d = group(|x| x.ndim() == 0 && !x.is_number());
     let numbers = group(NamedTensor::is_number);
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
+}
+
+/// Is `number` a whole number that the integers of `dtype` have? A cast would wrap the others.
+pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
+    dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64())
 }
 
 /// A tensor as the loops see it.
@@ -111,6 +116,7 @@ impl<const N: usize> Kernel<N> {
                 self.check_one_float(inputs)?;
                 dtype
             }
+            _ if self.to_bool => self.holding_numbers(dtype, inputs)?,
             _ => dtype,
         };
         if self.has(dtype) {
@@ -121,6 +127,21 @@ impl<const N: usize> Kernel<N> {
             return Ok(default_dtype());
         }
         Err(self.refused(dtype, inputs))
+    }
+
+    /// `dtype`, or `i64` if it is a smaller integer that does not have a number among the inputs: 300 is no
+    /// byte, and larger than all.
+    #[inline]
+    fn holding_numbers(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Result<DType> {
+        if dtype.category() != Category::Integer || dtype == DType::I64 {
+            return Ok(dtype);
+        }
+        for number in inputs.iter().filter(|x| x.is_number()) {
+            if !fits(number.item()?, dtype) {
+                return Ok(DType::I64);
+            }
+        }
+        Ok(dtype)
     }
 
     /// The dtype that the inputs promote to; a mask takes no part.
@@ -201,16 +222,15 @@ impl<const N: usize> Kernel<N> {
                 false => inputs[k].is_like(first),
             }),
         };
+        if let Some(kernel) = self.look_before(&inputs, args)? {
+            return kernel.apply([inputs[0]], &[]);
+        }
         if alike
             && inputs.iter().all(|x| x.is_contiguous())
-            && self.before.is_none()
             && first.dtype().compute() == first.dtype()
             && self.has(first.dtype())
         {
             return self.apply_alike(inputs, args);
-        }
-        if let Some(kernel) = self.look_before(&inputs)? {
-            return kernel.apply([inputs[0]], &[]);
         }
         let dtype = self.compute_dtype(&inputs)?;
         self.apply_as(dtype, inputs, args)
@@ -219,10 +239,10 @@ impl<const N: usize> Kernel<N> {
     /// What [`before`](Kernel::before) finds.
     #[inline]
     #[track_caller]
-    fn look_before(&self, inputs: &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>> {
+    fn look_before(&self, inputs: &[&NamedTensor; N], args: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
         let Some(before) = self.before else { return Ok(None) };
         let caller = Location::caller(); // a function behind a pointer does not know it
-        before(self.name, inputs).map_err(|error| error.at(caller))
+        before(self.name, inputs, args).map_err(|error| error.at(caller))
     }
 
     /// The dtypes in which the loop for `dtype` reads its inputs.
@@ -315,7 +335,7 @@ impl<const N: usize> Kernel<N> {
     ) -> Result<()> {
         let mut inputs: [&NamedTensor; N] = [x; N];
         inputs[1..].copy_from_slice(others);
-        if let Some(kernel) = self.look_before(&inputs)? {
+        if let Some(kernel) = self.look_before(&inputs, args)? {
             return kernel.apply_in_place(x, &[], &[]);
         }
         let dtype = self.compute_dtype(&inputs)?;
