@@ -486,3 +486,26 @@ fn an_optional_tensor_given_as_a_list_was_ignored() -> Result<()> {
     assert!(ops::call("nn.linear", &[&x, &weight], &[("bias", namegrad::core::Value::None.into())]).is_ok());
     Ok(())
 }
+
+#[test]
+fn sums_of_many_terms_by_index_saturated() -> Result<()> {
+    let ones = Tensor::ones([3000])?;
+    let places = Tensor::zeros([3000])?.to(DType::I64)?;
+    for dtype in [DType::F16, DType::BF16] {
+        let half = ones.to(dtype)?.requires_grad_(true)?;
+        let sum = places.bincount_with(BincountOptions::new().weights(&half))?;
+        assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (DType::F64, vec![3000.0]));
+        sum.sum(..)?.backward()?;
+        assert_eq!(half.grad().unwrap().to_vec::<f32>()?, vec![1.0; 3000]);
+        let sum = Tensor::zeros([2])?.to(dtype)?.index_add(&places, &half.detach(), 0)?;
+        assert_eq!(sum.to_vec::<f32>()?, [Tensor::new([3000.0])?.to(dtype)?.to_vec::<f32>()?[0], 0.0]);
+    }
+    let n = 1_000_000;
+    let terms = Tensor::full([n], 0.1)?;
+    let places = Tensor::zeros([n])?.to(DType::I64)?;
+    let exact = [(f64::from(0.1f32) * n as f64) as f32];
+    assert_eq!(places.bincount_with(BincountOptions::new().weights(&terms))?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.index_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    assert_eq!(Tensor::zeros([1])?.scatter_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
+    Ok(())
+}

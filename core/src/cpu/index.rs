@@ -11,6 +11,10 @@ const TASK: usize = 1 << 14;
 /// The fewest columns that a thread takes, so that no two threads write to one cache line.
 const COLUMNS: usize = 32;
 
+/// With so many terms for an element of the result, sums are taken in `f64`: half types and then `f32` lose
+/// digits, and a wider copy of the result costs next to nothing.
+const MANY: usize = 32;
+
 /// How a new element is combined with the existing one.
 #[derive(Clone, Copy)]
 pub(crate) enum Combine {
@@ -137,17 +141,22 @@ pub(crate) fn scatter<T: Element>(
     }
     match how {
         Combine::Set => scatter_by(|_, b| b, x, sizes, positions, y),
+        Combine::Add if T::DTYPE.is_floating_point() && x.len() / MANY >= y.len() => {
+            let mut sums: Vec<f64> = y.iter().map(|y| y.to_scalar().to_f64()).collect();
+            scatter_by(|sum, x: T| sum + x.to_scalar().to_f64(), x, sizes, positions, &mut sums);
+            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::from_scalar(Scalar::Float(sum)));
+        }
         Combine::Add => scatter_by(|a, b| combined(Combine::Add, a, b), x, sizes, positions, y),
         how => scatter_by(rare(how), x, sizes, positions, y),
     }
 }
 
-fn scatter_by<T: Element>(
-    join: impl Fn(T, T) -> T + Sync,
+fn scatter_by<T: Element, S: Element>(
+    join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     sizes: [usize; 3],
     positions: Positions<'_>,
-    y: &mut [T],
+    y: &mut [S],
 ) {
     match positions {
         Positions::OfElements(positions) => scatter_elements(join, x, sizes, positions, y),
@@ -155,12 +164,12 @@ fn scatter_by<T: Element>(
     }
 }
 
-fn scatter_elements<T: Element>(
-    join: impl Fn(T, T) -> T + Sync,
+fn scatter_elements<T: Element, S: Element>(
+    join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
-    y: &mut [T],
+    y: &mut [S],
 ) {
     let (slab, whole) = (x.len() / outer, n * inner);
     let slabs = (TASK / slab).max(1);
@@ -178,12 +187,12 @@ fn scatter_elements<T: Element>(
     });
 }
 
-fn scatter_rows<T: Element>(
-    join: impl Fn(T, T) -> T + Sync,
+fn scatter_rows<T: Element, S: Element>(
+    join: impl Fn(S, T) -> S + Sync,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     positions: &[i64],
-    y: &mut [T],
+    y: &mut [S],
 ) {
     let count = positions.len();
     if outer > 1 {
@@ -217,7 +226,7 @@ fn scatter_rows<T: Element>(
 }
 
 #[inline]
-fn add_row<T: Copy>(join: &impl Fn(T, T) -> T, row: &[T], place: &mut [T]) {
+fn add_row<T: Copy, S: Copy>(join: &impl Fn(S, T) -> S, row: &[T], place: &mut [S]) {
     place.iter_mut().zip(row).for_each(|(there, x)| *there = join(*there, *x));
 }
 

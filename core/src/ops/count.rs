@@ -14,7 +14,7 @@ ops! { count;
     searchsorted (x, values; right: bool = false) names "keeps the names of the values";
     /// How often each of the numbers `0, 1...` is in `x`, a vector of integers that are not negative, up to
     /// the largest and at least `minlength` of them. With `weights` it is the sum of the weights of those
-    /// elements; weights that are not floats are summed in `f64`.
+    /// elements, taken in `f64`: an `f32` if they are, otherwise an `f64`.
     bincount (x, weights?; minlength: usize = 0) on integers names "gives a vector without names";
     /// The number of elements in each of `bins` intervals of one length from `min` to `max`, of floats only.
     /// The last one has both of its ends; what lies outside is not counted. If `min` and `max` are equal,
@@ -142,9 +142,9 @@ pub(crate) mod kernels {
             let message = "weights should be 1-d and have the same length as input";
             return Err(Error::about(&[x, weights], ErrorKind::Shape, "bincount", message));
         }
-        let dtype = if weights.dtype().is_floating_point() { weights.dtype() } else { DType::F64 };
-        let (_, zeros) = numbers(x, minlength, dtype)?;
-        zeros.index_add(&x.to(DType::I64)?, &weights.to(dtype)?, 0)
+        let (_, zeros) = numbers(x, minlength, DType::F64)?;
+        let sums = zeros.index_add(&x.to(DType::I64)?, &weights.to(DType::F64)?, 0)?;
+        sums.into_dtype(if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 })
     }
 
     #[track_caller]

@@ -32,9 +32,9 @@ pub(crate) fn sums(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::I64 })
 }
 
-/// Floats, or `f64` for all others.
+/// `f32`, or `f64` for all others.
 pub(crate) fn weighted(dtype: DType) -> Option<DType> {
-    Some(if dtype.is_floating_point() { dtype } else { DType::F64 })
+    Some(if dtype == DType::F32 { DType::F32 } else { DType::F64 })
 }
 
 /// `i64`.
