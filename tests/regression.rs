@@ -509,3 +509,14 @@ fn sums_of_many_terms_by_index_saturated() -> Result<()> {
     assert_eq!(Tensor::zeros([1])?.scatter_add(&places, &terms, 0)?.to_vec::<f32>()?, exact);
     Ok(())
 }
+
+#[test]
+fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()> {
+    for dtype in [DType::U8, DType::I32] {
+        let x = Tensor::new([[1], [2]])?.to(dtype)?;
+        let y = Tensor::new([[1, 2], [3, 4]])?.to(dtype)?;
+        let product = x.tensordot(&y, [1], [0])?;
+        assert_eq!((product.dtype(), product.to_vec::<i64>()?), (dtype, vec![4, 6, 8, 12]));
+    }
+    Ok(())
+}

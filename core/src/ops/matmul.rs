@@ -420,11 +420,12 @@ pub(crate) mod kernels {
         let (mut x, mut other) = (Cow::Borrowed(x), Cow::Borrowed(other));
         let mut fits = dims.len() == other_dims.len();
         for (dim, other_dim) in dims.iter().zip(&other_dims) {
-            // As in PyTorch, a dim of size one meets any size: what is beside it is summed.
+            // As in PyTorch, a dim of size one meets any size: what is beside it is summed, in its own dtype.
+            let summed = |x: &NamedTensor, dim| x.sum(crate::keep(dim))?.into_dtype(x.dtype());
             match (x.sizes()[*dim], other.sizes()[*other_dim]) {
                 (m, n) if m == n => {}
-                (1, _) => other = Cow::Owned(other.sum(crate::keep(*other_dim))?),
-                (_, 1) => x = Cow::Owned(x.sum(crate::keep(*dim))?),
+                (1, _) => other = Cow::Owned(summed(&other, *other_dim)?),
+                (_, 1) => x = Cow::Owned(summed(&x, *dim)?),
                 _ => fits = false,
             }
         }
