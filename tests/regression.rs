@@ -520,3 +520,30 @@ fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()
     }
     Ok(())
 }
+
+#[test]
+fn a_row_of_nan_shifted_the_moments_of_the_others() -> Result<()> {
+    let row: Vec<f32> = (0..1000).map(|k| 1000.0 + (k as f32 * 0.37).sin()).collect();
+    let row = Tensor::from_slice(&row, [1, 1000])?;
+    let beside = |other: f64| -> Result<[f32; 2]> {
+        let both = Tensor::cat(&[&Tensor::full([1, 1000], other)?, &row], 0)?;
+        let StdMean { std, mean } = both.std_mean(1)?;
+        Ok([std.to_vec::<f32>()?[1], mean.to_vec::<f32>()?[1]])
+    };
+    assert_eq!(beside(f64::NAN)?, beside(0.0)?);
+    assert_eq!(beside(f64::INFINITY)?, beside(0.0)?);
+    // The squares of these do not fit in an `f32`.
+    let large = Tensor::new([1e30, -1e30])?;
+    assert_eq!(large.std(..)?.item()?.to_f64(), f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
+    Ok(())
+}
+
+#[test]
+fn a_variance_with_a_correction_of_nan_was_infinite() -> Result<()> {
+    let x = f64s([1.0, 2.0, 4.0])?;
+    let var = |correction| x.var_mean_with(.., VarMeanOptions::new().correction(correction))?.var.item();
+    assert!(var(f64::NAN)?.to_f64().is_nan());
+    assert_eq!(var(f64::INFINITY)?.to_f64(), f64::INFINITY);
+    assert_eq!(var(3.0)?.to_f64(), f64::INFINITY);
+    Ok(())
+}

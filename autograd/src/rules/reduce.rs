@@ -111,7 +111,8 @@ fn not_vanished(y: &Tensor) -> Result<Tensor> {
 
 /// The denominator of a variance.
 fn degrees_of_freedom(cx: &Cx<'_>, dims: &Over, correction: f64) -> f64 {
-    (count(cx, dims) - correction).max(0.0)
+    let left = count(cx, dims) - correction;
+    if left < 0.0 { 0.0 } else { left } // NaN stays NaN
 }
 
 /// `2 (x - mean) / (n - correction)`.

@@ -268,16 +268,27 @@ pub(crate) mod kernels {
     fn moments(op: &'static str, x: &NamedTensor, dims: &Over, correction: f64) -> Result<[NamedTensor; 2]> {
         x.check_float(op)?;
         let wide = x.widened()?;
-        let left = (count(x, dims) - correction).max(0.0);
-        let kept = mean(&wide, dims.kept())?;
-        let mut var = Folding::Squares.over(op, &wide.sub(&kept)?, dims)?;
-        if wide.dtype() == DType::F32 && var.isfinite()?.all(..)?.item()?.to_f64() == 0.0 {
+        let [mut squares, mut mean] = squares_and_mean(op, &wide, dims)?;
+        let fits = squares.isfinite()?;
+        if wide.dtype() == DType::F32 && fits.all(..)?.item()?.to_f64() == 0.0 {
             // The squares of large numbers need not fit in an `f32` where a deviation does.
-            return moments(op, &*wide.cast(DType::F64)?, dims, correction);
+            let [exact, exact_mean] = squares_and_mean(op, &*wide.cast(DType::F64)?, dims)?;
+            let better = exact.isfinite()?.logical_and(fits.logical_not()?)?;
+            squares = exact.where_self(&better, &squares)?;
+            mean = exact_mean.where_self(&better, &mean)?;
         }
-        var.div_(left)?;
+        let left = count(x, dims) - correction;
+        squares.div_(if left < 0.0 { 0.0 } else { left })?; // NaN stays NaN
+        Ok([squares, mean])
+    }
+
+    /// The sum of the squared deviations from the mean, and the mean.
+    #[track_caller]
+    fn squares_and_mean(op: &'static str, x: &NamedTensor, dims: &Over) -> Result<[NamedTensor; 2]> {
+        let kept = mean(x, dims.kept())?;
+        let squares = Folding::Squares.over(op, &x.sub(&kept)?, dims)?;
         let removed = if dims.keep { Positions::new() } else { Positions::from_slice(dims) };
-        Ok([var, crate::ops::shape::kernels::squeeze(&kept, removed)?])
+        Ok([squares, crate::ops::shape::kernels::squeeze(&kept, removed)?])
     }
 
     #[track_caller]
