@@ -547,3 +547,21 @@ fn a_variance_with_a_correction_of_nan_was_infinite() -> Result<()> {
     assert_eq!(var(3.0)?.to_f64(), f64::INFINITY);
     Ok(())
 }
+
+#[test]
+fn views_of_nothing_had_sizes_that_no_tensor_can_have() -> Result<()> {
+    let x = Tensor::zeros([0])?;
+    let far = i64::MAX as usize;
+    for sizes in [[far, 0, 0], [far, far, 0], [0, far, far]] {
+        for view in [x.view(sizes), x.reshape(sizes), Tensor::zeros([1, 0, 1])?.expand([far, 0, far])] {
+            assert_eq!(view.unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+        }
+        assert_eq!(Tensor::ones([1])?.view(sizes).unwrap_err().kind(), ErrorKind::Shape);
+    }
+    for sizes in [[far, 0, 1], [2, far, 0]] {
+        assert_eq!(x.unflatten(0, sizes).unwrap_err().kind(), ErrorKind::OutOfMemory, "{sizes:?}");
+    }
+    assert_eq!(x.unflatten(0, [7, 0, 5])?.sizes(), [7, 0, 5]);
+    assert_eq!(x.view([7, 0, 5])?.add(1.0)?.sizes(), [7, 0, 5]);
+    Ok(())
+}

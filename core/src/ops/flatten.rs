@@ -6,7 +6,7 @@ use crate::Argument;
 use crate::dim::{Dim, Dims};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, naming};
-use crate::shape::{IntoShape, Sizes, Strides};
+use crate::shape::{IntoShape, Sizes, Strides, checked_numel};
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {
@@ -56,7 +56,7 @@ impl NamedTensor {
     /// inferred.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`],
+    /// [`ErrorKind::Shape`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`],
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
@@ -95,12 +95,14 @@ impl NamedTensor {
             sizes.remove(dim);
             strides.remove(dim);
         }
+        let made: Sizes = wanted.iter().map(|open| open.size.unwrap_or_else(|| size / known)).collect();
+        sizes.insert_many(dim, made.iter().copied());
+        checked_numel("unflatten", &sizes, self.dtype().itemsize())
+            .map_err(|error| error.with_operands([self.shape()]))?;
         let mut step = stride;
-        for open in wanted.iter().rev() {
-            let size = open.size.unwrap_or_else(|| size / known);
-            sizes.insert(dim, size);
+        for size in made.iter().rev() {
             strides.insert(dim, step);
-            step *= size.max(1) as isize;
+            step *= (*size).max(1) as isize;
         }
         Ok(self.view_as(sizes, strides, self.offset(), names))
     }

@@ -204,10 +204,11 @@ pub(crate) mod kernels {
         if wanted.iter().filter(|dim| dim.size.is_none()).count() > 1 {
             return Err(Error::about(&[x], ErrorKind::Shape, op, "only one dimension can be inferred"));
         }
-        let mut known = 1usize;
-        for size in wanted.iter().filter_map(|dim| dim.size) {
-            known = known.checked_mul(size).ok_or_else(invalid)?;
-        }
+        let given = || wanted.iter().filter_map(|dim| dim.size);
+        let known = match given().any(|size| size == 0) {
+            true => 0,
+            false => given().try_fold(1usize, usize::checked_mul).ok_or_else(invalid)?,
+        };
         let mut sizes = Sizes::new();
         for dim in wanted {
             sizes.push(match dim.size {
@@ -216,8 +217,14 @@ pub(crate) mod kernels {
                 Some(size) => size,
             });
         }
-        if sizes.iter().product::<usize>() != numel {
+        let made = if wanted.iter().any(|dim| dim.size.is_none()) { numel } else { known };
+        if made != numel {
             return Err(invalid());
+        }
+        if numel == 0 {
+            // The other sizes of an empty tensor are checked as those of a new one are.
+            checked_numel(op, &sizes, x.dtype().itemsize())
+                .map_err(|error| error.with_operands([x.shape()]))?;
         }
         Ok(sizes)
     }
