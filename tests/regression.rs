@@ -565,3 +565,21 @@ fn views_of_nothing_had_sizes_that_no_tensor_can_have() -> Result<()> {
     assert_eq!(x.view([7, 0, 5])?.add(1.0)?.sizes(), [7, 0, 5]);
     Ok(())
 }
+
+#[test]
+fn hardtanh_and_celu_took_arguments_without_a_meaning() -> Result<()> {
+    let mut x = Tensor::new([-2.0, 0.5])?;
+    let crossed = || HardtanhOptions::new().min_val(1).max_val(-1);
+    let flat = || CeluOptions::new().alpha(0.0);
+    for (error, text) in [
+        (x.hardtanh_with(crossed()).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.hardtanh_with_(crossed()).map(drop).unwrap_err(), "min_val cannot be greater than max_val"),
+        (x.celu_with(flat()).unwrap_err(), "alpha cannot be 0 for CELU"),
+        (x.celu_with_(flat()).map(drop).unwrap_err(), "alpha cannot be 0 for CELU"),
+    ] {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        assert!(error.message().contains(text), "{error}");
+    }
+    assert_eq!(x.hardtanh_with(HardtanhOptions::new().min_val(1).max_val(1))?.to_vec::<f32>()?, [1.0, 1.0]);
+    Ok(())
+}

@@ -2,7 +2,7 @@
 //! promote; a plain number does not widen the dtype of a tensor within its category. `dtypes` says what else
 //! a row takes or refuses, `before` what is looked at before it runs.
 
-use crate::dtype::{Category, DType, default_dtype};
+use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::by_element::{Kernel, promoted};
 use crate::tensor::NamedTensor;
@@ -123,7 +123,11 @@ ops! { binary;
 }
 
 /// The value of a fill is one, and the mask of a tensor with names has no more dims than it.
-fn one_value(op: &'static str, inputs: &[&NamedTensor; 3]) -> Result<Option<&'static Kernel<1>>> {
+fn one_value(
+    op: &'static str,
+    inputs: &[&NamedTensor; 3],
+    _: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
     let [x, mask, _] = inputs;
     if mask.ndim() > x.ndim() && x.has_names() {
         let (mask, x) = (mask.names().list(mask.ndim()), x.names().list(x.ndim()));
@@ -148,6 +152,7 @@ fn one_value(op: &'static str, inputs: &[&NamedTensor; 3]) -> Result<Option<&'st
 fn bounds_fit<const N: usize>(
     op: &'static str,
     inputs: &[&NamedTensor; N],
+    _: &[Scalar],
 ) -> Result<Option<&'static Kernel<1>>> {
     let dtype = promoted(inputs);
     if dtype.category() != Category::Integer {
@@ -168,7 +173,7 @@ fn bounds_fit<const N: usize>(
 }
 
 /// An integer divided by zero is an error.
-fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2]) -> Result<Option<&'static Kernel<1>>> {
+fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2], _: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
     let dtype = promoted(inputs);
     let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
     // Cast first: 256 is zero as a byte.
@@ -180,7 +185,7 @@ fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2]) -> Result<Option<&'stat
 }
 
 /// What `pow` is where the exponent is a plain number.
-fn powers(_: &'static str, inputs: &[&NamedTensor; 2]) -> Result<Option<&'static Kernel<1>>> {
+fn powers(_: &'static str, inputs: &[&NamedTensor; 2], _: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
     let [x, exponent] = *inputs;
     check_power(x, exponent)?;
     Ok(power_of(x, exponent))

@@ -32,10 +32,10 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) dtypes: Option<Dtypes>,
 }
 
-/// A look at the inputs before an op runs: an error, or another kernel that does the same to the first input
-/// at a lower cost.
+/// A look at the inputs and arguments before an op runs: an error, or another kernel that does the same to the
+/// first input at a lower cost.
 pub(crate) type Before<const N: usize> =
-    fn(&'static str, &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>>;
+    fn(&'static str, &[&NamedTensor; N], &[Scalar]) -> Result<Option<&'static Kernel<1>>>;
 
 /// A rule of dtypes that a row follows besides having loops for some.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -201,16 +201,15 @@ impl<const N: usize> Kernel<N> {
                 false => inputs[k].is_like(first),
             }),
         };
+        if let Some(kernel) = self.look_before(&inputs, args)? {
+            return kernel.apply([inputs[0]], &[]);
+        }
         if alike
             && inputs.iter().all(|x| x.is_contiguous())
-            && self.before.is_none()
             && first.dtype().compute() == first.dtype()
             && self.has(first.dtype())
         {
             return self.apply_alike(inputs, args);
-        }
-        if let Some(kernel) = self.look_before(&inputs)? {
-            return kernel.apply([inputs[0]], &[]);
         }
         let dtype = self.compute_dtype(&inputs)?;
         self.apply_as(dtype, inputs, args)
@@ -219,10 +218,10 @@ impl<const N: usize> Kernel<N> {
     /// What [`before`](Kernel::before) finds.
     #[inline]
     #[track_caller]
-    fn look_before(&self, inputs: &[&NamedTensor; N]) -> Result<Option<&'static Kernel<1>>> {
+    fn look_before(&self, inputs: &[&NamedTensor; N], args: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
         let Some(before) = self.before else { return Ok(None) };
         let caller = Location::caller(); // a function behind a pointer does not know it
-        before(self.name, inputs).map_err(|error| error.at(caller))
+        before(self.name, inputs, args).map_err(|error| error.at(caller))
     }
 
     /// The dtypes in which the loop for `dtype` reads its inputs.
@@ -315,7 +314,7 @@ impl<const N: usize> Kernel<N> {
     ) -> Result<()> {
         let mut inputs: [&NamedTensor; N] = [x; N];
         inputs[1..].copy_from_slice(others);
-        if let Some(kernel) = self.look_before(&inputs)? {
+        if let Some(kernel) = self.look_before(&inputs, args)? {
             return kernel.apply_in_place(x, &[], &[]);
         }
         let dtype = self.compute_dtype(&inputs)?;

@@ -2,8 +2,13 @@
 //!
 //! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers,
 //! `boolean` on `bool`. A row with `float` alone takes integers and bool as the default float; else a missing
-//! class is an error. `dtypes` says what else a row takes or refuses.
+//! class is an error. `dtypes` says what else a row takes or refuses,
+//! `before` what is looked at before it runs.
 
+use crate::dtype::Scalar;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::by_element::Kernel;
+use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { unary;
@@ -151,7 +156,7 @@ ops! { unary;
     }
     /// `x` between `min_val` and `max_val`: `min(max(x, min_val), max_val)`. At a bound the derivative is 0.
     hardtanh hardtanh_ (x; min_val: Scalar = -1, max_val: Scalar = 1) {
-        float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val)
+        float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val), before: in_order
     }
     /// `x` for `x > threshold`, else `value`; NaN stays NaN. The derivative is 0 at the threshold.
     threshold threshold_ (x; threshold: Scalar, value: Scalar) {
@@ -160,6 +165,33 @@ ops! { unary;
     /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: an [`elu`](Self::elu) whose slope at 0 is 1 for
     /// every `alpha`.
     celu celu_ (x; alpha: f64 = 1.0) {
-        float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats
+        float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats, before: no_zero_alpha
     }
+}
+
+/// `min_val` is not greater than `max_val`.
+fn in_order(
+    op: &'static str,
+    inputs: &[&NamedTensor; 1],
+    args: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
+    let (min_val, max_val) = (args[0], args[1]);
+    if min_val.to_f64() <= max_val.to_f64() || min_val.to_f64().is_nan() || max_val.to_f64().is_nan() {
+        return Ok(None);
+    }
+    let message = format!("min_val cannot be greater than max_val, but got {min_val} and {max_val}");
+    Err(Error::about(inputs, ErrorKind::Value, op, message))
+}
+
+/// `alpha`, by which `x` is divided, is not zero.
+fn no_zero_alpha(
+    op: &'static str,
+    inputs: &[&NamedTensor; 1],
+    args: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
+    if args[0].to_f64() != 0.0 {
+        return Ok(None);
+    }
+    let message = "ZeroDivisionError: alpha cannot be 0 for CELU";
+    Err(Error::about(inputs, ErrorKind::Value, op, message))
 }
