@@ -511,6 +511,26 @@ fn sums_of_many_terms_by_index_saturated() -> Result<()> {
 }
 
 #[test]
+fn a_number_was_wrapped_to_the_dtype_it_was_compared_in() -> Result<()> {
+    let bytes = Tensor::new([0, 44, 156, 255])?.to(DType::U8)?;
+    assert_eq!(bytes.eq(-100)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ne(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.lt(300)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.le(-1)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.gt(-1)?.to_vec::<bool>()?, [true; 4]);
+    assert_eq!(bytes.ge(256)?.to_vec::<bool>()?, [false; 4]);
+    assert_eq!(bytes.ge(44)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.logical_and(256)?.to_vec::<bool>()?, [false, true, true, true]);
+    assert_eq!(bytes.isclose(-100)?.to_vec::<bool>()?, [false; 4]);
+    let mut written = bytes.clone();
+    assert_eq!(written.lt_(300)?.to_vec::<u8>()?, [1; 4]);
+    let wide = Tensor::new([0, 1])?.to(DType::I32)?;
+    assert_eq!(wide.eq(1i64 << 32)?.to_vec::<bool>()?, [false; 2]);
+    assert_eq!(wide.gt(i64::MIN)?.to_vec::<bool>()?, [true; 2]);
+    Ok(())
+}
+
+#[test]
 fn tensordot_of_small_integers_over_a_dim_of_size_one_was_refused() -> Result<()> {
     for dtype in [DType::U8, DType::I32] {
         let x = Tensor::new([[1], [2]])?.to(dtype)?;

@@ -4,7 +4,7 @@
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{Kernel, promoted};
+use crate::ops::by_element::{Kernel, fits, promoted};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
@@ -160,7 +160,7 @@ fn bounds_fit<const N: usize>(
     }
     for bound in inputs[1..].iter().filter(|bound| bound.is_number()) {
         let number = bound.item()?;
-        if bound.to(dtype)?.item()?.to_i64() != number.to_i64() {
+        if !fits(number, dtype) {
             return Err(Error::about(
                 &inputs[..1],
                 ErrorKind::Value,

@@ -5,7 +5,7 @@
 //! of any strides and dtypes.
 
 use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
-use crate::dtype::{Category, DType, Scalar, default_dtype};
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
 use crate::shape::{Sizes, Strides, broadcast};
@@ -70,6 +70,11 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
 }
 
+/// Is `number` a whole number that the integers of `dtype` have? A cast would wrap the others.
+pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
+    dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64())
+}
+
 /// A tensor as the loops see it.
 #[inline]
 fn source(x: &NamedTensor) -> Source<'_> {
@@ -111,6 +116,7 @@ impl<const N: usize> Kernel<N> {
                 self.check_one_float(inputs)?;
                 dtype
             }
+            _ if self.to_bool => self.holding_numbers(dtype, inputs)?,
             _ => dtype,
         };
         if self.has(dtype) {
@@ -121,6 +127,21 @@ impl<const N: usize> Kernel<N> {
             return Ok(default_dtype());
         }
         Err(self.refused(dtype, inputs))
+    }
+
+    /// `dtype`, or `i64` if it is a smaller integer that does not have a number among the inputs: 300 is no
+    /// byte, and larger than all.
+    #[inline]
+    fn holding_numbers(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Result<DType> {
+        if dtype.category() != Category::Integer || dtype == DType::I64 {
+            return Ok(dtype);
+        }
+        for number in inputs.iter().filter(|x| x.is_number()) {
+            if !fits(number.item()?, dtype) {
+                return Ok(DType::I64);
+            }
+        }
+        Ok(dtype)
     }
 
     /// The dtype that the inputs promote to; a mask takes no part.
