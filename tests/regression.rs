@@ -603,3 +603,20 @@ fn hardtanh_and_celu_took_arguments_without_a_meaning() -> Result<()> {
     assert_eq!(x.hardtanh_with(HardtanhOptions::new().min_val(1).max_val(1))?.to_vec::<f32>()?, [1.0, 1.0]);
     Ok(())
 }
+
+#[test]
+fn errors_named_the_op_that_another_is_made_of() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0]])?;
+    let halves = Tensor::new([[0.5]])?;
+    for error in [
+        x.take_along_dim(&halves, 1).unwrap_err(),
+        x.take(&halves).unwrap_err(),
+        Tensor::einsum("ab,bc", &[&x]).unwrap_err(),
+        x.gt(0)?.index_fill(&Tensor::new([0.5])?, 1, 0).unwrap_err(),
+    ] {
+        let (text, op) = (error.to_string(), error.op());
+        let own = text.strip_prefix(op).unwrap_or_else(|| panic!("{text}"));
+        assert!(!own.strip_prefix("()").unwrap_or(own).contains("()"), "{text}");
+    }
+    Ok(())
+}

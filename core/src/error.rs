@@ -142,10 +142,24 @@ impl Error {
         self
     }
 
-    /// The same error, of another op: for an argument that is checked before the op that it is for is known.
+    /// The same error, of another op: for an argument that is checked before the op that it is for is known,
+    /// and for an op that another is made of. What the message and the repair say of the first goes with it.
     #[doc(hidden)]
     pub fn of(mut self, op: &'static str) -> Error {
-        self.0.op = op;
+        let inner = std::mem::replace(&mut self.0.op, op);
+        if inner == op {
+            return self;
+        }
+        if let Some(rest) = self.0.message.strip_prefix(inner) {
+            let sentence = rest.strip_prefix("()").unwrap_or(rest);
+            match (sentence.strip_prefix(": "), rest.starts_with("()")) {
+                (Some(sentence), _) => self.0.message = sentence.to_string(),
+                (None, true) => self.0.message = format!("{op}(){sentence}"),
+                (None, false) => {}
+            }
+        }
+        let call = format!(".{inner}(");
+        self.0.repair = self.0.repair.take().filter(|repair| !repair.contains(&call));
         self
     }
 
