@@ -84,7 +84,6 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
     let docs = format!(" [`Tensor::{text}`](crate::Tensor::{text}) on arguments that are looked up.");
     quote! {
         #[doc = #docs]
-        #[inline]
         #[track_caller]
         #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)] // one form for arguments of all types
         pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
@@ -504,7 +503,8 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
     }
 }
 
-/// The closure that calls the method with arguments given by name.
+/// The function that calls the method with arguments given by name. It is cold, so that the method is not
+/// compiled into it once more.
 pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     let method = side.is_method(row);
     let mut taken = TokenStream::new();
@@ -554,12 +554,27 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         true => quote!(#with(#(#passed,)* #path { #(#fields),* })),
         false => quote!(#name(#(#passed),*)),
     };
+    let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
     if in_place {
-        return quote!(|x, call| { #taken x.#called.map(drop) });
+        return quote!({
+            #[cold]
+            fn by_name(x: &mut #tensor, call: &#registry::Call<'_>) -> #core::Result<()> {
+                #taken
+                x.#called.map(drop)
+            }
+            by_name
+        });
     }
+    let cold = |body: TokenStream| {
+        quote!({
+            #[cold]
+            fn by_name(call: &#registry::Call<'_>) -> #core::Result<::std::vec::Vec<#tensor>> { #body }
+            by_name
+        })
+    };
     if row.is_in_place_only() {
         let x = &row.tensors[0].name;
-        return quote!(|call| {
+        return cold(quote! {
             #taken
             let mut written = #x.to_write();
             written.#called?;
@@ -584,7 +599,7 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         }),
         Form::Struct(_) => quote!(::std::vec![#(made.#names),*]),
     };
-    quote!(|call| {
+    cold(quote! {
         #taken
         let made = #called?;
         ::std::result::Result::Ok(#listed)

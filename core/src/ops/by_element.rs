@@ -211,7 +211,6 @@ impl<const N: usize> Kernel<N> {
     ///
     /// # Errors
     /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`], what `before` finds.
-    #[inline]
     #[track_caller]
     pub(crate) fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
         let first = inputs[0];
@@ -286,7 +285,6 @@ impl<const N: usize> Kernel<N> {
     }
 
     /// The op with `dtype` computed in, for ops of which an input does not take part in promotion.
-    #[inline]
     #[track_caller]
     pub(crate) fn apply_as(
         &self,
