@@ -11,6 +11,7 @@ fn nothing_stays_behind() -> Result<()> {
     graphs_that_hold_themselves()?;
     outputs_that_their_op_keeps()?;
     missing_gradients()?;
+    gradients_that_are_on_the_tape()?;
     what_ops_keep()?;
     what_is_kept_for_one_input_alone()?;
     backward_frees_as_it_passes()?;
@@ -226,6 +227,27 @@ fn missing_gradients() -> Result<()> {
     let before = memory::stats().peak_bytes;
     loss.backward()?;
     assert!(memory::stats().peak_bytes - before < LARGE, "far from 4 bytes for each element");
+    Ok(())
+}
+
+/// A derivative or a hook may give a tensor that is on the tape, such as a kept input.
+fn gradients_that_are_on_the_tape() -> Result<()> {
+    let pass = || -> Result<()> {
+        let x = Tensor::ones([1000])?.requires_grad_(true)?;
+        let kept = Kept::input(&x);
+        let y = Op::new("kept", x.value().clone()).input(&x, move |_, cx| Ok(kept.get(cx))).output();
+        y.sum(..)?.backward()?;
+        assert!(!x.grad().unwrap().requires_grad());
+        x.register_hook(|_| Ok(Some(Tensor::ones([1000])?.requires_grad_(true)?.mul(2.0)?)))?;
+        x.zero_grad();
+        x.backward_with(Some(&x), BackwardOptions::default())?;
+        assert!(!x.grad().unwrap().requires_grad());
+        Ok(())
+    };
+    pass()?;
+    let before = memory::stats().live_blocks;
+    (0..10).try_for_each(|_| pass())?;
+    assert_eq!(memory::stats().live_blocks, before);
     Ok(())
 }
 

@@ -49,6 +49,23 @@ trait Formula<const N: usize>: 'static {
     fn f(inputs: [Self::In; N], mask: bool, args: Self::Args) -> Self::Out;
 }
 
+/// The arguments of an op as numbers of one type. It does not know the op, so that the compiler sees it once for
+/// each type and not for each loop.
+#[inline]
+fn converted<T: Copy, const A: usize>(args: &[Scalar], zero: T, convert: fn(Scalar) -> T) -> [T; A] {
+    let mut numbers = [zero; A];
+    for (number, arg) in numbers.iter_mut().zip(args) {
+        *number = convert(*arg);
+    }
+    numbers
+}
+
+/// A number as a float of the type that is computed in.
+#[inline]
+fn float<T: Real>(number: Scalar) -> T {
+    T::from_f64(number.to_f64())
+}
+
 struct Float<K, T, const A: usize>(PhantomData<(K, T)>);
 impl<const N: usize, const A: usize, K: FloatOp<N, A> + 'static, T: Real> Formula<N> for Float<K, T, A> {
     const MASK: usize = K::MASK;
@@ -57,7 +74,7 @@ impl<const N: usize, const A: usize, K: FloatOp<N, A> + 'static, T: Real> Formul
     type Args = [T; A];
     #[inline(always)]
     fn args(args: &[Scalar]) -> [T; A] {
-        std::array::from_fn(|k| T::from_f64(args[k].to_f64()))
+        converted(args, T::ZERO, float)
     }
     #[inline(always)]
     fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
@@ -73,7 +90,7 @@ impl<const N: usize, const A: usize, K: IntOp<N, A> + 'static, T: Integer> Formu
     type Args = [T; A];
     #[inline(always)]
     fn args(args: &[Scalar]) -> [T; A] {
-        std::array::from_fn(|k| saturated(args[k]))
+        converted(args, T::default(), saturated)
     }
     #[inline(always)]
     fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
