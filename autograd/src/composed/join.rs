@@ -200,6 +200,6 @@ mod kernels {
             sizes.push(own.saturating_mul(others));
         }
         let products = x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?);
-        products.map_err(|error| error.of("kron").with_operands([x.shape(), other.shape()]))?.reshape(sizes)
+        products.map_err(|error| error.with_operands([x.shape(), other.shape()]))?.reshape(sizes)
     }
 }

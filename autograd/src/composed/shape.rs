@@ -130,8 +130,7 @@ mod kernels {
             return Err(Error::new(ErrorKind::Value, OP, format!("an offset of {offset} is too large")));
         };
         let sizes = [rest, &[side, side]].concat();
-        let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)
-            .map_err(|error| error.of(OP))?;
+        let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)?;
         let names = x.names().iter(x.ndim()).take(rest.len()).chain([None, None]);
         let y = y.named(Names::new(OP, names)?);
         y.movedim([-2, -1], [dim1, dim2])

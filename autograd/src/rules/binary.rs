@@ -57,11 +57,7 @@ fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
 
 /// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.
 fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
-    if operand.dtype() == g.dtype() {
-        Ok(Cow::Borrowed(operand))
-    } else {
-        operand.to(g.dtype()).map(Cow::Owned)
-    }
+    operand.cast_to(Some(g.dtype()))
 }
 
 /// `1 / (a² + b²)`, and 0 where both are 0, so that the angle of no direction has a gradient of 0.

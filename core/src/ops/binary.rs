@@ -4,7 +4,7 @@
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{Kernel, fits, promoted};
+use crate::ops::by_element::{Kernel, beyond, promoted};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
@@ -155,21 +155,8 @@ fn bounds_fit<const N: usize>(
     _: &[Scalar],
 ) -> Result<Option<&'static Kernel<1>>> {
     let dtype = promoted(inputs);
-    if dtype.category() != Category::Integer {
-        return Ok(None);
-    }
-    for bound in inputs[1..].iter().filter(|bound| bound.is_number()) {
-        let number = bound.item()?;
-        if !fits(number, dtype) {
-            return Err(Error::about(
-                &inputs[..1],
-                ErrorKind::Value,
-                op,
-                format!("{number} does not fit in {dtype}"),
-            ));
-        }
-    }
-    Ok(None)
+    let Some(number) = beyond(&inputs[1..], dtype)? else { return Ok(None) };
+    Err(Error::about(&inputs[..1], ErrorKind::Value, op, format!("{number} does not fit in {dtype}")))
 }
 
 /// An integer divided by zero is an error.

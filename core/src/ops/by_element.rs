@@ -70,9 +70,19 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
 }
 
-/// Is `number` a whole number that the integers of `dtype` have? A cast would wrap the others.
-pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
-    dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64())
+/// The first plain number among the inputs that an integer `dtype` does not have. A cast would wrap it.
+#[track_caller]
+pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Scalar>> {
+    if dtype.category() != Category::Integer || dtype == DType::I64 {
+        return Ok(None);
+    }
+    for x in inputs.iter().filter(|x| x.is_number()) {
+        let number = x.item()?;
+        if dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() != number.to_i64()) {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 /// A tensor as the loops see it.
@@ -116,7 +126,8 @@ impl<const N: usize> Kernel<N> {
                 self.check_one_float(inputs)?;
                 dtype
             }
-            _ if self.to_bool => self.holding_numbers(dtype, inputs)?,
+            // 300 is no byte, and larger than all.
+            _ if self.to_bool && beyond(inputs, dtype)?.is_some() => DType::I64,
             _ => dtype,
         };
         if self.has(dtype) {
@@ -127,21 +138,6 @@ impl<const N: usize> Kernel<N> {
             return Ok(default_dtype());
         }
         Err(self.refused(dtype, inputs))
-    }
-
-    /// `dtype`, or `i64` if it is a smaller integer that does not have a number among the inputs: 300 is no
-    /// byte, and larger than all.
-    #[inline]
-    fn holding_numbers(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Result<DType> {
-        if dtype.category() != Category::Integer || dtype == DType::I64 {
-            return Ok(dtype);
-        }
-        for number in inputs.iter().filter(|x| x.is_number()) {
-            if !fits(number.item()?, dtype) {
-                return Ok(DType::I64);
-            }
-        }
-        Ok(dtype)
     }
 
     /// The dtype that the inputs promote to; a mask takes no part.
@@ -213,6 +209,9 @@ impl<const N: usize> Kernel<N> {
     /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`], what `before` finds.
     #[track_caller]
     pub(crate) fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
+        if let Some(kernel) = self.look_before(&inputs, args)? {
+            return kernel.apply([inputs[0]], &[]);
+        }
         let first = inputs[0];
         let alike = match self.mask {
             None => inputs[1..].iter().all(|x| x.is_like(first)),
@@ -221,9 +220,6 @@ impl<const N: usize> Kernel<N> {
                 false => inputs[k].is_like(first),
             }),
         };
-        if let Some(kernel) = self.look_before(&inputs, args)? {
-            return kernel.apply([inputs[0]], &[]);
-        }
         if alike
             && inputs.iter().all(|x| x.is_contiguous())
             && first.dtype().compute() == first.dtype()

@@ -3,7 +3,6 @@
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
-use std::panic::Location;
 
 /// The padding of the input of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,12 +156,8 @@ fn padded(x: &Tensor, before: usize, after: usize) -> Result<Tensor> {
     if before + after == 0 {
         return Ok(x.clone());
     }
-    let caller = Location::caller();
-    let zeros = |length: usize| {
-        let zeros = x.new_zeros([x.sizes()[0], x.sizes()[1], length]);
-        zeros.map_err(|error| error.of("conv1d").at(caller))
-    };
-    Tensor::cat(&[&zeros(before)?, x, &zeros(after)?], 2)
+    let sizes = |length: usize| [x.sizes()[0], x.sizes()[1], length];
+    Tensor::cat(&[&x.new_zeros(sizes(before))?, x, &x.new_zeros(sizes(after))?], 2)
 }
 
 #[track_caller]
