@@ -24,8 +24,6 @@ pub(crate) trait Integer:
     fn shr(self, by: u32) -> Self;
     /// The same number.
     fn to_i64(self) -> i64;
-    /// The number that has the low bits of another.
-    fn from_low_bits(bits: i64) -> Self;
 
     #[inline(always)]
     fn wrapping_neg(self) -> Self {
@@ -184,11 +182,6 @@ macro_rules! integers {
             fn to_i64(self) -> i64 {
                 self as i64
             }
-
-            #[inline(always)]
-            fn from_low_bits(bits: i64) -> Self {
-                bits as $ty
-            }
         }
     )*};
 }
@@ -197,6 +190,7 @@ integers!(u8 i8 i16 i32 i64);
 #[cfg(test)]
 mod tests {
     use super::Integer;
+    use crate::dtype::Scalar;
 
     #[test]
     fn division_rounds_as_named() {
@@ -217,7 +211,7 @@ mod tests {
         fn check<T: Integer>(all: impl Iterator<Item = T> + Clone) {
             for (a, b) in all.clone().flat_map(|a| all.clone().map(move |b| (a, b))) {
                 let (wide_a, wide_b) = (a.to_i64(), b.to_i64());
-                let low = |wide: i64| T::from_low_bits(wide);
+                let low = |wide: i64| T::from_scalar(Scalar::Int(wide));
                 assert_eq!(a.wrapping_add(b), low(wide_a + wide_b));
                 assert_eq!(a.wrapping_sub(b), low(wide_a - wide_b));
                 assert_eq!(a.wrapping_mul(b), low(wide_a * wide_b));

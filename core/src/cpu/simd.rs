@@ -55,6 +55,21 @@ pub(crate) fn vectorize<V: Vectorized>(job: V, out: V::Out<'_>) {
     unsafe { vectorize_for(isa(), job, out) }
 }
 
+/// Runs a loop with the widest vectors of a CPU that has more than the build target guarantees. It is not
+/// compiled for other CPUs.
+#[inline]
+pub(crate) fn vectorize_wide<V: Vectorized>(job: V, out: V::Out<'_>) {
+    match isa() {
+        Isa::Baseline => unreachable!("the caller has found wider instructions"),
+        // SAFETY: this CPU has the instructions that `isa` found.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { Avx2::assume() }.run(job, out),
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { Avx512::assume() }.run(job, out),
+    }
+}
+
 /// Runs a loop with the given instructions.
 ///
 /// # Safety
@@ -238,7 +253,7 @@ pub(crate) enum Isa {
     Avx512 = 2,
 }
 
-/// The widest instruction set of the CPU that runs this.
+/// The instruction set that loops run with: the widest of this CPU, unless [`VARIABLE`] names a narrower one.
 #[inline]
 pub(crate) fn isa() -> Isa {
     match FOUND.load(Ordering::Relaxed) {
@@ -254,11 +269,28 @@ pub(crate) fn isa() -> Isa {
 /// One more than the number of the instruction set that [`detect`] found; 0 before its first call.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
+/// The environment variable that limits the instructions: `baseline`, `avx2` or `avx512`. Tests and benches
+/// set it to run what another CPU would. It is read once.
+const VARIABLE: &str = "NAMEGRAD_ISA";
+
 #[cold]
 fn detect() -> Isa {
-    let isa = widest();
+    let limit = std::env::var(VARIABLE).ok().and_then(|name| named(&name));
+    let isa = limit.map_or(widest(), |limit| limit.min(widest()));
     FOUND.store(isa as u8 + 1, Ordering::Relaxed);
     isa
+}
+
+/// The instruction set of a name; `None` for another text.
+fn named(name: &str) -> Option<Isa> {
+    match name {
+        "baseline" => Some(Isa::Baseline),
+        #[cfg(target_arch = "x86_64")]
+        "avx2" => Some(Isa::Avx2),
+        #[cfg(target_arch = "x86_64")]
+        "avx512" => Some(Isa::Avx512),
+        _ => None,
+    }
 }
 
 fn widest() -> Isa {

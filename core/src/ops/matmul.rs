@@ -64,7 +64,7 @@ pub(crate) mod kernels {
     use crate::args::Paired;
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
     use crate::dim::Positions;
-    use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
+    use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Names, rules};
     use crate::ops::by_element::Kernel;
@@ -89,6 +89,11 @@ pub(crate) mod kernels {
             return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
         }
         Ok(dtype)
+    }
+
+    /// Whether products are computed in `i64`, which has the low bits of this dtype.
+    fn is_narrow(dtype: DType) -> bool {
+        dtype.category() == Category::Integer && dtype != DType::I64
     }
 
     #[track_caller]
@@ -203,6 +208,10 @@ pub(crate) mod kernels {
     #[track_caller]
     fn product(op: &'static str, x: &NamedTensor, other: &NamedTensor, names: Names) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, other])?;
+        if is_narrow(dtype) {
+            let [x, other] = [x.to(DType::I64)?, other.to(DType::I64)?];
+            return product(op, &x, &other, names)?.to(dtype);
+        }
         let (l, r) = (x.ndim(), other.ndim());
         let batch = match l.max(r) {
             0..=2 => Sizes::new(),
@@ -234,10 +243,12 @@ pub(crate) mod kernels {
         out: &mut NamedTensor,
     ) {
         match dtype {
-            DType::Bool => unreachable!("same_dtype refuses bool"),
             DType::F16 => run::<half::f16>(batch, x, other, alpha, beta, out),
             DType::BF16 => run::<half::bf16>(batch, x, other, alpha, beta, out),
-            _ => dispatch!(dtype, number T => run::<T>(batch, x, other, alpha, beta, out), else ()),
+            DType::F32 => run::<f32>(batch, x, other, alpha, beta, out),
+            DType::F64 => run::<f64>(batch, x, other, alpha, beta, out),
+            DType::I64 => run::<i64>(batch, x, other, alpha, beta, out),
+            _ => unreachable!("same_dtype refuses bool, and the other integers are cast to i64"),
         }
     }
 
@@ -302,6 +313,10 @@ pub(crate) mod kernels {
                 );
                 return Err(Error::about(&[x, a, b], ErrorKind::DType, op, message));
             }
+        }
+        if is_narrow(dtype) {
+            let [x, a, b] = [x.to(DType::I64)?, a.to(DType::I64)?, b.to(DType::I64)?];
+            return add_product(op, &x, &a, &b, beta, alpha, sizes)?.to(dtype);
         }
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };

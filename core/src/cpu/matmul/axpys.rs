@@ -26,7 +26,7 @@ struct Strip<T> {
 /// # Safety
 /// That of [`gemm`](super::gemm) for the block, which has at most [`ROWS`] rows.
 pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
-    T::run(Axpys(p), ());
+    T::run_product(Axpys(p), ());
 }
 
 /// The argument of [`block`], which meets its contract.

@@ -4,7 +4,7 @@ use super::element::{Accumulator, MatmulElement};
 use super::kernel::{Kernels, Tile};
 use super::pack::{PANELS, SUMS, pack, with_buffer};
 use super::{Mat, Product};
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Simd, Vectorized};
 
 /// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
 /// the core.
@@ -72,7 +72,7 @@ pub(super) unsafe fn write_row<T: MatmulElement>(
     c: *mut T,
     stride: isize,
 ) {
-    vectorize(Row { beta, c, stride }, sums);
+    T::Acc::run(Row { beta, c, stride }, sums);
 }
 
 /// The arguments of [`write_row`], which meet its contract.
@@ -125,7 +125,7 @@ impl<T: Accumulator> Plan<T> {
     /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than
     /// once. A copy pays off for a large operand, and for one whose cache lines evict each other.
     fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
-        let kernels = Kernels::<T>::get();
+        let kernels = Kernels::<T>::get().expect("only a CPU with kernels uses this method");
         let panel = 2 * kernels.lanes;
         let a_stride = if p.a.row_stride == 1 { p.a.col_stride } else { p.a.row_stride };
         let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;

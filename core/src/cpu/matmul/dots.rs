@@ -10,7 +10,7 @@ use crate::cpu::simd::{Simd, Vectorized};
 /// # Safety
 /// That of [`gemm`](super::gemm) for the block.
 pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
-    T::run(Dots(p), ());
+    T::run_product(Dots(p), ());
 }
 
 /// The argument of [`block`], which meets its contract.

@@ -3,21 +3,20 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::foreign::Gemm;
 use super::kernel::{Kernels, compiled, kernels};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::lanes::{Lanes, Portable};
-use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::{Avx2, Avx512};
-use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize, vectorize_wide};
 
 /// A number that operands are made of.
 ///
 /// Sums are formed in [`Acc`](Self::Acc). For the half types it is `f32`, since a long sum of halves would
-/// lose its digits. For the integers it is `i64`, which has the same low bits, so that they share their
-/// kernels.
+/// lose its digits. Of the integers only `i64` has products: it has the low bits of the others.
 pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
     /// The type that products are computed and summed in.
     type Acc: Accumulator;
@@ -26,7 +25,7 @@ pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
 
     /// The same number as an accumulator.
     fn widen(self) -> Self::Acc;
-    /// The nearest number of this type. Integers keep their low bits.
+    /// The nearest number of this type.
     fn narrow(acc: Self::Acc) -> Self;
     /// [`narrow`](Self::narrow) for each number. Both slices have the same length.
     #[inline(always)]
@@ -51,13 +50,22 @@ pub(crate) trait Accumulator: MatmulElement<Acc = Self> + PartialEq {
     type Avx2: Lanes<Elem = Self>;
     /// The vectors of any CPU of the build target.
     type Baseline: Lanes<Elem = Self>;
-    /// The kernels for each [`Isa`](crate::cpu::simd::Isa), in its order.
-    const KERNELS: &'static [Kernels<Self>];
+    /// The kernels for each [`Isa`](crate::cpu::simd::Isa), in its order; `None` where
+    /// [`GEMM`](Self::GEMM) is used.
+    const KERNELS: &'static [Option<Kernels<Self>>];
+    /// The product of another library, if there are instructions without [`KERNELS`](Self::KERNELS).
+    const GEMM: Option<Gemm<Self>>;
 
-    /// Runs a product with a vector, with the widest vectors that it is compiled for.
+    /// Runs a loop with the widest vectors that loops over this type are compiled for.
     #[inline]
     fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
         vectorize(job, out);
+    }
+
+    /// Like [`run`](Self::run), for a part of a product on a CPU with [`KERNELS`](Self::KERNELS).
+    #[inline]
+    fn run_product<V: Vectorized>(job: V, out: V::Out<'_>) {
+        vectorize_wide(job, out);
     }
 
     /// `self * x + y`, rounded once if the build target has an instruction for it.
@@ -72,8 +80,8 @@ fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
     a.mul_add(x, y)
 }
 
-/// Implements both traits for floats. A row has the type, its vectors for AVX-512 and AVX2, and the lanes of
-/// the baseline's vectors. The row of `f32` becomes
+/// Implements both traits for floats. A row has the type, its vectors for AVX-512 and AVX2, the lanes of the
+/// baseline's vectors, and the product of `matrixmultiply`. The row of `f32` becomes
 ///
 /// ```ignore
 /// impl MatmulElement for f32 {
@@ -88,12 +96,13 @@ fn mul_add<T: Real>(a: T, x: T, y: T) -> T {
 ///     type Avx512 = x86::F32x16;
 ///     type Avx2 = x86::F32x8;
 ///     type Baseline = Portable<f32, 4>;
-///     const KERNELS: &'static [Kernels<f32>] = &[kernels!(Baseline, f32, [1 2 3 4]), ...];
+///     const KERNELS: &'static [Option<Kernels<f32>>] = &[None, Some(kernels!(Avx2, f32, [1 2 ...])), ...];
+///     const GEMM: Option<Gemm<f32>> = Some(matrixmultiply::sgemm);
 ///     ...
 /// }
 /// ```
 macro_rules! float {
-    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal;)*) => {$(
+    ($($T:ident: $avx512:ty, $avx2:ty, $lanes:literal, $gemm:ident;)*) => {$(
         impl MatmulElement for $T {
             type Acc = $T;
             const IS_ACC: bool = true;
@@ -115,13 +124,14 @@ macro_rules! float {
             type Avx2 = $avx2;
             type Baseline = Portable<$T, $lanes>;
             /// 14 rows need 32 registers, which only AVX-512 has.
-            const KERNELS: &'static [Kernels<$T>] = &[
-                kernels!(Baseline, $T, [1 2 3 4]),
+            const KERNELS: &'static [Option<Kernels<$T>>] = &[
+                None,
                 #[cfg(target_arch = "x86_64")]
-                kernels!(Avx2, $T, [1 2 3 4 5 6]),
+                Some(kernels!(Avx2, $T, [1 2 3 4 5 6])),
                 #[cfg(target_arch = "x86_64")]
-                kernels!(Avx512, $T, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]),
+                Some(kernels!(Avx512, $T, [1 2 3 4 5 6 7 8 9 10 11 12 13 14])),
             ];
+            const GEMM: Option<Gemm<$T>> = Some(matrixmultiply::$gemm);
             #[inline(always)]
             fn mul_add(self, x: $T, y: $T) -> $T {
                 mul_add(self, x, y)
@@ -134,23 +144,23 @@ macro_rules! float {
     )*};
 }
 float! {
-    f32: x86::F32x16, x86::F32x8, 4;
-    f64: x86::F64x8, x86::F64x4, 2;
+    f32: x86::F32x16, x86::F32x8, 4, sgemm;
+    f64: x86::F64x8, x86::F64x4, 2, dgemm;
 }
 
-/// Integers are summed in `i64` and wrap.
-impl<T: Integer> MatmulElement for T {
+/// Sums wrap.
+impl MatmulElement for i64 {
     type Acc = i64;
-    const IS_ACC: bool = T::BITS == i64::BITS;
+    const IS_ACC: bool = true;
 
     #[inline(always)]
     fn widen(self) -> i64 {
-        self.to_i64()
+        self
     }
 
     #[inline(always)]
-    fn narrow(acc: i64) -> T {
-        T::from_low_bits(acc)
+    fn narrow(acc: i64) -> i64 {
+        acc
     }
 }
 
@@ -158,23 +168,28 @@ impl Accumulator for i64 {
     const ZERO: i64 = 0;
     const ONE: i64 = 1;
     #[cfg(target_arch = "x86_64")]
-    type Avx512 = x86::I64x8;
+    type Avx512 = Portable<i64, 2>;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = Portable<i64, 2>;
     type Baseline = Portable<i64, 2>;
-    /// Products of integers are rarely hot: there are few rows, and AVX2, which cannot multiply them, runs
-    /// the baseline.
-    const KERNELS: &'static [Kernels<i64>] = &[
-        kernels!(Baseline, i64, [1 2 3 4]),
+    /// Products of integers are rarely hot. They are compiled only for the baseline, since each copy costs
+    /// build time.
+    const KERNELS: &'static [Option<Kernels<i64>>] = &[
+        Some(kernels!(Baseline, i64, [1 2 3 4])),
         #[cfg(target_arch = "x86_64")]
-        kernels!(Baseline, i64, [1 2 3 4]),
+        Some(kernels!(Baseline, i64, [1 2 3 4])),
         #[cfg(target_arch = "x86_64")]
-        kernels!(Avx512, i64, [1 2 3 4]),
+        Some(kernels!(Baseline, i64, [1 2 3 4])),
     ];
+    const GEMM: Option<Gemm<i64>> = None;
 
-    /// Loops are compiled only for the baseline, since each copy costs build time.
     #[inline]
     fn run<V: Vectorized>(job: V, out: V::Out<'_>) {
+        Baseline.run(job, out);
+    }
+
+    #[inline]
+    fn run_product<V: Vectorized>(job: V, out: V::Out<'_>) {
         Baseline.run(job, out);
     }
 

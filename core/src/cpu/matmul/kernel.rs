@@ -167,9 +167,9 @@ macro_rules! kernels {
 pub(super) use kernels;
 
 impl<T: Accumulator> Kernels<T> {
-    /// The kernels for this CPU.
+    /// The kernels for this CPU, if there are any.
     #[inline]
-    pub(super) fn get() -> &'static Self {
-        &T::KERNELS[isa() as usize]
+    pub(super) fn get() -> Option<&'static Self> {
+        T::KERNELS[isa() as usize].as_ref()
     }
 }

@@ -200,11 +200,6 @@ pub(super) mod x86 {
         F64x8: "AVX-512, `f64`.", f64, 8, __m512d, __mmask8, |count: usize| ((1u32 << count) - 1) as u8,
             _mm512_set1_pd, _mm512_loadu_pd, |p, mask| _mm512_maskz_loadu_pd(mask, p),
             _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
-        I64x8: "AVX-512 with its DQ part, `i64`.", i64, 8, __m512i, __mmask8,
-            |count: usize| ((1u32 << count) - 1) as u8,
-            _mm512_set1_epi64, _mm512_loadu_epi64, |p, mask| _mm512_maskz_loadu_epi64(mask, p),
-            _mm512_storeu_epi64, _mm512_mask_storeu_epi64,
-            |a, x, y| _mm512_add_epi64(_mm512_mullo_epi64(a, x), y);
         F32x8: "AVX2 with FMA, `f32`.", f32, 8, __m256, __m256i,
             |count: usize| _mm256_loadu_si256(SLIDE32.as_ptr().add(8 - count).cast()),
             _mm256_set1_ps, _mm256_loadu_ps, |p, mask| _mm256_maskload_ps(p, mask),

@@ -2,8 +2,8 @@
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
 //! `pack` (copies of parts of the operands). `matvec` has products with a vector or a few rows, with its two
-//! steps `dots` and `axpys`. `element` has the types of numbers, `lanes` the vector registers, and `threads`
-//! shares the work.
+//! steps `dots` and `axpys`. `foreign` has products on processors for which there is no kernel here.
+//! `element` has the types of numbers, `lanes` the vector registers, and `threads` shares the work.
 //!
 //! The bits of a result depend on the shape, the strides and the CPU, but not on the number of threads: these
 //! alone determine the order of every sum over `k`.
@@ -12,6 +12,7 @@ mod axpys;
 mod blocked;
 mod dots;
 mod element;
+mod foreign;
 mod kernel;
 mod lanes;
 mod matvec;
@@ -24,6 +25,7 @@ pub(crate) use element::{Accumulator, MatmulElement};
 pub(crate) use lanes::Lanes;
 
 use blocked::Method;
+use kernel::Kernels;
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +123,7 @@ impl<T: MatmulElement> Product<T> {
 
 /// `C ← alpha A B + beta C`, with A `m` by `k`, B `k` by `n` and C `m` by `n`.
 ///
-/// Half types are computed in `f32` and rounded once; integers wrap. If `k` is 0, the result is `beta C`. If
+/// Half types are computed in `f32` and rounded once; `i64` wraps. If `k` is 0, the result is `beta C`. If
 /// `beta` is 0, C is never read, so it may be uninitialized or NaN. If `alpha` is 0, A and B are still read,
 /// so their NaN reach C.
 ///
@@ -178,7 +180,10 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
 
 /// The method for a shape. Parts of a product must use the method of the whole.
 fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
-    matvec::method(p).unwrap_or(blocked::blocked)
+    match Kernels::<T::Acc>::get() {
+        Some(_) => matvec::method(p).unwrap_or(blocked::blocked),
+        None => foreign::foreign,
+    }
 }
 
 /// `C ← beta C`

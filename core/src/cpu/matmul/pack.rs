@@ -8,8 +8,8 @@ use std::thread::LocalKey;
 
 use super::element::{Accumulator, MatmulElement};
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::simd::{Avx2, Isa};
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::Avx2;
+use crate::cpu::simd::{Isa, Simd, Vectorized};
 
 /// A cache line, the unit and the alignment of buffers. The widest vector has the same size.
 #[repr(align(64))]
@@ -64,7 +64,7 @@ pub(super) unsafe fn pack<T: MatmulElement>(
     {
         return avx2.run(Transposed(part), &mut MaybeUninit::uninit());
     }
-    vectorize(Copied(part), ());
+    T::Acc::run(Copied(part), ());
 }
 
 /// The arguments of [`pack`], which meet its contract.
@@ -90,6 +90,8 @@ impl<T: MatmulElement> Vectorized for Copied<T> {
         // SAFETY: the contract of `pack` holds.
         unsafe {
             match (stride, count) {
+                // No kernels read what is packed for the baseline's floats, or they are slow.
+                _ if matches!(S::ISA, Isa::Baseline) => gather(k, count, width, from, k_stride, stride, to),
                 (1, 8) => copy_rows::<T, 8>(k, width, from, k_stride, to),
                 (1, 13) => copy_rows::<T, 13>(k, width, from, k_stride, to),
                 (1, 14) => copy_rows::<T, 14>(k, width, from, k_stride, to),
