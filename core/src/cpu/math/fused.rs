@@ -185,6 +185,11 @@ impl<T: Fusible> Real for Fused<T> {
     }
 
     #[inline(always)]
+    fn call(self, f: impl Fn(Self) -> Self) -> Self {
+        f(self)
+    }
+
+    #[inline(always)]
     fn sqrt(self) -> Self {
         Self(self.0.sqrt())
     }

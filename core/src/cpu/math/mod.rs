@@ -62,70 +62,73 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
     fn ceil(self) -> Self;
     /// The nearest integer; of two, the even one. PyTorch does the same; `f32::round` rounds away from 0.
     fn round(self) -> Self;
+    /// `f(x)`, where `f` is long. x86-64 without AVX2 is rare, so that the plain types call `f` there: a copy
+    /// of it in each loop would cost build time.
+    fn call(self, f: impl Fn(Self) -> Self) -> Self;
     /// `eˣ`.
     #[inline(always)]
     fn exp(self) -> Self {
-        elementary::exp(self)
+        self.call(elementary::exp)
     }
 
     /// `2ˣ`.
     #[inline(always)]
     fn exp2(self) -> Self {
-        elementary::exp2(self)
+        self.call(elementary::exp2)
     }
 
     /// `exp(x) - 1`, accurate near 0.
     #[inline(always)]
     fn exp_m1(self) -> Self {
-        elementary::exp_m1(self)
+        self.call(elementary::exp_m1)
     }
 
     /// The natural logarithm.
     #[inline(always)]
     fn ln(self) -> Self {
-        elementary::ln(self)
+        self.call(elementary::ln)
     }
 
     /// `ln(1 + x)`, accurate near 0.
     #[inline(always)]
     fn ln_1p(self) -> Self {
-        elementary::ln_1p(self)
+        self.call(elementary::ln_1p)
     }
 
     /// The logarithm to base 2.
     #[inline(always)]
     fn log2(self) -> Self {
-        elementary::log2(self)
+        self.call(elementary::log2)
     }
 
     /// The logarithm to base 10.
     #[inline(always)]
     fn log10(self) -> Self {
-        elementary::log10(self)
+        self.call(elementary::log10)
     }
 
     /// The hyperbolic tangent.
     #[inline(always)]
     fn tanh(self) -> Self {
-        elementary::tanh(self)
+        self.call(elementary::tanh)
     }
 
     /// `1 / (1 + exp(-x))`, accurate in the left tail too.
     #[inline(always)]
     fn sigmoid(self) -> Self {
-        elementary::sigmoid(self)
+        self.call(elementary::sigmoid)
     }
 
     /// `2/√π ∫₀ˣ exp(-t²) dt`.
     #[inline(always)]
     fn erf(self) -> Self {
-        erf::erf(self)
+        self.call(erf::erf)
     }
 
     /// `1 - erf(x)`, accurate in the right tail.
     #[inline(always)]
     fn erfc(self) -> Self {
-        erf::erfc(self)
+        self.call(erf::erfc)
     }
 
     /// `exp(x²) erfc(x)`.

@@ -140,6 +140,12 @@ macro_rules! plain {
                 unsafe { &mut *(std::ptr::from_mut(x) as *mut [Fused<Self>]) }
             }
 
+            #[cfg_attr(target_arch = "x86_64", inline(never))]
+            #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+            fn call(self, f: impl Fn(Self) -> Self) -> Self {
+                f(self)
+            }
+
             #[inline(always)]
             fn sqrt(self) -> Self {
                 $float::sqrt(self)

@@ -2,8 +2,6 @@
 
 use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::simd::Isa;
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::Scalar;
 use std::marker::PhantomData;
@@ -81,25 +79,6 @@ impl<const N: usize, const A: usize, K: FloatOp<N, A> + 'static, T: Real> Formul
     #[inline(always)]
     fn f(inputs: [T; N], mask: bool, args: [T; A]) -> K::Out<T> {
         K::f(inputs, mask, args)
-    }
-}
-
-/// A formula that is called for each element rather than compiled into the loop.
-#[cfg(target_arch = "x86_64")]
-struct Called<F>(PhantomData<F>);
-#[cfg(target_arch = "x86_64")]
-impl<const N: usize, F: Formula<N>> Formula<N> for Called<F> {
-    const MASK: usize = F::MASK;
-    type In = F::In;
-    type Out = F::Out;
-    type Args = F::Args;
-    #[inline(always)]
-    fn args(args: &[Scalar]) -> F::Args {
-        F::args(args)
-    }
-    #[inline(never)]
-    fn f(inputs: [F::In; N], mask: bool, args: F::Args) -> F::Out {
-        F::f(inputs, mask, args)
     }
 }
 
@@ -222,15 +201,7 @@ where
     fn run<S: Simd>(self, _: S, _: ()) {
         const { assert!(size_of::<S::Number<T>>() == size_of::<T>()) };
         // SAFETY: the arguments meet the contract of `Loop`, and `Number<T>` has the layout of `T`.
-        unsafe {
-            // x86-64 without AVX2 is rare: a loop for it need not be fast, and takes a third of the build time
-            // if the compiler does not turn it into vectors.
-            #[cfg(target_arch = "x86_64")]
-            if matches!(S::ISA, Isa::Baseline) {
-                return loop_over::<Called<Float<K, T, A>>, N>(self.n, *self.inputs, self.args, self.out);
-            }
-            loop_over::<Float<K, S::Number<T>, A>, N>(self.n, *self.inputs, self.args, self.out);
-        }
+        unsafe { loop_over::<Float<K, S::Number<T>, A>, N>(self.n, *self.inputs, self.args, self.out) }
     }
 }
 
