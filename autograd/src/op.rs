@@ -175,10 +175,14 @@ impl Op {
     /// The result, recorded if an input requires a gradient.
     #[inline]
     pub fn output(self) -> Tensor {
-        let Op { value, origin, mut edges } = self;
-        if edges.is_empty() || !value.dtype().is_floating_point() {
-            return Tensor::constant(value);
+        match self.edges.is_empty() || !self.value.dtype().is_floating_point() {
+            true => Tensor::constant(self.value),
+            false => self.recorded(),
         }
+    }
+
+    fn recorded(self) -> Tensor {
+        let Op { value, origin, mut edges } = self;
         if is_forgetting() {
             edges.iter_mut().for_each(Edge::forget);
         }
@@ -349,7 +353,6 @@ impl Kept {
     }
 
     /// What was kept, as a tensor that can be differentiated again.
-    #[inline]
     pub fn get(&self, cx: &Cx<'_>) -> Tensor {
         match &self.0 {
             Which::Input(x) => x.clone(),

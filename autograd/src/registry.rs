@@ -290,6 +290,38 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The result of an op of one tensor.
+    #[doc(hidden)]
+    pub fn with_one(&self, op: fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+        Ok(vec![op(self.tensor(0)?)?])
+    }
+
+    /// The result of an op of two tensors.
+    #[doc(hidden)]
+    pub fn with_two(&self, op: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+        Ok(vec![op(self.tensor(0)?, self.tensor(1)?)?])
+    }
+
+    /// Runs the in-place form of an op of one tensor.
+    #[doc(hidden)]
+    pub fn with_one_in_place(
+        &self,
+        x: &mut Tensor,
+        op: fn(&mut Tensor) -> Result<&mut Tensor>,
+    ) -> Result<()> {
+        op(x).map(drop)
+    }
+
+    /// Runs the in-place form of an op of two tensors.
+    #[doc(hidden)]
+    pub fn with_two_in_place(
+        &self,
+        x: &mut Tensor,
+        op: for<'x> fn(&'x mut Tensor, &Tensor) -> Result<&'x mut Tensor>,
+    ) -> Result<()> {
+        op(x, self.tensor(1)?).map(drop)
+    }
+
     /// The tensor of that place, if one is given.
     #[doc(hidden)]
     pub fn optional(&self, at: usize) -> Result<Option<&Tensor>> {

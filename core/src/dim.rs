@@ -124,7 +124,6 @@ impl From<&Positions> for Dims {
 
 /// A dim of a tensor by position. A 0-d tensor takes the dims 0 and -1, as PyTorch has it; the kernels read
 /// it as one dim of size one.
-#[inline]
 #[track_caller]
 pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<usize> {
     match dim {
@@ -140,7 +139,6 @@ pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<u
 }
 
 /// Dims of a tensor by position, none of them twice.
-#[inline]
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
     let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };

@@ -6,11 +6,30 @@ use crate::shape::Strides;
 const FEW: usize = 4;
 
 /// The sizes and strides of a tensor.
-#[derive(Clone)]
-#[allow(clippy::type_complexity)] // two lists behind one pointer, so that the rare case does not widen the common one
 pub(crate) enum Layout {
     Few { ndim: u8, sizes: [usize; FEW], strides: [isize; FEW] },
-    Many(Box<(Box<[usize]>, Box<[isize]>)>),
+    Many(Many),
+}
+
+/// Two lists behind one pointer, so that the rare case does not widen the common one.
+type Many = Box<(Box<[usize]>, Box<[isize]>)>;
+
+/// Tensors are cloned everywhere: only the common case is compiled there.
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        match self {
+            Layout::Few { ndim, sizes, strides } => {
+                Layout::Few { ndim: *ndim, sizes: *sizes, strides: *strides }
+            }
+            Layout::Many(both) => Layout::Many(copied(both)),
+        }
+    }
+}
+
+#[cold]
+fn copied(both: &Many) -> Many {
+    both.clone()
 }
 
 impl Layout {

@@ -124,17 +124,7 @@ impl Edge {
     where
         F: Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
     {
-        Edge::keeping(std::mem::needs_drop::<F>(), into, gradient)
-    }
-
-    /// A gradient, and whether it holds a tensor.
-    #[inline]
-    pub(crate) fn keeping(
-        keeps: bool,
-        into: &Arc<Meta>,
-        gradient: impl Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Edge {
-        Edge { into: into.clone(), gradient: Arc::new(gradient), keeps }
+        Edge { into: into.clone(), gradient: Arc::new(gradient), keeps: std::mem::needs_drop::<F>() }
     }
 
     /// Drops the gradient with the values that it kept. Only the existence of the way matters.
@@ -142,6 +132,11 @@ impl Edge {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
     }
+}
+
+/// Adds an edge to those of an op: its gradient, and whether it holds a tensor. Compiled once for all ops.
+pub(crate) fn add_edge(edges: &mut Edges, into: &Arc<Meta>, keeps: bool, gradient: Gradient) {
+    edges.push(Edge { into: into.clone(), gradient, keeps });
 }
 
 /// The error of a walk over an op whose derivative was dropped.
@@ -163,7 +158,6 @@ impl Meta {
         Meta::new(value, None, None)
     }
 
-    #[inline]
     pub(crate) fn new(value: &NamedTensor, origin: Option<Origin>, way: Option<Way>) -> Arc<Meta> {
         let (sizes, dtype) = (Sizes::from_slice(value.sizes()), value.dtype());
         let column_major =

@@ -3,7 +3,7 @@
 
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
-use crate::row::{Form, Row, Table, TensorKind};
+use crate::row::{Form, Row, Table, Tensor, TensorKind};
 use crate::values::{forms, in_place_doc};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
@@ -257,17 +257,19 @@ fn edges(
         let see = gradient.kept.iter().map(|kept| see(kept, hidden(kept).is_some(), kind(kept), cx));
         let keeps = !gradient.kept.is_empty();
         let formula = &gradient.formula;
-        let fused = gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+        let fused =
+            gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
         quote! {
             if let Some(into) = #tracked {
                 #(#keep)*
                 #keep_args
-                edges.push(crate::tape::Edge::keeping(#keeps, into, move |#g: &crate::Tensor, #cx: &crate::Cx<'_>| {
+                let gradient = move |#g: &crate::Tensor, #cx: &crate::Cx<'_>| {
                     #(#see)*
                     #see_args
                     #fused
                     Ok(#formula)
-                }));
+                };
+                crate::tape::add_edge(&mut edges, into, #keeps, ::std::sync::Arc::new(gradient));
             }
         }
     });
@@ -555,7 +557,27 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         false => quote!(#name(#(#passed),*)),
     };
     let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
+    // Most ops are functions of one or two tensors. What is the same for them is compiled once.
+    let given: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
+    let listed = |tensor: &Tensor| matches!(tensor.kind, TensorKind::Optional | TensorKind::List);
+    let alike = row.args.is_empty() && !row.tensors.iter().any(listed);
+    let shared = match given.len() {
+        1 if alike => Some("with_one"),
+        2 if alike => Some("with_two"),
+        _ => None,
+    };
     if in_place {
+        if let Some(shared) = shared {
+            let (x, others) = (given[0], &given[1..]);
+            let shared = format_ident!("{shared}_in_place");
+            return quote!(|x, call| {
+                #[cold]
+                fn by_name<'x>(#x: &'x mut #tensor, #(#others: &#tensor),*) -> #core::Result<&'x mut #tensor> {
+                    #x.#called
+                }
+                call.#shared(x, by_name)
+            });
+        }
         return quote!({
             #[cold]
             fn by_name(x: &mut #tensor, call: &#registry::Call<'_>) -> #core::Result<()> {
@@ -589,6 +611,14 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         None if side.methods => quote!(crate::Tensor::#called),
         None => called,
     };
+    if let (Some(shared), Form::One | Form::Truth) = (shared, &row.outputs.form) {
+        let shared = format_ident!("{shared}");
+        return quote!(|call| {
+            #[cold]
+            fn by_name(#(#given: &#tensor),*) -> #core::Result<#tensor> { #called }
+            call.#shared(by_name)
+        });
+    }
     let names = &row.outputs.names;
     let listed = match &row.outputs.form {
         Form::One | Form::Truth => quote!(::std::vec![made]),
