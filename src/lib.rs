@@ -60,6 +60,8 @@
 //! The README has a table from PyTorch's named tensors to this crate, `docs/migration.md` the whole of it,
 //! `docs/operators.md` every operator.
 
+#![forbid(unsafe_code)]
+
 pub mod ops;
 
 pub use namegrad_autograd as autograd;

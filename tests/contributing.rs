@@ -22,3 +22,27 @@ fn every_example_stands_in_the_file_that_it_names() {
     }
     assert!(found >= 25, "the guide shows {found} blocks of code");
 }
+
+/// The modules of core that may contain `unsafe` code are those that the guide names; no other crate has any.
+#[test]
+fn unsafe_code_is_confined() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    for other in ["src", "core/macros/src", "autograd/src", "nn/src", "nn/derive/src", "optim/src"] {
+        assert!(read(&format!("{other}/lib.rs")).contains("\n#![forbid(unsafe_code)]\n"), "{other}");
+    }
+    assert!(read("core/src/lib.rs").contains("\n#![deny(unsafe_code)]\n"));
+    let guide = read("CONTRIBUTING.md");
+    let (_, rule) = guide.split_once("**Unsafe.**").unwrap();
+    let (rule, _) = rule.split_once("\n\n").unwrap();
+    let mut allowed = 0;
+    for file in ["core/src/lib.rs", "core/src/ops/mod.rs"] {
+        for module in read(file).split("#[allow(unsafe_code)]\n").skip(1) {
+            let (_, module) = module.split_once("mod ").unwrap();
+            let (module, _) = module.split_once(';').unwrap();
+            assert!(rule.contains(&format!("`{module}`")), "the guide does not name {module}");
+            allowed += 1;
+        }
+    }
+    assert_eq!(allowed, 7);
+}

@@ -3,6 +3,8 @@
 //! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the
 //! derivatives in `rules/`, then the walk in `tape/walk.rs`.
 
+#![forbid(unsafe_code)]
+
 mod align;
 mod checkpoint;
 mod composed;

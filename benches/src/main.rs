@@ -7,6 +7,8 @@
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod data;
 mod harness;
 mod operations;

@@ -4,8 +4,11 @@
 //! Read [`NamedTensor`] first, then [`names`] and its rules, then the tables of [`ops`], and [`cpu`] for the
 //! loops. Users hold `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
 
+#![deny(unsafe_code)]
+
 #[doc(hidden)]
 pub mod args;
+#[allow(unsafe_code)]
 pub mod cpu;
 mod device;
 mod dim;
@@ -19,7 +22,9 @@ mod operand;
 pub mod ops;
 pub mod random;
 mod shape;
+#[allow(unsafe_code)]
 mod storage;
+#[allow(unsafe_code)]
 mod tensor;
 
 pub use args::{Argument, Value, Whole};

@@ -3,6 +3,8 @@
 //! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, [`init`],
 //! and [`StateDict`], the values of a model by path.
 
+#![forbid(unsafe_code)]
+
 pub mod functional;
 pub mod init;
 mod layers;

@@ -23,6 +23,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod adam;
 mod descent;
 mod method;

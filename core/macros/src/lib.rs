@@ -6,6 +6,8 @@
 //! record what they do. To read: `row` and `derivative` for the grammar, `given` for what a method takes and
 //! how it reaches the kernel, `values` and `tape` for the two back ends.
 
+#![forbid(unsafe_code)]
+
 mod composed;
 mod derivative;
 mod docs;

@@ -16,7 +16,9 @@
 pub mod align;
 pub mod along;
 pub mod binary;
+#[allow(unsafe_code)]
 pub(crate) mod by_element;
+#[allow(unsafe_code)]
 mod cast;
 pub mod contraction;
 pub mod count;
@@ -30,6 +32,7 @@ pub mod join;
 pub mod linalg;
 pub mod loss;
 pub mod mask;
+#[allow(unsafe_code)]
 pub mod matmul;
 pub mod naming;
 pub mod norm;
@@ -39,6 +42,7 @@ pub mod reduce;
 pub mod shape;
 pub mod slice;
 pub mod unary;
+#[allow(unsafe_code)]
 mod write;
 
 /// The tables, each a file. `tables! { unary }` becomes

@@ -17,6 +17,10 @@ const DEFAULT_CACHE: usize = 512 << 20;
 
 const LOCAL_CLASSES: usize = class_of(LOCAL_MAX) + 1;
 
+/// Are blocks kept at all? `.ci/sanitize` turns it off: AddressSanitizer sees the use of a freed block only if
+/// the block goes back to the system.
+const KEEPS: bool = !cfg!(namegrad_sanitize);
+
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_CACHE);
 
 struct Local {
@@ -110,7 +114,7 @@ pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
     if class < LOCAL_CLASSES {
         let kept = LOCAL.try_with(|local| {
             let local = &mut *local.borrow_mut();
-            let keep = local.bytes + bytes <= LOCAL_BYTES;
+            let keep = KEEPS && local.bytes + bytes <= LOCAL_BYTES;
             if keep {
                 local.free[class].push(block);
                 local.bytes += bytes;
@@ -135,7 +139,7 @@ fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
     let live = live_bytes();
     let bytes = block_bytes(class);
     let mut shared = shared();
-    let keep = limit > 0 && shared.bytes + bytes <= limit.max(live);
+    let keep = KEEPS && limit > 0 && shared.bytes + bytes <= limit.max(live);
     if keep {
         shared.free[class].push(block);
         shared.bytes += bytes;

@@ -1,5 +1,7 @@
 //! `#[derive(Module)]`: see `namegrad_nn::Module`.
 
+#![forbid(unsafe_code)]
+
 use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Fields, Generics, parse_macro_input, parse_quote};
