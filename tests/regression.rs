@@ -842,3 +842,152 @@ fn errors_named_the_op_that_another_is_made_of() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn the_median_of_an_empty_tensor_was_an_error() -> Result<()> {
+    let x = Tensor::zeros([2, 0])?.requires_grad_(true)?;
+    for Picked { values, indices } in [x.median(..)?, x.nanmedian(..)?] {
+        assert!(values.item()?.to_f64().is_nan() && indices.item()?.to_f64() == -1.0);
+        values.backward()?;
+    }
+    assert_eq!(x.grad().unwrap().sizes(), [2, 0]);
+    assert_eq!(x.median(keep(..))?.values.sizes(), [1, 1]);
+    // An integer dtype has no NaN, and a lane of no elements has no middle.
+    assert_eq!(x.to(DType::I64)?.median(..).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(x.median(1).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn a_number_beyond_an_integer_dtype_wrapped() -> Result<()> {
+    let x = Tensor::new([1, 2, 3])?.to(DType::I8)?;
+    let (mask, first) = (x.gt(1)?, Tensor::new([0])?);
+    let small = TensorOptions::new().dtype(DType::I8);
+    for (op, made) in [
+        ("masked_fill", x.masked_fill(&mask, 1000)),
+        ("masked_fill", x.masked_fill(&mask, f64::NAN)),
+        ("index_fill", x.index_fill(&first, 1000, 0)),
+        ("index_put", x.index_put(&[Index::At(0)], -129)),
+        ("scatter", x.scatter(&first, 1000, 0)),
+        ("maximum", x.maximum(1000)),
+        ("fmin", x.fmin(-129)),
+        ("heaviside", x.heaviside(128)),
+        ("remainder", x.remainder(256)),
+        ("floor_divide", x.floor_divide(1000)),
+        ("pow", x.pow(1000)),
+        ("bitwise_left_shift", x.bitwise_left_shift(256)),
+        ("full_like", x.full_like(1000)),
+        ("new_full", x.new_full([2], 1000)),
+        ("full", small.full([2], -129)),
+        ("full", TensorOptions::new().dtype(DType::I64).full([2], 1e19)),
+        ("fill_", x.clone().fill_(1000).cloned()),
+        ("masked_fill_", x.clone().masked_fill_(&mask, 1000).cloned()),
+        ("linspace", small.linspace(0.0, 128.0, 3)),
+        ("arange", small.arange(120, 130, 1)),
+    ] {
+        let error = made.unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::Value, op), "{error}");
+        assert_eq!(error.location().file(), file!(), "{error}");
+        assert!(error.message().contains(" does not fit in int"), "{error}");
+    }
+    // Fractions are cut off, and sums wrap as their results do.
+    assert_eq!(x.masked_fill(&mask, 7.9)?.to_vec::<i8>()?, [1, 7, 7]);
+    assert_eq!(x.add(1000)?.to_vec::<i8>()?, [-23, -22, -21]);
+    assert_eq!(small.arange(120, 128, 4)?.to_vec::<i8>()?, [120, 124]);
+    assert_eq!(x.maximum(f64::INFINITY)?.dtype(), DType::F32);
+    Ok(())
+}
+
+#[test]
+fn errors_in_place_named_the_other_form() -> Result<()> {
+    let mut x = Tensor::ones([2, 3])?;
+    let four = Tensor::ones([4])?;
+    let mut errors = vec![
+        ("add_", x.add_(&four).unwrap_err()),
+        ("lerp_", x.lerp_(&four, 0.5).unwrap_err()),
+        ("cumsum_", x.cumsum_("C").unwrap_err()),
+        ("index_fill_", x.index_fill_(&Tensor::new([9])?, 1.0, 0).unwrap_err()),
+        ("scatter_", x.scatter_(&Tensor::new([9])?, 1.0, 0).unwrap_err()),
+        ("addmm_", x.addmm_(&Tensor::ones([2, 3])?, &four).unwrap_err()),
+        ("squeeze_", x.squeeze_(9).unwrap_err()),
+    ];
+    // On the tape, and as plain values.
+    let mut y = Tensor::ones([2, 3])?.requires_grad_(true)?.mul(1.0)?;
+    errors.push(("add_", y.add_(&four).unwrap_err()));
+    errors.push(("cumsum_", y.cumsum_("C").unwrap_err()));
+    let mut value = NamedTensor::ones([2, 3])?;
+    errors.push(("mul_", value.mul_(four.value()).unwrap_err()));
+    errors.push(("cumsum_", value.cumsum_(7).unwrap_err()));
+    for (op, error) in errors {
+        assert_eq!((error.op(), error.location().file()), (op, file!()), "{error}");
+        assert!(error.to_string().starts_with(&format!("{op}: ")), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_logcumsumexp_of_large_numbers_was_nan() -> Result<()> {
+    for [a, b] in [[-1000.0, 1000.0], [1000.0, -1000.0]] {
+        let x = f64s([a, b])?;
+        let want = if a < b { [1.0, 1.0] } else { [2.0, 0.0] };
+        assert_near(&gradient(&x, |x| x.logcumsumexp(0))?, &want);
+    }
+    let x = [f64s([0.5, 0.5, 800.0, -800.0])?];
+    gradgradcheck(|x| x[0].logcumsumexp(0), &x, GradCheck::default())?;
+    let least = f64::NEG_INFINITY;
+    let halves = 1.0 / (1.0 + 1f64.exp());
+    assert_near(
+        &gradient(&f64s([least, 1.0, 2.0])?, |x| x.logcumsumexp(0))?,
+        &[0.0, 1.0 + halves, 1.0 - halves],
+    );
+    Ok(())
+}
+
+#[test]
+fn a_0d_tensor_and_an_index_of_one_element_did_not_meet() -> Result<()> {
+    let x = Tensor::new(5.0)?.requires_grad_(true)?;
+    let source = Tensor::new([2.0])?.requires_grad_(true)?;
+    let index = Tensor::new([0])?;
+    assert_eq!(x.gather(&index, 0)?.to_vec::<f32>()?, [5.0]);
+    for (y, value) in [
+        (x.index_add(&index, &source, 0)?, 7.0),
+        (x.index_copy(&index, &source, 0)?, 2.0),
+        (x.scatter(&index, &source, 0)?, 2.0),
+        (x.scatter_add(&index, &source, 0)?, 7.0),
+    ] {
+        assert_eq!((y.ndim(), y.item()?.to_f64()), (0, value));
+        y.backward()?;
+    }
+    assert_eq!((x.grad().unwrap().item()?.to_f64(), x.grad().unwrap().ndim()), (2.0, 0));
+    assert_eq!(source.grad().unwrap().to_vec::<f32>()?, [4.0]);
+    assert!(x.gather(&Tensor::new([[0]])?, 0).is_err());
+    Ok(())
+}
+
+#[test]
+fn take_along_dim_changed_the_position_that_its_error_shows() -> Result<()> {
+    let error = Tensor::ones([2, 2])?.take_along_dim(&Tensor::new([[-3]])?, 1).unwrap_err();
+    assert!(error.message().contains("index -3 is out of bounds"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_tensor_did_not_spread_over_the_mask_of_masked_scatter() -> Result<()> {
+    let mask = Tensor::new([[true, false], [true, true]])?;
+    let source = f64s([7.0, 8.0, 9.0])?;
+    let y = f64s([1.0, 2.0])?.masked_scatter(&mask, &source)?;
+    assert_eq!((y.sizes(), y.to_vec::<f64>()?), (&[2, 2][..], vec![7.0, 2.0, 8.0, 9.0]));
+    assert_eq!(gradient(&f64s([1.0, 2.0])?, |x| x.masked_scatter(&mask, &source))?, [0.0, 1.0]);
+    assert_eq!(f64s([1.0, 2.0])?.masked_scatter_(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
+    let named = f64s([1.0, 2.0])?.refine_names(["C"])?;
+    assert_eq!(named.masked_scatter(&mask, &source).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn names_of_any_length_lived_forever() -> Result<()> {
+    use namegrad::core::Name;
+    assert!(Name::new(&"n".repeat(255)).is_ok());
+    assert_eq!(Name::new(&"n".repeat(256)).unwrap_err().kind(), ErrorKind::InvalidName);
+    Ok(())
+}

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
 use crate::names::{Name, Names};
+use crate::ops::by_element;
 use crate::shape::{Shape, Sizes, Strides};
 use crate::storage::Storage;
 use std::borrow::Cow;
@@ -164,6 +165,16 @@ impl NamedTensor {
         let message = format!("not implemented for {}; it takes floating point dtypes", self.dtype());
         Err(Error::about(&[self], ErrorKind::DType, op, message)
             .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
+    }
+
+    /// The error of a plain number that an integer `dtype` does not have, in which it shall be written to `x`.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn check_fits(&self, op: &'static str, x: &NamedTensor) -> Result<()> {
+        match by_element::beyond(&[self], x.dtype)? {
+            Some(number) => Err(by_element::does_not_fit(op, Some(x), number, x.dtype)),
+            None => Ok(()),
+        }
     }
 
     /// The error of an op that makes no sense on `bool`.

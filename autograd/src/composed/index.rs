@@ -20,7 +20,8 @@ composed! { index;
     /// `DimRange`.
     index_fill index_fill_ (x, index, value: Operand; dim: Dim) names "keeps input names";
     /// The tensor with the elements of `source`, in row-major order, where `mask` is true. The mask
-    /// broadcasts to the tensor; of the source as many elements are taken as the mask has places.
+    /// broadcasts to the tensor, or a tensor without names to a mask of more dims; of the source as many
+    /// elements are taken as the mask has places.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -103,6 +104,11 @@ mod kernels {
         Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")
             .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
+        // As in `masked_fill`, a mask of more dims spreads a tensor without names.
+        let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {
+            true => x.clone(),
+            false => Tensor::broadcast_tensors(&[x, mask])?.swap_remove(0),
+        };
         let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
         Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
             format!("the source has {} elements for {} places", source.numel(), places.numel())
@@ -158,7 +164,9 @@ mod kernels {
         };
         let (x, places) = (x.expand(spread(x, indices))?, indices.expand(spread(indices, x))?);
         let size = x.sizes().get(dim).copied().unwrap_or(1);
-        x.gather(&places.add(places.lt(0)?.mul(size)?)?, dim)
+        // A position that is out of range stays as it was given, for the error to show.
+        let before = places.lt(0)?.logical_and(places.ge(-(size as i64))?)?;
+        x.gather(&places.add(before.mul(size)?)?, dim)
     }
 
     #[track_caller]
@@ -169,6 +177,7 @@ mod kernels {
         accumulate: bool,
     ) -> Result<()> {
         const OP: &str = "index_put";
+        value.value().check_fits(OP, x.value())?;
         let views = !accumulate && !indices.0.iter().any(|index| matches!(index, Index::Tensor(_)));
         if views && !x.is_contiguous() {
             // A view of what is dense can be written to.

@@ -46,7 +46,9 @@ fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Resu
     if x.ndim() == 0 {
         return share.mul(g);
     }
-    share.mul(&reversed_recurrence(&exp(y - from(y, 1, dim)?)?, g, dim)?)
+    // `y` does not fall; beyond the last element, where `from` has a 0, the difference says nothing.
+    let decay = (y - from(y, 1, dim)?).clamp_max(0.0)?;
+    share.mul(&reversed_recurrence(&exp(decay)?, g, dim)?)
 }
 
 /// The elements `step` places further on along `dim`, zeros where there are none.

@@ -9,7 +9,7 @@ derivatives! { index; |g, cx|
     index_select(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.index_add(index, g, dim)?, index: refused }
     gather(x, index; dim) -> y { x: [index; dim] g.new_zeros(cx.sizes())?.scatter_add(index, g, dim)?, index: refused }
     scatter_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] picked(g, index, cx.sizes(), dim)? }
-    index_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] g.index_select(index, dim)? }
+    index_add(x, index, source; dim) -> y { x: [] g.clone(), index: refused, source: [index; dim] slices(g, index, cx.sizes(), dim)? }
     scatter(x, index, source; dim) -> y {
         x: [index; dim] g.scatter(index, 0, dim)?,
         index: refused,
@@ -26,7 +26,7 @@ derivatives! { index; |g, cx|
             call.gradient_of_source(g)?
         }
     }
-    index_copy(x, index, source; dim) -> y { x: [index; dim] g.index_fill(index, 0, dim)?, index: refused, source: [index; dim] g.index_select(index, dim)? }
+    index_copy(x, index, source; dim) -> y { x: [index; dim] g.index_fill(index, 0, dim)?, index: refused, source: [index; dim] slices(g, index, cx.sizes(), dim)? }
     tril(x; diagonal) -> y { x: [; diagonal] g.tril_with(TrilOptions::new().diagonal(diagonal))? }
     triu(x; diagonal) -> y { x: [; diagonal] g.triu_with(TriuOptions::new().diagonal(diagonal))? }
     nonzero constant;
@@ -112,6 +112,12 @@ impl Scattered<'_> {
         let ties = own.add(&self.count(&chosen)?)?;
         g.div(&ties.clamp(1, f64::INFINITY)?)
     }
+}
+
+/// The slices at the positions in `index`. A 0-d tensor also takes a source that is a vector of one element.
+fn slices(g: &Tensor, index: &Tensor, sizes: &[usize], dim: usize) -> Result<Tensor> {
+    let picked = g.index_select(index, dim)?;
+    if picked.ndim() == sizes.len() { Ok(picked) } else { picked.reshape(sizes) }
 }
 
 /// What was scattered from a source of `sizes`, of which only as much as the index covers was used.

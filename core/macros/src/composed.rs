@@ -47,9 +47,9 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
-/// A call of the function of a row. Its errors name the op that was called, and not an op that it is made of.
-pub(crate) fn call(row: &Row, given: TokenStream) -> TokenStream {
-    let (name, text) = (&row.name, row.name.to_string());
+/// A call of the function of a row. Its errors name the form that was called, and not an op that it is made of.
+pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream) -> TokenStream {
+    let (name, text) = (&row.name, called.to_string());
     quote!(kernels::#name(#given).map_err(|error| error.of(#text)))
 }
 
@@ -88,7 +88,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         let value = match row.writes() {
             true => {
                 let (x, others) = (passed[0], &passed[1..]);
-                let call = call(row, quote!(&mut written #(, #others)*));
+                let call = call(row, name, quote!(&mut written #(, #others)*));
                 quote! {
                     #prepare
                     let mut written = #x.to_write();
@@ -97,7 +97,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
                 }
             }
             false => {
-                let call = call(row, quote!(#(#passed),*));
+                let call = call(row, name, quote!(#(#passed),*));
                 quote! { #prepare #call }
             }
         };
@@ -115,7 +115,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         None => return code,
     };
     let (prepare, text, others) = (prepared(row, side, true), name_.to_string(), &passed[1..]);
-    let call = call(row, quote!(self #(, #others)*));
+    let call = call(row, name_, quote!(self #(, #others)*));
     let end = match row.writes() {
         true => quote! {
             #call?;

@@ -49,7 +49,7 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     let (parameters, given) = side.parameters(row);
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
-    let call = call(row, quote!(#(#passed),*));
+    let call = call(row, &row.name, quote!(#(#passed),*));
     let value = quote! { #prepare #call };
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }

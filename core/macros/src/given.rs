@@ -153,7 +153,7 @@ impl Side {
     /// options are taken out of their struct, arguments are looked up.
     pub(crate) fn prepare(&self, row: &Row, in_place: bool) -> TokenStream {
         let core = &self.core;
-        let op = row.name.to_string();
+        let op = row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name).to_string();
         let mut code = TokenStream::new();
         let first = row.tensors.first();
         if let Some(first) = first.filter(|_| self.is_method(row)) {

@@ -429,7 +429,7 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
         self.check_in_place(#text)?;
         #prepare
         if #(#tracked)||* {
-            let made = self::#name(self #(, #others)*)?;
+            let made = self::#name(self #(, #others)*).map_err(|error| error.of(#text))?;
             return self.#end(#text, made);
         }
         // An error made inside of the closure would name this line.

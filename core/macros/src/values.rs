@@ -229,9 +229,9 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
             let others = &tensors[1..];
             quote!(elements::#kernel.apply_in_place(#x, &[#(#others),*], #scalars))
         }
-        (false, true) => quote!(kernels::#name(#x #(, #others)*)),
+        (false, true) => quote!(kernels::#name(#x #(, #others)*).map_err(|error| error.of(#text))),
         (false, false) => quote!({
-            let made = kernels::#name(#x #(, #others)*)?;
+            let made = kernels::#name(#x #(, #others)*).map_err(|error| error.of(#text))?;
             #x.replace_with(#text, made).map(drop)
         }),
     };

@@ -9,24 +9,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// was.
 ///
 /// The content goes to a new file in the same folder, is forced to the disk, and takes the name only then.
-/// Where `path` is a link, what it points to is replaced.
+/// Where `path` is a link, what it points to is replaced. A process that is killed leaves its new file behind;
+/// the next write to a file in that folder removes it.
 pub(super) fn write(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    remove_abandoned(&target);
     let (temporary, file) = beside(&target)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     write(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
-    drop(file);
     fs::rename(&temporary.0, &target)?;
+    drop(file); // with its lock, which nobody may get before the file has its name
     sync_folder(&target);
     Ok(())
 }
 
-/// A new file in the folder of `target`.
+const PREFIX: &str = ".namegrad-";
+const SUFFIX: &str = ".tmp";
+
+/// A new file in the folder of `target`, locked as long as it is open.
 fn beside(target: &Path) -> io::Result<(Temporary, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     if target.file_name().is_none() {
@@ -34,11 +39,33 @@ fn beside(target: &Path) -> io::Result<(Temporary, File)> {
     }
     loop {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".namegrad-{}-{number}.tmp", std::process::id());
+        let name = format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id());
         let temporary = target.with_file_name(name);
-        match File::create_new(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {} // a process of that id died here
-            file => return file.map(|file| (Temporary(temporary), file)),
+        let file = match File::create_new(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue, // a process of that id died here
+            file => file?,
+        };
+        // Without locks, as on some network drives, nothing is removed either.
+        let locked = file.lock().is_ok();
+        if !locked || temporary.exists() {
+            return Ok((Temporary(temporary), file));
+        } // else another process took it for abandoned before it was locked
+    }
+}
+
+/// Removes the files of writes that were killed in the folder of `target`: those that no process has locked.
+fn remove_abandoned(target: &Path) {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+            continue;
+        }
+        // Opened to write, as some systems lock no other files.
+        let Ok(file) = File::options().write(true).open(entry.path()) else { continue };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -83,6 +110,28 @@ mod tests {
         assert!(write(&folder, |_| Ok(())).is_err(), "a folder is not a file");
         let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["file"], "no temporary file is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_write_left_goes_with_the_next() {
+        let folder = std::env::temp_dir().join(format!("namegrad-killed-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("file");
+        fs::write(folder.join(".namegrad-1-0.tmp"), b"half").unwrap();
+        fs::write(folder.join(".other.tmp"), b"whole").unwrap();
+        // Another write is under way meanwhile.
+        write(&folder.join("slow"), |out| {
+            out.write_all(b"first")?;
+            write(&path, |out| out.write_all(b"second"))
+        })
+        .unwrap();
+        assert_eq!(fs::read(folder.join("slow")).unwrap(), b"first");
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".other.tmp", "file", "slow"]);
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -32,6 +32,9 @@ use std::sync::{LazyLock, RwLock};
 
 /// The name of a dim: an interned identifier, so that comparing two is comparing integers.
 ///
+/// A program has few names, and none is ever freed: each takes about 130 bytes until the program ends. Names
+/// may come from files, so there is a limit: 2^20 different names of up to 255 bytes.
+///
 /// ```
 /// use namegrad_core::names::Name;
 /// let batch = Name::new("batch")?;
@@ -51,6 +54,11 @@ struct Interner {
 static INTERNER: LazyLock<RwLock<Interner>> =
     LazyLock::new(|| RwLock::new(Interner { ids: HashMap::new(), texts: Vec::new() }));
 
+/// The most names that a program can have.
+const MOST: usize = 1 << 20;
+/// The longest name, in bytes.
+const LONGEST: usize = 255;
+
 /// How many names a thread remembers.
 const RECENT: usize = 64;
 
@@ -68,12 +76,16 @@ impl Name {
     /// The name of that text.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier: letters, digits and underscore, not
-    /// starting with a digit.
+    /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier of at most 255 bytes: letters, digits and
+    /// underscore, not starting with a digit; [`ErrorKind::OutOfMemory`] for a new name beyond the first 2^20.
     #[track_caller]
     pub fn new(text: &str) -> Result<Name> {
         if let Some(name) = Name::lookup(text) {
             return Ok(name);
+        }
+        if text.len() > LONGEST {
+            let message = format!("Invalid name: {} bytes, a name has at most {LONGEST}", text.len());
+            return Err(Error::new(ErrorKind::InvalidName, "names", message));
         }
         let mut bytes = text.bytes();
         let valid = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
@@ -89,7 +101,11 @@ impl Name {
         if let Some(name) = interner.ids.get(text) {
             return Ok(*name); // another thread came first
         }
-        // Names are few and live as long as the program, so their text is never freed.
+        if interner.texts.len() >= MOST {
+            let message = format!("there are {MOST} names of dims already, the most that a program can have");
+            return Err(Error::new(ErrorKind::OutOfMemory, "names", message));
+        }
+        // A name lives as long as the program, so its text is never freed.
         let text: &'static str = Box::leak(text.into());
         interner.texts.push(text);
         let name = Name(NonZeroU32::new(interner.texts.len() as u32).expect("just pushed, so at least 1"));

@@ -4,9 +4,10 @@
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::by_element::{Kernel, beyond, promoted};
+use crate::ops::by_element::{Kernel, beyond, does_not_fit, promoted};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
+use smallvec::SmallVec;
 
 ops! { binary;
     /// `x + other`; "or" of two bools.
@@ -42,24 +43,24 @@ ops! { binary;
     /// `|x|` with the sign of `other`.
     copysign copysign_ (x, other) { float: x.copysign(other) }
     /// The larger of `x` and `other`; NaN if either is.
-    maximum (x, other) { float: x.maximum(other), int: x.max(other), boolean: x | other }
+    maximum (x, other) { float: x.maximum(other), int: x.max(other), boolean: x | other, before: numbers_fit }
     /// The smaller of `x` and `other`; NaN if either is.
-    minimum (x, other) { float: x.minimum(other), int: x.min(other), boolean: x & other }
+    minimum (x, other) { float: x.minimum(other), int: x.min(other), boolean: x & other, before: numbers_fit }
     /// The larger of `x` and `other`; the other one if one is NaN.
-    fmax (x, other) { float: x.fmax(other), int: x.max(other), boolean: x | other }
+    fmax (x, other) { float: x.fmax(other), int: x.max(other), boolean: x | other, before: numbers_fit }
     /// The smaller of `x` and `other`; the other one if one is NaN.
-    fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other }
+    fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other, before: numbers_fit }
     /// The larger of `x` and `min`, a lower bound: as [`maximum`](Self::maximum), but where both are equal
     /// the gradient is that of `x`.
-    clamp_min clamp_min_ (x, min) { like: maximum, before: bounds_fit }
+    clamp_min clamp_min_ (x, min) { like: maximum, before: numbers_fit }
     /// The smaller of `x` and `max`, an upper bound: as [`minimum`](Self::minimum), but where both are equal
     /// the gradient is that of `x`.
-    clamp_max clamp_max_ (x, max) { like: minimum, before: bounds_fit }
+    clamp_max clamp_max_ (x, max) { like: minimum, before: numbers_fit }
     /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
     heaviside heaviside_ (x, values) {
         float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
         int: if x == T::ZERO { values } else { x.max(T::ZERO).sign() },
-        boolean: x | values,
+        boolean: x | values, before: numbers_fit
     }
     /// Is `x = other`?
     eq eq_ (x, other) -> bool { float: x == other, int: x == other, boolean: x == other }
@@ -87,25 +88,25 @@ ops! { binary;
     bitwise_xor bitwise_xor_ (x, other) { int: x ^ other, boolean: x ^ other }
     /// The bits of `x` moved `other` places up, zeros coming in: `x 2^other`; 0 unless `0 <= other` is less
     /// than the number of bits.
-    bitwise_left_shift bitwise_left_shift_ (x, other) { int: x.shift_left(other) }
+    bitwise_left_shift bitwise_left_shift_ (x, other) { int: x.shift_left(other), before: numbers_fit }
     /// The bits of `x` moved `other` places down, the sign coming in: `x / 2^other` rounded down; nothing but
     /// the sign unless `0 <= other` is less than the number of bits.
-    bitwise_right_shift bitwise_right_shift_ (x, other) { int: x.shift_right(other) }
+    bitwise_right_shift bitwise_right_shift_ (x, other) { int: x.shift_right(other), before: numbers_fit }
     /// The greatest common divisor, not negative; that with 0 is the other number.
-    gcd gcd_ (x, other) { int: x.gcd(other) }
+    gcd gcd_ (x, other) { int: x.gcd(other), before: numbers_fit }
     /// The least common multiple, not negative; that with 0 is 0.
-    lcm lcm_ (x, other) { int: x.lcm(other) }
+    lcm lcm_ (x, other) { int: x.lcm(other), before: numbers_fit }
     /// `x + weight (end - x)`: from `x` towards `end`, all of one floating-point dtype.
     lerp lerp_ (x, end, weight) {
         float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) },
         dtypes: Dtypes::OneFloat
     }
     /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
-    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: bounds_fit }
+    clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: numbers_fit }
     /// The tensor where `condition` is true, elsewhere `other`.
     where_self (x, condition: bool, other) {
         float: if condition { x } else { other }, int: if condition { x } else { other },
-        boolean: if condition { x } else { other }
+        boolean: if condition { x } else { other }, before: numbers_fit
     }
     /// The tensor with `value`, a number or 0-d tensor, where `mask` is true. The mask broadcasts to the
     /// tensor.
@@ -140,7 +141,10 @@ fn one_value(
         return Err(Error::about(inputs, ErrorKind::Shape, op, message));
     }
     if inputs[2].ndim() == 0 {
-        return Ok(None);
+        return match beyond(&inputs[2..], x.dtype())? {
+            Some(number) => Err(does_not_fit(op, Some(x), number, x.dtype())),
+            None => Ok(None),
+        };
     }
     let ndim = inputs[2].ndim();
     let message =
@@ -148,22 +152,45 @@ fn one_value(
     Err(Error::about(inputs, ErrorKind::Shape, op, message))
 }
 
-/// A bound that is a number fits the dtype in which it is compared, as a cast would wrap it.
-fn bounds_fit<const N: usize>(
+/// A plain number fits the integer dtype that is computed in, as a cast would wrap it. A sum or product that
+/// wraps in the end is the same whether or not its terms were wrapped first, so those rows do not ask.
+fn numbers_fit<const N: usize>(
     op: &'static str,
     inputs: &[&NamedTensor; N],
     _: &[Scalar],
 ) -> Result<Option<&'static Kernel<1>>> {
-    let dtype = promoted(inputs);
-    let Some(number) = beyond(&inputs[1..], dtype)? else { return Ok(None) };
-    Err(Error::about(&inputs[..1], ErrorKind::Value, op, format!("{number} does not fit in {dtype}")))
+    if inputs.iter().any(|x| x.is_number()) {
+        check_numbers(op, inputs)?;
+    }
+    Ok(None)
+}
+
+#[cold]
+#[track_caller]
+fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
+    // A mask takes no part.
+    let values: SmallVec<[&NamedTensor; 3]> =
+        inputs.iter().copied().filter(|x| x.dtype() != DType::Bool).collect();
+    if values.is_empty() {
+        return Ok(());
+    }
+    let dtype = promoted(&values);
+    match beyond(&values, dtype)? {
+        Some(number) => Err(does_not_fit(op, values.iter().copied().find(|x| !x.is_number()), number, dtype)),
+        None => Ok(()),
+    }
 }
 
 /// An integer divided by zero is an error.
-fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2], _: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
+fn no_zero(
+    op: &'static str,
+    inputs: &[&NamedTensor; 2],
+    args: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
+    numbers_fit(op, inputs, args)?;
     let dtype = promoted(inputs);
     let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
-    // Cast first: 256 is zero as a byte.
+    // Cast first: a 0-d tensor of 256 is zero as a byte.
     if divides && inputs[1].to(dtype)?.has_zero()? {
         let message = "ZeroDivisionError: an integer divided by zero";
         return Err(Error::about(inputs, ErrorKind::Value, op, message));
@@ -172,9 +199,14 @@ fn no_zero(op: &'static str, inputs: &[&NamedTensor; 2], _: &[Scalar]) -> Result
 }
 
 /// What `pow` is where the exponent is a plain number.
-fn powers(_: &'static str, inputs: &[&NamedTensor; 2], _: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
+fn powers(
+    op: &'static str,
+    inputs: &[&NamedTensor; 2],
+    args: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
     let [x, exponent] = *inputs;
     check_power(x, exponent)?;
+    numbers_fit(op, inputs, args)?;
     Ok(power_of(x, exponent))
 }
 

@@ -8,6 +8,7 @@ use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
 use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
+use crate::ops::OpInfo;
 use crate::shape::{Sizes, Strides, broadcast};
 use crate::tensor::NamedTensor;
 use std::panic::Location;
@@ -73,16 +74,40 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
 /// The first plain number among the inputs that an integer `dtype` does not have. A cast would wrap it.
 #[track_caller]
 pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Scalar>> {
-    if dtype.category() != Category::Integer || dtype == DType::I64 {
+    if dtype.category() != Category::Integer {
         return Ok(None);
     }
     for x in inputs.iter().filter(|x| x.is_number()) {
         let number = x.item()?;
-        if dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() != number.to_i64()) {
+        if !fits(number, dtype) {
             return Ok(Some(number));
         }
     }
     Ok(None)
+}
+
+/// Does a cast of `number` to `dtype` keep its whole part? An integer dtype wraps what it does not have.
+pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
+    const END: f64 = -(i64::MIN as f64); // 2^63
+    match (dtype.category(), number) {
+        (Category::Float | Category::Bool, _) => true,
+        (Category::Integer, Scalar::Float(x)) if !(-END..END).contains(&x) => false,
+        _ => dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() == number.to_i64()),
+    }
+}
+
+/// The error of a number that an integer dtype does not have.
+#[track_caller]
+pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Scalar, dtype: DType) -> Error {
+    let wider = if fits(number, DType::I64) { DType::I64 } else { default_dtype() };
+    let message = format!("{number} does not fit in {dtype}");
+    match x {
+        Some(x) => {
+            Error::about(&[x], ErrorKind::Value, op, message).with_repair(format!("x.to(DType::{wider:?})?"))
+        }
+        None => Error::new(ErrorKind::Value, op, message)
+            .with_repair(format!("a dtype that has the number, such as DType::{wider:?}")),
+    }
 }
 
 /// A tensor as the loops see it.
@@ -327,6 +352,15 @@ impl<const N: usize> Kernel<N> {
         others: &[&NamedTensor],
         args: &[Scalar],
     ) -> Result<()> {
+        // The kernel has the name of the op; the user called its in-place form.
+        self.write_over(x, others, args).map_err(|error| match super::all().find(|op| op.name == self.name) {
+            Some(OpInfo { in_place: Some(called), .. }) => error.of(called),
+            _ => error,
+        })
+    }
+
+    #[track_caller]
+    fn write_over(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         let mut inputs: [&NamedTensor; N] = [x; N];
         inputs[1..].copy_from_slice(others);
         if let Some(kernel) = self.look_before(&inputs, args)? {

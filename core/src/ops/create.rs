@@ -4,6 +4,7 @@ use crate::cpu::fill;
 use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
+use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
 use std::panic::Location;
@@ -107,6 +108,12 @@ impl NamedTensor {
             false => ((last - first) / by).ceil() as usize,
         };
         checked_numel(OP, &[count], dtype.itemsize())?;
+        let last = Scalar::Float(first.trunc() + (count.max(1) - 1) as f64 * by.trunc());
+        if let Some(number) =
+            [start, last].into_iter().find(|number| whole && count > 0 && !fits(*number, dtype))
+        {
+            return Err(does_not_fit(OP, None, number, dtype).at(caller));
+        }
         let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
         let mut out = NamedTensor::fresh(OP, shape, dtype)?;
         dispatch!(dtype, T => match (start, step) {
@@ -128,6 +135,10 @@ impl NamedTensor {
         checked_numel(OP, &[steps], dtype.itemsize())?;
         let whole = dtype.category() != Category::Float;
         let [start, end] = if whole { [start.trunc(), end.trunc()] } else { [start, end] };
+        if let Some(number) = [start, end].map(Scalar::Float).into_iter().find(|number| !fits(*number, dtype))
+        {
+            return Err(does_not_fit(OP, None, number, dtype));
+        }
         let shape = Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() };
         let mut out = NamedTensor::fresh(OP, shape, dtype)?;
         dispatch!(dtype, T => fill::between(start, end, out.as_mut_slice::<T>()?));

@@ -82,6 +82,7 @@ impl Reduce {
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::{fill, index as cpu};
+    use crate::ops::by_element::{beyond, does_not_fit};
 
     /// The positions along a dim of `size` in `index`, dense and in `i64`; negative ones are refused, as
     /// PyTorch does here.
@@ -144,7 +145,8 @@ pub(crate) mod kernels {
         index: &NamedTensor,
         dim: usize,
     ) -> Result<NamedTensor> {
-        let fits = index.ndim() == sizes.len()
+        // A 0-d tensor and a vector of one element are alike here, as in PyTorch.
+        let fits = index.ndim().max(1) == sizes.len().max(1)
             && index.sizes().iter().zip(sizes).enumerate().all(|(d, (i, x))| d == dim || i <= x);
         if !fits && index.numel() > 0 {
             let message = format!(
@@ -211,6 +213,9 @@ pub(crate) mod kernels {
         dim: usize,
     ) -> Result<()> {
         const OP: &str = "scatter";
+        if let Some(number) = beyond(&[source], x.dtype())? {
+            return Err(does_not_fit(OP, Some(x), number, x.dtype()));
+        }
         let everywhere = match source.is_number() {
             true => &NamedTensor::full_as(OP, index.sizes(), source.item()?, x.dtype())?,
             false => source,
@@ -364,7 +369,9 @@ pub(crate) mod kernels {
         if x.ndim() > 0 {
             wanted[dim] = picked.numel();
         }
-        if source.sizes() != &wanted[..] {
+        // A vector of one slice for each position is alike a 0-d tensor's one element, as in PyTorch.
+        let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
+        if source.sizes() != &wanted[..] && !alike {
             let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());
             return Err(Error::about(&[x, source], ErrorKind::Shape, op, message));
         }

@@ -34,9 +34,11 @@ ops! { pick;
     /// The smallest element along `dim`, the first of equal ones; NaN counts as the smallest. With `..` it is
     /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
     min (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
-    /// The element in the middle of the sorted `dim`, the lower of two; NaN if there is one. Not of bool.
+    /// The element in the middle of the sorted `dim`, the lower of two; NaN if there is one. Not of bool. Of an
+    /// empty tensor of floats it is NaN, at the index -1.
     median (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
-    /// The [`median`](Self::median) of the elements that are not NaN; NaN if there are no others.
+    /// The [`median`](Self::median) of the elements that are not NaN; NaN if there are no others, as in an empty
+    /// tensor of floats.
     nanmedian (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
     /// The most frequent element along `dim`, the smallest of several such, and its last place; no NaN equals
     /// another.
@@ -70,10 +72,11 @@ ops! { pick;
 pub mod kernels {
     use super::*;
     use crate::cpu::order::{self, NAN_FIRST, NAN_LAST, Pairs};
-    use crate::dtype::{DType, dispatch};
+    use crate::dtype::{DType, Scalar, dispatch};
     use crate::error::{Error, ErrorKind};
+    use crate::names::Names;
     use crate::ops::{index, shape};
-    use crate::shape::Sizes;
+    use crate::shape::{Shape, Sizes};
     use std::borrow::Cow;
 
     /// The one dim to search, or `None` for all elements as one dim.
@@ -238,6 +241,9 @@ pub mod kernels {
         x.check_not_bool("median")?;
         let one = one_or_all("median", x, &dim)?;
         let float = x.dtype().is_floating_point();
+        if float && one.is_none() && x.numel() == 0 {
+            return middle_of_nothing("median", x, dim.keep);
+        }
         let found = find_one("median", x, one, NAN_LAST, &|keys, pairs| order::median(keys, float, pairs))?;
         pick(x, found, one, dim.keep)
     }
@@ -247,9 +253,26 @@ pub mod kernels {
         x.check_not_bool("nanmedian")?;
         let one = one_or_all("nanmedian", x, &dim)?;
         let float = x.dtype().is_floating_point();
+        if float && one.is_none() && x.numel() == 0 {
+            return middle_of_nothing("nanmedian", x, dim.keep);
+        }
         let found =
             find_one("nanmedian", x, one, NAN_LAST, &|keys, pairs| order::nanmedian(keys, float, pairs))?;
         pick(x, found, one, dim.keep)
+    }
+
+    /// NaN, at the place -1.
+    #[track_caller]
+    fn middle_of_nothing(
+        op: &'static str,
+        x: &NamedTensor,
+        keepdim: bool,
+    ) -> Result<(NamedTensor, NamedTensor)> {
+        let one = |dtype, value: Scalar| {
+            let shape = Shape { sizes: Sizes::from_slice(&[1]), names: Names::none() };
+            placed(x, NamedTensor::filled(op, shape, dtype, value)?, None, keepdim)
+        };
+        Ok((one(x.dtype(), f64::NAN.into())?, one(DType::I64, (-1).into())?))
     }
 
     #[track_caller]

@@ -3,6 +3,7 @@
 use crate::cpu::copy::unpack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
+use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{Sizes, Strides};
 use crate::tensor::NamedTensor;
 
@@ -10,10 +11,15 @@ impl NamedTensor {
     /// `value` everywhere, in place.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] if the number does not fit the dtype, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Value`] if an integer dtype does not have the number, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn fill_(&mut self, value: impl Into<crate::Scalar>) -> Result<&mut NamedTensor> {
-        let filled = NamedTensor::filled("fill_", self.shape(), self.dtype(), value.into())?;
+        const OP: &str = "fill_";
+        let value = value.into();
+        if !fits(value, self.dtype()) {
+            return Err(does_not_fit(OP, Some(self), value, self.dtype()));
+        }
+        let filled = NamedTensor::filled(OP, self.shape(), self.dtype(), value)?;
         *self = filled;
         Ok(self)
     }

@@ -4,6 +4,7 @@ use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
 use crate::error::Result;
 use crate::names::Names;
+use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{Shape, checked_numel};
 use crate::storage::Storage;
 
@@ -37,6 +38,9 @@ impl NamedTensor {
     /// A dense tensor of one value.
     #[track_caller]
     pub(crate) fn filled(op: &'static str, shape: Shape, dtype: DType, value: Scalar) -> Result<NamedTensor> {
+        if !fits(value, dtype) {
+            return Err(does_not_fit(op, None, value, dtype));
+        }
         let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
             let storage = Storage::zeroed(op, numel * dtype.itemsize())?;
