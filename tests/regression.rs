@@ -883,7 +883,6 @@ fn a_number_beyond_an_integer_dtype_wrapped() -> Result<()> {
         ("fill_", x.clone().fill_(1000).cloned()),
         ("masked_fill_", x.clone().masked_fill_(&mask, 1000).cloned()),
         ("linspace", small.linspace(0.0, 128.0, 3)),
-        ("arange", small.arange(120, 130, 1)),
     ] {
         let error = made.unwrap_err();
         assert_eq!((error.kind(), error.op()), (ErrorKind::Value, op), "{error}");
@@ -893,7 +892,6 @@ fn a_number_beyond_an_integer_dtype_wrapped() -> Result<()> {
     // Fractions are cut off, and sums wrap as their results do.
     assert_eq!(x.masked_fill(&mask, 7.9)?.to_vec::<i8>()?, [1, 7, 7]);
     assert_eq!(x.add(1000)?.to_vec::<i8>()?, [-23, -22, -21]);
-    assert_eq!(small.arange(120, 128, 4)?.to_vec::<i8>()?, [120, 124]);
     assert_eq!(x.maximum(f64::INFINITY)?.dtype(), DType::F32);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::tensor::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
+use namegrad_core::random::{Distribution, Sampled};
 use namegrad_core::{DType, Data, IntoShape, NamedTensor, Result, Scalar, default_dtype};
 
 /// Dtype and gradient of a tensor to be made.
@@ -116,6 +117,19 @@ impl TensorOptions {
     #[track_caller]
     pub fn normal(self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
         self.finish(NamedTensor::normal("randn", shape.into_shape()?, mean, std, self.float())?)
+    }
+
+    /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn sample<T: Sampled>(
+        self,
+        shape: impl IntoShape,
+        distribution: &(impl Distribution<T> + Sync),
+    ) -> Result<Tensor> {
+        self.finish(NamedTensor::sample(shape, distribution, self.dtype)?)
     }
 
     /// `start, start + step, ...` up to before `end`.

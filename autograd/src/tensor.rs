@@ -206,6 +206,17 @@ impl fmt::Display for Tensor {
     }
 }
 
+impl PartialEq for Tensor {
+    /// Are dtype, sizes, names and all elements equal? NaN equals nothing, and the tape does not matter. Element
+    /// by element it is [`eq`](Tensor::eq).
+    fn eq(&self, other: &Tensor) -> bool {
+        self.value == other.value
+    }
+}
+
+#[cfg(feature = "approx")]
+namegrad_core::approximate_equality!(Tensor, Tensor::value);
+
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.value)?;

@@ -8,6 +8,8 @@
 
 #[doc(hidden)]
 pub mod args;
+#[doc(hidden)]
+pub mod close;
 #[allow(unsafe_code)]
 pub mod cpu;
 mod device;

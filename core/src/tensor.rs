@@ -416,9 +416,11 @@ impl std::fmt::Display for NamedTensor {
 }
 
 impl std::fmt::Debug for NamedTensor {
-    /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen.
+    /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen. Behind a
+    /// failed `assert_eq!` or `assert_relative_eq!` also where the tensors differ.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.dtype, self.shape())
+        write!(f, "{}{}", self.dtype, self.shape())?;
+        crate::close::write_note(self, f)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Random numbers in the place of the elements of a tensor, of which the gradient is 0 then, and random
 //! integers.
 
-use crate::Tensor;
 use crate::op::Op;
+use crate::{Tensor, TensorOptions};
+use namegrad_core::random::{Distribution, Sampled};
 use namegrad_core::{IntoShape, NamedTensor, Result};
 use namegrad_macros::composed;
 use std::ops::RangeBounds;
@@ -133,6 +134,34 @@ impl Tensor {
     #[track_caller]
     pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<Tensor> {
         NamedTensor::randint(low, high, shape).map(Tensor::constant)
+    }
+
+    /// Numbers from a distribution of the crates `rand` 0.10 or `rand_distr` 0.6. Floats are of the default dtype,
+    /// integers as in [`Tensor::new`], `u64` and its like `i64`; other dtypes: [`TensorOptions::sample`].
+    ///
+    /// Each element has a sequence of random words of its own, so the numbers depend on the seed alone and not on
+    /// the number of threads.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use rand_distr::{Binomial, Gamma};
+    /// manual_seed(0);
+    /// let rates = Tensor::sample([("N", 1000)], &Gamma::new(2.0, 1.0).unwrap())?;
+    /// assert_eq!((rates.dtype(), rates.shape().to_string().as_str()), (DType::F32, "[N=1000]"));
+    /// assert!((rates.mean("N")?.item()?.to_f64() - 2.0).abs() < 0.2);
+    /// let heads = Tensor::sample([("N", 4)], &Binomial::new(10, 0.5).unwrap())?;
+    /// assert_eq!(heads.dtype(), DType::I64);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the shape, `OutOfMemory`.
+    #[track_caller]
+    pub fn sample<T: Sampled>(
+        shape: impl IntoShape,
+        distribution: &(impl Distribution<T> + Sync),
+    ) -> Result<Tensor> {
+        TensorOptions::new().sample(shape, distribution)
     }
 
     /// The numbers `0..n` in random order, of dtype `i64`.

@@ -78,7 +78,7 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
     let (a, b) = (like(g, a)?, like(g, b)?);
     let slope = b.mul(&a.pow(&b.sub(1)?)?)?;
-    g.mul(&slope.masked_fill(&b.eq(0)?, 0.0)?)
+    g.mul(&slope.masked_fill(&(*b).eq(0)?, 0.0)?)
 }
 
 /// `a^b ln a`, and 0 where `a` is 0 and `b` not negative: the limit.

@@ -353,7 +353,7 @@ pub(crate) mod kernels {
         }
         let wide = x.widened()?;
         let norm = if ord == 0.0 {
-            Folding::Total.over(OP, &wide.ne(0)?, &dims)?
+            Folding::Total.over(OP, &(*wide).ne(0)?, &dims)?
         } else if ord == f64::INFINITY {
             Folding::Largest.over(OP, &wide.abs()?, &dims)?
         } else if ord == f64::NEG_INFINITY {

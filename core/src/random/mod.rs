@@ -7,13 +7,14 @@
 //! [`set_random_state`].
 //!
 //! `philox` makes the words and `fill` the slices; `distributions` has what is continuous, with the functions
-//! in `real`, and `discrete` the rest.
+//! in `real`, and `discrete` the rest; `sample` draws from other distributions.
 
 mod discrete;
 mod distributions;
 mod fill;
 mod philox;
 mod real;
+mod sample;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,10 +26,15 @@ use std::time::SystemTime;
 use rand::{SeedableRng, TryRng};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use discrete::{fill_bernoulli, fill_randint, fill_randperm, fill_trials, outside_unit};
+pub(crate) use discrete::{
+    fill_bernoulli, fill_each, fill_randint, fill_randperm, fill_trials, outside_unit,
+};
 pub(crate) use distributions::{
     fill_cauchy, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_uniform,
 };
+
+pub use rand::distr::Distribution;
+pub use sample::Sampled;
 
 use philox::Word;
 

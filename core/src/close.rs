@@ -1,0 +1,302 @@
+//! Equality of tensors, exact and approximate, for users' tests.
+//!
+//! `assert_eq!` and the macros of the `approx` crate print both tensors with `{:?}` when they fail, and know
+//! nothing more. So a comparison that fails leaves a note about the left tensor on its thread, and the next
+//! `{:?}` of that tensor on that thread prints it once: how many elements differ, the first, and the one that
+//! differs most.
+
+use crate::dtype::{DType, Scalar};
+use crate::tensor::NamedTensor;
+use half::{bf16, f16};
+use std::cell::RefCell;
+use std::fmt;
+
+thread_local! {
+    static NOTE: RefCell<Option<Note>> = const { RefCell::new(None) };
+}
+
+/// What a failed comparison found.
+struct Note {
+    /// The left tensor: where its elements begin, and its shape and dtype.
+    about: (usize, String),
+    text: String,
+}
+
+/// What identifies a tensor as long as it lives.
+fn identity(x: &NamedTensor) -> (usize, String) {
+    (x.data_ptr() as usize, format!("{}{}", x.dtype(), x.shape()))
+}
+
+/// Writes the note about `x`, if the last comparison on this thread left one.
+pub(crate) fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let note = NOTE.try_with(|note| {
+        let mut note = note.try_borrow_mut().ok()?;
+        note.take_if(|note| note.about.0 == x.data_ptr() as usize && note.about == identity(x))
+    });
+    match note {
+        Ok(Some(note)) => write!(f, ": {}", note.text),
+        _ => Ok(()),
+    }
+}
+
+/// Are dtype, shape and names the same, and all elements near each other?
+fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Fn(Scalar, Scalar) -> bool) -> bool {
+    let text = match mismatch(x, y) {
+        Some(text) => Some(text),
+        None => differences(x, y, near).map(|found| found.to_string()),
+    };
+    let equal = text.is_none();
+    let note = text.map(|text| Note { about: identity(x), text });
+    let _ = NOTE.try_with(|last| last.replace(note)); // a thread that is ending keeps none
+    equal
+}
+
+/// What of two tensors differs besides their elements.
+fn mismatch(x: &NamedTensor, y: &NamedTensor) -> Option<String> {
+    if x.dtype() != y.dtype() {
+        return Some(format!("the dtypes differ, {} and {}", x.dtype(), y.dtype()));
+    }
+    (x.shape() != y.shape()).then(|| format!("the shapes differ, {} and {}", x.shape(), y.shape()))
+}
+
+/// The elements in which two tensors of one shape and dtype differ.
+struct Differences<'a> {
+    x: &'a NamedTensor,
+    y: &'a NamedTensor,
+    count: usize,
+    first: Vec<usize>,
+    largest: (f64, Vec<usize>),
+}
+
+fn differences<'a>(
+    x: &'a NamedTensor,
+    y: &'a NamedTensor,
+    near: &dyn Fn(Scalar, Scalar) -> bool,
+) -> Option<Differences<'a>> {
+    let mut found: Option<Differences<'a>> = None;
+    let mut index = vec![0; x.ndim()];
+    for _ in 0..x.numel() {
+        let (a, b) = (x.at(&index), y.at(&index));
+        if !near(a, b) {
+            let apart = distance(a, b);
+            let found = found.get_or_insert_with(|| Differences {
+                x,
+                y,
+                count: 0,
+                first: index.clone(),
+                largest: (apart, index.clone()),
+            });
+            found.count += 1;
+            if apart > found.largest.0 {
+                found.largest = (apart, index.clone());
+            }
+        }
+        // The next element in row-major order.
+        for (i, size) in index.iter_mut().zip(x.sizes()).rev() {
+            *i += 1;
+            if *i < *size {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    found
+}
+
+/// `|a - b|`; from NaN to anything else it is infinite.
+fn distance(a: Scalar, b: Scalar) -> f64 {
+    match (a, b) {
+        (Scalar::Int(a), Scalar::Int(b)) => a.abs_diff(b) as f64,
+        _ => {
+            let apart = (a.to_f64() - b.to_f64()).abs();
+            if apart.is_nan() { f64::INFINITY } else { apart }
+        }
+    }
+}
+
+impl fmt::Display for Differences<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.x.numel();
+        write!(f, "{} of {total} elements differ, the first at {}", self.count, self.at(&self.first))?;
+        if self.count > 1 {
+            write!(f, ", the most at {}", self.at(&self.largest.1))?;
+        }
+        Ok(())
+    }
+}
+
+impl Differences<'_> {
+    /// `[N=1, C=0] (2.5 and 3)`: a place by the names of its dims, and both elements.
+    fn at(&self, index: &[usize]) -> String {
+        let place = index.iter().enumerate().map(|(dim, i)| match self.x.name(dim) {
+            Some(name) => format!("{name}={i}"),
+            None => i.to_string(),
+        });
+        let place: Vec<String> = place.collect();
+        let shown = |x: &NamedTensor| match x.at(index) {
+            // Of a narrow float as many digits as tell it from its neighbours.
+            Scalar::Float(value) if x.dtype() != DType::F64 => format!("{}", value as f32),
+            value => value.to_string(),
+        };
+        format!("[{}] ({} and {})", place.join(", "), shown(self.x), shown(self.y))
+    }
+}
+
+impl PartialEq for NamedTensor {
+    /// Are dtype, sizes, names and all elements equal? NaN equals nothing. Element by element it is
+    /// [`eq`](NamedTensor::eq).
+    fn eq(&self, other: &NamedTensor) -> bool {
+        all_near(self, other, &|a, b| a == b)
+    }
+}
+
+/// The absolute difference is at most `epsilon`.
+fn near_by(a: Scalar, b: Scalar, epsilon: f64) -> bool {
+    a == b || distance(a, b) <= epsilon && a.to_f64().is_finite() && b.to_f64().is_finite()
+}
+
+/// Are dtype, sizes and names equal, and each element no further than `epsilon` from the other's?
+#[doc(hidden)]
+pub fn abs_diff_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64) -> bool {
+    all_near(x, y, &|a, b| near_by(a, b, epsilon))
+}
+
+/// As [`abs_diff_eq`], or no further than `max_relative` times the larger of the two.
+#[doc(hidden)]
+pub fn relative_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_relative: f64) -> bool {
+    all_near(x, y, &|a, b| near_by(a, b, epsilon.max(a.to_f64().abs().max(b.to_f64().abs()) * max_relative)))
+}
+
+/// As [`abs_diff_eq`], or at most `max_ulps` numbers of the dtype apart.
+#[doc(hidden)]
+pub fn ulps_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_ulps: u32) -> bool {
+    let dtype = x.dtype();
+    all_near(x, y, &|a, b| near_by(a, b, epsilon) || steps(a, b, dtype) <= max_ulps.into())
+}
+
+/// How many steps from number to number of the dtype lie between two of one sign.
+fn steps(a: Scalar, b: Scalar, dtype: DType) -> u64 {
+    let bits = |value: f64| match dtype {
+        DType::F64 => value.to_bits(),
+        DType::F16 => f16::from_f64(value).to_bits().into(),
+        DType::BF16 => bf16::from_f64(value).to_bits().into(),
+        _ => u64::from((value as f32).to_bits()),
+    };
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) if a.is_nan() || b.is_nan() => u64::MAX,
+        (Scalar::Float(a), Scalar::Float(b)) if a.is_sign_negative() == b.is_sign_negative() => {
+            bits(a).abs_diff(bits(b))
+        }
+        (Scalar::Int(a), Scalar::Int(b)) => a.abs_diff(b),
+        _ => u64::MAX,
+    }
+}
+
+/// The tolerance that is not said: the distance from 1 to the next number of the default dtype.
+#[doc(hidden)]
+pub fn default_epsilon() -> f64 {
+    match crate::default_dtype() {
+        DType::F64 => f64::EPSILON,
+        DType::F16 => f16::EPSILON.into(),
+        DType::BF16 => bf16::EPSILON.into(),
+        _ => f32::EPSILON.into(),
+    }
+}
+
+/// The traits of `approx` for a type whose function `$value` gives the [`NamedTensor`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! approximate_equality {
+    ($type:ty, $value:expr) => {
+        /// `approx::assert_abs_diff_eq!(x, y, epsilon = 1e-6)`: dtype, sizes and names are equal, and no element
+        /// is further than `epsilon` from the other's. NaN is near nothing. A failed assertion says how many
+        /// elements differ, the first, and the one that differs most.
+        impl ::approx::AbsDiffEq for $type {
+            type Epsilon = f64;
+
+            fn default_epsilon() -> f64 {
+                $crate::close::default_epsilon()
+            }
+
+            fn abs_diff_eq(&self, other: &Self, epsilon: f64) -> bool {
+                $crate::close::abs_diff_eq($value(self), $value(other), epsilon)
+            }
+        }
+
+        /// As `AbsDiffEq`, or no further than `max_relative` times the larger of the two:
+        /// `approx::assert_relative_eq!(x, y, epsilon = 1e-6)`.
+        impl ::approx::RelativeEq for $type {
+            fn default_max_relative() -> f64 {
+                $crate::close::default_epsilon()
+            }
+
+            fn relative_eq(&self, other: &Self, epsilon: f64, max_relative: f64) -> bool {
+                $crate::close::relative_eq($value(self), $value(other), epsilon, max_relative)
+            }
+        }
+
+        /// As `AbsDiffEq`, or at most `max_ulps` numbers of the dtype apart:
+        /// `approx::assert_ulps_eq!(x, y, max_ulps = 4)`.
+        impl ::approx::UlpsEq for $type {
+            fn default_max_ulps() -> u32 {
+                4
+            }
+
+            fn ulps_eq(&self, other: &Self, epsilon: f64, max_ulps: u32) -> bool {
+                $crate::close::ulps_eq($value(self), $value(other), epsilon, max_ulps)
+            }
+        }
+    };
+}
+
+#[cfg(feature = "approx")]
+approximate_equality!(NamedTensor, |x| x);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_comparison_leaves_one_note() {
+        let x = NamedTensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
+        let x = x.refine_names(["N", "C"]).unwrap();
+        let mut y = x.clone();
+        assert!(x == y);
+        assert_eq!(format!("{x:?}"), "float32[N=2, C=3]");
+        y.add_(NamedTensor::new([[0.0, 0.5, 0.0], [-2.0, 0.0, 0.0]]).unwrap()).unwrap();
+        assert!(x != y);
+        let text =
+            ": 2 of 6 elements differ, the first at [N=0, C=1] (2 and 2.5), the most at [N=1, C=0] (4 and 2)";
+        assert_eq!(format!("{x:?}"), format!("float32[N=2, C=3]{text}"));
+        assert_eq!(format!("{x:?}"), "float32[N=2, C=3]");
+        assert!(x != y && x == x.clone());
+        assert_eq!(format!("{x:?}"), "float32[N=2, C=3]");
+        let unnamed = x.unnamed();
+        assert!(unnamed != x);
+        let text = "float32[2, 3]: the shapes differ, [2, 3] and [N=2, C=3]";
+        assert_eq!(format!("{unnamed:?}"), text);
+    }
+
+    #[test]
+    fn tolerances_are_those_of_approx() {
+        let one = |x: f64, dtype| NamedTensor::new_as([x], Some(dtype)).unwrap();
+        let f64 = |x: f64| one(x, DType::F64);
+        assert!(abs_diff_eq(&f64(1.0), &f64(1.1), 0.11) && !abs_diff_eq(&f64(1.0), &f64(1.1), 0.09));
+        assert!(
+            relative_eq(&f64(100.0), &f64(101.0), 0.0, 0.01) && !relative_eq(&f64(1.0), &f64(2.0), 0.0, 0.4)
+        );
+        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(!relative_eq(&f64(x), &f64(1.0), 1e9, 1e9) && !ulps_eq(&f64(x), &f64(1.0), 1e9, 9));
+            assert_eq!(relative_eq(&f64(x), &f64(x), 0.0, 0.0), !x.is_nan());
+        }
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            let next =
+                one(1.0, dtype).nextafter(&one(2.0, dtype)).unwrap().nextafter(&one(2.0, dtype)).unwrap();
+            assert!(ulps_eq(&one(1.0, dtype), &next, 0.0, 2) && !ulps_eq(&one(1.0, dtype), &next, 0.0, 1));
+            assert!(!ulps_eq(&one(1.0, dtype), &one(-1.0, dtype), 0.0, 1 << 30));
+        }
+        let large = |x: i64| NamedTensor::new([x]).unwrap();
+        assert!(large(i64::MAX) != large(i64::MAX - 1));
+        assert!(abs_diff_eq(&large(i64::MAX), &large(i64::MAX - 1), 1.0));
+    }
+}
