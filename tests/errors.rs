@@ -57,7 +57,7 @@ fn different_names_at_one_position() -> Result<()> {
         "[N=32, D=3, ?=7]",
         "try: "
     );
-    assert_error!(x.clone().mul_(&y), NameMismatch, "mul", "[N=32, C=3, ?=7], [N=32, D=3, ?=7]");
+    assert_error!(x.clone().mul_(&y), NameMismatch, "mul_", "[N=32, C=3, ?=7], [N=32, D=3, ?=7]");
     Ok(())
 }
 
@@ -271,12 +271,12 @@ fn sizes_that_do_not_broadcast() -> Result<()> {
     assert_error!(x.lt(&y), Shape, "lt", sentence, "[N=2, C=3], [4]");
     assert_error!(x.clamp(0.0, &y), Shape, "clamp", "[N=2, C=3], [], [4]");
     assert_error!(x.where_self(&y.gt(0)?, 0.0), Shape, "where_self", "[N=2, C=3]", "[4]");
-    assert_error!(y.clone().add_(&x.rename(None)?), Shape, "add", "[4], [2, 3]");
+    assert_error!(y.clone().add_(&x.rename(None)?), Shape, "add_", "[4], [2, 3]");
     let small = Tensor::ones([("C", 3)])?;
     assert_error!(
         small.clone().add_(&x),
         Shape,
-        "add",
+        "add_",
         "doesn't match the broadcast shape [2, 3]",
         "[C=3], [N=2, C=3]"
     );
@@ -482,17 +482,17 @@ fn wrong_dtypes() -> Result<()> {
     assert_error!(
         ints.clone().div_(2),
         DType,
-        "div",
+        "div_",
         "result type float32 can't be cast to the desired output type int64"
     );
-    assert_error!(ints.clone().add_(0.5), DType, "add", "can't be cast");
+    assert_error!(ints.clone().add_(0.5), DType, "add_", "can't be cast");
     assert_error!(
         truth.clone().add_(1),
         DType,
-        "add",
+        "add_",
         "result type int64 can't be cast to the desired output type bool"
     );
-    assert_error!(ints.clone().exp_(), DType, "exp", "can't be cast");
+    assert_error!(ints.clone().exp_(), DType, "exp_", "can't be cast");
     assert_error!(
         floats.where_self(&floats, 0.0),
         DType,
@@ -654,7 +654,7 @@ fn bad_values() -> Result<()> {
     let ints = Tensor::new([1, 0])?;
     assert_error!(ints.floor_divide(&ints), Value, "floor_divide", "ZeroDivisionError");
     assert_error!(ints.remainder(0), Value, "remainder", "ZeroDivisionError");
-    assert_error!(ints.clone().fmod_(&ints), Value, "fmod", "ZeroDivisionError");
+    assert_error!(ints.clone().fmod_(&ints), Value, "fmod_", "ZeroDivisionError");
     assert_error!(Tensor::arange(0, 3, 0), Value, "arange", "step must be nonzero");
     assert_error!(Tensor::arange(0, 3, -1), Value, "arange", "inconsistent with step sign");
     assert_error!(Tensor::arange(0.0, f64::NAN, 1.0), Value, "arange", "unsupported range");
