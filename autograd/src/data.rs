@@ -1,10 +1,11 @@
-//! Tensors made of given numbers, and the way to and from `ndarray`.
+//! Tensors made of given numbers, and the way to and from files and `ndarray`.
 
 use crate::create::TensorOptions;
 use crate::tensor::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
+use std::path::Path;
 
 impl Tensor {
     /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
@@ -42,6 +43,40 @@ impl Tensor {
         array: ndarray::ArrayView<'_, T, D>,
     ) -> Result<Tensor> {
         NamedTensor::from_ndarray(array).map(Tensor::constant)
+    }
+
+    /// Writes the values to a file, or replaces it: `.safetensors` keeps dtype and names, `.npy` is NumPy's format,
+    /// which has no names and no `bf16`. If that fails, what was there is still there.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// # let folder = std::env::temp_dir().join(format!("namegrad-save-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder).unwrap();
+    /// let x = Tensor::rand([("N", 2), ("C", 3)])?;
+    /// x.save(folder.join("x.safetensors"))?;
+    /// assert_eq!(Tensor::load(folder.join("x.safetensors"))?, x);
+    /// x.save(folder.join("x.npy"))?;
+    /// assert_eq!(Tensor::load(folder.join("x.npy"))?.refine_names(["N", "C"])?, x);
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::Value`] for any other extension, [`ErrorKind::DType`] for `bf16` in a
+    /// `.npy` file.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.value().save(path)
+    }
+
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file that has no other. It requires no gradient.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if it is no such file or does not have exactly one tensor,
+    /// [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
+        NamedTensor::load(path).map(Tensor::constant)
     }
 
     /// The elements as an ndarray array.

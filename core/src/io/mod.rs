@@ -2,13 +2,14 @@
 //! else.
 //!
 //! Read [`TensorFile`] first. `elements` turns tensors into bytes and back, `atomic` replaces files,
-//! `serialize` is the form of a tensor inside other data.
+//! `serialize` is the form of a tensor inside other data, `single` one tensor in a file.
 
 mod atomic;
 mod elements;
 mod npy;
 mod safetensors;
 mod serialize;
+mod single;
 
 pub use self::safetensors::TensorFile;
 
