@@ -41,6 +41,19 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! # Debug builds
+//!
+//! A plain `cargo run` is hundreds of times slower than one with `--release`. These lines in your `Cargo.toml`
+//! compile what you depend on with optimizations in either case; `examples/template/` is a project that has them.
+//!
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 3
+//! debug-assertions = false
+//! overflow-checks = false
+//! codegen-units = 16
+//! ```
+//!
 //! # Where to go
 //!
 //! * [`Tensor`](prelude::Tensor) has the ops as methods, [`TensorOptions`](prelude::TensorOptions) the

@@ -46,3 +46,15 @@ fn unsafe_code_is_confined() {
     }
     assert_eq!(allowed, 7);
 }
+
+/// README, crate page and template give the same lines for fast debug builds.
+#[test]
+fn the_lines_for_debug_builds_are_those_of_the_template() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let template = read("examples/template/Cargo.toml");
+    let start = template.find("[profile.dev.package.\"*\"]").unwrap();
+    let (lines, _) = template[start..].split_once("\n\n").unwrap();
+    assert!(read("README.md").contains(lines));
+    assert!(read("src/lib.rs").replace("//! ", "").contains(lines));
+}
