@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     // Points of the plane; the class says whether both coordinates have the same sign.
     let points = Tensor::randn([("N", 256), ("coord", 2)])?;
     let class = points.prod("coord")?.gt(0)?.to(DType::I64)?;
-    let mut optimizer = AdamW::new(model.parameters()).lr(0.02).build()?;
+    let mut optimizer = AdamW::builder(model.parameters()).lr(0.02).build()?;
     for step in 0..100 {
         let loss = F::cross_entropy(&model.forward(&points)?, &class, "class")?;
         optimizer.zero_grad();

@@ -226,7 +226,7 @@ fn a_few_steps_lower_the_loss() -> Result<()> {
         .then(Linear::new(("h", 16), ("class", 2))?);
     let x = Tensor::rand([("N", 64), ("x", 2)])?;
     let target = x.select("x", 0)?.gt(&x.select("x", 1)?)?.to(DType::I64)?;
-    let mut optimizer = Sgd::new(model.parameters()).lr(0.5).momentum(0.9).build()?;
+    let mut optimizer = Sgd::builder(model.parameters()).lr(0.5).momentum(0.9).build()?;
     let mut losses = Vec::new();
     for _ in 0..60 {
         let loss = F::cross_entropy(&model.forward(&x)?, &target, "class")?;

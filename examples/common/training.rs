@@ -80,7 +80,7 @@ pub(crate) fn train(
     let (train, test) = (Set::new(train)?, Set::new(test)?);
     let model = Mlp::new(train.images.size("pixels")?, flags.hidden, flags.dropout, classes)?;
     println!("{model}\n");
-    let mut optimizer = AdamW::new(model.parameters()).lr(flags.lr).build()?;
+    let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
     let mut history = Vec::new();
     for epoch in 1..=flags.epochs {
         let (train_loss, train_accuracy) = run_epoch(&model, &mut optimizer, &train, flags, epoch)?;
