@@ -57,7 +57,7 @@ fn accuracy(model: &Classifier, points: &Tensor, class: &Tensor) -> Result<f64> 
     model.eval();
     let logits = no_grad(|| model.forward(points))?;
     model.train();
-    Ok(logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item()?.to_f64())
+    Ok(logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item::<f64>()?)
 }
 
 fn main() -> Result<()> {
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
         loss.backward()?;
         optimizer.step()?;
         if step % 20 == 0 {
-            println!("step {step:3}  loss {:.4}", loss.item()?.to_f64());
+            println!("step {step:3}  loss {:.4}", loss.item::<f64>()?);
         }
     }
     let trained = accuracy(&model, &points, &class)?;

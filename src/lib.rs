@@ -37,7 +37,7 @@
 //!     optimizer.step()?;
 //! }
 //! let right = model.forward(&points)?.argmax("class")?.eq(&class)?;
-//! assert!(right.to(DType::F32)?.mean("N")?.item()?.to_f64() > 0.95);
+//! assert!(right.to(DType::F32)?.mean("N")?.item::<f64>()? > 0.95);
 //! # Ok::<(), Error>(())
 //! ```
 //!

@@ -142,7 +142,7 @@ fn gradients_reach_weight_and_bias_through_every_rank() -> Result<()> {
     for shape in [vec![3usize], vec![4, 3], vec![2, 4, 3], vec![2, 2, 4, 3]] {
         layer.zero_grad();
         let rows: usize = shape[..shape.len() - 1].iter().product();
-        let x = Tensor::ones(shape)?.requires_grad_(true)?;
+        let x = Tensor::ones(shape)?.requiring_grad()?;
         layer.forward(&x)?.sum(..)?.backward()?;
         assert_eq!(layer.bias().unwrap().grad().unwrap().to_vec::<f32>()?, [rows as f32; 2]);
         assert_eq!(layer.weight().grad().unwrap().to_vec::<f32>()?, [rows as f32; 6]);
@@ -233,7 +233,7 @@ fn a_few_steps_lower_the_loss() -> Result<()> {
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
-        losses.push(loss.item()?.to_f64());
+        losses.push(loss.item::<f64>()?);
     }
     assert!(losses[59] < 0.3 * losses[0], "{losses:?}");
     Ok(())

@@ -108,7 +108,7 @@ fn check(
         .map(|x| format!("an input is of {}: differences in less than float64 prove little", x.dtype()));
     let mut leaves = Vec::with_capacity(inputs.len());
     for x in inputs {
-        leaves.push(Tensor::constant(x.value().deep_clone()?).requires_grad_(true)?);
+        leaves.push(Tensor::constant(x.value().deep_clone()?).requiring_grad()?);
     }
     let y = enable_grad(|| f(&leaves))?;
     let outputs = y.numel();
@@ -132,8 +132,7 @@ fn check(
                 let mut moved = leaves.clone();
                 let mut values = x.to_vec::<f64>()?;
                 values[i] += step;
-                moved[number] = Tensor::constant(NamedTensor::from_slice(&values, x.shape())?.to(x.dtype())?)
-                    .requires_grad_(op == "gradgradcheck")?;
+                moved[number] = Tensor::constant(NamedTensor::from_slice(&values, x.shape())?.to(x.dtype())?);
                 let value = if op == "gradgradcheck" { f(&moved)? } else { no_grad(|| f(&moved))? };
                 value.to_vec::<f64>()
             };

@@ -4,8 +4,9 @@ use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
 
-/// `Result` with the crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+/// `Result` with the crate's [`Error`], unless another type of error is given: `Result<(), Box<dyn
+/// std::error::Error>>` is that of the standard library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The mistake that a caller made; one kind per mistake.
 ///

@@ -35,7 +35,7 @@ optimizer! {
     /// weight.tensor().mul(100.0)?.backward()?;
     /// optimizer.step()?;
     /// // The first step has length `lr` for any gradient.
-    /// assert_eq!(weight.tensor().item()?.to_f64(), 0.75);
+    /// assert_eq!(weight.tensor().item::<f64>()?, 0.75);
     /// # Ok::<(), Error>(())
     /// ```
     Adam(betas.0)

@@ -32,7 +32,7 @@ optimizer! {
     ///     optimizer.zero_grad();
     ///     weight.tensor().sum(..)?.backward()?; // its gradient is 1
     ///     optimizer.step()?;
-    ///     assert_eq!(weight.tensor().item()?.to_f64(), expected);
+    ///     assert_eq!(weight.tensor().item::<f64>()?, expected);
     /// }
     /// # Ok::<(), Error>(())
     /// ```

@@ -424,7 +424,7 @@ method! {
         fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
             let mut square = 0.0;
             for (_, gradient) in pass.gradients() {
-                square += gradient.square()?.sum(..)?.item()?.to_f64();
+                square += gradient.square()?.sum(..)?.item::<f64>()?;
             }
             pass.each(|method, turn| {
                 turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop)

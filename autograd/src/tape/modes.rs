@@ -61,7 +61,7 @@ pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// let x = Tensor::ones([2])?.requires_grad_(true)?;
+/// let x = Tensor::ones([2])?.requiring_grad()?;
 /// let y = no_grad(|| x.mul(2.0))?;
 /// assert!(!y.requires_grad());
 /// # Ok::<(), Error>(())
@@ -87,7 +87,7 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::detect_anomaly;
-/// let x = Tensor::new([-1.0, 4.0])?.requires_grad_(true)?;
+/// let x = Tensor::new([-1.0, 4.0])?.requiring_grad()?;
 /// let loss = x.sqrt()?.sum(..)?;
 /// let error = detect_anomaly(|| loss.backward()).unwrap_err();
 /// assert!(error.to_string().contains("sqrt"));

@@ -361,7 +361,7 @@ impl Walk<'_> {
 
     /// Checks a gradient in anomaly mode, where NaN is an error.
     fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
-        if self.anomaly && gradient.value().isnan()?.any(..)?.item()?.to_f64() != 0.0 {
+        if self.anomaly && gradient.value().isnan()?.any(..)?.item::<bool>()? {
             let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
             return Err(Error::new(ErrorKind::Autograd, self.op, message)
                 .at(self.at)

@@ -8,23 +8,40 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
 impl Tensor {
-    /// The same leaf, requiring a gradient from now on, or not any more.
+    /// The same leaf, which requires a gradient from now on. [`requires_grad_`](Self::requires_grad_) changes a
+    /// leaf in place.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    /// x.square()?.sum(..)?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if the dtype has no gradients.
+    #[track_caller]
+    pub fn requiring_grad(mut self) -> Result<Tensor> {
+        self.requires_grad_(true)?;
+        Ok(self)
+    }
+
+    /// Changes whether this leaf requires a gradient, in place.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut x = Tensor::ones([2])?;
+    /// x.requires_grad_(true)?;
+    /// assert!(x.requires_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the dtype has no gradients, or to switch it off for a tensor that an op
     /// made.
     #[track_caller]
-    pub fn requires_grad_(mut self, requires_grad: bool) -> Result<Tensor> {
-        self.set_requires_grad(requires_grad)?;
-        Ok(self)
-    }
-
-    /// In place: [`requires_grad_`](Self::requires_grad_).
-    ///
-    /// # Errors
-    /// Those of `requires_grad_`.
-    #[track_caller]
-    pub fn set_requires_grad(&mut self, requires_grad: bool) -> Result<()> {
+    pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<&mut Tensor> {
         const OP: &str = "requires_grad_";
         match (requires_grad, &self.meta) {
             (true, None) if !self.dtype().is_floating_point() => {
@@ -33,11 +50,11 @@ impl Tensor {
                     self.dtype()
                 );
                 Err(Error::new(ErrorKind::Autograd, OP, message)
-                    .with_repair("x.to(DType::F32)?.requires_grad_(true)?"))
+                    .with_repair("x.to(DType::F32)?.requiring_grad()?"))
             }
             (true, None) => {
                 self.meta = Some(Meta::leaf(&self.value));
-                Ok(())
+                Ok(self)
             }
             (false, Some(meta)) if !meta.is_leaf() => {
                 let message = "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
@@ -46,9 +63,9 @@ impl Tensor {
             }
             (false, _) => {
                 self.meta = None;
-                Ok(())
+                Ok(self)
             }
-            (true, Some(_)) => Ok(()),
+            (true, Some(_)) => Ok(self),
         }
     }
 
@@ -120,7 +137,7 @@ impl Tensor {
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let x = Tensor::ones([2])?.requires_grad_(true)?;
+    /// let x = Tensor::ones([2])?.requiring_grad()?;
     /// let handle = x.register_hook(|grad| grad.mul(10.0).map(Some))?;
     /// x.sum(..)?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [10.0, 10.0]);
@@ -249,12 +266,12 @@ fn root(
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::{grad, BackwardOptions};
-/// let x = Tensor::new(3.0)?.requires_grad_(true)?;
+/// let x = Tensor::new(3.0)?.requiring_grad()?;
 /// let y = x.mul(&x)?.mul(&x)?;
 /// let create = BackwardOptions { create_graph: true, ..Default::default() };
 /// let first = grad(&[&y], &[&x], &[], create)?[0].clone().unwrap();
 /// let second = grad(&[&first], &[&x], &[], BackwardOptions::default())?[0].clone().unwrap();
-/// assert_eq!([first.item()?.to_f64(), second.item()?.to_f64()], [27.0, 18.0]);
+/// assert_eq!([first.item::<f64>()?, second.item::<f64>()?], [27.0, 18.0]);
 /// # Ok::<(), Error>(())
 /// ```
 ///

@@ -77,7 +77,7 @@ pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Sca
         return Ok(None);
     }
     for x in inputs.iter().filter(|x| x.is_number()) {
-        let number = x.item()?;
+        let number = x.item::<Scalar>()?;
         if dispatch!(dtype, T => T::from_scalar(number).to_scalar().to_i64() != number.to_i64()) {
             return Ok(Some(number));
         }
