@@ -820,7 +820,25 @@ fn what_cannot_have_a_gradient() -> Result<()> {
         "int64"
     );
     let none = "element 0 of tensors does not require grad";
-    assert_error!(leaf().argmax(..)?.backward(), Autograd, "backward", none, "requires_grad_(true)");
+    assert_error!(
+        leaf().argmax(..)?.backward(),
+        Autograd,
+        "backward",
+        none,
+        "int64",
+        "argmax",
+        "loss of floats"
+    );
+    let cut = leaf().argmax(..)?.to(DType::F32)?.mean(..)?;
+    assert_error!(
+        cut.backward(),
+        Autograd,
+        "backward",
+        none,
+        "such as argmax",
+        "set_requires_grad(true)",
+        "[] (0-d)"
+    );
     assert_error!(ints.retain_grad(), Autograd, "retain_grad", "requires_grad=False");
     assert_error!(ints.register_hook(|_| Ok(None)), Autograd, "register_hook", "doesn't require gradient");
     assert_error!(grad(&[&leaf()], &[&ints], &[Some(&ints)], CREATE), Autograd, "grad");
@@ -934,7 +952,13 @@ fn second_derivatives_that_are_not_there() -> Result<()> {
     );
     let loss = x.exp()?.sum(..)?;
     loss.backward()?;
-    assert_error!(loss.backward(), Autograd, "backward", "a second time", "retain_graph");
+    assert_error!(
+        loss.backward(),
+        Autograd,
+        "backward",
+        "a second time",
+        "loss.backward_with(None, BackwardOptions::new().retain_graph(true))?"
+    );
     Ok(())
 }
 

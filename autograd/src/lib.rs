@@ -25,7 +25,7 @@ mod tensor;
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
-pub use gradcheck::{Checked, GradCheck, gradcheck, gradgradcheck};
+pub use gradcheck::{Checked, GradCheck, gradcheck, gradcheck_parameters, gradgradcheck};
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 pub use op::{Joined, Kept, Op, Outputs};

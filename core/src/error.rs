@@ -210,7 +210,12 @@ impl fmt::Display for Error {
             false => write!(f, "{op}: {message} (at {at})")?,
         }
         if !operands.is_empty() {
-            let list: Vec<String> = operands.iter().map(Shape::to_string).collect();
+            // `[]` alone would read as "no inputs".
+            let text = |shape: &Shape| match shape.sizes.is_empty() {
+                true => "[] (0-d)".to_string(),
+                false => shape.to_string(),
+            };
+            let list: Vec<String> = operands.iter().map(text).collect();
             write!(f, "\n  inputs: {}", list.join(", "))?;
         }
         match repair {

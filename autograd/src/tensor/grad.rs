@@ -3,7 +3,7 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
-use crate::tape::{BackwardOptions, Goal, Meta, walk};
+use crate::tape::{BackwardOptions, Goal, Meta, Root, has_nan, is_anomaly_enabled, walk};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
@@ -199,6 +199,20 @@ impl Tensor {
 
     /// As [`backward`](Self::backward), from a given gradient of this tensor, whose names are ignored.
     ///
+    /// With [`create_graph`](BackwardOptions::create_graph), use [`grad`] instead where you can: a leaf whose
+    /// `grad` is on the tape is not freed before [`zero_grad`](Self::zero_grad).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    /// let y = x.square()?;
+    /// let g = Tensor::new([1.0, 10.0])?;
+    /// y.backward_with(Some(&g), BackwardOptions::new().retain_graph(true))?;
+    /// y.backward_with(Some(&g), BackwardOptions::new())?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 80.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of `backward`; [`ErrorKind::Autograd`] if the gradient has other sizes.
     #[track_caller]
@@ -227,18 +241,8 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
 
 /// Where a walk starts: an output and its gradient, one if none is given for a single element.
 #[track_caller]
-fn root(
-    op: &'static str,
-    output: &Tensor,
-    gradient: Option<&Tensor>,
-    named: bool,
-) -> Result<(Arc<Meta>, Tensor)> {
-    let Some(meta) = output.meta.clone() else {
-        let message = "element 0 of tensors does not require grad and does not have a grad_fn";
-        return Err(Error::new(ErrorKind::Autograd, op, message)
-            .with_operands([output.shape()])
-            .with_repair("call requires_grad_(true) on an input, outside no_grad"));
-    };
+fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
+    let Some(meta) = output.meta.clone() else { return Err(without_gradient(op, output)) };
     let gradient = match gradient {
         Some(gradient) => {
             let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
@@ -257,7 +261,28 @@ fn root(
                 .with_repair("sum or average the output first, or pass its gradient to backward_with"));
         }
     };
-    Ok((meta, gradient))
+    Ok((meta, gradient, is_anomaly_enabled() && has_nan(output.value())))
+}
+
+/// The error of a walk from a tensor that no walk can start from.
+#[cold]
+#[track_caller]
+fn without_gradient(op: &'static str, output: &Tensor) -> Error {
+    let sentence = "element 0 of tensors does not require grad and does not have a grad_fn";
+    let (why, repair) = match output.dtype() {
+        dtype if !dtype.is_floating_point() => (
+            format!("{dtype}, the result of ops such as argmax and comparisons, has no gradient"),
+            "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
+        ),
+        _ => (
+            "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"
+                .into(),
+            "x.requires_grad_(true)? on a tensor before it is used, or model.set_requires_grad(true)? for a frozen model",
+        ),
+    };
+    Error::new(ErrorKind::Autograd, op, format!("{sentence}: {why}"))
+        .with_operands([output.shape()])
+        .with_repair(repair)
 }
 
 /// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no
@@ -301,7 +326,9 @@ pub fn grad(
             Some(meta) => metas.push(meta.clone()),
             None => {
                 let message = format!("input {number} does not require a gradient");
-                return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([input.shape()]));
+                return Err(Error::new(ErrorKind::Autograd, OP, message)
+                    .with_operands([input.shape()])
+                    .with_repair("x.requires_grad_(true)? on it before it is used"));
             }
         }
     }

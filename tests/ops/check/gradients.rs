@@ -130,7 +130,9 @@ impl Case {
     /// Gradients have the sizes and the dtype of their tensors, and no names.
     fn gradients_fit(&self, dtype: DType, leaves: &[usize]) {
         let mut inputs = self.tensors(dtype);
-        leaves.iter().for_each(|i| drop(inputs[*i].requires_grad_(true).unwrap()));
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         let what = || format!("backward of {}", self.describe(dtype));
         let y = (self.call)(&inputs).unwrap();
         assert!(y.requires_grad(), "{} is cut", what());
@@ -146,7 +148,9 @@ impl Case {
     /// What runs when the backward pass is not recorded gives what its row says.
     fn fused_agrees(&self, dtype: DType, leaves: &[usize]) {
         let mut inputs = self.tensors(dtype);
-        leaves.iter().for_each(|i| drop(inputs[*i].requires_grad_(true).unwrap()));
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         let given: Vec<&Tensor> = leaves.iter().map(|i| &inputs[*i]).collect();
         let y = (self.call)(&inputs).unwrap();
         let weights =
@@ -170,7 +174,9 @@ impl Case {
     /// The result of an op without derivative requires no gradient, or there is an error.
     fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
         let mut inputs = inputs.to_vec();
-        leaves.iter().for_each(|i| drop(inputs[*i].requires_grad_(true).unwrap()));
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         match ((self.call)(&inputs), derivative) {
             (Ok(y), Derivative::Constant) => assert!(!y.requires_grad(), "{}", self.op),
             (Err(error), Derivative::Refused) => assert_eq!(error.kind(), ErrorKind::Autograd, "{error}"),
