@@ -684,7 +684,7 @@ fn outputs_that_do_not_fit() -> Result<()> {
     let mut out = Tensor::zeros([2, 3])?;
     assert_error!(leaf.exp()?.write_to(&mut out), Autograd, "out", "no_grad");
     for untouched in [&named, &other, &integers, &out] {
-        assert_eq!(untouched.sum(..)?.item::<f64>()?, 0.0);
+        assert!(!untouched.ne(0)?.any(..)?.item::<bool>()?);
     }
     no_grad(|| leaf.exp()?.write_to(&mut out).map(drop))?;
     assert_eq!(*out.names(), ["N", "C"]);

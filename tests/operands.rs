@@ -24,6 +24,10 @@ fn a_parameter_is_an_operand() -> Result<()> {
     y -= &p;
     assert_eq!(numbers(&y), [-1.0, 7.0]);
     assert_eq!(x.lt(&p)?.to_vec::<bool>()?, [true, false]);
+    let w = Parameter::new(Tensor::new([[1.0], [2.0]])?.refine_names(["C", "out"])?)?;
+    assert_eq!([numbers(&x.matmul(&w)?), numbers(&x.contract(w.clone(), "C")?)], [[21.0], [21.0]]);
+    assert_eq!(numbers(&F::linear(&x, Parameter::new(Tensor::new([[1.0, 3.0]])?)?)?), [31.0]);
+    assert_eq!(numbers(&x.index_select(&Tensor::new([1])?, "C")?), [10.0]);
     (&x * &p).sum(..)?.backward()?;
     assert_eq!(numbers(&p.grad().unwrap()), [1.0, 10.0]);
     Ok(())

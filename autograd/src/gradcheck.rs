@@ -218,7 +218,9 @@ impl Check<'_> {
     #[track_caller]
     fn run_second(&self, options: GradCheck) -> Result<Checked> {
         self.check_inputs()?;
-        self.check_output(&enable_grad(|| (self.f)(self.inputs))?)?;
+        let y = enable_grad(|| (self.f)(self.inputs))?;
+        self.check_output(&y)?;
+        self.check_repeats(&y)?;
         let mut checked = Checked::default();
         for which in 0..self.inputs.len() {
             let gradient = |xs: &[Tensor]| {

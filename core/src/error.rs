@@ -210,13 +210,10 @@ impl fmt::Display for Error {
             false => write!(f, "{op}: {message} (at {at})")?,
         }
         if !operands.is_empty() {
+            let list: Vec<String> = operands.iter().map(Shape::to_string).collect();
             // `[]` alone would read as "no inputs".
-            let text = |shape: &Shape| match shape.sizes.is_empty() {
-                true => "[] (0-d)".to_string(),
-                false => shape.to_string(),
-            };
-            let list: Vec<String> = operands.iter().map(text).collect();
-            write!(f, "\n  inputs: {}", list.join(", "))?;
+            let what = if list == ["[]"] { " (0-d)" } else { "" };
+            write!(f, "\n  inputs: {}{what}", list.join(", "))?;
         }
         match repair {
             Some(repair) => write!(f, "\n  try: {repair}"),
