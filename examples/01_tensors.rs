@@ -58,7 +58,7 @@ fn arithmetic() -> Result<()> {
 
     let product = table.matmul(&table.t()?)?;
     assert_eq!(product.sizes(), [2, 2]);
-    assert_eq!(table.sum(..)?.item()?.to_f64(), 42.0); // `..` is all dims
+    assert_eq!(table.sum(..)?.item::<f64>()?, 42.0); // `..` is all dims
     assert_eq!(table.amax(1)?.to_vec::<f32>()?, [3.0, 13.0]); // by position
     assert_eq!(table.refine_names(["row", "col"])?.argmax("col")?.to_vec::<i64>()?, [2, 2]); // by name
     Ok(())
@@ -86,7 +86,7 @@ fn values() -> Result<()> {
     let mut row = x.select("N", 0)?;
     row.fill_(1.0)?.mul_(5.0)?; // in PyTorch this would write into `x` as well
     assert_eq!(row.to_vec::<f32>()?, [5.0, 5.0]);
-    assert_eq!(x.sum(..)?.item()?.to_f64(), 0.0);
+    assert_eq!(x.sum(..)?.item::<f64>()?, 0.0);
 
     // What a write through a view is for has an op of its own that gives the new tensor.
     let first = Tensor::new([0])?;

@@ -97,7 +97,7 @@ fn manipulating() -> Result<()> {
 /// Gradients have no names, and the names of the one that backward starts from are ignored.
 fn differentiating() -> Result<()> {
     let x = Tensor::randn([("D", 3)])?;
-    let weight = Tensor::randn([("D", 3)])?.requires_grad_(true)?;
+    let weight = Tensor::randn([("D", 3)])?.requiring_grad()?;
     let grad_loss = Tensor::randn([3])?;
     let backward =
         |gradient: &Tensor| (&x - &weight).abs()?.backward_with(Some(gradient), BackwardOptions::default());

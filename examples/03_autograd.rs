@@ -18,7 +18,7 @@ fn main() -> Result<()> {
 /// `backward` walks from one number back to the leaves that asked for a gradient and adds it to their `grad`.
 fn backward() -> Result<()> {
     let x = Tensor::new([1.0, 2.0, 3.0])?.refine_names(["D"])?;
-    let w = Tensor::new([0.1, 0.2, 0.3])?.refine_names(["D"])?.requires_grad_(true)?;
+    let w = Tensor::new([0.1, 0.2, 0.3])?.refine_names(["D"])?.requiring_grad()?;
     let y = x.mul(&w)?;
     let loss = y.square()?.sum("D")?;
     println!("{loss}"); // grad_fn says which op made it
@@ -36,10 +36,10 @@ fn backward() -> Result<()> {
 
 /// A second pass adds to the gradients that are there; training loops forget them before each step.
 fn accumulation() -> Result<()> {
-    let x = Tensor::new(3.0)?.requires_grad_(true)?;
+    let x = Tensor::new(3.0)?.requiring_grad()?;
     x.square()?.backward()?;
     x.square()?.backward()?;
-    assert_eq!(x.grad().unwrap().item()?.to_f64(), 12.0);
+    assert_eq!(x.grad().unwrap().item::<f64>()?, 12.0);
     x.zero_grad();
     assert!(x.grad().is_none());
     Ok(())
@@ -48,7 +48,7 @@ fn accumulation() -> Result<()> {
 /// `grad` returns the gradients and touches nobody's `grad`; an output of many elements needs a gradient to
 /// start from.
 fn gradients_by_request() -> Result<()> {
-    let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     let y = x.exp()?;
     let start = Tensor::new([1.0, 10.0])?;
     let found = grad(&[&y], &[&x], &[Some(&start)], BackwardOptions::default())?;
@@ -59,7 +59,7 @@ fn gradients_by_request() -> Result<()> {
 
 /// A hook sees a gradient as it passes and may replace it; its handle takes it away again.
 fn hooks() -> Result<()> {
-    let x = Tensor::new([1.0, -1.0])?.requires_grad_(true)?;
+    let x = Tensor::new([1.0, -1.0])?.requiring_grad()?;
     let y = x.mul(100.0)?;
     let handle = y.register_hook(|g| {
         println!("the gradient of y is {g}");
@@ -73,7 +73,7 @@ fn hooks() -> Result<()> {
 
 /// What runs inside `no_grad` is not recorded; a parameter is changed there. `detach` cuts one tensor off.
 fn without_the_tape() -> Result<()> {
-    let mut w = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    let mut w = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     w.square()?.sum(..)?.backward()?;
     let step = w.grad().unwrap().mul(0.1)?;
     no_grad(|| w.sub_(&step).map(drop))?;
@@ -85,12 +85,12 @@ fn without_the_tape() -> Result<()> {
 
 /// With `create_graph` the gradients are recorded themselves: here f, f', f'' and f''' of x⁴ at 2.
 fn second_order() -> Result<()> {
-    let x = Tensor::new(2.0)?.requires_grad_(true)?;
+    let x = Tensor::new(2.0)?.requiring_grad()?;
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let mut y = x.pow(4)?;
     for (order, want) in [16.0, 32.0, 48.0, 48.0].into_iter().enumerate() {
-        println!("derivative {order} of x^4 at 2 is {}", y.item()?.to_f64());
-        assert!((y.item()?.to_f64() - want).abs() < 1e-4);
+        println!("derivative {order} of x^4 at 2 is {}", y.item::<f64>()?);
+        assert!((y.item::<f64>()? - want).abs() < 1e-4);
         y = grad(&[&y], &[&x], &[], options)?[0].clone().unwrap();
     }
     Ok(())
@@ -98,7 +98,7 @@ fn second_order() -> Result<()> {
 
 /// What would give a wrong gradient in silence is an error.
 fn misuse() -> Result<()> {
-    let mut x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    let mut x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     println!("{}", x.exp()?.backward().unwrap_err()); // which element?
     println!("{}", x.mul_(2.0).unwrap_err()); // the value whose gradient is asked for would be gone
     let loss = x.square()?.sum(..)?;

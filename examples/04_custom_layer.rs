@@ -57,7 +57,7 @@ fn accuracy(model: &Classifier, points: &Tensor, class: &Tensor) -> Result<f64> 
     model.eval();
     let logits = no_grad(|| model.forward(points))?;
     model.train();
-    Ok(logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item()?.to_f64())
+    Ok(logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item::<f64>()?)
 }
 
 fn main() -> Result<()> {
@@ -73,14 +73,14 @@ fn main() -> Result<()> {
     // Points of the plane; the class says whether both coordinates have the same sign.
     let points = Tensor::randn([("N", 256), ("coord", 2)])?;
     let class = points.prod("coord")?.gt(0)?.to(DType::I64)?;
-    let mut optimizer = AdamW::new(model.parameters()).lr(0.02).build()?;
+    let mut optimizer = AdamW::builder(model.parameters()).lr(0.02).build()?;
     for step in 0..100 {
         let loss = F::cross_entropy(&model.forward(&points)?, &class, "class")?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
         if step % 20 == 0 {
-            println!("step {step:3}  loss {:.4}", loss.item()?.to_f64());
+            println!("step {step:3}  loss {:.4}", loss.item::<f64>()?);
         }
     }
     let trained = accuracy(&model, &points, &class)?;

@@ -60,7 +60,7 @@ fn mean_and_std(x: &Tensor) -> Result<[Tensor; 2]> {
 }
 
 fn main() -> Result<()> {
-    let x = Tensor::new([-1000.0, -1.0, 0.0, 2.0])?.refine_names(["N"])?.requires_grad_(true)?;
+    let x = Tensor::new([-1000.0, -1.0, 0.0, 2.0])?.refine_names(["N"])?.requiring_grad()?;
     let y = log_cosh(&x)?;
     println!("{y}");
     assert_eq!(y.names(), x.names());
@@ -69,14 +69,14 @@ fn main() -> Result<()> {
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?[2], 0.0);
 
     // The derivatives are made of tensor ops, so they can be differentiated again: the second one at 0 is 1.
-    let zero = Tensor::new(0.0)?.requires_grad_(true)?;
+    let zero = Tensor::new(0.0)?.requiring_grad()?;
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let first = grad(&[&log_cosh(&zero)?], &[&zero], &[], options)?[0].clone().unwrap();
     let second = grad(&[&first], &[&zero], &[], options)?[0].clone().unwrap();
-    assert_eq!(second.item()?.to_f64(), 1.0);
+    assert_eq!(second.item::<f64>()?, 1.0);
 
     // The gradient of what was broadcast is summed by the tape.
-    let width = Tensor::new([0.5, 2.0])?.refine_names(["W"])?.requires_grad_(true)?;
+    let width = Tensor::new([0.5, 2.0])?.refine_names(["W"])?.requiring_grad()?;
     let bumps = bump(&x.detach().unsqueeze(-1)?, &width)?;
     assert_eq!(bumps.shape().to_string(), "[N=4, W=2]");
     bumps.sum(..)?.backward()?;
@@ -99,7 +99,7 @@ fn main() -> Result<()> {
     gradcheck(both_used, std::slice::from_ref(&rows), GradCheck::default())?;
     gradgradcheck(both_used, &[rows], GradCheck::default())?;
 
-    let x = Tensor::new([-0.3, 0.2])?.requires_grad_(true)?;
+    let x = Tensor::new([-0.3, 0.2])?.requiring_grad()?;
     binarize(&x)?.mul(Tensor::new([2.0, 3.0])?)?.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 3.0]);
     println!("all derivatives agree with the differences");

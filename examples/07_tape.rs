@@ -53,9 +53,9 @@ fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
 /// A hook sees a gradient as it passes, and may replace it: here by one of length 1 at most.
 fn hooks_of_tensors() -> Result<()> {
-    let x = Tensor::new([3.0, 4.0])?.requires_grad_(true)?;
+    let x = Tensor::new([3.0, 4.0])?.requiring_grad()?;
     let handle = x.register_hook(|g| {
-        let length = g.square()?.sum(..)?.sqrt()?.item()?.to_f64();
+        let length = g.square()?.sum(..)?.sqrt()?.item::<f64>()?;
         Ok(if length > 1.0 { Some(g.div(length)?) } else { None })
     })?;
     x.square()?.sum(..)?.backward()?;
@@ -82,7 +82,7 @@ fn hooks_of_layers() -> Result<()> {
         backward.lock().unwrap().push(format!("backward {of_input} <- {}", of_output.shape()));
         Ok(None)
     });
-    let x = Tensor::randn([("N", 3), ("in", 4)])?.requires_grad_(true)?;
+    let x = Tensor::randn([("N", 3), ("in", 4)])?.requiring_grad()?;
     model.forward(&x)?.sum(..)?.backward()?;
     println!("{}", seen.lock().unwrap().join("\n"));
     assert_eq!(*seen.lock().unwrap(), ["forward [N=3, in=4] -> [N=3, out=2]", "backward [3, 4] <- [3, 2]"]);
@@ -91,7 +91,7 @@ fn hooks_of_layers() -> Result<()> {
 
 /// A checkpoint keeps the input of a block alone, and runs it again in the backward pass.
 fn checkpoints() -> Result<()> {
-    let x = Tensor::randn([("N", 64), ("C", 1024)])?.requires_grad_(true)?;
+    let x = Tensor::randn([("N", 64), ("C", 1024)])?.requiring_grad()?;
     let block = |x: &[Tensor]| (0..20).try_fold(x[0].clone(), |y, _| y.sin());
     let measured = |y: &dyn Fn() -> Result<Tensor>| -> Result<(usize, Vec<f32>)> {
         x.zero_grad();
@@ -110,7 +110,7 @@ fn checkpoints() -> Result<()> {
 
 /// A NaN in a gradient is found where it was made, with the line of the op.
 fn anomalies() -> Result<()> {
-    let x = Tensor::new([0.0, 4.0])?.requires_grad_(true)?;
+    let x = Tensor::new([0.0, 4.0])?.requiring_grad()?;
     let length = x.mul(0.0)?.sqrt()?; // the slope of the root is infinite at 0
     let loss = length.mul(0.0)?.sum(..)?;
     let error = detect_anomaly(|| loss.backward()).expect_err("0 times infinity is no number");

@@ -24,7 +24,7 @@
 //!     hidden: Linear::new(("coord", 2), ("hidden", 32))?,
 //!     out: Linear::new(("hidden", 32), ("class", 2))?,
 //! };
-//! let mut optimizer = AdamW::new(model.parameters()).lr(0.02).build()?;
+//! let mut optimizer = AdamW::builder(model.parameters()).lr(0.02).build()?;
 //!
 //! // Points of the plane; the class says whether both coordinates have the same sign.
 //! let points = Tensor::randn([("N", 256), ("coord", 2)])?;
@@ -37,7 +37,7 @@
 //!     optimizer.step()?;
 //! }
 //! let right = model.forward(&points)?.argmax("class")?.eq(&class)?;
-//! assert!(right.to(DType::F32)?.mean("N")?.item()?.to_f64() > 0.95);
+//! assert!(right.to(DType::F32)?.mean("N")?.item::<f64>()? > 0.95);
 //! # Ok::<(), Error>(())
 //! ```
 //!

@@ -23,7 +23,7 @@ fn leaf<const K: usize>(data: [f64; K]) -> Tensor {
 }
 
 fn numbers(x: &Tensor) -> Vec<f64> {
-    x.to_vec::<f64>().unwrap()
+    x.to(DType::F64).unwrap().to_vec().unwrap()
 }
 
 fn grad_of(x: &Tensor) -> Vec<f64> {
@@ -168,7 +168,7 @@ fn an_accumulated_gradient_held_by_the_user_does_not_change() -> Result<()> {
 
 #[test]
 fn gradients_have_no_names() -> Result<()> {
-    let x = Tensor::ones([("N", 2), ("C", 3)])?.requires_grad_(true)?;
+    let x = Tensor::ones([("N", 2), ("C", 3)])?.requiring_grad()?;
     let y = x.mul(&x)?;
     y.retain_grad()?;
     y.sum("C")?.sum("N")?.backward()?;
@@ -384,7 +384,7 @@ fn leaves_and_their_makers() -> Result<()> {
     let truth = x.gt(0.0)?;
     assert!(!truth.requires_grad() && truth.is_leaf());
     assert_refused(y.clone().requires_grad_(false).map(drop), "only change requires_grad flags of leaf");
-    assert_refused(Tensor::new(1)?.requires_grad_(true).map(drop), "only Tensors of floating point dtype");
+    assert_refused(Tensor::new(1)?.requiring_grad().map(drop), "only Tensors of floating point dtype");
     Ok(())
 }
 

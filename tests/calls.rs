@@ -60,7 +60,7 @@ fn any_tensor(draw: &mut Draw) -> Tensor {
     names.rotate_left(draw.below(sizes.len().max(1)));
     names.iter_mut().for_each(|name| *name = name.filter(|_| draw.below(3) > 0));
     let x = draw.tensor(&sizes, dtype).rename(names).unwrap();
-    if draw.below(8) == 0 && dtype.is_floating_point() { x.requires_grad_(true).unwrap() } else { x }
+    if draw.below(8) == 0 && dtype.is_floating_point() { x.requiring_grad().unwrap() } else { x }
 }
 
 /// A call of `op`, often with a tensor that does not fit the others.

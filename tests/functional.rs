@@ -60,9 +60,9 @@ fn a_jvp_is_a_difference() -> Result<()> {
     let (x, y) = (vector(&[0.1, 0.2], "n")?, vector(&[-0.5, 1.5], "n")?);
     let (v, w) = (vector(&[1.0, -1.0], "n")?, vector(&[0.3, 2.0], "n")?);
     let (_, along) = jvp(f, &[&x, &y], &[&v, &w])?;
-    let at = |t: f64| f(&[x.add(&v.mul(t)?)?, y.add(&w.mul(t)?)?])?.item().map(|y| y.to_f64());
+    let at = |t: f64| f(&[x.add(&v.mul(t)?)?, y.add(&w.mul(t)?)?])?.item::<f64>();
     let difference = (at(1e-6)? - at(-1e-6)?) / 2e-6;
-    assert!((along.item()?.to_f64() - difference).abs() < 1e-8);
+    assert!((along.item::<f64>()? - difference).abs() < 1e-8);
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn second_derivatives() -> Result<()> {
     close(&h, &[3.0, 0.0, 1.0, 0.0, -6.0, 0.0, 1.0, 0.0, 12.0]);
     let v = vector(&[1.0, 2.0, 3.0], "n")?;
     let (y, product) = hvp(f, &x, &v)?;
-    assert!((y.item()?.to_f64() - (0.125 - 1.0 + 8.0 + 1.0)).abs() < 1e-12);
+    assert!((y.item::<f64>()? - (0.125 - 1.0 + 8.0 + 1.0)).abs() < 1e-12);
     close(&product, &h.rename(None)?.mv(&v.rename(None)?)?.to_vec::<f64>()?);
     Ok(())
 }
@@ -125,8 +125,8 @@ fn a_function_of_nothing_has_derivatives_of_zero() -> Result<()> {
 
 #[test]
 fn a_map_over_a_named_dim() -> Result<()> {
-    let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [("n", 2), ("batch", 3)])?
-        .requires_grad_(true)?;
+    let x =
+        Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [("n", 2), ("batch", 3)])?.requiring_grad()?;
     let y = vmap(|x| x[0].square()?.sum("n"), &[&x], "batch")?;
     assert_eq!(*y.names(), ["batch"]);
     close(&y, &[17.0, 29.0, 45.0]);

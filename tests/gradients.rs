@@ -79,8 +79,7 @@ fn every_op_has_the_derivative_of_its_values() {
         for seed in 0..4000 {
             let Some(call) = call_of(op, seed) else { continue };
             let given = leaves(&call);
-            let tracked: Vec<Tensor> =
-                given.iter().map(|x| x.clone().requires_grad_(true).unwrap()).collect();
+            let tracked: Vec<Tensor> = given.iter().map(|x| x.clone().requiring_grad().unwrap()).collect();
             // A result that does not depend on floats, such as a count, has no slope to compare with.
             if !joined(op, &call, &tracked).is_ok_and(|y| y.requires_grad()) {
                 continue;

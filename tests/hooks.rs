@@ -48,7 +48,7 @@ fn triple() -> Result<Hooked<Linear>> {
 }
 
 fn leaf(number: f64) -> Result<Tensor> {
-    Tensor::new([number])?.to(DType::F32)?.requires_grad_(true)
+    Tensor::new([number])?.to(DType::F32)?.requiring_grad()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn hooks_of_outer_and_inner_layers_nest() -> Result<()> {
 fn hooks_replace_what_they_see() -> Result<()> {
     let (layer, x) = (triple()?, leaf(1.0)?);
     layer.register_forward_pre_hook(|_, x| x.add(1.0).map(Some)); // 2
-    layer.register_forward_hook(|layer, _, y| y.mul(layer.weight().tensor().item()?.to_f64()).map(Some)); // 18
+    layer.register_forward_hook(|layer, _, y| y.mul(layer.weight().tensor().item::<f64>()?).map(Some)); // 18
     layer.register_full_backward_pre_hook(|_, g| g.mul(10.0).map(Some)); // 10, at the output of the hook before: 30
     layer.register_full_backward_hook(|_, grad_input, grad_output| {
         assert_eq!([text(grad_input.unwrap()), text(grad_output)], ["[90.0]", "[10.0]"]);
@@ -179,7 +179,7 @@ fn gradients_through_hooks_are_differentiated_again() -> Result<()> {
     let create = BackwardOptions { create_graph: true, ..Default::default() };
     let second = |y: Tensor, x: &Tensor| -> Result<f64> {
         let first = grad(&[&y], &[x], &[], create)?.remove(0).unwrap();
-        Ok(grad(&[&first], &[x], &[], BackwardOptions::default())?.remove(0).unwrap().item()?.to_f64())
+        Ok(grad(&[&first], &[x], &[], BackwardOptions::default())?.remove(0).unwrap().item::<f64>()?)
     };
     // The second walk comes to the input past the output, so the hook is not called again.
     let (got, plain) = (second(layer.forward(&x)?, &x)?, second(x.tanh()?, &x)?);
@@ -222,7 +222,7 @@ fn threads_walk_through_one_hooked_graph() -> Result<()> {
                 for _ in 0..100 {
                     let factor = Tensor::new([number as f64]).unwrap().to(DType::F32).unwrap();
                     let of_x = grad(&[y], &[x], &[Some(&factor)], retain).unwrap().remove(0).unwrap();
-                    assert_eq!(of_x.item().unwrap().to_f64(), 3.0 * f64::from(number * number));
+                    assert_eq!(of_x.item::<f64>().unwrap(), 3.0 * f64::from(number * number));
                 }
             });
         }

@@ -19,7 +19,7 @@ fn leaf<const K: usize>(data: [f64; K]) -> Tensor {
 }
 
 fn numbers(x: &Tensor) -> Vec<f64> {
-    x.to_vec::<f64>().unwrap()
+    x.to(DType::F64).unwrap().to_vec().unwrap()
 }
 
 fn grad_of(x: &Tensor) -> Vec<f64> {
@@ -322,7 +322,7 @@ fn outputs_without_a_gradient_by_nature() -> Result<()> {
     let x = TensorOptions::new().dtype(DType::F64).tensor([[0.3, 2.0], [1.5, -1.0]])?;
     gradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x), GradCheck::default())?;
     gradgradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x), GradCheck::default())?;
-    let outputs = largest(&x.requires_grad_(true)?)?;
+    let outputs = largest(&x.requiring_grad()?)?;
     assert!(outputs[0].requires_grad() && !outputs[1].requires_grad());
     assert_eq!((outputs[1].dtype(), outputs[1].to_vec::<i64>()?), (DType::I64, vec![1, 0]));
 
@@ -387,7 +387,7 @@ fn asking(x: &Tensor, y: &Tensor, asked: &Arc<Mutex<Vec<String>>>) -> Result<Vec
         let missing = cx.output_gradient(1)?;
         assert_eq!((missing.sizes(), missing.dtype()), (&[1000, 1000][..], DType::F32));
         assert_eq!(missing.strides(), [0, 0], "a view of one zero");
-        assert_eq!(missing.sum(..)?.item()?.to_f64(), 0.0);
+        assert_eq!(missing.sum(..)?.item::<f64>()?, 0.0);
         assert!(!missing.requires_grad());
         assert!(cx.output_gradient(2).is_err());
         let of_y = Tensor::new(2.0)?.to(cx.dtype_of(1))?;
@@ -399,12 +399,12 @@ fn asking(x: &Tensor, y: &Tensor, asked: &Arc<Mutex<Vec<String>>>) -> Result<Vec
 fn what_is_wanted_depends_on_the_pass() -> Result<()> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let x = leaf([1.0, 2.0]);
-    let y = Tensor::new(1.0)?.requires_grad_(true)?;
+    let y = Tensor::new(1.0)?.requiring_grad()?;
     let taken = || std::mem::take(&mut *asked.lock().unwrap());
 
     asking(&x, &y, &asked)?[0].sum(..)?.backward()?;
     assert_eq!(taken(), ["[true, true, false, false, false]"]);
-    assert_eq!((grad_of(&x), y.grad().unwrap().item()?.to_f64()), (vec![1.0, 1.0], 2.0));
+    assert_eq!((grad_of(&x), y.grad().unwrap().item::<f64>()?), (vec![1.0, 1.0], 2.0));
 
     assert_eq!(numbers(&slope(&asking(&x, &y, &asked)?[0], &x, ONCE)?), [1.0, 1.0]);
     assert_eq!(taken(), ["[true, false, false, false, false]"]);
@@ -451,7 +451,7 @@ fn what_a_derivative_of_one_input_may_ask_for() -> Result<()> {
 
 #[test]
 fn gradients_of_what_was_broadcast_or_promoted_are_made_to_fit() -> Result<()> {
-    let (x, row) = (Tensor::ones([4, 2])?.requires_grad_(true)?, leaf([1.0, 2.0]));
+    let (x, row) = (Tensor::ones([4, 2])?.requiring_grad()?, leaf([1.0, 2.0]));
     let value = x.value().add(row.value())?;
     let sum = |value: &NamedTensor| -> [Tensor; 2] {
         let one = Op::new("sum", value.clone());
@@ -641,7 +641,7 @@ fn nan_in_a_joint_derivative_is_found() -> Result<()> {
 #[test]
 fn joint_gradients_with_names() -> Result<()> {
     let named = BackwardOptions { named: true, ..ONCE };
-    let x = Tensor::from_slice(&[0.5, 1.0, 2.0, 0.25], [("N", 2), ("C", 2)])?.requires_grad_(true)?;
+    let x = Tensor::from_slice(&[0.5, 1.0, 2.0, 0.25], [("N", 2), ("C", 2)])?.requiring_grad()?;
     let [r, angle] = polar(&x, &x)?;
     assert_eq!((*r.names() == ["N", "C"], r.shape()), (true, angle.shape()));
     r.mul(&angle)?.sum(..)?.backward_with(None, named)?;

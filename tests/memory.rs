@@ -15,6 +15,7 @@ fn nothing_stays_behind() -> Result<()> {
     what_ops_keep()?;
     what_is_kept_for_one_input_alone()?;
     backward_frees_as_it_passes()?;
+    operators_on_owned_tensors()?;
     training()
 }
 
@@ -30,7 +31,7 @@ fn marked(x: &Tensor, token: &Arc<()>) -> Tensor {
 
 /// Forwards with tracked operands that never see a backward pass leave nothing.
 fn forwards_without_backward() -> Result<()> {
-    let x = Tensor::randn([4, 4])?.requires_grad_(true)?;
+    let x = Tensor::randn([4, 4])?.requiring_grad()?;
     let (before, token) = (memory::stats(), Arc::new(()));
     for _ in 0..100_000 {
         let y = marked(&x.mul(&x)?, &token).tanh()?;
@@ -49,7 +50,7 @@ const SIDE: usize = 64;
 /// How many tensors of the size of `x` stay for the backward pass of `op`, of two operands that the tape
 /// follows and a third that it does not. Everything but the sum of the result is dropped.
 fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64> {
-    let leaf = Tensor::ones([SIDE, SIDE])?.requires_grad_(true)?;
+    let leaf = Tensor::ones([SIDE, SIDE])?.requiring_grad()?;
     let live = |op: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>| -> Result<usize> {
         let before = memory::stats().live_bytes;
         let sum = op(&leaf.neg()?, &leaf.neg()?, &leaf.detach().neg()?)?.sum(..)?;
@@ -159,12 +160,42 @@ fn backward_frees_as_it_passes() -> Result<()> {
     Ok(())
 }
 
+/// A chain of operators on an owned tensor takes as little memory as its in-place form; a tensor that somebody
+/// else holds, or that the tape follows, keeps its value.
+fn operators_on_owned_tensors() -> Result<()> {
+    const N: usize = 1 << 20;
+    let image = || Tensor::ones([("N", N / 4), ("C", 4)]);
+    let (mean, std) = (Tensor::full([("C", 4)], 0.5)?, Tensor::full([("C", 4)], 0.25)?);
+    let peak = |f: &dyn Fn(Tensor) -> Result<Tensor>| -> Result<(usize, Vec<f32>)> {
+        let t = image()?;
+        let before = memory::stats().live_bytes;
+        memory::reset_peak();
+        let y = f(t)?;
+        Ok((memory::stats().peak_bytes - before, y.narrow("N", 0, 2)?.to_vec()?))
+    };
+    let in_place = |mut t: Tensor| {
+        t.div_(255.0)?.sub_(&mean)?.div_(&std)?;
+        Ok(t)
+    };
+    let (least, want) = peak(&in_place)?;
+    let (operators, got) = peak(&|t| Ok((t / 255.0 - &mean) / &std))?;
+    assert_eq!(got, want);
+    assert!(operators <= least + (64 << 10) && operators < N, "{operators} bytes, {least} in place");
+
+    let t = image()?;
+    let held = t.clone();
+    assert_eq!((t * 3.0 + 1.0).narrow("N", 0, 1)?.to_vec::<f32>()?, [4.0; 4]);
+    assert_eq!((-held.clone()).narrow("N", 0, 1)?.to_vec::<f32>()?, [-1.0; 4]);
+    assert_eq!(held.narrow("N", 0, 1)?.to_vec::<f32>()?, [1.0; 4]);
+    Ok(())
+}
+
 /// Ops that keep their own output, gradients with a graph, hooks and failed walks are freed with the last
 /// handle.
 fn graphs_that_hold_themselves() -> Result<()> {
     let before = memory::stats().live_blocks;
     for _ in 0..100 {
-        let x = Tensor::randn([8])?.requires_grad_(true)?;
+        let x = Tensor::randn([8])?.requiring_grad()?;
         let y = x.exp()?.softmax(0)?.tanh()?;
         y.register_hook(|_| Ok(None))?;
         let create = BackwardOptions { create_graph: true, ..Default::default() };
@@ -192,7 +223,7 @@ fn outputs_that_their_op_keeps() -> Result<()> {
     let before = memory::stats().live_blocks;
     let create = BackwardOptions { create_graph: true, ..Default::default() };
     for used in [&[0][..], &[1], &[0, 1]] {
-        let x = Tensor::randn([8])?.requires_grad_(true)?;
+        let x = Tensor::randn([8])?.requiring_grad()?;
         drop(exp_and_sin(&x)?);
         let mut gradient = {
             let outputs = exp_and_sin(&x)?; // the first is gone where it is not used
@@ -214,7 +245,7 @@ fn outputs_that_their_op_keeps() -> Result<()> {
 /// The gradient of an output that nothing was made of is zero and takes no memory of its size.
 fn missing_gradients() -> Result<()> {
     const LARGE: usize = 1 << 20;
-    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let x = Tensor::ones([2])?.requiring_grad()?;
     let large = Tensor::ones([1])?.expand([LARGE])?.into_value();
     let outputs = Op::with_outputs("two", vec![x.value().clone(), large]);
     let outputs = outputs.inputs(&[Some(&x)], |gs, cx| {
@@ -233,12 +264,12 @@ fn missing_gradients() -> Result<()> {
 /// A derivative or a hook may give a tensor that is on the tape, such as a kept input.
 fn gradients_that_are_on_the_tape() -> Result<()> {
     let pass = || -> Result<()> {
-        let x = Tensor::ones([1000])?.requires_grad_(true)?;
+        let x = Tensor::ones([1000])?.requiring_grad()?;
         let kept = Kept::input(&x);
         let y = Op::new("kept", x.value().clone()).input(&x, move |_, cx| Ok(kept.get(cx))).output();
         y.sum(..)?.backward()?;
         assert!(!x.grad().unwrap().requires_grad());
-        x.register_hook(|_| Ok(Some(Tensor::ones([1000])?.requires_grad_(true)?.mul(2.0)?)))?;
+        x.register_hook(|_| Ok(Some(Tensor::ones([1000])?.requiring_grad()?.mul(2.0)?)))?;
         x.zero_grad();
         x.backward_with(Some(&x), BackwardOptions::default())?;
         assert!(!x.grad().unwrap().requires_grad());
@@ -257,14 +288,14 @@ fn training() -> Result<()> {
     let x = Tensor::randn([("batch", 16), ("in", 4)])?;
     let target = x.sum("in")?.tanh()?;
     let mut weights = [
-        Tensor::randn([("in", 4), ("hidden", 8)])?.mul(0.5)?.detach().requires_grad_(true)?,
-        Tensor::randn([("hidden", 8)])?.mul(0.5)?.detach().requires_grad_(true)?,
+        Tensor::randn([("in", 4), ("hidden", 8)])?.mul(0.5)?.detach().requiring_grad()?,
+        Tensor::randn([("hidden", 8)])?.mul(0.5)?.detach().requiring_grad()?,
     ];
     let (mut flat, mut losses) = (None, Vec::new());
     for step in 0..10_000 {
         let hidden = x.matmul(&weights[0])?.tanh()?; // [batch, hidden]
         let loss = hidden.matmul(&weights[1])?.sub(&target)?.square()?.mean(..)?;
-        losses.push(loss.item()?.to_f64());
+        losses.push(loss.item::<f64>()?);
         loss.backward()?;
         for weight in &mut weights {
             let grad = weight.grad().expect("both took part");

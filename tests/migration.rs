@@ -101,7 +101,7 @@ fn arithmetic_and_products() -> Result<()> {
     }
     let mask = x.t()?.lt(0)?;
     x.masked_fill_(&mask.align_as(&x)?, 0)?;
-    let number: f64 = x.sum(..)?.item()?.to_f64();
+    let number: f64 = x.sum(..)?.item::<f64>()?;
     assert!((number - x.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).sum::<f64>()).abs() < 1e-5);
     assert!(names::strict(|| x.add(Tensor::ones([3])?)).is_err());
     Ok(())
@@ -117,7 +117,7 @@ fn more_parts_and_places() -> Result<()> {
     assert_eq!(x.masked_select(&x.ge(0)?)?.numel(), x.numel());
     x.index_put_(&[Index::At(0)], &Tensor::zeros([1])?)?;
     x.index_put_with_(&[(&index).into()], &Tensor::ones([1])?, IndexPutOptions::new().accumulate(true))?;
-    assert_eq!(x.select("N", 0)?.sum(..)?.item()?.to_f64(), 3.0 * 5.0 * 7.0);
+    assert_eq!(x.select("N", 0)?.sum(..)?.item::<f64>()?, 3.0 * 5.0 * 7.0);
     for picked in [x.median("C")?, x.mode("C")?, x.kthvalue(2, "C")?] {
         assert_eq!(*picked.values.names(), ["N", "H", "W"]);
     }
@@ -139,13 +139,13 @@ fn drawn_numbers() -> Result<()> {
     assert_eq!(*Tensor::full([("N", 4)], 0.5)?.bernoulli()?.names(), ["N"]);
     assert_eq!(*Tensor::normal(&x, 1.0)?.names(), ["N"]);
     x.normal_(0.0, 1.0)?;
-    assert!(x.random_(0..10)?.lt(10)?.all(..)?.item()?.to_f64() == 1.0);
+    assert!(x.random_(0..10)?.lt(10)?.all(..)?.item::<bool>()?);
     Ok(())
 }
 
 #[test]
 fn gradients_and_layers() -> Result<()> {
-    let x = Tensor::rand([("N", 2), ("C", 3)])?.requires_grad_(true)?;
+    let x = Tensor::rand([("N", 2), ("C", 3)])?.requiring_grad()?;
     let y = x.square()?;
     let g = Tensor::ones([2, 3])?;
     y.backward_with(Some(&g), BackwardOptions { retain_graph: true, ..Default::default() })?;

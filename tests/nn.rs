@@ -142,7 +142,7 @@ fn gradients_reach_weight_and_bias_through_every_rank() -> Result<()> {
     for shape in [vec![3usize], vec![4, 3], vec![2, 4, 3], vec![2, 2, 4, 3]] {
         layer.zero_grad();
         let rows: usize = shape[..shape.len() - 1].iter().product();
-        let x = Tensor::ones(shape)?.requires_grad_(true)?;
+        let x = Tensor::ones(shape)?.requiring_grad()?;
         layer.forward(&x)?.sum(..)?.backward()?;
         assert_eq!(layer.bias().unwrap().grad().unwrap().to_vec::<f32>()?, [rows as f32; 2]);
         assert_eq!(layer.weight().grad().unwrap().to_vec::<f32>()?, [rows as f32; 6]);
@@ -226,14 +226,14 @@ fn a_few_steps_lower_the_loss() -> Result<()> {
         .then(Linear::new(("h", 16), ("class", 2))?);
     let x = Tensor::rand([("N", 64), ("x", 2)])?;
     let target = x.select("x", 0)?.gt(&x.select("x", 1)?)?.to(DType::I64)?;
-    let mut optimizer = Sgd::new(model.parameters()).lr(0.5).momentum(0.9).build()?;
+    let mut optimizer = Sgd::builder(model.parameters()).lr(0.5).momentum(0.9).build()?;
     let mut losses = Vec::new();
     for _ in 0..60 {
         let loss = F::cross_entropy(&model.forward(&x)?, &target, "class")?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
-        losses.push(loss.item()?.to_f64());
+        losses.push(loss.item::<f64>()?);
     }
     assert!(losses[59] < 0.3 * losses[0], "{losses:?}");
     Ok(())

@@ -52,7 +52,7 @@ const OTHERS: &[(&str, &str, &str, &str)] = &[
     ("is_leaf", "x.is_leaf()", "all", ASKED),
     ("is_signed", "x.dtype().is_signed()", "all", ASKED),
     ("is_tensor", "", "all", ASKED),
-    ("item", "x.item()?", "all", ASKED),
+    ("item", "x.item::<f32>()?", "all", ASKED),
     ("itemsize", "x.element_size()", "all", ASKED),
     ("nbytes", "x.nbytes()", "all", ASKED),
     ("ndim", "x.ndim()", "all", ASKED),

@@ -173,7 +173,7 @@ fn other_names_of_pytorch() -> Result<()> {
 
 #[test]
 fn logit_clamps_with_eps() -> Result<()> {
-    let x = Tensor::new([-1.0, 0.0, 0.1, 0.5, 0.9, 1.5])?.to(DType::F64)?.requires_grad_(true)?;
+    let x = Tensor::new([-1.0, 0.0, 0.1, 0.5, 0.9, 1.5])?.to(DType::F64)?.requiring_grad()?;
     let y = x.logit_with(LogitOptions::new().eps(0.2))?;
     let want = x.clamp(0.2, 0.8)?.logit()?;
     assert!(y.allclose(&want)?);
@@ -203,7 +203,7 @@ fn lists_and_several_outputs() -> Result<()> {
     assert_eq!(grid[0].sizes(), [1, 2]);
     // Indices are numbers and ranges, or tensors.
     let row = ops::call("index", &[&x], &[("indices", [-1, 0].into())])?;
-    assert_eq!(row[0].item()?.to_f64(), 4.0);
+    assert_eq!(row[0].item::<f64>()?, 4.0);
     let (places, value) = (Tensor::new([1, 1])?, Tensor::new(1.0)?);
     let args = [("indices", vec![&places].into()), ("accumulate", true.into())];
     let put = ops::call("index_put", &[&x, &value], &args)?;
@@ -236,7 +236,7 @@ fn in_place() -> Result<()> {
     assert!(drawn[0].lt(2)?.all(..)?.is_nonzero()? && y.eq(7)?.all(..)?.is_nonzero()?);
     let error = ops::find("sum")?.call_in_place(&mut y, &[], &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let mut leaf = x()?.requires_grad_(true)?;
+    let mut leaf = x()?.requiring_grad()?;
     for name in ["fill_", "copy_", "index_fill", "zero_", "bernoulli_", "resize_"] {
         let (index, value) = (Tensor::new([0])?, Tensor::new(1.0)?);
         let (others, args): (&[&Tensor], Vec<(&str, Given<'_>)>) = match name {

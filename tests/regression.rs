@@ -13,8 +13,8 @@ fn numbers_of_f64_were_rounded_to_the_default_dtype_first() -> Result<()> {
 
 #[test]
 fn backward_of_a_batched_product_over_nothing_could_not_infer_a_size() -> Result<()> {
-    let a = Tensor::ones([2, 2, 0])?.requires_grad_(true)?;
-    let b = Tensor::ones([0, 3])?.requires_grad_(true)?;
+    let a = Tensor::ones([2, 2, 0])?.requiring_grad()?;
+    let b = Tensor::ones([0, 3])?.requiring_grad()?;
     a.matmul(&b)?.sum(..)?.backward()?;
     assert_eq!(a.grad().unwrap().sizes(), [2, 2, 0]);
     assert_eq!(b.grad().unwrap().sizes(), [0, 3]);
@@ -35,13 +35,13 @@ fn the_second_derivative_of_a_product_with_a_zero_was_zero() -> Result<()> {
 fn an_empty_view_in_an_op_by_element_divided_by_zero() -> Result<()> {
     let x = Tensor::ones([4, 0])?.slice(1, 0, 0, 2)?; // read across its memory, if there were any
     assert_eq!(x.ne(0)?.sizes(), [4, 0]);
-    assert_eq!(x.mul(&x)?.sum(..)?.item()?.to_f64(), 0.0);
+    assert_eq!(x.mul(&x)?.sum(..)?.item::<f64>()?, 0.0);
     Ok(())
 }
 
 #[test]
 fn the_error_of_a_hook_pointed_into_the_library() -> Result<()> {
-    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let x = Tensor::ones([2])?.requiring_grad()?;
     x.register_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
     let error = x.sum(..)?.backward().unwrap_err();
     assert_eq!(error.location().file(), file!());
@@ -74,7 +74,7 @@ fn gradients(y: fn(&Tensor, &Tensor) -> Result<Tensor>, a: f64, b: f64) -> Resul
     let number = |x: f64| TensorOptions::new().dtype(DType::F64).requires_grad(true).tensor([x]);
     let (a, b) = (number(a)?, number(b)?);
     y(&a, &b)?.sum(..)?.backward()?;
-    let of = |x: &Tensor| x.grad().expect("took part").item().map(|g| g.to_f64());
+    let of = |x: &Tensor| x.grad().expect("took part").item::<f64>();
     Ok([of(&a)?, of(&b)?])
 }
 
@@ -113,7 +113,7 @@ fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
 fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
     let x = Tensor::full([0usize; 0], 3.0)?;
     let index = |n: usize| Tensor::zeros([n])?.to(DType::I64);
-    assert_eq!(x.index_select(&index(1)?, 0)?.item()?.to_f64(), 3.0);
+    assert_eq!(x.index_select(&index(1)?, 0)?.item::<f64>()?, 3.0);
     for n in [0, 2] {
         assert_eq!(x.index_select(&index(n)?, 0).unwrap_err().kind(), ErrorKind::Index);
     }
@@ -125,10 +125,10 @@ fn the_gradient_of_a_mean_of_ignored_losses_was_not_a_number() -> Result<()> {
     use namegrad::nn::functional::cross_entropy_with;
     let target = Tensor::new([-100, -100])?;
     for label_smoothing in [0.0, 0.1] {
-        let logits = Tensor::new([[1.0, 2.0, 3.0], [0.0, 0.5, -1.0]])?.requires_grad_(true)?;
+        let logits = Tensor::new([[1.0, 2.0, 3.0], [0.0, 0.5, -1.0]])?.requiring_grad()?;
         let options = CrossEntropyOptions::new().label_smoothing(label_smoothing);
         let loss = cross_entropy_with(&logits, &target, 1, options)?;
-        assert!(loss.item()?.to_f64().is_nan());
+        assert!(loss.item::<f64>()?.is_nan());
         loss.backward()?;
         assert_eq!(logits.grad().unwrap().to_vec::<f32>()?, [0.0; 6]);
     }
@@ -159,7 +159,7 @@ fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
 /// The walk's own check has the place of the op, not of the library.
 #[test]
 fn the_error_of_a_wrong_gradient_of_an_op_pointed_into_the_library() -> Result<()> {
-    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let x = Tensor::ones([2])?.requiring_grad()?;
     let wrong = Op::new("wrong", x.value().clone()).input(&x, |_, _| Tensor::ones([3])).output();
     let error = wrong.sum(..)?.backward().unwrap_err();
     assert_eq!((error.op(), error.location().file()), ("wrong", file!()));
@@ -169,7 +169,7 @@ fn the_error_of_a_wrong_gradient_of_an_op_pointed_into_the_library() -> Result<(
 /// One hook that failed left other leaves without the gradients of the pass.
 #[test]
 fn a_hook_after_accumulation_that_failed_left_gradients_half_accumulated() -> Result<()> {
-    let [x, y] = [Tensor::ones([2])?.requires_grad_(true)?, Tensor::ones([2])?.requires_grad_(true)?];
+    let [x, y] = [Tensor::ones([2])?.requiring_grad()?, Tensor::ones([2])?.requiring_grad()?];
     for leaf in [&x, &y] {
         leaf.register_post_accumulate_grad_hook(|g| g.sum("no_such_dim").map(Some))?;
     }
@@ -180,7 +180,7 @@ fn a_hook_after_accumulation_that_failed_left_gradients_half_accumulated() -> Re
 
 #[test]
 fn a_hook_after_accumulation_could_leave_a_gradient_of_other_sizes() -> Result<()> {
-    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let x = Tensor::ones([2])?.requiring_grad()?;
     x.register_post_accumulate_grad_hook(|_| Ok(Some(Tensor::ones([3])?)))?;
     let error = x.sum(..)?.backward().unwrap_err();
     assert_eq!((error.op(), error.location().file()), ("register_post_accumulate_grad_hook", file!()));
@@ -191,7 +191,7 @@ fn a_hook_after_accumulation_could_leave_a_gradient_of_other_sizes() -> Result<(
 /// The second time the numbers came from the default generator, whichever they came from at first.
 #[test]
 fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_time() -> Result<()> {
-    let x = Tensor::ones([100])?.requires_grad_(true)?;
+    let x = Tensor::ones([100])?.requiring_grad()?;
     let y = Generator::from_seed(5).scope(|| checkpoint(|x| F::dropout(&x[0], 0.5), &[&x]))?;
     y.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?);
@@ -202,13 +202,13 @@ fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_ti
 /// before.
 #[test]
 fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
-    let x = Tensor::new([2.0])?.requires_grad_(true)?;
+    let x = Tensor::new([2.0])?.requiring_grad()?;
     let y = x.exp()?;
     let gradient = |y: &Tensor| grad(&[&y.square()?], &[y], &[], BackwardOptions::default());
-    let before = gradient(&y)?.remove(0).unwrap().item()?;
+    let before = gradient(&y)?.remove(0).unwrap().item::<f64>()?;
     y.backward()?;
-    assert_eq!(gradient(&y)?.remove(0).unwrap().item()?, before);
-    assert_eq!(before.to_f64(), y.mul(2)?.item()?.to_f64());
+    assert_eq!(gradient(&y)?.remove(0).unwrap().item::<f64>()?, before);
+    assert_eq!(before, y.mul(2)?.item::<f64>()?);
     // Another input beyond it is still reached.
     let y = x.exp()?;
     let both = grad(&[&y.square()?], &[&y, &x], &[], BackwardOptions::default())?;
@@ -228,8 +228,8 @@ fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
 fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
     let create = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
     let f = move |x: &[Tensor]| Ok(grad(&[&x[0].pow(3)?], &[&x[0]], &[], create)?.remove(0).unwrap());
-    let x = Tensor::new([2.0])?.requires_grad_(true)?;
-    assert_eq!(f(std::slice::from_ref(&x))?.item()?.to_f64(), 12.0);
+    let x = Tensor::new([2.0])?.requiring_grad()?;
+    assert_eq!(f(std::slice::from_ref(&x))?.item::<f64>()?, 12.0);
     let error = checkpoint(f, &[&x]).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
     assert!(error.to_string().contains("called in a checkpoint"), "{error}");
@@ -242,7 +242,7 @@ fn f64s<const N: usize>(numbers: [f64; N]) -> Result<Tensor> {
 
 /// The gradient of the sum of `f(x)`.
 fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<f64>> {
-    let x = x.detach().requires_grad_(true)?;
+    let x = x.detach().requiring_grad()?;
     f(&x)?.sum(..)?.backward()?;
     x.grad().unwrap().to_vec()
 }
@@ -272,7 +272,7 @@ fn gradients_were_computed_in_the_dtype_of_an_integer_operand() -> Result<()> {
 fn special_functions_were_wrong_far_out_and_beside_poles() -> Result<()> {
     assert_near(&f64s([-688051.7, -1e8])?.erfcx()?.to_vec()?, &[f64::INFINITY; 2]);
     assert_near(&gradient(&f64s([1e8])?, |x| x.log_ndtr())?, &[0.0]);
-    assert!(f64s([-1e5, 0.999])?.acosh()?.isnan()?.all(..)?.item()? == Scalar::Bool(true));
+    assert!(f64s([-1e5, 0.999])?.acosh()?.isnan()?.all(..)?.item::<bool>()?);
     // The second derivative of the series of sinc is -π²/3 at 0.
     let slope = -std::f64::consts::PI.powi(2) / 3.0;
     assert_near(
@@ -286,10 +286,10 @@ fn special_functions_were_wrong_far_out_and_beside_poles() -> Result<()> {
 
 #[test]
 fn running_sums_and_deviations_lost_what_does_not_fit_f32() -> Result<()> {
-    let last = |x: Tensor| x.select(0, -1)?.item().map(|number| number.to_f64());
+    let last = |x: Tensor| x.select(0, -1)?.item::<f64>();
     assert_eq!(last(Tensor::full([20_000_000], 1.0)?.cumsum(0)?)?, 2e7);
     assert_eq!(last(Tensor::full([1_000_000], 0.1)?.cumsum(0)?)?, 1e5);
-    let std = Tensor::new([1e20, 2e20])?.std(..)?.item()?.to_f64();
+    let std = Tensor::new([1e20, 2e20])?.std(..)?.item::<f64>()?;
     assert!((std / 5e39f64.sqrt() - 1.0).abs() < 1e-6, "{std}");
     Ok(())
 }
@@ -299,8 +299,8 @@ fn numbers_wrapped_where_a_range_ends() -> Result<()> {
     for dtype in [DType::I8, DType::U8] {
         let mut x = TensorOptions::new().dtype(dtype).zeros([1000])?;
         x.geometric_(0.001)?;
-        assert!(x.amin(..)?.item()?.to_f64() >= 1.0, "{dtype}");
-        assert!(x.gt(100)?.any(..)?.item()? == Scalar::Bool(true), "{dtype}");
+        assert!(x.amin(..)?.item::<Scalar>()?.to_f64() >= 1.0, "{dtype}");
+        assert!(x.gt(100)?.any(..)?.item::<bool>()?, "{dtype}");
     }
     let x = Tensor::new([100, -5])?.to(DType::I8)?;
     for error in [x.clamp(0, 1000), x.clamp_max(1000), x.clamp_min(-129)] {
@@ -309,8 +309,8 @@ fn numbers_wrapped_where_a_range_ends() -> Result<()> {
     assert_eq!(x.clamp(0, 127)?.to_vec::<i8>()?, [100, 0]);
     let mut x = Tensor::zeros([1000])?;
     x.uniform_(-3e38, 3e38)?;
-    assert!(x.isfinite()?.all(..)?.item()? == Scalar::Bool(true));
-    assert!(x.amin(..)?.item()?.to_f64() < -2e38 && x.amax(..)?.item()?.to_f64() > 2e38);
+    assert!(x.isfinite()?.all(..)?.item::<bool>()?);
+    assert!(x.amin(..)?.item::<f64>()? < -2e38 && x.amax(..)?.item::<f64>()? > 2e38);
     assert!(TensorOptions::new().arange((1i64 << 53) + 1, 1i64 << 53, 1).is_err());
     assert_eq!(TensorOptions::new().dtype(DType::I64).linspace(0.9, 5.9, 3)?.to_vec::<i64>()?, [0, 2, 5]);
     Ok(())
@@ -369,7 +369,7 @@ fn dist_of_order_0_was_cut_from_the_tape() -> Result<()> {
 fn nextafter_towards_a_tensor_with_a_gradient_cut_it_in_silence() -> Result<()> {
     let (x, other) = (Tensor::zeros([2])?, Tensor::ones([2])?);
     assert!(!x.nextafter(&other)?.requires_grad());
-    let error = x.nextafter(other.requires_grad_(true)?).unwrap_err();
+    let error = x.nextafter(other.requiring_grad()?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Autograd);
     assert!(error.to_string().contains("the gradient of `other` is not implemented"), "{error}");
     assert!(error.to_string().contains("other.detach()"), "{error}");
@@ -413,7 +413,7 @@ fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
 fn a_long_graph_in_a_local_of_a_thread_overflowed_the_stack() -> Result<()> {
     thread_local!(static KEPT: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) });
     let thread = std::thread::spawn(|| -> Result<()> {
-        let mut x = Tensor::ones([1])?.requires_grad_(true)?;
+        let mut x = Tensor::ones([1])?.requiring_grad()?;
         // What is used first is destroyed last.
         KEPT.with(|_| ());
         drop(x.add(1.0)?);
@@ -468,7 +468,7 @@ fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
 
 #[test]
 fn names_of_a_gradient_of_a_users_op_met_those_of_another() -> Result<()> {
-    let x = Tensor::ones([2])?.requires_grad_(true)?;
+    let x = Tensor::ones([2])?.requiring_grad()?;
     for name in ["A", "B"] {
         let weight = Tensor::ones([(name, 2)])?;
         Op::new("weighted", x.value().clone())
@@ -484,7 +484,7 @@ fn names_of_a_gradient_of_a_users_op_met_those_of_another() -> Result<()> {
 
 /// The gradient of `x`, computed by the kernels and by the formulas that can be differentiated again.
 fn plain_and_recorded(x: &Tensor, loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<[Vec<f64>; 2]> {
-    let x = x.detach().requires_grad_(true)?;
+    let x = x.detach().requiring_grad()?;
     let of = |recorded| {
         let options = BackwardOptions { create_graph: recorded, ..Default::default() };
         let gradients = grad(&[&loss(&x)?], &[&x], &[], options)?;
@@ -525,7 +525,7 @@ fn ignore_index_wrapped_in_the_dtype_of_the_target() -> Result<()> {
         };
         let loss = |target: &Tensor| {
             let options = CrossEntropyOptions::new().ignore_index(ignore_index);
-            F::cross_entropy_with(&logits, target, 1, options)?.item()
+            F::cross_entropy_with(&logits, target, 1, options)?.item::<Scalar>()
         };
         let target = Tensor::new(classes.map(i64::from))?;
         let (want, gradient) = (loss(&target)?, plain_and_recorded(&logits, |x| losses(&target, x))?);
@@ -544,7 +544,7 @@ fn ignore_index_wrapped_in_the_dtype_of_the_target() -> Result<()> {
 fn losses_of_half_types_were_infinite_for_large_batches() -> Result<()> {
     let n = 70_000;
     for dtype in [DType::F16, DType::BF16] {
-        let logits = Tensor::zeros([n, 4])?.to(dtype)?.requires_grad_(true)?;
+        let logits = Tensor::zeros([n, 4])?.to(dtype)?.requiring_grad()?;
         let target = Tensor::zeros([n])?.to(DType::I64)?;
         let mut ignored = vec![0_i64; n];
         ignored[0] = -100;
@@ -567,12 +567,12 @@ fn losses_of_half_types_were_infinite_for_large_batches() -> Result<()> {
         ];
         for (case, loss) in losses.iter().enumerate() {
             assert_eq!(loss.dtype(), dtype);
-            let got = loss.item()?.to_f64();
+            let got = loss.item::<f64>()?;
             assert!((got - 4f64.ln()).abs() < 0.01, "{dtype}, case {case}: {got}");
         }
         let gradient = grad(&[&losses[3]], &[&logits], &[], BackwardOptions::default())?;
         let gradient = gradient[0].as_ref().unwrap().select(1, 0)?;
-        let got = gradient.select(0, 0)?.item()?.to_f64();
+        let got = gradient.select(0, 0)?.item::<f64>()?;
         // The spacing of f16 there is 6e-8.
         assert!((got + 0.75 / n as f64).abs() < 6e-8, "{dtype}: {got}");
     }
@@ -714,7 +714,7 @@ fn sums_of_many_terms_by_index_saturated() -> Result<()> {
     let ones = Tensor::ones([3000])?;
     let places = Tensor::zeros([3000])?.to(DType::I64)?;
     for dtype in [DType::F16, DType::BF16] {
-        let half = ones.to(dtype)?.requires_grad_(true)?;
+        let half = ones.to(dtype)?.requiring_grad()?;
         let sum = places.bincount_with(BincountOptions::new().weights(&half))?;
         assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (DType::F64, vec![3000.0]));
         sum.sum(..)?.backward()?;
@@ -776,14 +776,15 @@ fn a_row_of_nan_shifted_the_moments_of_the_others() -> Result<()> {
     assert_eq!(beside(f64::INFINITY)?, beside(0.0)?);
     // The squares of these do not fit in an `f32`.
     let large = Tensor::new([1e30, -1e30])?;
-    assert_eq!(large.std(..)?.item()?.to_f64(), f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
+    assert_eq!(large.std(..)?.item::<f64>()?, f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
     Ok(())
 }
 
 #[test]
 fn a_variance_with_a_correction_of_nan_was_infinite() -> Result<()> {
     let x = f64s([1.0, 2.0, 4.0])?;
-    let var = |correction| x.var_mean_with(.., VarMeanOptions::new().correction(correction))?.var.item();
+    let var =
+        |correction| x.var_mean_with(.., VarMeanOptions::new().correction(correction))?.var.item::<Scalar>();
     assert!(var(f64::NAN)?.to_f64().is_nan());
     assert_eq!(var(f64::INFINITY)?.to_f64(), f64::INFINITY);
     assert_eq!(var(3.0)?.to_f64(), f64::INFINITY);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 fn vector(numbers: &[f64]) -> Result<Tensor> {
-    Tensor::from_slice(numbers, [("n", numbers.len())])?.requires_grad_(true)
+    Tensor::from_slice(numbers, [("n", numbers.len())])?.requiring_grad()
 }
 
 /// Real and imaginary part of `(a + ib)²`, with one backward for both.
@@ -42,7 +42,7 @@ fn an_op_of_several_outputs() -> Result<()> {
     let of = gradients(complex_square(&a, &b, &calls)?, false)?;
     let want: [Tensor; 2] = plain(&a, &b)?;
     for (got, want) in of.iter().zip(gradients(want, false)?) {
-        assert!(got.sub(&want)?.abs()?.amax(..)?.item()?.to_f64() < 1e-9);
+        assert!(got.sub(&want)?.abs()?.amax(..)?.item::<f64>()? < 1e-9);
     }
     assert_eq!(calls.load(Ordering::Relaxed), 1, "one backward for both outputs");
 
@@ -147,15 +147,15 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
 
 #[test]
 fn a_checkpoint_draws_the_same_numbers_again() -> Result<()> {
-    let x = Tensor::ones([1000])?.requires_grad_(true)?;
+    let x = Tensor::ones([1000])?.requiring_grad()?;
     manual_seed(3);
     let y = checkpoint(|x| F::dropout(&x[0], 0.5), &[&x])?;
-    let after = Tensor::rand([1])?.item()?;
+    let after = Tensor::rand([1])?.item::<f32>()?;
     y.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, y.to_vec::<f32>()?, "what was dropped has no gradient");
     manual_seed(3);
     F::dropout(&x, 0.5)?;
-    assert_eq!(Tensor::rand([1])?.item()?, after, "nothing is drawn twice from the generator");
+    assert_eq!(Tensor::rand([1])?.item::<f32>()?, after, "nothing is drawn twice from the generator");
     Ok(())
 }
 
@@ -193,7 +193,7 @@ fn nan_is_found_where_it_was_made() -> Result<()> {
 
 #[test]
 fn gradients_with_names() -> Result<()> {
-    let x = Tensor::ones([("N", 2), ("C", 3)])?.requires_grad_(true)?;
+    let x = Tensor::ones([("N", 2), ("C", 3)])?.requiring_grad()?;
     let named = BackwardOptions { named: true, ..Default::default() };
     x.exp()?.sum(..)?.backward_with(None, named)?;
     assert_eq!(*x.grad().unwrap().names(), ["N", "C"]);
@@ -211,7 +211,7 @@ fn gradients_with_names() -> Result<()> {
 
 #[test]
 fn a_picture_of_the_tape() -> Result<()> {
-    let x = Tensor::ones([("N", 2)])?.requires_grad_(true)?;
+    let x = Tensor::ones([("N", 2)])?.requiring_grad()?;
     let h = x.exp()?;
     let loss = h.mul(&h)?.sum(..)?;
     let graph = Graph::of(&[("x", &x), ("loss", &loss)]);
@@ -320,7 +320,7 @@ fn failures_going_back() -> Result<()> {
             // The gradient of `late` is known when the trap is stepped on, that of `early` is not.
             let (early, late) = (vector(&[0.5, 2.0])?, vector(&[3.0, -1.0])?);
             let loss = place(&early, &trap)?.mul(&late)?.sum(..)?;
-            let draw = || Generator::from_seed(7).scope(|| Tensor::rand([1])?.item());
+            let draw = || Generator::from_seed(7).scope(|| Tensor::rand([1])?.item::<f32>());
             let drawn = draw()?;
             trap.0.store(how, Ordering::Relaxed);
             let backward = || detect_anomaly(|| loss.backward_with(None, retain));
@@ -392,7 +392,7 @@ fn what_panics_as_it_is_dropped_does_not_stop_the_dropping() -> Result<()> {
 
 #[test]
 fn checkpoints_within_checkpoints_draw_the_same_numbers_again() -> Result<()> {
-    let x = Tensor::ones([1000])?.requires_grad_(true)?;
+    let x = Tensor::ones([1000])?.requiring_grad()?;
     let inner = |x: &[Tensor]| checkpoint(|x| F::dropout(&x[0], 0.5), &[&F::dropout(&x[0], 0.5)?]);
     let y = Generator::from_seed(5).scope(|| checkpoint(inner, &[&x]))?;
     y.sum(..)?.backward()?;

@@ -25,7 +25,7 @@ fn on_threads<R: Send>(f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> 
 /// Gradients of a small network at `seed`.
 fn gradients(seed: usize) -> Result<Vec<f64>> {
     let numbers: Vec<f64> = (0..12).map(|i| ((seed * 12 + i) as f64).sin()).collect();
-    let x = Tensor::from_slice(&numbers, [("N", 3), ("C", 4)])?.requires_grad_(true)?;
+    let x = Tensor::from_slice(&numbers, [("N", 3), ("C", 4)])?.requiring_grad()?;
     let hidden = x.matmul(&x.t()?.rename([("N", "M")])?)?.tanh()?;
     let loss = hidden.softmax(0)?.mul(&hidden)?.exp()?.sum(..)?;
     loss.backward()?;
@@ -67,7 +67,7 @@ fn gradients_of_all_threads_meet_in_a_shared_parameter() -> Result<()> {
 
 #[test]
 fn one_of_many_walks_through_a_graph_that_is_not_retained_succeeds() -> Result<()> {
-    let x = Tensor::ones([4])?.requires_grad_(true)?;
+    let x = Tensor::ones([4])?.requiring_grad()?;
     for _ in 0..50 {
         x.zero_grad();
         let loss = x.exp()?.sum(..)?;
@@ -84,7 +84,7 @@ fn one_of_many_walks_through_a_graph_that_is_not_retained_succeeds() -> Result<(
 fn checkpoints_draw_their_own_numbers_again_whatever_others_draw() -> Result<()> {
     on_threads(|_| {
         for _ in 0..50 {
-            let x = Tensor::ones([256])?.requires_grad_(true)?;
+            let x = Tensor::ones([256])?.requiring_grad()?;
             let block = |x: &[Tensor]| F::dropout(&F::dropout(&x[0], 0.5)?, 0.5);
             let y = checkpoint(block, &[&x])?;
             let options = BackwardOptions::default();
@@ -100,7 +100,7 @@ fn checkpoints_draw_their_own_numbers_again_whatever_others_draw() -> Result<()>
 fn a_graph_made_by_one_thread_is_walked_and_dropped_by_others() -> Result<()> {
     let token = Arc::new(());
     let graphs = on_threads(|number| {
-        let x = Tensor::new([number as f64])?.requires_grad_(true)?;
+        let x = Tensor::new([number as f64])?.requiring_grad()?;
         let held = token.clone();
         let gradient = move |g: &Tensor, _: &Cx<'_>| {
             let _ = &held;
@@ -115,7 +115,7 @@ fn a_graph_made_by_one_thread_is_walked_and_dropped_by_others() -> Result<()> {
     on_threads(|number| {
         let (x, y) = graphs[(number + 1) % THREADS].clone();
         y.backward()?;
-        assert_eq!(x.grad().expect("a leaf").item()?.to_f64(), 1.0);
+        assert_eq!(x.grad().expect("a leaf").item::<f64>()?, 1.0);
         Ok(())
     })?;
     std::thread::spawn(move || drop(graphs)).join().expect("dropping does not panic");

@@ -18,10 +18,10 @@ use std::sync::Arc;
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::checkpoint;
-/// let x = Tensor::new([0.5, 1.0])?.requires_grad_(true)?;
+/// let x = Tensor::new([0.5, 1.0])?.requiring_grad()?;
 /// let y = checkpoint(|inputs| inputs[0].exp()?.sin(), &[&x])?;
 /// y.sum(..)?.backward()?;
-/// let plain = x.detach().requires_grad_(true)?;
+/// let plain = x.detach().requiring_grad()?;
 /// plain.exp()?.sin()?.sum(..)?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, plain.grad().unwrap().to_vec::<f32>()?);
 /// # Ok::<(), Error>(())

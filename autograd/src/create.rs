@@ -38,7 +38,9 @@ impl TensorOptions {
 
     #[track_caller]
     fn finish(self, value: NamedTensor) -> Result<Tensor> {
-        Tensor::constant(value).requires_grad_(self.requires_grad)
+        let mut tensor = Tensor::constant(value);
+        tensor.requires_grad_(self.requires_grad)?;
+        Ok(tensor)
     }
 
     fn float(self) -> DType {

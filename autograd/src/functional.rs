@@ -16,7 +16,7 @@ fn tracked(inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     for x in inputs {
         tracked.push(match is_grad_enabled() && x.requires_grad() {
             true => x.mul(1)?, // a place of its own that leads to the input
-            false => x.detach().requires_grad_(true)?,
+            false => x.detach().requiring_grad()?,
         });
     }
     Ok(tracked)
@@ -100,7 +100,7 @@ pub fn vjp(
 /// use namegrad::autograd::functional::jvp;
 /// let x = Tensor::new([1.0, 2.0])?;
 /// let (_, along) = jvp(|x| x[0].square()?.sum(..), &[&x], &[&Tensor::new([1.0, 10.0])?])?;
-/// assert_eq!(along.item()?.to_f64(), 42.0);
+/// assert_eq!(along.item::<f64>()?, 42.0);
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -121,7 +121,7 @@ pub fn jvp(
         let along = zeros(&y)?.with_names_of(&y);
         return Ok((y, along));
     }
-    let u = zeros(&y)?.requires_grad_(true)?;
+    let u = zeros(&y)?.requiring_grad()?;
     let along = enable_grad(|| -> Result<Tensor> {
         let of_x = gradients(&y, &xs, Some(&u), true, true)?;
         let mut products = Vec::new();

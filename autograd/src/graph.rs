@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::Graph;
-/// let x = Tensor::ones([("N", 2)])?.requires_grad_(true)?;
+/// let x = Tensor::ones([("N", 2)])?.requiring_grad()?;
 /// let loss = x.exp()?.sum("N")?;
 /// let graph = Graph::of(&[("loss", &loss), ("x", &x)]);
 /// assert_eq!(graph.nodes.iter().filter_map(|node| node.op).collect::<Vec<_>>(), ["exp", "sum"]);

@@ -27,11 +27,11 @@ mod tensor;
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
-pub use gradcheck::{Checked, GradCheck, gradcheck, gradgradcheck};
+pub use gradcheck::{Checked, GradCheck, gradcheck, gradcheck_parameters, gradgradcheck};
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 pub use op::{Joined, Kept, Op, Outputs};
-pub use operators::Operand;
+pub use operators::{AsTensor, Operand};
 pub use parameter::Parameter;
 pub use tape::{
     BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,

@@ -30,7 +30,7 @@ use std::sync::Arc;
 ///     Ok(Op::new("cube", y).input(x, move |g, cx| g.mul(kept.get(cx).square()?.mul(3.0)?)).output())
 /// }
 ///
-/// let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+/// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
 /// cube(&x)?.sum(..)?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 12.0]);
 /// # Ok::<(), Error>(())
@@ -75,7 +75,7 @@ impl Op {
     /// fn twice(x: &Tensor) -> Result<Tensor> {
     ///     Ok(Op::new("twice", x.value().mul(2.0)?).input_once(x, |g, _| g.mul(2.0)).output())
     /// }
-    /// let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+    /// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     /// twice(&x)?.sum(..)?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 2.0]);
     /// # Ok::<(), Error>(())
@@ -130,8 +130,8 @@ impl Op {
     ///     Ok(op.output())
     /// }
     ///
-    /// let x = Tensor::new([3.0, 5.0])?.requires_grad_(true)?;
-    /// let y = Tensor::new([4.0, 12.0])?.requires_grad_(true)?;
+    /// let x = Tensor::new([3.0, 5.0])?.requiring_grad()?;
+    /// let y = Tensor::new([4.0, 12.0])?.requiring_grad()?;
     /// hypot(&x, &y)?.mul(Tensor::new([5.0, 13.0])?)?.sum(..)?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [3.0, 5.0]);
     /// assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [4.0, 12.0]);
@@ -251,12 +251,12 @@ impl Outputs {
     ///     }))
     /// }
     ///
-    /// let x = Tensor::new([3.0])?.requires_grad_(true)?;
-    /// let y = Tensor::new([4.0])?.requires_grad_(true)?;
+    /// let x = Tensor::new([3.0])?.requiring_grad()?;
+    /// let y = Tensor::new([4.0])?.requiring_grad()?;
     /// let r = &polar(&x, &y)?[0];
     /// r.mul(5.0)?.backward()?; // nothing is made of the angle
-    /// assert!((x.grad().unwrap().item()?.to_f64() - 3.0).abs() < 1e-6);
-    /// assert!((y.grad().unwrap().item()?.to_f64() - 4.0).abs() < 1e-6);
+    /// assert!((x.grad().unwrap().item::<f64>()? - 3.0).abs() < 1e-6);
+    /// assert!((y.grad().unwrap().item::<f64>()? - 4.0).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -310,11 +310,11 @@ impl Outputs {
 ///     Ok(Op::new("inverse", y).input(x, move |g, cx| g.mul(kept.get(cx).square()?)?.neg()).output())
 /// }
 ///
-/// let x = Tensor::new(2.0)?.requires_grad_(true)?;
+/// let x = Tensor::new(2.0)?.requiring_grad()?;
 /// let create = BackwardOptions { create_graph: true, ..Default::default() };
 /// let first = grad(&[&inverse(&x)?], &[&x], &[], create)?[0].clone().unwrap();
 /// let second = grad(&[&first], &[&x], &[], create)?[0].clone().unwrap();
-/// assert_eq!([first.item()?.to_f64(), second.item()?.to_f64()], [-0.25, 0.25]);
+/// assert_eq!([first.item::<f64>()?, second.item::<f64>()?], [-0.25, 0.25]);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone)]

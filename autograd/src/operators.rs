@@ -1,12 +1,66 @@
-//! What may stand beside a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic where the
-//! methods give an error.
+//! What can be the other operand of a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic
+//! where the methods return an error.
+//!
+//! The left operand of an operator is a tensor, a [`Parameter`], an `f64` or an `i32`. One float and one
+//! integer type, so that the type of a literal is known: with `f32` among them, `(2.0 * &x).sum(..)` would not
+//! compile, because `2.0` could be either. An `f32` variable is the right operand, `&x * scale`, or becomes an
+//! `f64` first, `f64::from(scale) * &x`.
+//!
+//! An operator on an owned tensor writes into its buffer if nobody else holds it, no gradient is recorded, and
+//! the sizes, names and dtype of the result are those of the tensor.
 
+use crate::parameter::Parameter;
 use crate::tensor::Tensor;
 use namegrad_core::{DType, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 
-/// The other operand of `add`, `mul`, `lt`...: a tensor, a reference to one, or a number.
+/// What methods take for a tensor beside the first, such as `x.matmul(&w)`: a tensor, a [`Parameter`], or a
+/// reference to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor",
+    label = "expected a tensor, a parameter, or a reference to one",
+    note = "a `Result` must be unwrapped first, with `?`; `Tensor::new(..)?` makes a tensor of numbers"
+)]
+pub trait AsTensor {
+    /// The tensor as it is now.
+    fn as_tensor(&self) -> Cow<'_, Tensor>;
+}
+
+impl AsTensor for Tensor {
+    #[inline]
+    fn as_tensor(&self) -> Cow<'_, Tensor> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl AsTensor for Parameter {
+    #[inline]
+    fn as_tensor(&self) -> Cow<'_, Tensor> {
+        Cow::Owned(self.tensor())
+    }
+}
+
+impl AsTensor for Cow<'_, Tensor> {
+    #[inline]
+    fn as_tensor(&self) -> Cow<'_, Tensor> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl<T: AsTensor + ?Sized> AsTensor for &T {
+    #[inline]
+    fn as_tensor(&self) -> Cow<'_, Tensor> {
+        (**self).as_tensor()
+    }
+}
+
+/// The other operand of `add`, `mul`, `lt`...: a tensor, a [`Parameter`], a reference to one, or a number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the operand of a tensor",
+    label = "expected a tensor, a parameter, a reference to one, or a number",
+    note = "a `Result` must be unwrapped first, with `?`; sizes of other integer types can be cast: `n as i64`"
+)]
 pub trait Operand {
     /// The operand as a tensor; a number widens no dtype within its category.
     ///
@@ -31,6 +85,13 @@ impl Operand for Tensor {
     #[inline]
     fn operand(&self) -> Result<Cow<'_, Tensor>> {
         Ok(Cow::Borrowed(self))
+    }
+}
+
+impl Operand for Parameter {
+    #[inline]
+    fn operand(&self) -> Result<Cow<'_, Tensor>> {
+        Ok(Cow::Owned(self.tensor()))
     }
 }
 
@@ -73,9 +134,79 @@ fn or_panic(result: Result<Tensor>) -> Tensor {
     }
 }
 
+/// `x` with the result of an op by element written into its buffer, if that is the same as a new tensor: nobody
+/// else holds the buffer, nothing is recorded, and sizes, names and dtype stay. Otherwise it gives `x` back.
+#[track_caller]
+fn reused(
+    mut x: Tensor,
+    other: &Tensor,
+    divides: bool,
+    in_place: fn(&mut Tensor, &Tensor) -> Result<()>,
+) -> Result<Result<Tensor, Tensor>> {
+    let dtype = x.dtype();
+    let stays = x.tracked().is_none()
+        && other.tracked().is_none()
+        && x.value().shared() == 1
+        && x.is_contiguous()
+        && x.value().result_type(other.value()) == dtype
+        && (!divides || dtype.is_floating_point())
+        && fits_into(other, &x);
+    if !stays {
+        return Ok(Err(x));
+    }
+    x.detach_(); // a leaf, while nothing is recorded
+    in_place(&mut x, other)?;
+    Ok(Ok(x))
+}
+
+/// Does the result of an op by element of `x` and `other` have the sizes and names of `x`?
+fn fits_into(other: &Tensor, x: &Tensor) -> bool {
+    let Some(left) = x.ndim().checked_sub(other.ndim()) else { return false };
+    let sizes = x.sizes()[left..].iter().zip(other.sizes());
+    sizes.into_iter().all(|(own, size)| size == own || *size == 1)
+        && (!other.has_names()
+            || (0..other.ndim())
+                .all(|dim| other.name(dim).is_none() || other.name(dim) == x.name(left + dim)))
+}
+
+/// The operators of a row: its trait and method, those of its assignment, the method in place, and whether it
+/// divides. `Sub sub, SubAssign sub_assign sub_, false` becomes `Sub` and `SubAssign` for tensors, parameters and
+/// numbers.
 macro_rules! operators {
-    ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident;)*) => {$(
-        operators!(@ $trait $method; &Tensor, Tensor);
+    ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $divides:literal;)*) => {$(
+        impl<T: Operand> ops::$trait<T> for &Tensor {
+            type Output = Tensor;
+            #[inline]
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor {
+                or_panic(Tensor::$method(self, other))
+            }
+        }
+        impl<T: Operand> ops::$trait<T> for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor {
+                // No closure: the error is to name the caller's line.
+                or_panic(match other.operand_beside(self.dtype()) {
+                    Ok(other) => owned::$method(self, &other),
+                    Err(error) => Err(error),
+                })
+            }
+        }
+        impl<T: Operand> ops::$trait<T> for &Parameter {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor {
+                or_panic(Tensor::$method(&self.tensor(), other))
+            }
+        }
+        impl<T: Operand> ops::$trait<T> for Parameter {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, other: T) -> Tensor {
+                or_panic(Tensor::$method(&self.tensor(), other))
+            }
+        }
         impl<T: Operand> ops::$assign_trait<T> for Tensor {
             #[track_caller]
             fn $assign(&mut self, other: T) {
@@ -84,30 +215,38 @@ macro_rules! operators {
                 }
             }
         }
-        // One float and one integer type, so that the type of a literal is never in doubt.
         operators!(number $trait $method; f64, i32);
-    )*};
-    (@ $trait:ident $method:ident; $($left:ty),*) => {$(
-        impl<T: Operand> ops::$trait<T> for $left {
-            type Output = Tensor;
-            #[inline]
+    )*
+    /// The operators on an owned tensor.
+    mod owned {
+        use super::{Result, Tensor, reused};
+        $(
             #[track_caller]
-            fn $method(self, other: T) -> Tensor { or_panic(Tensor::$method(&self, other)) }
-        }
-    )*};
+            pub(super) fn $method(x: Tensor, other: &Tensor) -> Result<Tensor> {
+                match reused(x, other, $divides, |x, other| x.$in_place(other).map(drop))? {
+                    Ok(y) => Ok(y),
+                    Err(x) => Tensor::$method(&x, other),
+                }
+            }
+        )*
+    }
+    };
     (number $trait:ident $method:ident; $($number:ty),*) => {$(
-        operators!(number $trait $method $number, &Tensor);
-        operators!(number $trait $method $number, Tensor);
+        operators!(number $trait $method $number, &Tensor, |right| right);
+        operators!(number $trait $method $number, Tensor, |right| &right);
+        operators!(number $trait $method $number, &Parameter, |right| &right.tensor());
+        operators!(number $trait $method $number, Parameter, |right| &right.tensor());
     )*};
-    (number $trait:ident $method:ident $number:ty, $right:ty) => {
+    (number $trait:ident $method:ident $number:ty, $right:ty, |$given:ident| $tensor:expr) => {
         impl ops::$trait<$right> for $number {
             type Output = Tensor;
             #[inline]
             #[track_caller]
-            fn $method(self, other: $right) -> Tensor {
+            fn $method(self, $given: $right) -> Tensor {
+                let other: &Tensor = $tensor;
                 // No closure: the error is to name the caller's line.
                 or_panic(match self.operand_beside(other.dtype()) {
-                    Ok(number) => Tensor::$method(&number, &other),
+                    Ok(number) => Tensor::$method(&number, other),
                     Err(error) => Err(error),
                 })
             }
@@ -115,10 +254,10 @@ macro_rules! operators {
     };
 }
 operators! {
-    Add add, AddAssign add_assign add_;
-    Sub sub, SubAssign sub_assign sub_;
-    Mul mul, MulAssign mul_assign mul_;
-    Div div, DivAssign div_assign div_;
+    Add add, AddAssign add_assign add_, false;
+    Sub sub, SubAssign sub_assign sub_, false;
+    Mul mul, MulAssign mul_assign mul_, false;
+    Div div, DivAssign div_assign div_, true;
 }
 
 impl ops::Neg for &Tensor {
@@ -134,7 +273,23 @@ impl ops::Neg for Tensor {
     type Output = Tensor;
     #[inline]
     #[track_caller]
+    fn neg(mut self) -> Tensor {
+        if self.tracked().is_some() {
+            return or_panic(Tensor::neg(&self));
+        }
+        self.detach_(); // a leaf, while nothing is recorded
+        if let Err(error) = self.neg_() {
+            panic!("{error}");
+        }
+        self
+    }
+}
+
+impl ops::Neg for &Parameter {
+    type Output = Tensor;
+    #[inline]
+    #[track_caller]
     fn neg(self) -> Tensor {
-        or_panic(Tensor::neg(&self))
+        or_panic(Tensor::neg(&self.tensor()))
     }
 }

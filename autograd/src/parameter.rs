@@ -71,7 +71,7 @@ impl Parameter {
     /// [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn new(value: Tensor) -> Result<Parameter> {
-        let tensor = RwLock::new(value.detach().requires_grad_(true)?);
+        let tensor = RwLock::new(value.detach().requiring_grad()?);
         Ok(Parameter(Arc::new(Shared { tensor, updating: Mutex::new(None), updated: Condvar::new() })))
     }
 
@@ -110,7 +110,7 @@ impl Parameter {
     /// Those of [`Tensor::requires_grad_`].
     #[track_caller]
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
-        self.0.write().set_requires_grad(requires_grad)
+        self.0.write().requires_grad_(requires_grad).map(drop)
     }
 
     /// Changes the value outside of the tape. If `f` fails, nothing changes.

@@ -7,9 +7,16 @@ mod write;
 pub use self::grad::grad;
 
 use crate::tape::{Meta, is_grad_enabled};
-use namegrad_core::{DType, Element, Error, ErrorKind, Name, NamedTensor, Names, Result, Scalar, Shape};
+#[cfg(doc)]
+use namegrad_core::Scalar;
+use namegrad_core::args::whole;
+use namegrad_core::{
+    Argument, DType, Dim, Element, Error, ErrorKind, Name, NamedTensor, Names, Number, Result, Shape, Whole,
+};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 /// A tensor whose dims may have names, and that can be differentiated.
@@ -19,7 +26,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?.requires_grad_(true)?;
+/// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?.requiring_grad()?;
 /// let loss = x.mul(&x)?.sum(..)?;
 /// loss.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
@@ -107,15 +114,41 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
     #[track_caller]
-    pub fn size(&self, dim: impl Into<namegrad_core::Dim>) -> Result<usize> {
-        let dim = namegrad_core::Argument::resolve(dim.into(), "size", &self.value)?;
+    pub fn size(&self, dim: impl Into<Dim>) -> Result<usize> {
+        self.size_for("size", dim.into())
+    }
+
+    #[track_caller]
+    fn size_for(&self, op: &'static str, dim: Dim) -> Result<usize> {
+        let dim = Argument::resolve(dim, op, &self.value)?;
         match self.sizes().get(dim) {
             Some(size) => Ok(*size),
             None => {
                 let message = "dimension specified as 0 but tensor has no dimensions";
-                Err(Error::new(ErrorKind::DimRange, "size", message))
+                Err(Error::new(ErrorKind::DimRange, op, message))
             }
         }
+    }
+
+    /// The sizes of several dims, for a `let` that also checks that the dims are there.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::zeros([("N", 2), ("C", 3), ("time", 4)])?;
+    /// let [n, time] = x.sizes_of(["N", "time"])?;
+    /// assert_eq!((n, time), (2, 4));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`].
+    #[track_caller]
+    pub fn sizes_of<const N: usize>(&self, dims: [impl Into<Dim>; N]) -> Result<[usize; N]> {
+        let mut sizes = [0; N];
+        for (size, dim) in sizes.iter_mut().zip(dims) {
+            *size = self.size_for("sizes_of", dim.into())?;
+        }
+        Ok(sizes)
     }
 
     /// The step in elements between neighbours along each dim.
@@ -161,19 +194,82 @@ impl Tensor {
         self.value.is_contiguous()
     }
 
-    /// The only element, as a plain number.
+    /// The only element, as a number: of the type that is asked for, or a [`Scalar`], which takes all dtypes. An
+    /// integer must fit, a float is rounded. Another kind of number needs a cast:
+    /// `x.to(DType::I64)?.item::<i64>()?`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let loss = Tensor::new([1.0, 2.0])?.sum(..)?;
+    /// assert_eq!(loss.item::<f32>()?, 3.0);
+    /// assert!(loss.item::<i64>().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there is not exactly one.
+    /// [`ErrorKind::Shape`] if there is not exactly one, [`ErrorKind::DType`] if `T` is another kind of number
+    /// (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
-    pub fn item(&self) -> Result<Scalar> {
+    pub fn item<T: Number>(&self) -> Result<T> {
         self.value.item()
     }
 
-    /// The elements in row-major order, copied and cast to `T`.
+    /// The element at these positions, one for each dim, as a number. A negative position counts from the end.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?;
+    /// assert_eq!(x.item_at::<f32>([1, 0])?, 3.0);
+    /// assert_eq!(x.item_at::<f32>([-1, -1])?, 4.0);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Index`] if there is no such element, or there are not as many positions as dims; those of
+    /// [`item`](Self::item).
+    #[track_caller]
+    pub fn item_at<T: Number>(&self, at: impl IntoIterator<Item: Whole>) -> Result<T> {
+        const OP: &str = "item_at";
+        let mut places: SmallVec<[isize; 6]> = SmallVec::new();
+        for place in at {
+            places.push(whole(OP, "at", place)?);
+        }
+        self.element(OP, &places)?.item()
+    }
+
+    #[track_caller]
+    fn element(&self, op: &'static str, at: &[isize]) -> Result<NamedTensor> {
+        if at.len() != self.ndim() {
+            let message = format!("got {} positions for a tensor of {} dims", at.len(), self.ndim());
+            return Err(Error::new(ErrorKind::Index, op, message)
+                .with_operands([self.shape()])
+                .with_repair("one position for each dim, such as x.item_at::<f32>([0, 2])?"));
+        }
+        let caller = Location::caller();
+        let mut element = self.value.clone();
+        for place in at {
+            element = element
+                .select(0, *place)
+                .map_err(|error| error.of(op).with_operands([self.shape()]).at(caller))?;
+        }
+        Ok(element)
+    }
+
+    /// The elements in row-major order, copied. Integers may be of another width if they fit, floats are
+    /// rounded. Another kind of number needs a cast: `x.to(DType::I64)?.to_vec::<i64>()?`.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.5, -2.0])?;
+    /// assert_eq!(x.to_vec::<f64>()?, [1.5, -2.0]);
+    /// assert!(x.to_vec::<i32>().is_err());
+    /// assert_eq!(x.to(DType::I32)?.to_vec::<i32>()?, [1, -2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if `T` is another kind of number (bool, integer, float), [`ErrorKind::Value`] if
+    /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.value.to_vec()

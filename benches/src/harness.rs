@@ -153,11 +153,11 @@ impl Bench {
         }
         let mut step = make()?;
         namegrad::core::memory::reset_peak();
-        let first = step()?.item()?.to_f64();
+        let first = step()?.item::<f64>()?;
         for _ in 1..if self.flags.fast { 4 } else { 30 } {
             step()?;
         }
-        let late = step()?.item()?.to_f64();
+        let late = step()?.item::<f64>()?;
         let peak = namegrad::core::memory::stats().peak_bytes as f64 / (1 << 20) as f64;
         let budget = (self.flags.budget * 6.0).max(1.0);
         let measured = self.undisturbed(|| {

@@ -76,9 +76,9 @@ pub(crate) fn overhead(bench: &Bench) -> Result<()> {
     bench.case("W4.add1.fwd", Work::Call, || x.add(&y));
     bench.case("W4.add1.nograd", Work::Call, || no_grad(|| x.add(&y)));
     bench.case("W4.addnumber.fwd", Work::Call, || x.add(1.0));
-    let leaf = Tensor::ones([1])?.requires_grad_(true)?;
+    let leaf = Tensor::ones([1])?.requiring_grad()?;
     bench.case("W4.add1.grad", Work::Call, || leaf.add(&y));
-    let start = Tensor::new(1.0)?.requires_grad_(true)?;
+    let start = Tensor::new(1.0)?.requiring_grad()?;
     let (factor, term) = (Tensor::new(0.999)?, Tensor::new(0.001)?);
     bench.case("W4.chain1000", Work::Operations(1000), || {
         start.zero_grad();

@@ -61,7 +61,7 @@ fn mlp(batch: usize) -> Result<Step> {
     let [a, b, c] = sizes.map(|(inputs, outputs)| linear(&mut init, inputs, outputs));
     let (a, b, c) = (a?, b?, c?);
     let parameters = [&a, &b, &c].into_iter().flat_map(Module::parameters);
-    let mut optimizer = Adam::new(parameters).lr(1e-3).build()?;
+    let mut optimizer = Adam::builder(parameters).lr(1e-3).build()?;
     let x = positive(11, &[batch, 784])?;
     let target = classes(12, batch, 10)?;
     Ok(Box::new(move || {
@@ -80,7 +80,7 @@ fn deep(segment: Option<usize>) -> Result<Step> {
     let mut init = Init(0);
     let layers = (0..32).map(|_| linear(&mut init, 256, 256)).collect::<Result<Vec<_>>>()?;
     let parameters = layers.iter().flat_map(Module::parameters);
-    let mut optimizer = Sgd::new(parameters).lr(1e-3).build()?;
+    let mut optimizer = Sgd::builder(parameters).lr(1e-3).build()?;
     let x = positive(11, &[1024, 256])?;
     let layers = Arc::new(layers);
     let run = |layers: &[Linear], x: &Tensor| {

@@ -242,6 +242,48 @@ impl From<usize> for Scalar {
     }
 }
 
+/// What [`NamedTensor::item`](crate::NamedTensor::item) gives: a type of elements, `usize`, or a [`Scalar`],
+/// which takes all dtypes.
+pub trait Number: sealed::Sealed + Sized {
+    /// The dtype that a tensor is cast to for this type.
+    #[doc(hidden)]
+    const NEAREST: Option<DType>;
+    /// The number, unless it is of another kind (bool, integer, float) or does not fit. A float is rounded.
+    #[doc(hidden)]
+    fn exactly(value: Scalar) -> Option<Self>;
+}
+
+impl<T: Element> Number for T {
+    const NEAREST: Option<DType> = Some(T::DTYPE);
+    fn exactly(value: Scalar) -> Option<T> {
+        let number = T::from_scalar(value);
+        match (value, number.to_scalar()) {
+            (Scalar::Bool(_), Scalar::Bool(_)) | (Scalar::Float(_), Scalar::Float(_)) => Some(number),
+            (Scalar::Int(value), Scalar::Int(back)) if value == back => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl sealed::Sealed for usize {}
+impl Number for usize {
+    const NEAREST: Option<DType> = Some(DType::I64);
+    fn exactly(value: Scalar) -> Option<usize> {
+        match value {
+            Scalar::Int(value) => value.try_into().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl sealed::Sealed for Scalar {}
+impl Number for Scalar {
+    const NEAREST: Option<DType> = None;
+    fn exactly(value: Scalar) -> Option<Scalar> {
+        Some(value)
+    }
+}
+
 /// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64
 /// bits (NaN and infinities too) becomes `i64::MIN`.
 #[inline(always)]

@@ -4,8 +4,9 @@ use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
 
-/// `Result` with the crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+/// `Result` with the crate's [`Error`], unless another type of error is given: `Result<(), Box<dyn
+/// std::error::Error>>` is that of the standard library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The mistake that a caller made; one kind per mistake.
 ///
@@ -210,7 +211,9 @@ impl fmt::Display for Error {
         }
         if !operands.is_empty() {
             let list: Vec<String> = operands.iter().map(Shape::to_string).collect();
-            write!(f, "\n  inputs: {}", list.join(", "))?;
+            // `[]` alone would read as "no inputs".
+            let what = if list == ["[]"] { " (0-d)" } else { "" };
+            write!(f, "\n  inputs: {}{what}", list.join(", "))?;
         }
         match repair {
             Some(repair) => write!(f, "\n  try: {repair}"),

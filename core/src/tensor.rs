@@ -1,7 +1,7 @@
 //! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy;
 //! writing copies when somebody else holds the buffer. `make` creates tensors.
 
-use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
@@ -337,28 +337,95 @@ impl NamedTensor {
         Err(Error::about(&[self], ErrorKind::DType, op, message))
     }
 
-    /// The elements in row-major order, copied and cast to `T`.
+    /// The elements in row-major order, copied. Integers may be of another width if they fit, floats are
+    /// rounded. Another kind of number needs a cast: `x.to(DType::I64)?.to_vec::<i64>()?`.
+    ///
+    /// ```
+    /// use namegrad_core::NamedTensor;
+    /// let x = NamedTensor::from_slice(&[1.5_f32, 2.0], [2])?;
+    /// assert_eq!(x.to_vec::<f64>()?, [1.5, 2.0]);
+    /// assert!(x.to_vec::<i32>().is_err());
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::DType`] if `T` is another kind of number (bool, integer, float), [`ErrorKind::Value`] if
+    /// an integer does not fit in `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let dense = self.to(T::DTYPE)?.contiguous()?;
-        Ok(dense.as_slice::<T>()?.to_vec())
+        if self.dtype == T::DTYPE && self.is_contiguous() {
+            return Ok(self.as_slice::<T>()?.to_vec());
+        }
+        Ok(self.elements_as(T::DTYPE)?.as_slice::<T>()?.to_vec())
     }
 
-    /// The only element, as a plain number.
+    /// The elements in a dtype of the same kind, contiguous.
+    #[track_caller]
+    fn elements_as(&self, dtype: DType) -> Result<NamedTensor> {
+        const OP: &str = "to_vec";
+        if self.dtype.category() != dtype.category() {
+            let message = format!("the elements are of {}, another kind of number than {dtype}", self.dtype);
+            return Err(Error::about(&[self], ErrorKind::DType, OP, message).with_repair(explicit(dtype, OP)));
+        }
+        let dense = self.to(dtype)?.contiguous()?;
+        if dtype.category() == Category::Integer
+            && !dense.to(self.dtype)?.eq(self)?.all(..)?.item::<bool>()?
+        {
+            let message = format!("an element of {} does not fit in {dtype}", self.dtype);
+            return Err(Error::about(&[self], ErrorKind::Value, OP, message)
+                .with_repair(format!("x.to_vec::<{}>()?", rust_name(self.dtype))));
+        }
+        Ok(dense)
+    }
+
+    /// The only element, as a number: of the type that is asked for, or a [`Scalar`], which takes all dtypes. An
+    /// integer must fit, a float is rounded. Another kind of number needs a cast:
+    /// `x.to(DType::I64)?.item::<i64>()?`.
+    ///
+    /// ```
+    /// use namegrad_core::{NamedTensor, Scalar};
+    /// let x = NamedTensor::from_slice(&[2.5_f32], [1])?;
+    /// let y: f64 = x.item()?;
+    /// assert_eq!((y, x.item::<Scalar>()?), (2.5, Scalar::Float(2.5)));
+    /// assert!(x.item::<i64>().is_err());
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there is not exactly one.
+    /// [`ErrorKind::Shape`] if there is not exactly one, [`ErrorKind::DType`] if `T` is another kind of number
+    /// (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
-    pub fn item(&self) -> Result<Scalar> {
+    pub fn item<T: Number>(&self) -> Result<T> {
+        let number = self.only_element()?;
+        match T::exactly(number) {
+            Some(number) => Ok(number),
+            None => Err(self.not_that_number(number, T::NEAREST)),
+        }
+    }
+
+    #[track_caller]
+    fn only_element(&self) -> Result<Scalar> {
         if self.numel() != 1 {
             let message = format!("a Tensor with {} elements cannot be converted to Scalar", self.numel());
-            return Err(Error::about(&[self], ErrorKind::Shape, "item", message));
+            return Err(Error::about(&[self], ErrorKind::Shape, "item", message)
+                .with_repair("x.to_vec::<f32>()? for all elements, or x.sum(..)? for one number"));
         }
         // SAFETY: there is one element, and it is at `ptr`; as in `as_slice`.
         Ok(dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().read() }.to_scalar()))
+    }
+
+    #[cold]
+    #[track_caller]
+    fn not_that_number(&self, number: Scalar, asked: Option<DType>) -> Error {
+        const OP: &str = "item";
+        let asked = asked.unwrap_or(self.dtype);
+        if asked.category() == self.dtype.category() {
+            let message = format!("{number} of {} does not fit in the type that is asked for", self.dtype);
+            return Error::about(&[self], ErrorKind::Value, OP, message)
+                .with_repair(format!("x.item::<{}>()?", rust_name(self.dtype)));
+        }
+        let message = format!("the element is of {}, another kind of number than {asked}", self.dtype);
+        Error::about(&[self], ErrorKind::DType, OP, message).with_repair(explicit(asked, OP))
     }
 
     /// The element at `index`, one index a dim.
@@ -371,6 +438,16 @@ impl NamedTensor {
         // SAFETY: the index is inside, so the element is inside the buffer.
         dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
     }
+}
+
+/// The call with a cast before it.
+fn explicit(dtype: DType, method: &str) -> String {
+    format!("x.to(DType::{dtype:?})?.{method}::<{}>()?", rust_name(dtype))
+}
+
+/// The Rust type of the elements of a dtype.
+fn rust_name(dtype: DType) -> String {
+    format!("{dtype:?}").to_lowercase()
 }
 
 /// Do all elements of a view lie among the first `room` elements of a buffer? An empty one may start at their

@@ -80,7 +80,7 @@ pub(crate) fn train(
     let (train, test) = (Set::new(train)?, Set::new(test)?);
     let model = Mlp::new(train.images.size("pixels")?, flags.hidden, flags.dropout, classes)?;
     println!("{model}\n");
-    let mut optimizer = AdamW::new(model.parameters()).lr(flags.lr).build()?;
+    let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
     let mut history = Vec::new();
     for epoch in 1..=flags.epochs {
         let (train_loss, train_accuracy) = run_epoch(&model, &mut optimizer, &train, flags, epoch)?;
@@ -128,7 +128,7 @@ fn run_epoch(
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
-        let loss = loss.item()?.to_f64();
+        let loss = loss.item::<f64>()?;
         losses += loss * size as f64;
         right += accuracy(&logits.argmax("class")?, &batch.labels)? * size as f64;
         bar.set_message(format!("loss {loss:.4}"));
@@ -142,10 +142,10 @@ fn run_epoch(
 fn evaluate(model: &Mlp, set: &Set) -> Result<(f64, Tensor)> {
     model.eval();
     let logits = no_grad(|| model.forward(&set.images))?;
-    Ok((F::cross_entropy(&logits, &set.labels, "class")?.item()?.to_f64(), logits.argmax("class")?))
+    Ok((F::cross_entropy(&logits, &set.labels, "class")?.item::<f64>()?, logits.argmax("class")?))
 }
 
 /// The share of the predictions that are right.
 fn accuracy(predicted: &Tensor, labels: &Tensor) -> Result<f64> {
-    Ok(predicted.eq(labels)?.to(DType::F64)?.mean(..)?.item()?.to_f64())
+    Ok(predicted.eq(labels)?.to(DType::F64)?.mean(..)?.item::<f64>()?)
 }

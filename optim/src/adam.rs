@@ -1,11 +1,12 @@
 //! Adam and AdamW, its form with decoupled weight decay.
 
-use crate::method::{Checks, Method, Slots, Turn, hyperparameters};
+use crate::hyperparameters::optimizer;
+use crate::method::{Checks, Turn};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Update, update};
+use namegrad_core::cpu::update::Update;
 
-hyperparameters! {
+optimizer! {
     /// Adam: steps of about `lr` along a moving average of the gradient, divided by the root of a moving
     /// average of its square.
     ///
@@ -30,14 +31,15 @@ hyperparameters! {
     /// use namegrad::prelude::*;
     /// use namegrad::optim::{Adam, Optimizer};
     /// let weight = Parameter::new(Tensor::new(1.0)?)?;
-    /// let mut optimizer = Adam::new([weight.clone()]).lr(0.25).eps(0.0).build()?;
+    /// let mut optimizer = Adam::builder([weight.clone()]).lr(0.25).eps(0.0).build()?;
     /// weight.tensor().mul(100.0)?.backward()?;
     /// optimizer.step()?;
     /// // The first step has length `lr` for any gradient.
-    /// assert_eq!(weight.tensor().item()?.to_f64(), 0.75);
+    /// assert_eq!(weight.tensor().item::<f64>()?, 0.75);
     /// # Ok::<(), Error>(())
     /// ```
-    Adam {
+    Adam(betas.0)
+    AdamOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3,
         /// How much of the averages of the gradient and of its square is kept from step to step.
@@ -55,7 +57,7 @@ hyperparameters! {
     }
 }
 
-hyperparameters! {
+optimizer! {
     /// AdamW: [`Adam`] with a weight decay that does not enter the averages.
     ///
     /// A step shrinks the parameter,
@@ -77,7 +79,7 @@ hyperparameters! {
     /// use namegrad::optim::{AdamW, Optimizer};
     /// # let weight = Parameter::new(Tensor::ones([("out", 2), ("in", 3)])?)?;
     /// # let bias = Parameter::new(Tensor::ones([("out", 2)])?)?;
-    /// let mut optimizer = AdamW::new([weight])
+    /// let mut optimizer = AdamW::builder([weight])
     ///     .lr(1e-3)
     ///     .group([bias], |group| {
     ///         group.lr = 1e-4;
@@ -88,7 +90,8 @@ hyperparameters! {
     /// optimizer.groups_mut()[0].lr = 5e-4;
     /// # Ok::<(), Error>(())
     /// ```
-    AdamW {
+    AdamW(betas.0)
+    AdamWOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3,
         /// How much of the averages of the gradient and of its square is kept from step to step.
@@ -107,45 +110,11 @@ hyperparameters! {
 /// What both keep for each parameter. The last is only for `amsgrad`.
 const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
-impl Method for Adam {
-    const NAME: &'static str = "Adam";
-
-    fn lr(&self) -> f64 {
-        self.lr
+impl AdamOptions {
+    fn formula(&self) -> &AdamOptions {
+        self
     }
 
-    fn set_lr(&mut self, lr: f64) {
-        self.lr = lr;
-    }
-
-    fn momentum(&self) -> Option<f64> {
-        Some(self.betas.0)
-    }
-
-    fn set_momentum(&mut self, momentum: f64) {
-        self.betas.0 = momentum;
-    }
-
-    #[track_caller]
-    fn check(&self) -> Result<()> {
-        self.check_as(Self::NAME)
-    }
-
-    fn slots(&self) -> &'static [&'static str] {
-        if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
-    }
-
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
-        let step = Step::new(self, turn.number);
-        match self.amsgrad {
-            false => update::<T, 2>(&step, param, grad, slots.take()?),
-            true => update::<T, 3>(&step, param, grad, slots.take()?),
-        }
-        Ok(())
-    }
-}
-
-impl Adam {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
         let checks = Checks(name);
@@ -154,46 +123,22 @@ impl Adam {
         checks.betas(self.betas)?;
         checks.not_negative("weight_decay value", self.weight_decay)
     }
-}
 
-impl AdamW {
-    /// The same method as an [`Adam`].
-    fn as_adam(&self) -> Adam {
-        let AdamW { lr, betas, eps, weight_decay, amsgrad, maximize } = *self;
-        Adam { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay: true }
+    fn tensors(&self) -> &'static [&'static str] {
+        if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
+    }
+
+    fn advance(&self, turn: Turn<'_>) -> Result<()> {
+        let step = Step::new(self, turn.number);
+        if self.amsgrad { turn.run::<3>(&step) } else { turn.run::<2>(&step) }
     }
 }
 
-impl Method for AdamW {
-    const NAME: &'static str = "AdamW";
-
-    fn lr(&self) -> f64 {
-        self.lr
-    }
-
-    fn set_lr(&mut self, lr: f64) {
-        self.lr = lr;
-    }
-
-    fn momentum(&self) -> Option<f64> {
-        Some(self.betas.0)
-    }
-
-    fn set_momentum(&mut self, momentum: f64) {
-        self.betas.0 = momentum;
-    }
-
-    #[track_caller]
-    fn check(&self) -> Result<()> {
-        self.as_adam().check_as(Self::NAME)
-    }
-
-    fn slots(&self) -> &'static [&'static str] {
-        self.as_adam().slots()
-    }
-
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
-        self.as_adam().step(turn, param, grad, slots)
+impl AdamWOptions {
+    /// The options of an [`Adam`] that takes the same steps.
+    fn formula(&self) -> AdamOptions {
+        let AdamWOptions { lr, betas, eps, weight_decay, amsgrad, maximize } = *self;
+        AdamOptions { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay: true }
     }
 }
 
@@ -221,8 +166,9 @@ struct Step<T> {
 
 impl Step<f64> {
     /// Step number `t`, from 1.
-    fn new(method: &Adam, t: u64) -> Step<f64> {
-        let Adam { lr, betas, eps, weight_decay, decoupled_weight_decay: decoupled, maximize, .. } = *method;
+    fn new(options: &AdamOptions, t: u64) -> Step<f64> {
+        let AdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay: decoupled, maximize, .. } =
+            *options;
         let t = t as f64;
         Step {
             sign: if maximize { -1.0 } else { 1.0 },
@@ -304,7 +250,7 @@ mod tests {
 
     /// `[param, exp_avg, exp_avg_sq, max_exp_avg_sq]` of one element after step `t`, by `torch.optim`'s loop
     /// in `f64`.
-    fn by_hand(method: &Adam, t: u64, [mut p, m, v, max]: [f64; 4], g: f64) -> [f64; 4] {
+    fn by_hand(method: &AdamOptions, t: u64, [mut p, m, v, max]: [f64; 4], g: f64) -> [f64; 4] {
         let mut g = if method.maximize { -g } else { g };
         if method.decoupled_weight_decay {
             p *= 1.0 - method.lr * method.weight_decay;
@@ -327,8 +273,15 @@ mod tests {
             {
                 for maximize in [false, true] {
                     let (lr, betas, eps, weight_decay) = (0.1, (0.9, 0.99), 1e-8, 0.01);
-                    let method =
-                        Adam { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay };
+                    let method = AdamOptions {
+                        lr,
+                        betas,
+                        eps,
+                        weight_decay,
+                        amsgrad,
+                        maximize,
+                        decoupled_weight_decay,
+                    };
                     let after = |t, state, g| by_hand(&method, t, state, g);
                     check_steps::<f32, _, _>(n, &method, after);
                     check_steps::<f64, _, _>(n, &method, after);

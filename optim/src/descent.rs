@@ -1,21 +1,21 @@
-//! [`Descent`]: groups of parameters, the state of each, and one fused pass per parameter and step.
+//! [`Descent`]: what all optimizers have in common: groups of parameters, and the state of each. A step is a
+//! [`Pass`] over them.
 
 use crate::method::{Checks, Method, Slots, Turn};
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState, ParameterState};
-use namegrad_autograd::Parameter;
-use namegrad_core::cpu::math::Real;
-use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
-use smallvec::SmallVec;
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
 use std::fmt;
 use std::panic::Location;
 
-/// An optimizer whose method `M` updates each parameter independently. [`AdamW::new`](crate::AdamW::new)
-/// builds a `Descent<AdamW>`.
+/// The optimizer of a [`Method`]: groups of parameters with their hyperparameters, and the state of each
+/// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam) and [`AdamW`](crate::AdamW) are built on it, and so
+/// are your own optimizers.
 ///
-/// A step passes once over each parameter, its gradient and its state, and allocates nothing. For parameters
-/// of a half type, the step is computed and the state is stored in `f32`. PyTorch stores the state in the
-/// half type, where small steps are lost to rounding.
+/// A step by element passes once over each parameter, its gradient and its state, and allocates nothing. For
+/// parameters of a half type, the step is computed and the state is stored in `f32`. PyTorch stores the state
+/// in the half type, where small steps are lost to rounding.
 pub struct Descent<M> {
     /// One set of hyperparameters for each group.
     groups: Vec<M>,
@@ -26,6 +26,8 @@ pub struct Descent<M> {
 struct Member {
     parameter: Parameter,
     steps: u64,
+    /// Whether the step that is being made is among `steps` already.
+    counted: bool,
     /// Slots that `Method::slots` no longer names, then those that it names, in its order.
     slots: Vec<(String, NamedTensor)>,
 }
@@ -63,7 +65,7 @@ impl<M: Method> Builder<M> {
     /// [`ErrorKind::Value`] if a hyperparameter is out of range, a parameter is given twice, or there are no
     /// parameters.
     #[track_caller]
-    pub fn build(self) -> Result<Descent<M>> {
+    pub fn build(self) -> Result<M::Optimizer> {
         let mut optimizer = Descent { groups: Vec::new(), members: Vec::new() };
         optimizer.push_group(self.parameters, self.method.clone())?;
         for (parameters, change) in self.groups {
@@ -74,7 +76,7 @@ impl<M: Method> Builder<M> {
         if optimizer.members.iter().all(Vec::is_empty) {
             return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list"));
         }
-        Ok(optimizer)
+        Ok(optimizer.into())
     }
 }
 
@@ -123,9 +125,23 @@ impl<M: Method> Descent<M> {
                 .with_repair("model.parameters() has each parameter once, also where layers share it"));
         }
         self.groups.push(method);
-        let member = |parameter| Member { parameter, steps: 0, slots: Vec::new() };
+        let member = |parameter| Member { parameter, steps: 0, counted: false, slots: Vec::new() };
         self.members.push(parameters.into_iter().map(member).collect());
         Ok(())
+    }
+
+    #[track_caller]
+    fn check_rates(&self) -> Result<()> {
+        for method in &self.groups {
+            let lr = method.lr();
+            Checks(M::NAME).require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn pass<'a>(&'a mut self, closure: Option<Closure<'a>>) -> Result<()> {
+        self.members.iter_mut().flatten().for_each(|member| member.counted = false);
+        M::step(&mut Pass { groups: &self.groups, members: &mut self.members, closure })
     }
 
     #[track_caller]
@@ -144,15 +160,18 @@ impl<M: Method> Descent<M> {
 impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
-        for method in &self.groups {
-            let lr = method.lr();
-            Checks(M::NAME).require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}"))?;
-        }
+        self.check_rates()?;
         let caller = Location::caller();
-        let groups = self.groups.iter().zip(&mut self.members);
-        let mut members =
-            groups.flat_map(|(method, members)| members.iter_mut().map(move |member| (method, member)));
-        members.try_for_each(|(method, member)| member.step(method)).map_err(|error| error.at(caller))
+        self.pass(None).map_err(|error| error.at(caller))
+    }
+
+    #[track_caller]
+    fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
+        self.check_rates()?;
+        let caller = Location::caller();
+        let first = evaluate(&self.parameters(), loss, caller)?;
+        self.pass(Some(Closure { loss, first: first.clone(), caller }))?;
+        Ok(first)
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -248,31 +267,117 @@ fn misfit(message: String) -> Error {
     Error::new(ErrorKind::Value, "load_state_dict", message)
 }
 
+/// One step over all parameters of an optimizer: the argument of [`Method::step`].
+pub struct Pass<'a, M> {
+    groups: &'a [M],
+    members: &'a mut [Vec<Member>],
+    closure: Option<Closure<'a>>,
+}
+
+/// The argument of [`Optimizer::step_with`].
+struct Closure<'a> {
+    loss: Loss<'a>,
+    /// The loss where the step began.
+    first: Tensor,
+    caller: &'static Location<'static>,
+}
+
+impl<M: Method> Pass<'_, M> {
+    /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the hyperparameters
+    /// of its group. If `f` fails, the parameters before stay changed.
+    ///
+    /// # Errors
+    /// What `f` returns, [`ErrorKind::Shape`] if `f` changed the sizes of a parameter, or they changed since
+    /// the last step.
+    pub fn each(&mut self, mut f: impl FnMut(&M, Turn<'_>) -> Result<()>) -> Result<()> {
+        for (method, members) in self.groups.iter().zip(&mut *self.members) {
+            for member in members {
+                member.step(method, &mut |turn| f(method, turn))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
+    /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
+    pub fn gradients(&self) -> Vec<(&M, NamedTensor)> {
+        let groups = self.groups.iter().zip(&*self.members);
+        let all = groups.flat_map(|(method, members)| members.iter().map(move |member| (method, member)));
+        all.filter_map(|(method, member)| Some((method, member.parameter.grad()?.into_value().unnamed())))
+            .collect()
+    }
+
+    /// The loss where the step began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if the step was not made with [`Optimizer::step_with`].
+    pub fn loss(&self) -> Result<Tensor> {
+        self.closure.as_ref().map(|closure| closure.first.clone()).ok_or_else(needs_loss::<M>)
+    }
+
+    /// Computes the loss and all gradients again, for the parameters as they are now.
+    ///
+    /// # Errors
+    /// Those of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
+    /// [`Optimizer::step_with`].
+    pub fn evaluate(&mut self) -> Result<Tensor> {
+        let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(needs_loss::<M>)?;
+        let parameters: Vec<Parameter> =
+            self.members.iter().flatten().map(|member| member.parameter.clone()).collect();
+        evaluate(&parameters, &mut **loss, caller)
+    }
+}
+
+#[cold]
+fn needs_loss<M: Method>() -> Error {
+    let message = format!("{} computes the loss itself, and step() does not give it", M::NAME);
+    Error::new(ErrorKind::Autograd, M::NAME, message)
+        .with_repair("optimizer.step_with(&mut || ..), with a closure that returns the loss")
+}
+
+impl<M> fmt::Debug for Pass<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes = self.members.iter().map(Vec::len).collect::<Vec<_>>();
+        f.debug_struct("Pass").field("groups", &sizes).finish_non_exhaustive()
+    }
+}
+
 impl Member {
-    fn step<M: Method>(&mut self, method: &M) -> Result<()> {
+    /// Calls `f` with the parameter, if it has a gradient.
+    fn step<M: Method>(&mut self, method: &M, f: &mut dyn FnMut(Turn<'_>) -> Result<()>) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
-        let Member { parameter, steps, slots } = self;
-        let number = steps.saturating_add(1);
+        let Member { parameter, steps, counted, slots } = self;
+        let number = if *counted { *steps } else { steps.saturating_add(1) };
         parameter.update_in_buffer(|value| {
             let dtype = value.dtype();
             if !dtype.is_floating_point() {
                 let message = format!("a parameter must be of a floating point dtype, not {dtype}");
                 return Err(Error::new(ErrorKind::DType, M::NAME, message));
             }
-            let fresh = make_slots(method, slots, value)?;
-            let grad = grad.value().to(dtype.compute())?.contiguous()?;
-            match dtype {
-                DType::F64 => run::<M, f64>(method, number, fresh, value, &grad, slots),
-                DType::F32 => run::<M, f32>(method, number, fresh, value, &grad, slots),
-                half => {
-                    let mut wide = value.to(DType::F32)?;
-                    run::<M, f32>(method, number, fresh, &mut wide, &grad, slots)?;
-                    *value = wide.to(half)?;
-                    Ok(())
-                }
+            if grad.sizes() != value.sizes() {
+                let message =
+                    format!("a gradient of {:?} for a parameter of {:?}", grad.sizes(), value.sizes());
+                return Err(Error::new(ErrorKind::Shape, M::NAME, message));
             }
+            let fresh = make_slots(method, slots, value)?;
+            let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
+            let shape = value.shape();
+            let named = slots.len() - method.slots().len();
+            let slots = Slots { method: M::NAME, slots: &mut slots[named..] };
+            if dtype == dtype.compute() {
+                f(Turn { number, fresh, param: value, grad: &grad, slots })?;
+            } else {
+                let mut wide = value.to(dtype.compute())?;
+                f(Turn { number, fresh, param: &mut wide, grad: &grad, slots })?;
+                *value = wide.to(dtype)?;
+            }
+            if value.sizes() != &shape.sizes[..] {
+                let message = format!("a step changed a parameter of {shape} to {}", value.shape());
+                return Err(Error::new(ErrorKind::Shape, M::NAME, message));
+            }
+            Ok(())
         })?;
-        *steps = number;
+        (*steps, *counted) = (number, true);
         Ok(())
     }
 
@@ -324,7 +429,7 @@ impl Member {
             )));
         }
         sort_slots(method, &mut slots);
-        Ok(Member { parameter: self.parameter.clone(), steps: state.steps, slots })
+        Ok(Member { parameter: self.parameter.clone(), steps: state.steps, counted: false, slots })
     }
 }
 
@@ -373,35 +478,10 @@ fn make_slots<M: Method>(
     Ok(made == method.slots().len())
 }
 
-/// Runs a step on slices of `T`, the dtype of `value`, `grad` and the slots of the method.
-fn run<M: Method, T: Real + Element>(
-    method: &M,
-    number: u64,
-    fresh: bool,
-    value: &mut NamedTensor,
-    grad: &NamedTensor,
-    slots: &mut [(String, NamedTensor)],
-) -> Result<()> {
-    let sizes: SmallVec<[usize; 6]> = value.sizes().into();
-    if grad.sizes() != &sizes[..] {
-        let message = format!("a gradient of {:?} for a parameter of {sizes:?}", grad.sizes());
-        return Err(Error::new(ErrorKind::Shape, M::NAME, message));
-    }
-    let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
-    for (name, slot) in slots {
-        if method.slots().contains(&name.as_str()) {
-            slices.push(slot.as_mut_slice()?);
-        }
-    }
-    let turn = Turn { number, fresh, sizes: &sizes };
-    let slots = Slots { method: M::NAME, slices };
-    method.step(turn, value.as_mut_slice()?, grad.as_slice()?, slots)
-}
-
 impl<M: Method> fmt::Debug for Descent<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.groups.iter().zip(self.members.iter().map(Vec::len));
-        f.debug_struct("Descent").field("groups", &counts.collect::<Vec<_>>()).finish()
+        f.debug_struct(M::NAME).field("groups", &counts.collect::<Vec<_>>()).finish()
     }
 }
 

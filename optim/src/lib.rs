@@ -1,17 +1,18 @@
 //! Optimizers over named parameters, with groups that have their own hyperparameters and state that can be
 //! saved.
 //!
-//! Read [`Optimizer`] first, which has what all of them can do, then [`Sgd`] and [`AdamW`]. [`Descent`] is
-//! their common implementation. A [`Method`] is what distinguishes an optimizer: its hyperparameters, the
-//! tensors it keeps, and its formula. Implement it, with a loop that [`update`] runs fast, for your own
-//! optimizer.
+//! Read [`Optimizer`] first, which has what all of them can do, then [`Sgd`] and [`AdamW`].
+//! [`clip_grad_norm_`] limits gradients before a step.
+//!
+//! A [`Method`] is what distinguishes an optimizer: its hyperparameters, the tensors it keeps, and its
+//! formula. Implement it for your own optimizer. [`Descent`] does the rest.
 //!
 //! ```
 //! use namegrad::prelude::*;
 //! use namegrad::optim::{AdamW, Optimizer};
 //!
 //! let weight = Parameter::new(Tensor::new([4.0, -3.0])?.refine_names(["in"])?)?;
-//! let mut optimizer = AdamW::new([weight.clone()]).lr(0.1).build()?;
+//! let mut optimizer = AdamW::builder([weight.clone()]).lr(0.1).build()?;
 //! for _ in 0..200 {
 //!     let w = weight.tensor();
 //!     let loss = w.mul(&w)?.sum(..)?;
@@ -26,17 +27,20 @@
 #![forbid(unsafe_code)]
 
 mod adam;
+mod clip;
 mod descent;
+mod hyperparameters;
 mod method;
 mod optimizer;
 mod sgd;
 mod state;
 
-pub use adam::{Adam, AdamW};
-pub use descent::{Builder, Descent};
+pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use clip::{ClipGradNormOptions, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_};
+pub use descent::{Builder, Descent, Pass};
 pub use method::{Method, Slots, Turn};
 pub use namegrad_core::cpu::math::Real;
-pub use namegrad_core::cpu::update::{Update, update};
-pub use optimizer::Optimizer;
-pub use sgd::Sgd;
+pub use namegrad_core::cpu::update::Update;
+pub use optimizer::{Loss, Optimizer};
+pub use sgd::{Sgd, SgdOptions};
 pub use state::{GroupState, OptimizerState, ParameterState};

@@ -1,19 +1,24 @@
-//! [`Method`]: what distinguishes an optimizer. [`Descent`](crate::Descent) does the rest.
+//! [`Method`]: what distinguishes an optimizer. [`Descent`] does the rest.
 
+use crate::descent::{Descent, Pass};
+use crate::optimizer::Optimizer;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::cpu::update::{Update, update};
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
-/// The hyperparameters of an optimizer, and its formula for one parameter.
+/// The hyperparameters of an optimizer, and its formula.
 ///
-/// Your own method is a struct of hyperparameters that implements this trait. [`update`](crate::update) runs
-/// its loop with the widest vectors of the CPU and on all threads:
+/// Your own method is a struct of hyperparameters that implements this trait; [`Builder`](crate::Builder)
+/// builds its optimizer. Write [`update`](Self::update) if each parameter is updated independently of the
+/// others. A formula by element is an [`Update`], which [`Turn::run`] runs with the widest vectors of the CPU
+/// and on all threads:
 ///
 /// ```
-/// use namegrad::optim::{Builder, Method, Optimizer, Real, Slots, Turn, Update, update};
+/// use namegrad::optim::{Builder, Descent, Method, Optimizer, Real, Turn, Update};
 /// use namegrad::prelude::*;
 /// use serde::{Deserialize, Serialize};
 ///
@@ -26,6 +31,7 @@ use std::fmt::Debug;
 ///
 /// impl Method for Signum {
 ///     const NAME: &'static str = "Signum";
+///     type Optimizer = Descent<Signum>;
 ///     fn lr(&self) -> f64 {
 ///         self.lr
 ///     }
@@ -35,16 +41,8 @@ use std::fmt::Debug;
 ///     fn slots(&self) -> &'static [&'static str] {
 ///         &["momentum_buffer"]
 ///     }
-///     fn step<T: Real>(
-///         &self,
-///         _: Turn<'_>,
-///         param: &mut [T],
-///         grad: &[T],
-///         slots: Slots<'_, T>,
-///     ) -> Result<()> {
-///         let [m] = slots.take()?;
-///         update(self, param, grad, [m]);
-///         Ok(())
+///     fn update(&self, turn: Turn<'_>) -> Result<()> {
+///         turn.run(self)
 ///     }
 /// }
 ///
@@ -66,9 +64,16 @@ use std::fmt::Debug;
 /// assert_eq!(weight.tensor().to_vec::<f32>()?, [0.5, -0.5]);
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// A [`Turn`] also has the parameter, its gradient and the tensors of the method as [`NamedTensor`]s, for
+/// formulas that treat a parameter as a matrix. Write [`step`](Self::step) if the update of a parameter
+/// depends on other parameters, or if a step evaluates the loss several times.
 pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The name of the optimizer in errors and saved states.
     const NAME: &'static str;
+
+    /// The optimizer of this method: `Descent<Self>`, or your own type around it.
+    type Optimizer: Optimizer + From<Descent<Self>>;
 
     /// The learning rate, per step.
     fn lr(&self) -> f64;
@@ -104,49 +109,156 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         sizes.to_vec()
     }
 
-    /// Updates one parameter in place. All slices are in row-major order. `slots` has the tensors of
-    /// [`slots`](Self::slots), in its order.
+    /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked meanwhile; use
+    /// [`Turn::param`].
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if [`Slots::take`] asks for more or fewer tensors than [`slots`](Self::slots)
-    /// names.
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()>;
-}
+    /// What the formula gives. The default is an error of kind [`ErrorKind::Unsupported`], for methods that
+    /// implement [`step`](Self::step) instead.
+    fn update(&self, _turn: Turn<'_>) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, Self::NAME, "this method has no update of one parameter")
+            .with_repair("implement Method::update or Method::step"))
+    }
 
-/// The tensors that a [`Method`] keeps for a parameter, in the order of [`Method::slots`].
-#[derive(Debug)]
-pub struct Slots<'a, T> {
-    pub(crate) method: &'static str,
-    pub(crate) slices: SmallVec<[&'a mut [T]; 4]>,
-}
-
-impl<'a, T> Slots<'a, T> {
-    /// All tensors, if there are `N` of them.
+    /// One step of all parameters that have a gradient. By default, [`update`](Self::update) of each.
+    ///
+    /// A [`Pass`] gives all gradients at once, visits the parameters as often as the method wants, and can
+    /// evaluate the loss again:
+    ///
+    /// ```
+    /// use namegrad::optim::{Builder, Descent, Method, Optimizer, Pass};
+    /// use namegrad::prelude::*;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Gradient descent that halves its step until the loss falls.
+    /// #[derive(Clone, Debug, Serialize, Deserialize)]
+    /// struct Backtracking {
+    ///     lr: f64,
+    /// }
+    ///
+    /// impl Method for Backtracking {
+    ///     const NAME: &'static str = "Backtracking";
+    ///     type Optimizer = Descent<Backtracking>;
+    ///     fn lr(&self) -> f64 {
+    ///         self.lr
+    ///     }
+    ///     fn set_lr(&mut self, lr: f64) {
+    ///         self.lr = lr;
+    ///     }
+    ///     fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+    ///         let before = pass.loss()?.value().to_vec::<f32>()?[0];
+    ///         let directions = pass.gradients();
+    ///         let (mut at, mut next) = (0.0, 1.0);
+    ///         loop {
+    ///             let mut direction = directions.iter();
+    ///             pass.each(|method, turn| {
+    ///                 let Some((_, direction)) = direction.next() else { return Ok(()) };
+    ///                 turn.param.sub_(&direction.mul(method.lr * (next - at))?).map(drop)
+    ///             })?;
+    ///             if next < 1e-3 || pass.evaluate()?.value().to_vec::<f32>()?[0] < before {
+    ///                 return Ok(());
+    ///             }
+    ///             (at, next) = (next, next / 2.0);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let weight = Parameter::new(Tensor::new([3.0])?)?;
+    /// let mut optimizer = Builder::new([weight.clone()], Backtracking { lr: 2.0 }).build()?;
+    /// for _ in 0..10 {
+    ///     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+    /// }
+    /// assert!(weight.tensor().to_vec::<f32>()?[0].abs() < 1e-3);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if there are more or fewer.
-    #[track_caller]
-    pub fn take<const N: usize>(self) -> Result<[&'a mut [T]; N]> {
-        let named = self.slices.len();
-        if named != N {
-            let message = format!("Method::slots names {named} tensors, Method::step takes {N}");
-            return Err(Error::new(ErrorKind::Value, self.method, message)
-                .with_repair("Method::slots must name every tensor that Method::step takes, in its order"));
-        }
-        let mut slices = self.slices.into_iter();
-        Ok(std::array::from_fn(|_| slices.next().expect("as many as were counted")))
+    /// What the formula gives.
+    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+        pass.each(|method, turn| method.update(turn))
     }
 }
 
-/// What [`Method::step`] knows of the parameter besides its elements.
-#[derive(Clone, Copy, Debug)]
+/// What [`Method::update`] is given: a parameter, its gradient, and the tensors that the method keeps for it.
+///
+/// For a parameter of a half type all of them are `f32`. The result is rounded when the update is done.
+#[derive(Debug)]
 pub struct Turn<'a> {
     /// The number of this step of this parameter, from 1.
     pub number: u64,
     /// Whether all slots were made for this step, so that they are zero.
     pub fresh: bool,
-    /// The sizes of the parameter.
-    pub sizes: &'a [usize],
+    /// The value of the parameter, to be changed in place. Its sizes, names and dtype must stay.
+    pub param: &'a mut NamedTensor,
+    /// Its gradient: of the same sizes and dtype, contiguous, without names.
+    pub grad: &'a NamedTensor,
+    /// The tensors that [`Method::slots`] names.
+    pub slots: Slots<'a>,
+}
+
+impl Turn<'_> {
+    /// Updates the parameter and all slots by element, with the widest vectors of the CPU and on all threads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the [`Update`] takes more or fewer slots than [`Method::slots`] names,
+    /// [`ErrorKind::Shape`] if a slot has other sizes than the parameter.
+    pub fn run<const N: usize>(self, step: &impl Update<N>) -> Result<()> {
+        let Turn { param, grad, slots, .. } = self;
+        let method = slots.method;
+        let slots = slots.take::<N>()?;
+        for other in [grad].into_iter().chain(slots.iter().map(|slot| &**slot)) {
+            if other.sizes() != param.sizes() {
+                let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
+                return Err(Error::new(ErrorKind::Shape, method, message)
+                    .with_repair("update slots of other sizes as tensors: turn.slots.take()"));
+            }
+        }
+        match param.dtype() {
+            DType::F64 => run_as::<f64, N>(step, param, grad, slots),
+            _ => run_as::<f32, N>(step, param, grad, slots),
+        }
+    }
+}
+
+fn run_as<T: Real + Element, const N: usize>(
+    step: &impl Update<N>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: [&mut NamedTensor; N],
+) -> Result<()> {
+    let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
+    for slot in slots {
+        slices.push(slot.as_mut_slice()?);
+    }
+    let mut slices = slices.into_iter();
+    let slices = std::array::from_fn(|_| slices.next().expect("a slice for each slot"));
+    update(step, param.as_mut_slice()?, grad.as_slice()?, slices);
+    Ok(())
+}
+
+/// The tensors that a [`Method`] keeps for a parameter, in the order of [`Method::slots`].
+#[derive(Debug)]
+pub struct Slots<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) slots: &'a mut [(String, NamedTensor)],
+}
+
+impl<'a> Slots<'a> {
+    /// All tensors, if there are `N` of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there are more or fewer.
+    #[track_caller]
+    pub fn take<const N: usize>(self) -> Result<[&'a mut NamedTensor; N]> {
+        let named = self.slots.len();
+        if named != N {
+            let message = format!("Method::slots names {named} tensors, the update takes {N}");
+            return Err(Error::new(ErrorKind::Value, self.method, message)
+                .with_repair("Method::slots must name every tensor that the update takes, in its order"));
+        }
+        let mut slots = self.slots.iter_mut().map(|(_, slot)| slot);
+        Ok(std::array::from_fn(|_| slots.next().expect("as many as were counted")))
+    }
 }
 
 /// Checks of hyperparameters, with PyTorch's messages.
@@ -177,65 +289,10 @@ impl Checks {
     }
 }
 
-/// The hyperparameters of a method. A row has the doc, the name, the type and the default of one.
-///
-/// The row `/// The learning rate, per step.` `lr: f64 = 1e-3,` of `Sgd` becomes the field `pub lr: f64`, its
-/// value in `Sgd::default()`, and
-///
-/// ```text
-/// impl Builder<Sgd> {
-///     /// The learning rate, per step.
-///     ///
-///     /// Default: `1e-3`.
-///     pub fn lr(mut self, lr: f64) -> Self {
-///         self.method.lr = lr;
-///         self
-///     }
-/// }
-/// ```
-macro_rules! hyperparameters {
-    (
-        $(#[$doc:meta])*
-        $Method:ident { $($(#[$row_doc:meta])* $row:ident: $ty:ty = $default:expr,)* }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $Method {
-            $($(#[$row_doc])* #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")] pub $row: $ty,)*
-        }
-
-        impl Default for $Method {
-            fn default() -> $Method {
-                $Method { $($row: $default,)* }
-            }
-        }
-
-        impl $Method {
-            /// A builder of an optimizer for these parameters.
-            pub fn new(parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>) -> $crate::Builder<$Method> {
-                $crate::Builder::new(parameters, $Method::default())
-            }
-        }
-
-        impl $crate::Builder<$Method> {
-            $(
-                $(#[$row_doc])*
-                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")]
-                pub fn $row(mut self, $row: $ty) -> Self {
-                    self.method.$row = $row;
-                    self
-                }
-            )*
-        }
-    };
-}
-pub(crate) use hyperparameters;
-
 /// What the tests of formulas share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::{Method, Real, Slots, Turn};
+    use super::{Element, Method, NamedTensor, Real, Slots, Turn};
 
     /// A length that one thread updates and one that several do.
     pub(crate) const LENGTHS: [usize; 2] = [37, (1 << 16) + 5];
@@ -260,26 +317,32 @@ pub(crate) mod testing {
 
     /// Checks three steps of `method` on `n` parameters: the parameter and the slots follow `by_hand`, which
     /// gives what they are after step `t` from what they were, element by element.
-    pub(crate) fn check_steps<T: Real, M: Method, const K: usize>(
+    pub(crate) fn check_steps<T: Real + Element, M: Method, const K: usize>(
         n: usize,
         method: &M,
         by_hand: impl Fn(u64, [f64; K], f64) -> [f64; K],
     ) {
         let start = |p| std::array::from_fn(|k| if k == 0 { p } else { 0.0 });
         let mut expected: Vec<[f64; K]> = parameters(n).map(start).collect();
-        let mut param: Vec<T> = parameters(n).map(T::from_f64).collect();
-        let mut slots = vec![vec![T::ZERO; n]; method.slots().len()];
+        let tensor = |numbers: &mut dyn Iterator<Item = f64>| {
+            NamedTensor::from_slice(&numbers.map(T::from_f64).collect::<Vec<T>>(), [n]).unwrap()
+        };
+        let mut param = tensor(&mut parameters(n));
+        let named = method.slots().iter();
+        let mut slots: Vec<(String, NamedTensor)> =
+            named.map(|slot| (slot.to_string(), tensor(&mut (0..n).map(|_| 0.0)))).collect();
         for t in 1..=3 {
-            let grad: Vec<T> = gradient(n, t).map(T::from_f64).collect();
-            let turn = Turn { number: t, fresh: t == 1, sizes: &[n] };
-            let slices = slots.iter_mut().map(Vec::as_mut_slice).collect();
-            method.step(turn, &mut param, &grad, Slots { method: M::NAME, slices }).unwrap();
+            let grad = tensor(&mut gradient(n, t));
+            let slots_of_turn = Slots { method: M::NAME, slots: &mut slots };
+            let turn =
+                Turn { number: t, fresh: t == 1, param: &mut param, grad: &grad, slots: slots_of_turn };
+            method.update(turn).unwrap();
             for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
                 *expected = by_hand(t, *expected, g);
             }
-            for (k, found) in [&param].into_iter().chain(&slots).enumerate() {
+            for (k, found) in [&param].into_iter().chain(slots.iter().map(|(_, slot)| slot)).enumerate() {
                 let what = format!("slice {k} of {method:?}");
-                assert_close(found, expected.iter().map(|state| state[k]), &what);
+                assert_close(found.as_slice::<T>().unwrap(), expected.iter().map(|state| state[k]), &what);
             }
         }
     }

@@ -1,8 +1,12 @@
 //! [`Optimizer`]: what all optimizers can do.
 
 use crate::state::OptimizerState;
-use namegrad_autograd::Parameter;
+use namegrad_autograd::{Parameter, Tensor, enable_grad};
 use namegrad_core::Result;
+use std::panic::Location;
+
+/// A function that computes the loss, with the parameters as they are when it is called.
+pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 
 /// Updates parameters with their gradients.
 ///
@@ -19,7 +23,7 @@ use namegrad_core::Result;
 /// }
 ///
 /// let weight = Parameter::new(Tensor::ones([("in", 2)])?)?;
-/// train(&weight, &mut Sgd::new([weight.clone()]).lr(0.25).build()?)?;
+/// train(&weight, &mut Sgd::builder([weight.clone()]).lr(0.25).build()?)?;
 /// assert_eq!(weight.tensor().to_vec::<f32>()?, [0.75, 0.75]);
 /// # Ok::<(), Error>(())
 /// ```
@@ -33,6 +37,32 @@ pub trait Optimizer: Send {
     /// for the state.
     #[track_caller]
     fn step(&mut self) -> Result<()>;
+
+    /// Computes the loss and its gradients, and makes a step. Returns the loss before the step.
+    ///
+    /// The gradients of before are removed first, so `zero_grad` and `backward` are part of it:
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let weight = Parameter::new(Tensor::new([4.0, -3.0])?)?;
+    /// let mut optimizer = Sgd::builder([weight.clone()]).lr(0.25).build()?;
+    /// let loss = optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+    /// assert_eq!(loss.to_vec::<f32>()?, [25.0]);
+    /// assert_eq!(weight.tensor().to_vec::<f32>()?, [2.0, -1.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// An optimizer that evaluates the loss several times in a step calls the closure again. In PyTorch the
+    /// closure calls `zero_grad` and `backward` itself.
+    ///
+    /// # Errors
+    /// What the closure returns; those of [`Tensor::backward`] and [`step`](Self::step).
+    #[track_caller]
+    fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
+        let loss = evaluate(&self.parameters(), loss, Location::caller())?;
+        self.step()?;
+        Ok(loss)
+    }
 
     /// The parameters, in the order of the groups.
     fn parameters(&self) -> Vec<Parameter>;
@@ -94,4 +124,16 @@ pub trait Optimizer: Send {
         let groups = self.lrs().len();
         self.set_lrs(&vec![lr; groups])
     }
+}
+
+/// The loss, which leaves its gradients at the parameters.
+pub(crate) fn evaluate(
+    parameters: &[Parameter],
+    loss: Loss<'_>,
+    caller: &'static Location<'static>,
+) -> Result<Tensor> {
+    parameters.iter().for_each(Parameter::zero_grad);
+    let loss = enable_grad(loss)?;
+    loss.backward().map_err(|error| error.at(caller))?;
+    Ok(loss.detach())
 }

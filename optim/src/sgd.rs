@@ -1,11 +1,12 @@
 //! Stochastic gradient descent with momentum.
 
-use crate::method::{Checks, Method, Slots, Turn, hyperparameters};
+use crate::hyperparameters::optimizer;
+use crate::method::{Checks, Turn};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Update, update};
+use namegrad_core::cpu::update::Update;
 
-hyperparameters! {
+optimizer! {
     /// Stochastic gradient descent, optionally with momentum.
     ///
     /// `g` is the gradient, negated if `maximize`, and `b` the momentum buffer, which is `d` in the first
@@ -26,16 +27,17 @@ hyperparameters! {
     /// use namegrad::prelude::*;
     /// use namegrad::optim::{Optimizer, Sgd};
     /// let weight = Parameter::new(Tensor::new(1.0)?)?;
-    /// let mut optimizer = Sgd::new([weight.clone()]).lr(0.25).momentum(0.5).build()?;
+    /// let mut optimizer = Sgd::builder([weight.clone()]).lr(0.25).momentum(0.5).build()?;
     /// for expected in [0.75, 0.375] {
     ///     optimizer.zero_grad();
     ///     weight.tensor().sum(..)?.backward()?; // its gradient is 1
     ///     optimizer.step()?;
-    ///     assert_eq!(weight.tensor().item()?.to_f64(), expected);
+    ///     assert_eq!(weight.tensor().item::<f64>()?, expected);
     /// }
     /// # Ok::<(), Error>(())
     /// ```
-    Sgd {
+    Sgd(momentum)
+    SgdOptions {
         /// The learning rate, per step.
         lr: f64 = 1e-3,
         /// How much of the momentum buffer is kept from step to step; 0 for no momentum.
@@ -51,28 +53,14 @@ hyperparameters! {
     }
 }
 
-impl Method for Sgd {
-    const NAME: &'static str = "Sgd";
-
-    fn lr(&self) -> f64 {
-        self.lr
-    }
-
-    fn set_lr(&mut self, lr: f64) {
-        self.lr = lr;
-    }
-
-    fn momentum(&self) -> Option<f64> {
-        Some(self.momentum)
-    }
-
-    fn set_momentum(&mut self, momentum: f64) {
-        self.momentum = momentum;
+impl SgdOptions {
+    fn formula(&self) -> &SgdOptions {
+        self
     }
 
     #[track_caller]
-    fn check(&self) -> Result<()> {
-        let checks = Checks(Self::NAME);
+    fn check_as(&self, name: &'static str) -> Result<()> {
+        let checks = Checks(name);
         checks.not_negative("learning rate", self.lr)?;
         checks.not_negative("momentum value", self.momentum)?;
         checks.not_negative("weight_decay value", self.weight_decay)?;
@@ -84,17 +72,13 @@ impl Method for Sgd {
             .require(self.dampening.is_finite(), || format!("Invalid dampening value: {:?}", self.dampening))
     }
 
-    fn slots(&self) -> &'static [&'static str] {
+    fn tensors(&self) -> &'static [&'static str] {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
-    fn step<T: Real>(&self, turn: Turn<'_>, param: &mut [T], grad: &[T], slots: Slots<'_, T>) -> Result<()> {
+    fn advance(&self, turn: Turn<'_>) -> Result<()> {
         let step = Step::new(self, turn.fresh);
-        match self.momentum == 0.0 {
-            true => update::<T, 0>(&step, param, grad, slots.take()?),
-            false => update::<T, 1>(&step, param, grad, slots.take()?),
-        }
-        Ok(())
+        if self.momentum == 0.0 { turn.run::<0>(&step) } else { turn.run::<1>(&step) }
     }
 }
 
@@ -114,8 +98,8 @@ struct Step {
 
 impl Step {
     /// In the first step the momentum buffer becomes the gradient itself, undampened.
-    fn new(method: &Sgd, first: bool) -> Step {
-        let Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize } = *method;
+    fn new(options: &SgdOptions, first: bool) -> Step {
+        let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *options;
         let (keep, take) = if first { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
         let sign = if maximize { -1.0 } else { 1.0 };
         Step { lr, sign, weight_decay, keep, take, ahead: nesterov.then_some(momentum) }
@@ -158,7 +142,7 @@ mod tests {
     use crate::method::testing::{LENGTHS, check_steps};
 
     /// `[param, momentum_buffer]` of one element after a step, by `torch.optim`'s loop in `f64`.
-    fn by_hand(method: &Sgd, first: bool, [p, b]: [f64; 2], g: f64) -> [f64; 2] {
+    fn by_hand(method: &SgdOptions, first: bool, [p, b]: [f64; 2], g: f64) -> [f64; 2] {
         let g = if method.maximize { -g } else { g } + method.weight_decay * p;
         if method.momentum == 0.0 {
             return [p - method.lr * g, b];
@@ -175,7 +159,8 @@ mod tests {
                 [(0.0, 0.0, false), (0.9, 0.0, false), (0.9, 0.1, false), (0.9, 0.0, true)]
             {
                 for maximize in [false, true] {
-                    let method = Sgd { lr: 0.1, momentum, dampening, weight_decay: 0.01, nesterov, maximize };
+                    let (lr, weight_decay) = (0.1, 0.01);
+                    let method = SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize };
                     let after = |t, state, g| by_hand(&method, t == 1, state, g);
                     check_steps::<f32, _, _>(n, &method, after);
                     check_steps::<f64, _, _>(n, &method, after);

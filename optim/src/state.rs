@@ -27,14 +27,14 @@ const DESCRIPTION: &str = "optimizer";
 /// }
 ///
 /// let weight = Parameter::new(Tensor::new([1.0, 2.0])?)?;
-/// let mut optimizer = Adam::new([weight.clone()]).lr(0.1).build()?;
+/// let mut optimizer = Adam::builder([weight.clone()]).lr(0.1).build()?;
 /// step(&weight, &mut optimizer)?;
 /// # let file = format!("namegrad-doc-optimizer-{}.safetensors", std::process::id());
 /// # let path = std::env::temp_dir().join(file);
 /// optimizer.state_dict().save(&path)?;
 ///
 /// let resumed = Parameter::new(weight.tensor())?;
-/// let mut other = Adam::new([resumed.clone()]).build()?;
+/// let mut other = Adam::new([resumed.clone()])?;
 /// other.load_state_dict(&OptimizerState::load(&path)?)?;
 /// step(&weight, &mut optimizer)?;
 /// step(&resumed, &mut other)?;

@@ -45,12 +45,12 @@ fn compare<F: FnMut(i32, f64, f64) -> f64>(
 
 #[test]
 fn plain_sgd() -> Result<()> {
-    compare(|p| Ok(Box::new(Sgd::new([p]).lr(0.1).build()?)), || |_, p, g| p - 0.1 * g)
+    compare(|p| Ok(Box::new(Sgd::builder([p]).lr(0.1).build()?)), || |_, p, g| p - 0.1 * g)
 }
 
 #[test]
 fn sgd_with_momentum_dampening_and_decay() -> Result<()> {
-    let optimizer = |p| Sgd::new([p]).lr(0.1).momentum(0.9).dampening(0.25).weight_decay(0.01).build();
+    let optimizer = |p| Sgd::builder([p]).lr(0.1).momentum(0.9).dampening(0.25).weight_decay(0.01).build();
     compare(
         |p| Ok(Box::new(optimizer(p)?)),
         || {
@@ -67,7 +67,7 @@ fn sgd_with_momentum_dampening_and_decay() -> Result<()> {
 #[test]
 fn nesterov_that_ascends() -> Result<()> {
     compare(
-        |p| Ok(Box::new(Sgd::new([p]).lr(0.1).momentum(0.9).nesterov(true).maximize(true).build()?)),
+        |p| Ok(Box::new(Sgd::builder([p]).lr(0.1).momentum(0.9).nesterov(true).maximize(true).build()?)),
         || {
             let mut b = 0.0;
             move |_, p, g| {
@@ -94,22 +94,22 @@ fn adam(decay: f64, decoupled: f64, amsgrad: bool) -> impl FnMut(i32, f64, f64) 
 
 #[test]
 fn adam_with_decay() -> Result<()> {
-    let optimizer = |p| Adam::new([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.05).build();
+    let optimizer = |p| Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.05).build();
     compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.05, 0.0, false))
 }
 
 #[test]
 fn adam_with_amsgrad() -> Result<()> {
-    let optimizer = |p| Adam::new([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).amsgrad(true).build();
+    let optimizer = |p| Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).amsgrad(true).build();
     compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.0, 0.0, true))
 }
 
 #[test]
 fn adamw() -> Result<()> {
-    let optimizer = |p| AdamW::new([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).build();
+    let optimizer = |p| AdamW::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).build();
     compare(|p| Ok(Box::new(optimizer(p)?)), || adam(0.0, 0.5, false))?;
     let adam_form = |p| {
-        Adam::new([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).decoupled_weight_decay(true)
+        Adam::builder([p]).lr(0.1).betas((0.8, 0.95)).eps(1e-3).weight_decay(0.5).decoupled_weight_decay(true)
     };
     compare(|p| Ok(Box::new(adam_form(p).build()?)), || adam(0.0, 0.5, false))
 }
@@ -120,8 +120,10 @@ fn half_types_are_computed_in_f32() -> Result<()> {
     for dtype in [DType::F16, DType::BF16] {
         let parameter = |dtype| Parameter::new(Tensor::constant(tensor(&START, dtype)?));
         let (half, single) = (parameter(dtype)?, parameter(DType::F32)?);
-        let mut optimizers =
-            [Adam::new([half.clone()]).lr(0.5).build()?, Adam::new([single.clone()]).lr(0.5).build()?];
+        let mut optimizers = [
+            Adam::builder([half.clone()]).lr(0.5).build()?,
+            Adam::builder([single.clone()]).lr(0.5).build()?,
+        ];
         for t in 1..=20 {
             // From the same values, so that only what is kept could differ.
             half.set(single.tensor().value())?;
@@ -152,7 +154,7 @@ fn the_order_of_memory_does_not_matter() -> Result<()> {
     ] {
         let parameter = Parameter::new(Tensor::constant(value))?;
         parameter.set_grad(Some(Tensor::constant(grad)))?;
-        Sgd::new([parameter.clone()]).lr(0.5).build()?.step()?;
+        Sgd::builder([parameter.clone()]).lr(0.5).build()?.step()?;
         results.push(parameter.tensor().to_vec::<f64>()?);
     }
     assert!(results.iter().all(|result| *result == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]), "{results:?}");

@@ -3,7 +3,10 @@
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::io::TensorFile;
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
-use namegrad_optim::{Adam, AdamW, Builder, Method, Optimizer, OptimizerState, Real, Sgd, Slots, Turn};
+use namegrad_optim::{
+    Adam, AdamW, Builder, ClipGradNormOptions, Descent, Method, Optimizer, OptimizerState, Pass, Sgd, Turn,
+    clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,7 +29,8 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn groups_have_hyperparameters_of_their_own() -> Result<()> {
     let [a, b, c] = [parameter(&[1.0])?, parameter(&[1.0])?, parameter(&[1.0])?];
-    let mut optimizer = Sgd::new([a.clone()]).group([b.clone()], |group| group.lr = 0.25).lr(0.5).build()?;
+    let mut optimizer =
+        Sgd::builder([a.clone()]).group([b.clone()], |group| group.lr = 0.25).lr(0.5).build()?;
     assert_eq!(optimizer.lrs(), [0.5, 0.25]);
     assert_eq!(optimizer.groups()[1].momentum, 0.0);
     let step = |optimizer: &mut dyn Optimizer| {
@@ -51,7 +55,7 @@ fn groups_have_hyperparameters_of_their_own() -> Result<()> {
 #[test]
 fn a_parameter_without_a_gradient_is_left_alone() -> Result<()> {
     let [a, b] = [parameter(&[1.0])?, parameter(&[1.0])?];
-    let mut optimizer = AdamW::new([a.clone(), b.clone()]).lr(0.5).build()?;
+    let mut optimizer = AdamW::builder([a.clone(), b.clone()]).lr(0.5).build()?;
     set_grad(&a, &[1.0])?;
     optimizer.step()?;
     assert_eq!(values(&b), [1.0], "not even its decay");
@@ -69,7 +73,7 @@ fn a_parameter_without_a_gradient_is_left_alone() -> Result<()> {
 #[test]
 fn a_momentum_that_is_switched_on_late_begins_undampened() -> Result<()> {
     let a = parameter(&[0.0])?;
-    let mut optimizer = Sgd::new([a.clone()]).lr(1.0).dampening(0.5).build()?;
+    let mut optimizer = Sgd::builder([a.clone()]).lr(1.0).dampening(0.5).build()?;
     set_grad(&a, &[1.0])?;
     optimizer.step()?;
     optimizer.groups_mut()[0].momentum = 0.5;
@@ -83,7 +87,7 @@ fn a_momentum_that_is_switched_on_late_begins_undampened() -> Result<()> {
 #[test]
 fn a_value_that_somebody_holds_is_not_changed() -> Result<()> {
     let a = parameter(&[1.0])?;
-    let (before, mut optimizer) = (a.tensor(), Adam::new([a.clone()]).lr(0.5).build()?);
+    let (before, mut optimizer) = (a.tensor(), Adam::builder([a.clone()]).lr(0.5).build()?);
     set_grad(&a, &[1.0])?;
     optimizer.step()?;
     let state = optimizer.state_dict();
@@ -132,17 +136,17 @@ fn check_resume<O: Optimizer>(name: &str, build: impl Fn([Parameter; 2]) -> Resu
 #[test]
 fn resumed_training_is_equal_in_every_bit() -> Result<()> {
     check_resume("sgd", |[a, b]| {
-        Sgd::new([a]).momentum(0.9).dampening(0.1).group([b], |g| g.momentum = 0.0).build()
+        Sgd::builder([a]).momentum(0.9).dampening(0.1).group([b], |g| g.momentum = 0.0).build()
     })?;
-    check_resume("adam", |[a, b]| Adam::new([a]).amsgrad(true).group([b], |g| g.betas.0 = 0.7).build())?;
-    check_resume("adamw", |[a, b]| AdamW::new([a]).group([b], |g| g.weight_decay = 1.0 / 3.0).build())
+    check_resume("adam", |[a, b]| Adam::builder([a]).amsgrad(true).group([b], |g| g.betas.0 = 0.7).build())?;
+    check_resume("adamw", |[a, b]| AdamW::builder([a]).group([b], |g| g.weight_decay = 1.0 / 3.0).build())
 }
 
 #[test]
 fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
     let pair = |n| Ok::<_, namegrad_core::Error>([parameter(&[1.0, 2.0])?, parameter(&vec![1.0; n])?]);
     let [a, b] = pair(3)?;
-    let mut other = Adam::new([a.clone(), b.clone()]).lr(0.25).build()?;
+    let mut other = Adam::builder([a.clone(), b.clone()]).lr(0.25).build()?;
     set_grad(&a, &[1.0, 1.0])?;
     set_grad(&b, &[1.0; 3])?;
     other.step()?;
@@ -151,16 +155,22 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
     let [a, b] = pair(3)?;
     let [_, long] = pair(4)?;
     let renamed = Parameter::new(b.tensor().rename(["out"])?)?;
-    let mut renamed_dim = Adam::new([a.clone(), renamed]).build()?;
+    let mut renamed_dim = Adam::builder([a.clone(), renamed]).build()?;
     let mut cases: Vec<(Box<dyn Optimizer>, &str)> = vec![
-        (Box::new(AdamW::new(pair(3)?).build()?), "the state is of Adam, the optimizer is AdamW"),
-        (Box::new(Adam::new([a.clone()]).build()?), "2 parameters in the state, 1 in the optimizer"),
+        (Box::new(AdamW::builder(pair(3)?).build()?), "the state is of Adam, the optimizer is AdamW"),
+        (Box::new(Adam::builder([a.clone()]).build()?), "2 parameters in the state, 1 in the optimizer"),
         (
-            Box::new(Adam::new([a.clone()]).group([b], |_| ()).build()?),
+            Box::new(Adam::builder([a.clone()]).group([b], |_| ()).build()?),
             "the state has 1 groups, the optimizer 2",
         ),
-        (Box::new(Adam::new([a.clone(), long]).build()?), "parameter 1 of group 0: sizes [3] in the state"),
-        (Box::new(Adam::new([renamed_dim.parameters()[1].clone(), a]).build()?), "parameter 0 of group 0"),
+        (
+            Box::new(Adam::builder([a.clone(), long]).build()?),
+            "parameter 1 of group 0: sizes [3] in the state",
+        ),
+        (
+            Box::new(Adam::builder([renamed_dim.parameters()[1].clone(), a]).build()?),
+            "parameter 0 of group 0",
+        ),
     ];
     for (optimizer, message) in &mut cases {
         let error = optimizer.load_state_dict(&state).unwrap_err();
@@ -207,7 +217,7 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
 #[test]
 fn a_file_that_is_no_state_is_refused() -> Result<()> {
     let a = parameter(&[1.0])?;
-    let mut optimizer = Adam::new([a.clone()]).build()?;
+    let mut optimizer = Adam::builder([a.clone()]).build()?;
     set_grad(&a, &[1.0])?;
     optimizer.step()?;
     let good = optimizer.state_dict().to_file()?;
@@ -246,9 +256,9 @@ fn a_file_that_is_no_state_is_refused() -> Result<()> {
 #[test]
 fn bad_arguments_are_refused_with_pytorchs_sentences() -> Result<()> {
     let a = parameter(&[1.0])?;
-    let sgd = || Sgd::new([a.clone()]);
-    let adam = || Adam::new([a.clone()]);
-    let adamw = || AdamW::new([a.clone()]);
+    let sgd = || Sgd::builder([a.clone()]);
+    let adam = || Adam::builder([a.clone()]);
+    let adamw = || AdamW::builder([a.clone()]);
     for (error, message) in [
         (sgd().lr(-0.1).build().unwrap_err(), "Invalid learning rate: -0.1"),
         (sgd().lr(f64::NAN).build().unwrap_err(), "Invalid learning rate: NaN"),
@@ -267,9 +277,9 @@ fn bad_arguments_are_refused_with_pytorchs_sentences() -> Result<()> {
         (adam().betas((1.0, 0.9)).build().unwrap_err(), "Invalid beta parameter at index 0: 1.0"),
         (adamw().betas((0.9, -0.1)).build().unwrap_err(), "Invalid beta parameter at index 1: -0.1"),
         (adamw().weight_decay(-0.1).build().unwrap_err(), "Invalid weight_decay value: -0.1"),
-        (Sgd::new([]).build().unwrap_err(), "optimizer got an empty parameter list"),
+        (Sgd::builder([]).build().unwrap_err(), "optimizer got an empty parameter list"),
         (
-            Sgd::new([a.clone(), a.clone()]).build().unwrap_err(),
+            Sgd::builder([a.clone(), a.clone()]).build().unwrap_err(),
             "some parameters appear more than once in the parameter groups",
         ),
         (
@@ -300,7 +310,7 @@ fn bad_arguments_are_refused_with_pytorchs_sentences() -> Result<()> {
 #[test]
 fn a_parameter_may_change_its_dtype_but_not_its_sizes() -> Result<()> {
     let a = parameter(&[1.0, 2.0])?;
-    let mut optimizer = Adam::new([a.clone()]).build()?;
+    let mut optimizer = Adam::builder([a.clone()]).build()?;
     set_grad(&a, &[1.0, 1.0])?;
     optimizer.step()?;
     a.to_dtype(DType::F64)?;
@@ -324,6 +334,7 @@ struct Forgetful;
 
 impl Method for Forgetful {
     const NAME: &'static str = "Forgetful";
+    type Optimizer = Descent<Forgetful>;
 
     fn lr(&self) -> f64 {
         1.0
@@ -331,8 +342,8 @@ impl Method for Forgetful {
 
     fn set_lr(&mut self, _: f64) {}
 
-    fn step<T: Real>(&self, _: Turn<'_>, _: &mut [T], _: &[T], slots: Slots<'_, T>) -> Result<()> {
-        let [_momentum] = slots.take()?;
+    fn update(&self, turn: Turn<'_>) -> Result<()> {
+        let [_momentum] = turn.slots.take()?;
         Ok(())
     }
 }
@@ -344,6 +355,208 @@ fn a_method_must_name_the_tensors_that_it_takes() -> Result<()> {
     set_grad(&a, &[1.0])?;
     let error = optimizer.step().unwrap_err();
     assert_eq!((error.kind(), error.op(), error.location().file()), (ErrorKind::Value, "Forgetful", file!()));
-    assert!(error.message().contains("names 0 tensors, Method::step takes 1"), "{error}");
+    assert!(error.message().contains("names 0 tensors, the update takes 1"), "{error}");
+    Ok(())
+}
+
+/// Declares a method with a learning rate alone.
+macro_rules! method {
+    ($(#[$doc:meta])* $Method:ident { $($item:item)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        struct $Method(f64);
+        impl Method for $Method {
+            const NAME: &'static str = stringify!($Method);
+            type Optimizer = Descent<$Method>;
+            fn lr(&self) -> f64 {
+                self.0
+            }
+            fn set_lr(&mut self, lr: f64) {
+                self.0 = lr;
+            }
+            $($item)*
+        }
+    };
+}
+
+method! {
+    /// The gradient as a matrix, made orthogonal by the iteration of Newton and Schulz, as in Muon.
+    Orthogonal {
+        fn slots(&self) -> &'static [&'static str] {
+            &["momentum_buffer"]
+        }
+        fn update(&self, turn: Turn<'_>) -> Result<()> {
+            let Turn { param, grad, slots, .. } = turn;
+            let [momentum] = slots.take()?;
+            momentum.add_(grad)?;
+            let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
+            for _ in 0..40 {
+                let square = x.mm(&x.t()?)?.mm(&x)?;
+                x = x.mul(1.5)?.sub(&square.mul(0.5)?)?;
+            }
+            param.sub_(&x.mul(self.0)?).map(drop)
+        }
+    }
+}
+
+#[test]
+fn a_method_can_treat_a_parameter_as_a_matrix() -> Result<()> {
+    for dtype in [DType::F64, DType::F32, DType::BF16] {
+        let start = NamedTensor::zeros([("out", 2), ("in", 3)])?.to(dtype)?;
+        let a = Parameter::new(Tensor::constant(start))?;
+        let mut optimizer = Builder::new([a.clone()], Orthogonal(1.0)).build()?;
+        let grad = NamedTensor::from_slice(&[1.0, 2.0, 0.5, 0.0, -1.0, 3.0], [2, 3])?.to(dtype)?;
+        a.set_grad(Some(Tensor::constant(grad)))?;
+        optimizer.step()?;
+        let step = a.tensor().value().to(DType::F64)?.unnamed();
+        let square = step.mm(&step.t()?)?.to_vec::<f64>()?;
+        for (found, want) in square.iter().zip([1.0, 0.0, 0.0, 1.0]) {
+            assert!((found - want).abs() < if dtype == DType::BF16 { 1e-2 } else { 1e-5 }, "{square:?}");
+        }
+        assert_eq!(*a.tensor().names(), ["out", "in"]);
+    }
+    Ok(())
+}
+
+method! {
+    /// Steps of one length for all parameters together.
+    Normalized {
+        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+            let mut square = 0.0;
+            for (_, gradient) in pass.gradients() {
+                square += gradient.square()?.sum(..)?.item::<f64>()?;
+            }
+            pass.each(|method, turn| {
+                turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop)
+            })
+        }
+    }
+}
+
+#[test]
+fn a_method_can_see_all_gradients() -> Result<()> {
+    let [a, b, c] = [parameter(&[1.0])?, parameter(&[0.0, 1.0])?, parameter(&[1.0])?];
+    let builder = Builder::new([a.clone(), b.clone()], Normalized(5.0));
+    let mut optimizer = builder.group([c.clone()], |_| ()).build()?;
+    set_grad(&a, &[3.0])?;
+    set_grad(&b, &[4.0, 0.0])?;
+    optimizer.step()?;
+    assert_eq!([values(&a), values(&b), values(&c)], [vec![-2.0], vec![-4.0, 1.0], vec![1.0]]);
+    let counts =
+        optimizer.state_dict().groups.iter().flat_map(|g| &g.parameters).map(|p| p.steps).collect::<Vec<_>>();
+    assert_eq!(counts, [1, 1, 0]);
+    Ok(())
+}
+
+method! {
+    /// Newton's method by the secant of two gradients.
+    Secant {
+        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+            assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
+            let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+            pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
+            pass.evaluate()?;
+            let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+            pass.each(|method, turn| {
+                turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop)
+            })
+        }
+    }
+}
+
+#[test]
+fn a_step_can_evaluate_the_loss_again() -> Result<()> {
+    let a = parameter(&[5.0])?;
+    let mut optimizer = Builder::new([a.clone()], Secant(0.5)).build()?;
+    let mut calls = 0;
+    let loss = optimizer.step_with(&mut || {
+        calls += 1;
+        a.tensor().sub(2.0)?.square()?.sum(..)
+    })?;
+    assert_eq!((loss.to_vec::<f32>()?, values(&a), calls), (vec![9.0], vec![2.0], 2));
+    assert!(!loss.requires_grad());
+    assert_eq!(optimizer.state_dict().groups[0].parameters[0].steps, 1, "one step, in two passes");
+
+    let error = optimizer.step().unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+    assert!(error.to_string().contains("optimizer.step_with(&mut || ..)"), "{error}");
+    let error = optimizer.step_with(&mut || a.tensor().detach().sum(..)).unwrap_err();
+    assert_eq!((error.op(), error.location().file()), ("backward", file!()));
+    Ok(())
+}
+
+#[test]
+fn step_with_removes_old_gradients_and_computes_new_ones() -> Result<()> {
+    let [a, unused] = [parameter(&[4.0, -3.0])?, parameter(&[1.0])?];
+    let mut optimizer: Box<dyn Optimizer> =
+        Box::new(Sgd::builder([a.clone(), unused.clone()]).lr(0.25).build()?);
+    set_grad(&a, &[100.0, 100.0])?;
+    set_grad(&unused, &[1.0])?;
+    let loss = optimizer.step_with(&mut || a.tensor().square()?.sum(..))?;
+    assert_eq!(loss.to_vec::<f32>()?, [25.0]);
+    assert_eq!([values(&a), values(&unused)], [vec![2.0, -1.5], vec![1.0]]);
+    assert!(unused.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_method_without_a_formula_is_refused() -> Result<()> {
+    method! { Idle {} }
+    let a = parameter(&[1.0])?;
+    let mut optimizer = Builder::new([a.clone()], Idle(1.0)).build()?;
+    set_grad(&a, &[1.0])?;
+    let error = optimizer.step().unwrap_err();
+    assert_eq!(
+        (error.kind(), error.op(), error.location().file()),
+        (ErrorKind::Unsupported, "Idle", file!())
+    );
+    Ok(())
+}
+
+/// As `torch.nn.utils.clip_grad_norm_`: one factor for all, no larger than 1.
+#[test]
+fn gradients_are_clipped_together() -> Result<()> {
+    let [a, b, none] = [parameter(&[0.0])?, parameter(&[0.0, 0.0])?, parameter(&[0.0])?];
+    let all = [a.clone(), b.clone(), none.clone(), a.clone()];
+    let grads = || [&a, &b].map(|p| p.grad().unwrap().to_vec::<f32>().unwrap()).concat();
+    let reset = || {
+        set_grad(&a, &[3.0])?;
+        set_grad(&b, &[0.0, -4.0])
+    };
+    reset()?;
+    assert_eq!(clip_grad_norm_(&all, 10.0)?, 5.0);
+    assert_eq!(grads(), [3.0, 0.0, -4.0], "short enough");
+    assert_eq!(clip_grad_norm_(&all, 2.5)?, 5.0);
+    let want = [1.5, 0.0, -2.0];
+    assert!(grads().iter().zip(want).all(|(found, want)| (found - want).abs() < 1e-6), "{:?}", grads());
+    reset()?;
+    let order = |order| ClipGradNormOptions::new().norm_type(order);
+    assert_eq!(clip_grad_norm_with_(&all, 100.0, order(1.0))?, 7.0);
+    assert_eq!(clip_grad_norm_with_(&all, 2.0, order(f64::INFINITY))?, 4.0);
+    assert!((grads()[2] + 2.0).abs() < 1e-6);
+    clip_grad_value_(&all, 1.0)?;
+    assert_eq!(grads(), [1.0, 0.0, -1.0]);
+    assert!(none.grad().is_none());
+    assert_eq!(clip_grad_norm_with_([&none], 1.0, order(f64::INFINITY))?, 0.0);
+
+    set_grad(&a, &[f32::NAN])?;
+    let strict = ClipGradNormOptions::new().error_if_nonfinite(true);
+    let error = clip_grad_norm_with_(&all, 1.0, strict).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    assert_eq!(grads()[1..], [0.0, -1.0], "nothing has changed");
+    assert!(clip_grad_norm_(&all, 1.0)?.is_nan());
+    assert!(grads().iter().all(|g| g.is_nan()));
+    set_grad(&a, &[3e30])?;
+    set_grad(&b, &[4e30, 0.0])?;
+    assert!((clip_grad_norm_(&all, 5.0)? / 5e30 - 1.0).abs() < 1e-6, "no square overflows");
+    assert!((grads()[0] - 3.0).abs() < 1e-5);
+    for error in [
+        clip_grad_norm_(&all, -1.0).unwrap_err(),
+        clip_grad_norm_(&all, f64::NAN).unwrap_err(),
+        clip_grad_norm_with_(&all, 1.0, order(-2.0)).unwrap_err(),
+        clip_grad_value_(&all, -1.0).unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    }
     Ok(())
 }

@@ -110,7 +110,9 @@ impl TensorSpec {
             order.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
             value = value.permute(order.clone())?.deep_clone()?.permute(inverse)?;
         }
-        Tensor::constant(value).requires_grad_(self.requires_grad)
+        let mut tensor = Tensor::constant(value);
+        tensor.requires_grad_(self.requires_grad)?;
+        Ok(tensor)
     }
 
     fn value(&self) -> Result<NamedTensor> {

@@ -69,7 +69,12 @@ fn values(got: &NamedTensor, want: &TensorSpec, tol: Tolerance) -> Difference {
     let got: Vec<Scalar> = if got.dtype().is_floating_point() {
         got.to_vec::<f64>().map_err(read)?.into_iter().map(Scalar::Float).collect()
     } else {
-        got.to_vec::<i64>().map_err(read)?.into_iter().map(Scalar::Int).collect()
+        got.to(namegrad::core::DType::I64)
+            .and_then(|got| got.to_vec::<i64>())
+            .map_err(read)?
+            .into_iter()
+            .map(Scalar::Int)
+            .collect()
     };
     if let Some([low, high]) = &want.range {
         let bound = |number: &Json| scalar(number).map_or(f64::NAN, Scalar::to_f64);
@@ -147,7 +152,9 @@ pub(crate) fn same_values(got: &[Value], want: &[Value]) -> Difference {
     for (number, pair) in got.iter().zip(want).enumerate() {
         let same = match pair {
             (Value::Tensor(a), Value::Tensor(b)) => {
-                let elements = |x: &NamedTensor| format!("{:?}", x.to_vec::<f64>());
+                let elements = |x: &NamedTensor| {
+                    format!("{:?}", x.to(namegrad::core::DType::F64).and_then(|x| x.to_vec::<f64>()))
+                };
                 let (a, b) = (a.value(), b.value());
                 a.dtype() == b.dtype() && a.sizes() == b.sizes() && elements(a) == elements(b)
             }

@@ -207,8 +207,8 @@ table! {
     "is_same_size" => |c| json!(c.x(0)?.sizes() == c.x(1)?.sizes());
     "is_leaf" => |c| json!(c.x(0)?.is_leaf());
     "requires_grad" => |c| json!(c.x(0)?.requires_grad());
-    "requires_grad_" => |c| c.in_place(|x, c| { x.set_requires_grad(c.flag("requires_grad", true))?; Ok(x) })?;
-    "item" => |c| number(c.x(0)?.item()?);
+    "requires_grad_" => |c| c.in_place(|x, c| Ok(x.requires_grad_(c.flag("requires_grad", true))?))?;
+    "item" => |c| number(c.x(0)?.item::<namegrad::core::Scalar>()?);
     "tolist" => |c| nested(c.x(0)?)?;
     "is_tensor" => |c| match c.arg("obj") { Some(_) => json!(false), None => json!(c.count() == 1) };
     "manual_seed" => |c| {
@@ -243,7 +243,7 @@ fn number(value: Scalar) -> Json {
 /// The elements as nested lists.
 fn nested(x: &Tensor) -> Answer<Json> {
     if x.ndim() == 0 {
-        return Ok(number(x.item()?));
+        return Ok(number(x.item::<namegrad::core::Scalar>()?));
     }
     (0..x.sizes()[0]).map(|row| nested(&x.select(0, row)?)).collect::<Answer<Vec<Json>>>().map(Json::Array)
 }
@@ -319,7 +319,8 @@ fn tensor(c: &Call<'_>) -> Answer<Tensor> {
     if c.has("names") {
         tensor = tensor.rename(c.names("names")?)?;
     }
-    Ok(tensor.requires_grad_(c.flag("requires_grad", false))?)
+    tensor.requires_grad_(c.flag("requires_grad", false))?;
+    Ok(tensor)
 }
 
 fn flatten_json(data: &Json, into: &mut Vec<Scalar>) {

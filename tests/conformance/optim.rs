@@ -4,16 +4,16 @@
 use crate::conformance::call::{Stop, missing};
 use crate::conformance::case::Case;
 use crate::conformance::compare;
-use namegrad::optim::{Adam, AdamW, Builder, Method, Optimizer, Sgd};
+use namegrad::optim::{AdamOptions, AdamWOptions, Builder, Method, Optimizer, SgdOptions};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 
 /// Runs the case and returns what differs.
 pub(crate) fn run(case: &Case) -> std::result::Result<Option<String>, Stop> {
     match case.op.as_str() {
-        "optim.sgd" => descend::<Sgd>(case),
-        "optim.adam" => descend::<Adam>(case),
-        "optim.adamw" => descend::<AdamW>(case),
+        "optim.sgd" => descend::<SgdOptions>(case),
+        "optim.adam" => descend::<AdamOptions>(case),
+        "optim.adamw" => descend::<AdamWOptions>(case),
         _ => missing("no row"),
     }
 }

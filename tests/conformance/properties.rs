@@ -73,7 +73,7 @@ fn same_storage(c: &mut Call<'_>) -> Answer<bool> {
 pub(crate) fn positions_of(condition: &Tensor) -> Answer<Value> {
     let mut list = Vec::new();
     for x in condition.nonzero()?.unbind(1)? {
-        let (dtype, data) = (x.dtype().torch_name(), x.to_vec::<i64>()?);
+        let (dtype, data) = (x.dtype().torch_name(), x.to(DType::I64)?.to_vec::<i64>()?);
         list.push(json!({ "dtype": dtype, "shape": x.sizes(), "names": null, "data": data }));
     }
     Ok(Value::Plain(Json::Array(list)))

@@ -3067,7 +3067,7 @@ fn other_is_signed(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
 
 #[rustfmt::skip]
 fn other_item(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
-    x.item()?;
+    x.item::<f32>()?;
     Ok(())
 }
 

@@ -239,7 +239,7 @@ pub(crate) mod composed {
         let x = Tensor::new([[1.0, 5.0], [4.0, 2.0]]).unwrap().refine_names(["N", "C"]).unwrap();
         assert_eq!(x.quantile(0.5, keep(..)).unwrap().shape().to_string(), "[N=1, C=1]");
         let nan = x.add(f64::NAN).unwrap().quantile(0.5, ..).unwrap();
-        assert!(nan.item().unwrap().to_f64().is_nan());
+        assert!(nan.item::<f64>().unwrap().is_nan());
         assert_eq!(x.quantile(1.5, "C").unwrap_err().kind(), ErrorKind::Value);
         assert_eq!(x.to(DType::I64).unwrap().quantile(0.5, "C").unwrap_err().kind(), ErrorKind::DType);
         assert_eq!(x.sum(..).unwrap().diff(0).unwrap_err().kind(), ErrorKind::Shape);

@@ -88,5 +88,5 @@ fn nextafter() {
         let error = single.to(dtype).unwrap().nextafter(single.to(dtype).unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DType, "{dtype}");
     }
-    assert_eq!(single.requires_grad_(true).unwrap().nextafter(0.0).unwrap_err().kind(), ErrorKind::Autograd);
+    assert_eq!(single.requiring_grad().unwrap().nextafter(0.0).unwrap_err().kind(), ErrorKind::Autograd);
 }

@@ -286,7 +286,7 @@ fn index_put_in_place() {
         }
     }
     // Under no_grad a leaf is updated and stays one; out of place the result is no leaf's.
-    let mut leaf = Tensor::zeros([2]).unwrap().requires_grad_(true).unwrap();
+    let mut leaf = Tensor::zeros([2]).unwrap().requiring_grad().unwrap();
     assert_eq!(leaf.index_put_(&[Index::At(0)], 1).unwrap_err().kind(), ErrorKind::Autograd);
     no_grad(|| leaf.index_put_(&[Index::At(0)], 1).map(drop)).unwrap();
     assert!(leaf.requires_grad() && leaf.is_leaf());
@@ -330,7 +330,7 @@ fn copied() {
     let mut named = Tensor::zeros([("N", 2), ("C", 3)]).unwrap();
     let error = named.copy_(&Tensor::zeros([("C", 3), ("N", 2)]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NameMismatch);
-    let mut leaf = Tensor::zeros([3]).unwrap().requires_grad_(true).unwrap();
+    let mut leaf = Tensor::zeros([3]).unwrap().requiring_grad().unwrap();
     assert_eq!(leaf.copy_(&Tensor::ones([3]).unwrap()).unwrap_err().kind(), ErrorKind::Autograd);
 }
 
@@ -350,7 +350,7 @@ fn resized() {
 fn replaced() {
     let x = Tensor::new([f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0]).unwrap();
     for (dtype, digits) in [(DType::F16, 11), (DType::BF16, 8), (DType::F32, 24), (DType::F64, 53)] {
-        let x = x.to(dtype).unwrap().requires_grad_(true).unwrap();
+        let x = x.to(dtype).unwrap().requiring_grad().unwrap();
         let y = x.nan_to_num_with(NanToNumOptions::new().nan(3.0).neginf(-5.0)).unwrap();
         let [nan, high, low, one] = plain(&y).data[..] else { unreachable!() };
         assert_eq!([nan, low, one], [3.0, -5.0, 1.0]);
@@ -472,7 +472,7 @@ fn drawn() {
     assert_eq!(bytes.bernoulli_(1.5).unwrap_err().kind(), ErrorKind::Value);
     let std = Tensor::new([1.0, -1.0]).unwrap();
     assert_eq!(Tensor::normal(0.0, &std).unwrap_err().kind(), ErrorKind::Value);
-    let mut leaf = Tensor::zeros([2]).unwrap().requires_grad_(true).unwrap();
+    let mut leaf = Tensor::zeros([2]).unwrap().requiring_grad().unwrap();
     assert_eq!(leaf.bernoulli_(0.5).unwrap_err().kind(), ErrorKind::Autograd);
     assert_eq!(leaf.random_(..).unwrap_err().kind(), ErrorKind::Autograd);
 }
@@ -502,7 +502,7 @@ fn casts() {
             assert!(identical(&same[0], &x.to(dtype).unwrap()), "type_as of {from}");
         }
     }
-    let x = Tensor::new([1.0]).unwrap().requires_grad_(true).unwrap();
+    let x = Tensor::new([1.0]).unwrap().requiring_grad().unwrap();
     to(&x, "double").sum(..).unwrap().backward().unwrap();
     assert_eq!(x.grad().unwrap().dtype(), DType::F32);
 }

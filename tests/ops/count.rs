@@ -57,7 +57,7 @@ fn unique_of_nan_and_of_nothing() {
         assert_eq!(inverse.shape(), x.shape());
         assert_eq!(counts.to_vec::<i64>().unwrap(), [2, 2, 1, 1]);
     }
-    let error = x.requires_grad_(true).unwrap().unique().unwrap_err();
+    let error = x.requiring_grad().unwrap().unique().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Autograd);
     let none = Tensor::zeros([("N", 0), ("C", 2)]).unwrap().unique().unwrap();
     assert_eq!((none.values.numel(), none.inverse.shape().to_string()), (0, "[N=0, C=2]".to_string()));

@@ -138,7 +138,7 @@ fn mean(terms: &[f64]) -> f64 {
 #[test]
 fn scatter_of_a_number() {
     let mut x = Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
-    x.set_requires_grad(true).unwrap();
+    x.requires_grad_(true).unwrap();
     let at = Tensor::new([[0i64, 2], [1, 1]]).unwrap();
     let y = x.scatter(&at, -1.0, 1).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [-1.0, 2.0, -1.0, 4.0, -1.0, 6.0]);
@@ -173,8 +173,8 @@ fn scatter_reduce_with_zeros() {
 #[test]
 fn scatter_reduce_shares_the_gradient() {
     let (at, source) = (Tensor::new([0_i64, 0, 1]).unwrap(), Tensor::new([3.0, 3.0, 1.0]).unwrap());
-    let x = Tensor::new([3.0, 2.0]).unwrap().requires_grad_(true).unwrap();
-    let source = source.requires_grad_(true).unwrap();
+    let x = Tensor::new([3.0, 2.0]).unwrap().requiring_grad().unwrap();
+    let source = source.requiring_grad().unwrap();
     x.scatter_reduce(&at, &source, 0, Reduce::Amax).unwrap().sum(..).unwrap().backward().unwrap();
     let third = 1.0 / 3.0;
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [third, 1.0]);

@@ -71,7 +71,7 @@ fn the_factors_of_large_matrices() -> Result<()> {
         let (q, r) = x.qr()?;
         assert!(q.matmul(&r)?.allclose(&x)?, "{m} by {n}");
         let identity = TensorOptions::new().dtype(DType::F64).eye(m.min(n), m.min(n))?;
-        let one = q.mt()?.matmul(&q)?.sub(&identity)?.abs()?.amax(..)?.item()?.to_f64();
+        let one = q.mt()?.matmul(&q)?.sub(&identity)?.abs()?.amax(..)?.item::<f64>()?;
         assert!(one < 1e-13, "{m} by {n}: the columns are {one} from orthonormal");
         assert!(r.equal(&r.triu()?)?, "{m} by {n}: the lower triangle is zero");
     }
@@ -82,7 +82,7 @@ fn the_factors_of_large_matrices() -> Result<()> {
 fn columns_that_overflow_when_squared() -> Result<()> {
     for size in [1e200, 1e-200] {
         let (_, r) = Tensor::new([[3.0, 0.0], [4.0, 1.0]])?.to(DType::F64)?.mul(size)?.qr()?;
-        let found = r.select(0, 0)?.select(0, 0)?.item()?.to_f64() / size;
+        let found = r.select(0, 0)?.select(0, 0)?.item::<f64>()? / size;
         assert!((found + 5.0).abs() < 1e-12, "{found}");
     }
     Ok(())

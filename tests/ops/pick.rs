@@ -58,7 +58,7 @@ impl Pick {
         }
         if (self.dtype)(DType::F64).is_some() && axes(from).iter().all(|(_, size)| *size > 0) {
             let x = Tensor::ones(axes(from).iter().map(|(_, size)| *size).collect::<Vec<_>>()).unwrap();
-            let indices = (case.call)(&[x.requires_grad_(true).unwrap()]).unwrap();
+            let indices = (case.call)(&[x.requiring_grad().unwrap()]).unwrap();
             assert!(!indices.requires_grad(), "{}: an index has no gradient", self.op);
         }
     }
@@ -169,7 +169,7 @@ fn of_all_elements() {
         let Picked { values, indices } =
             op(&x.reshape([2, 2]).unwrap().refine_names(["N", "C"]).unwrap()).unwrap();
         assert_eq!((values.ndim(), indices.ndim()), (0, 0));
-        assert_eq!(values.item().unwrap().to_f64().to_bits(), value.to_bits());
+        assert_eq!(values.item::<f64>().unwrap().to_bits(), value.to_bits());
         assert_eq!(indices.to_vec::<i64>().unwrap(), [index]);
         values.backward().unwrap();
         assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), gradient);

@@ -266,7 +266,7 @@ fn prod_of_zeros() {
 fn vector_norm_of_zeros() {
     for ord in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY] {
         for data in [[0.0, 0.0], [0.0, 1.0]] {
-            let x = Tensor::new(data).unwrap().requires_grad_(true).unwrap();
+            let x = Tensor::new(data).unwrap().requiring_grad().unwrap();
             x.vector_norm_with(.., VectorNormOptions::new().ord(ord)).unwrap().backward().unwrap();
             let grad = x.grad().unwrap().to_vec::<f64>().unwrap();
             let one = f64::from(data[1] == 1.0 && ord > 0.0);

@@ -134,7 +134,7 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
             true => {
                 x.to_vec::<f64>().unwrap().iter().map(|x| if x.is_nan() { 1 } else { x.to_bits() }).collect()
             }
-            false => x.to_vec::<i64>().unwrap().iter().map(|x| *x as u64).collect(),
+            false => x.to(DType::I64).unwrap().to_vec::<i64>().unwrap().iter().map(|x| *x as u64).collect(),
         }
     };
     a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)
@@ -153,7 +153,8 @@ pub(crate) fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
     let near = |(a, b): (f64, f64)| {
         a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= last * a.abs() + sums * size
     };
-    let pairs = || a.to_vec::<f64>().unwrap().into_iter().zip(b.to_vec::<f64>().unwrap());
+    let wide = |x: &Tensor| x.to(DType::F64).unwrap().to_vec::<f64>().unwrap();
+    let pairs = || wide(a).into_iter().zip(wide(b));
     a.dtype() == b.dtype() && a.shape() == b.shape() && pairs().all(near)
 }
 

@@ -4,7 +4,7 @@
 use crate::Tensor;
 use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value};
 use namegrad_macros::composed;
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use std::panic::Location;
 
 /// One entry of a list of indices, as they stand between the brackets of `x[..]` in PyTorch.
@@ -47,31 +47,60 @@ impl Index {
     }
 }
 
-impl From<isize> for Index {
-    fn from(at: isize) -> Index {
-        Index::At(at)
-    }
-}
 impl From<RangeFull> for Index {
     fn from(_: RangeFull) -> Index {
         Index::WHOLE
     }
 }
-impl From<Range<isize>> for Index {
-    fn from(range: Range<isize>) -> Index {
-        Index::Slice { start: Some(range.start), end: Some(range.end), step: 1 }
-    }
+
+/// A position of any integer type. What is too large for `isize` is beyond every dim, as `isize::MAX` is.
+fn position(at: impl TryInto<isize>) -> isize {
+    at.try_into().unwrap_or(isize::MAX)
 }
-impl From<RangeFrom<isize>> for Index {
-    fn from(range: RangeFrom<isize>) -> Index {
-        Index::Slice { start: Some(range.start), end: None, step: 1 }
-    }
+
+/// Positions and ranges of an integer type as indices: `usize` becomes
+///
+/// ```ignore
+/// impl From<usize> for Index {
+///     fn from(at: usize) -> Index { Index::At(position(at)) }
+/// }
+/// ```
+///
+/// and so on for `a..b`, `a..=b`, `a..` and `..b`.
+macro_rules! positions {
+    ($($integer:ty),*) => {$(
+        impl From<$integer> for Index {
+            fn from(at: $integer) -> Index {
+                Index::At(position(at))
+            }
+        }
+        impl From<Range<$integer>> for Index {
+            fn from(range: Range<$integer>) -> Index {
+                Index::Slice { start: Some(position(range.start)), end: Some(position(range.end)), step: 1 }
+            }
+        }
+        impl From<RangeInclusive<$integer>> for Index {
+            fn from(range: RangeInclusive<$integer>) -> Index {
+                let (start, last) = range.into_inner();
+                // Behind the last element, -1, is the end, which has no number of its own.
+                let end = Some(position(last).saturating_add(1)).filter(|end| *end != 0);
+                Index::Slice { start: Some(position(start)), end, step: 1 }
+            }
+        }
+        impl From<RangeFrom<$integer>> for Index {
+            fn from(range: RangeFrom<$integer>) -> Index {
+                Index::Slice { start: Some(position(range.start)), end: None, step: 1 }
+            }
+        }
+        impl From<RangeTo<$integer>> for Index {
+            fn from(range: RangeTo<$integer>) -> Index {
+                Index::Slice { start: None, end: Some(position(range.end)), step: 1 }
+            }
+        }
+    )*};
 }
-impl From<RangeTo<isize>> for Index {
-    fn from(range: RangeTo<isize>) -> Index {
-        Index::Slice { start: None, end: Some(range.end), step: 1 }
-    }
-}
+positions!(i32, i64, isize, u32, usize);
+
 impl From<&Tensor> for Index {
     fn from(tensor: &Tensor) -> Index {
         Index::Tensor(tensor.clone())

@@ -214,6 +214,6 @@ impl Tensor {
                 .with_operands([self.shape()])
                 .with_repair("x.any(..)? or x.all(..)?"));
         }
-        Ok(self.item()?.to_f64() != 0.0)
+        Ok(self.item::<namegrad_core::Scalar>()?.to_f64() != 0.0)
     }
 }

@@ -68,7 +68,7 @@ mod kernels {
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         value.value().check_fits(OP, x.value())?;
-        let filled = x.full_like(value.item()?)?.into_value();
+        let filled = x.full_like(value.item::<namegrad_core::Scalar>()?)?.into_value();
         let y =
             Op::new(OP, filled).input(x, |g, _| g.zeros_like()).input(value, |g, _| Ok(g.clone())).output();
         x.assign(OP, y).map(drop)

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
-use namegrad_core::{Result, Scalar, keep};
+use namegrad_core::{Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { along; |g, cx|
@@ -29,7 +29,7 @@ fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Te
     if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
     }
-    if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
+    if !x.eq(0)?.any(..)?.item::<bool>()? {
         return reversed_cumsum(&g.mul(y)?, dim)?.div(x);
     }
     let n = x.sizes()[dim];

@@ -70,7 +70,7 @@ fn inverse_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if b.value().is_number() {
         // No mask is needed where all exponents are one number, nor a power for that of a square.
-        return match b.item()?.to_f64() {
+        return match b.item::<namegrad_core::Scalar>()?.to_f64() {
             0.0 => g.zeros_like(),
             2.0 => g.mul(&a.mul(2.0)?),
             b => g.mul(&a.pow(b - 1.0)?.mul(b)?),

@@ -4,7 +4,7 @@ use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Over;
 use namegrad_core::args::Positions;
-use namegrad_core::{Result, Scalar, keep};
+use namegrad_core::{Result, keep};
 use namegrad_macros::derivatives;
 
 derivatives! { reduce; |g, cx|
@@ -70,7 +70,7 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     if n == 1 {
         return x.ones_like();
     }
-    if x.eq(0)?.any(..)?.item()? == Scalar::Bool(false) {
+    if !x.eq(0)?.any(..)?.item::<bool>()? {
         return x.prod(keep(&**dims))?.div(x);
     }
     // The product of those before times that of those after, along all dims as one behind the others.

@@ -41,12 +41,12 @@ use std::sync::Arc;
 ///     Ok(Op::new("scaled", value).inputs(&[Some(x), factor], gradients).output())
 /// }
 ///
-/// let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
-/// let factor = Tensor::new(3.0)?.requires_grad_(true)?;
+/// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+/// let factor = Tensor::new(3.0)?.requiring_grad()?;
 /// scaled(&x, Some(&factor))?.sum(..)?.backward()?;
 /// scaled(&x, None)?.sum(..)?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 4.0]);
-/// assert_eq!(factor.grad().unwrap().item()?.to_f64(), 3.0);
+/// assert_eq!(factor.grad().unwrap().item::<f64>()?, 3.0);
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Cx<'a> {

@@ -21,7 +21,7 @@ pub use modes::{
 };
 pub(crate) use modes::{forgetting, is_forgetting};
 pub use walk::BackwardOptions;
-pub(crate) use walk::{Goal, walk};
+pub(crate) use walk::{Goal, Root, walk};
 
 use crate::hooks::Hooks;
 use crate::tensor::Tensor;
@@ -40,6 +40,8 @@ pub(crate) struct Meta {
     pub(crate) dtype: DType,
     /// Whether the value is a column-major matrix, such as the transposed weight of a linear map.
     column_major: bool,
+    /// Whether an element was NaN when the value was made. Only anomaly mode looks.
+    pub(crate) is_nan: bool,
     /// The op that made the value, and where it was called; `None` for a leaf.
     pub(crate) origin: Option<Origin>,
     state: Mutex<State>,
@@ -151,6 +153,13 @@ fn forgotten(cx: &Cx<'_>) -> Error {
 /// The gradient of an input, given that of the output.
 pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
 
+/// Whether an element is NaN.
+#[cold]
+pub(crate) fn has_nan(value: &NamedTensor) -> bool {
+    value.dtype().is_floating_point()
+        && value.isnan().and_then(|nan| nan.any(..)).and_then(|any| any.item()).unwrap_or(false)
+}
+
 static BIRTHS: AtomicU64 = AtomicU64::new(0);
 
 impl Meta {
@@ -163,8 +172,9 @@ impl Meta {
         let column_major =
             matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
+        let is_nan = is_anomaly_enabled() && has_nan(value);
         let state = Mutex::new(State { way, ..State::default() });
-        Arc::new(Meta { id, sizes, dtype, column_major, origin, state })
+        Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, state })
     }
 
     /// The meta at which the gradients of several outputs meet. It has no value. Its way is set after the
@@ -172,7 +182,8 @@ impl Meta {
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);
-        Arc::new(Meta { id, sizes, dtype, column_major, origin: Some(origin), state: Mutex::default() })
+        let (origin, state) = (Some(origin), Mutex::default());
+        Arc::new(Meta { id, sizes, dtype, column_major, is_nan: false, origin, state })
     }
 
     pub(crate) fn set_way(&self, way: Way) {

@@ -61,7 +61,7 @@ pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// let x = Tensor::ones([2])?.requires_grad_(true)?;
+/// let x = Tensor::ones([2])?.requiring_grad()?;
 /// let y = no_grad(|| x.mul(2.0))?;
 /// assert!(!y.requires_grad());
 /// # Ok::<(), Error>(())
@@ -81,23 +81,30 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }
 
-/// Runs `f` with backward passes that check for NaN. The first gradient with a NaN is an error that names the
-/// op whose derivative computed it, and the line where that op was called.
+/// Runs `f` with checks for NaN: in the values that recorded ops make, and in gradients.
+///
+/// A backward pass is an error if a value that it goes back to was NaN when `f` made it. The error names the
+/// first op that made one, and the line where it was called. Otherwise the first gradient with a NaN is an
+/// error, which names the op whose derivative computed it. Nothing is accumulated then.
 ///
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::detect_anomaly;
-/// let x = Tensor::new([-1.0, 4.0])?.requires_grad_(true)?;
-/// let loss = x.sqrt()?.sum(..)?;
-/// let error = detect_anomaly(|| loss.backward()).unwrap_err();
-/// assert!(error.to_string().contains("sqrt"));
+/// let x = Tensor::new([-1.0, 4.0])?.requiring_grad()?;
+/// let error = detect_anomaly(|| {
+///     let loss = x.log()?.add(1.0)?.sum(..)?;
+///     loss.backward()
+/// });
+/// assert!(error.unwrap_err().message().starts_with("Function 'log' returned nan values in the forward pass"));
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// Every recorded value is read once more, which takes time.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
     switched(&ANOMALY, true, f)
 }
 
-/// Whether the calling thread checks for NaN in backward passes.
+/// Whether the calling thread checks for NaN.
 pub fn is_anomaly_enabled() -> bool {
     ANOMALY.get()
 }

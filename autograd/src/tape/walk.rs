@@ -19,6 +19,11 @@ pub struct BackwardOptions {
     /// be walked again in any case. `create_graph` implies it.
     pub retain_graph: bool,
     /// Record the backward pass, so that gradients can be differentiated.
+    ///
+    /// With [`backward_with`](crate::Tensor::backward_with), the `grad` of a leaf then holds the graph, and the
+    /// graph holds the leaf: this memory is freed when the leaf is dropped only after
+    /// [`zero_grad`](crate::Tensor::zero_grad). [`grad`](crate::grad) returns the gradients and has no such
+    /// cycle. It is the same in PyTorch.
     pub create_graph: bool,
     /// In [`grad`](crate::grad), an input that no output depends on has no gradient. By default it is an
     /// error.
@@ -26,6 +31,37 @@ pub struct BackwardOptions {
     /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
     /// By default names are ignored, as PyTorch's specification says.
     pub named: bool,
+}
+
+impl BackwardOptions {
+    /// The defaults.
+    pub fn new() -> BackwardOptions {
+        BackwardOptions::default()
+    }
+
+    /// Keep the values that the ops kept, so that the graph can be walked again.
+    pub fn retain_graph(mut self, retain_graph: bool) -> BackwardOptions {
+        self.retain_graph = retain_graph;
+        self
+    }
+
+    /// Record the backward pass, so that gradients can be differentiated.
+    pub fn create_graph(mut self, create_graph: bool) -> BackwardOptions {
+        self.create_graph = create_graph;
+        self
+    }
+
+    /// In [`grad`](crate::grad), an input that no output depends on has no gradient.
+    pub fn allow_unused(mut self, allow_unused: bool) -> BackwardOptions {
+        self.allow_unused = allow_unused;
+        self
+    }
+
+    /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
+    pub fn named(mut self, named: bool) -> BackwardOptions {
+        self.named = named;
+        self
+    }
 }
 
 /// Ids are distinct, so they need no mixing.
@@ -111,18 +147,28 @@ pub(crate) enum Goal<'a> {
     Inputs(&'a [Arc<Meta>]),
 }
 
+/// Where a walk starts: the place of an output, its gradient, and whether the output is NaN, which only anomaly
+/// mode looks at.
+pub(crate) type Root = (Arc<Meta>, Tensor, bool);
+
 /// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
 /// gradients of leaves are added to their `grad` after the whole walk has succeeded.
 #[track_caller]
 pub(crate) fn walk(
     op: &'static str,
-    roots: Vec<(Arc<Meta>, Tensor)>,
+    roots: Vec<Root>,
     goal: Goal<'_>,
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    let at = Location::caller();
+    let anomaly = is_anomaly_enabled();
+    if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
+        return Err(nan_in_forward(op, &born).at(at));
+    }
+    let nan_before = anomaly && roots.iter().any(|root| root.2);
     let useful = match goal {
         Goal::Leaves => None,
-        Goal::Inputs(inputs) => Some(leading_to(roots.iter().map(|(meta, _)| meta.clone()), inputs)),
+        Goal::Inputs(inputs) => Some(leading_to(roots.iter().map(|root| root.0.clone()), inputs)),
     };
     let found = match goal {
         Goal::Leaves => Vec::new(),
@@ -130,9 +176,10 @@ pub(crate) fn walk(
     };
     let mut walk = Walk {
         op,
-        at: Location::caller(),
+        at,
         retain: options.retain_graph || options.create_graph,
-        anomaly: is_anomaly_enabled(),
+        anomaly,
+        nan_before,
         pending: Pending::default(),
         useful,
         goal,
@@ -140,11 +187,16 @@ pub(crate) fn walk(
         leaves: Vec::new(),
     };
     set_grad_enabled(options.create_graph, || {
-        for (meta, grad) in roots {
+        for (meta, grad, _) in roots {
             walk.pending.add(meta, grad)?;
         }
         while let Some((meta, arrived)) = walk.pending.take() {
             walk.pass(meta, arrived)?;
+        }
+        if nan_before {
+            return Err(Error::new(ErrorKind::Autograd, op, "the output is nan before the backward pass")
+                .at(at)
+                .with_repair(FORWARD_TOO));
         }
         // The hooks come last, so that every gradient is complete if a hook fails.
         let mut reached = Vec::with_capacity(walk.leaves.len());
@@ -168,6 +220,8 @@ struct Walk<'a> {
     retain: bool,
     /// Whether gradients are checked for NaN.
     anomaly: bool,
+    /// Whether an output was NaN when the walk began.
+    nan_before: bool,
     pending: Pending,
     /// The metas that lead to the inputs of the goal, if the walk only goes to these.
     useful: Option<Useful>,
@@ -335,7 +389,13 @@ impl Walk<'_> {
         let message = "Trying to backward through the graph a second time (or directly access saved tensors after they have \
                        already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
                        autograd.grad(). Specify retain_graph if you need to backward through the graph a second time.";
-        Error::new(ErrorKind::Autograd, self.op, message).at(self.at)
+        let first = match self.op {
+            "grad" => "grad(&[&y], &[&x], &[], BackwardOptions::new().retain_graph(true))?",
+            _ => "loss.backward_with(None, BackwardOptions::new().retain_graph(true))?",
+        };
+        Error::new(ErrorKind::Autograd, self.op, message)
+            .at(self.at)
+            .with_repair(format!("{first} in every pass but the last"))
     }
 
     /// Goes on through `y`, the value of `meta` computed again. Its ops are younger than everything in the
@@ -361,14 +421,57 @@ impl Walk<'_> {
 
     /// Checks a gradient in anomaly mode, where NaN is an error.
     fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
-        if self.anomaly && gradient.value().isnan()?.any(..)?.item()?.to_f64() != 0.0 {
+        if self.anomaly && gradient.value().isnan()?.any(..)?.item::<bool>()? {
             let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
-            return Err(Error::new(ErrorKind::Autograd, self.op, message)
+            let error = Error::new(ErrorKind::Autograd, self.op, message)
                 .at(self.at)
-                .with_operands([gradient.shape()]));
+                .with_operands([gradient.shape()]);
+            return Err(match self.nan_before {
+                true => {
+                    error.context("the output is nan before the backward pass; ").with_repair(FORWARD_TOO)
+                }
+                false => error,
+            });
         }
         Ok(gradient)
     }
+}
+
+/// How anomaly mode sees forward values.
+const FORWARD_TOO: &str =
+    "compute the output inside of detect_anomaly too, which then says where the nan was born";
+
+/// The oldest value behind `roots` that was NaN when anomaly mode saw it made.
+fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Meta>> {
+    let mut seen: ById<()> = ById::default();
+    let mut todo: Vec<Arc<Meta>> = roots.collect();
+    let mut first: Option<Arc<Meta>> = None;
+    while let Some(meta) = todo.pop() {
+        if seen.insert(meta.id, ()).is_some() {
+            continue;
+        }
+        let way = meta.way();
+        todo.extend(way.iter().flat_map(Way::leads_to).cloned());
+        if meta.is_nan && first.as_ref().is_none_or(|first| meta.id < first.id) {
+            first = Some(meta);
+        }
+    }
+    first
+}
+
+#[cold]
+fn nan_in_forward(op: &'static str, born: &Meta) -> Error {
+    let (message, repair) = match born.origin {
+        Some(Origin { op, at }) => (
+            format!("Function '{op}' returned nan values in the forward pass, called at {at}"),
+            "look at the inputs of that call: a tensor without a gradient may have been nan before",
+        ),
+        None => (
+            format!("a leaf of sizes {:?} is nan", born.sizes),
+            "look at where the tensor that requires the gradient was made",
+        ),
+    };
+    Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
 }
 
 fn in_backward(error: Error, origin: Origin) -> Error {

@@ -3,28 +3,45 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
-use crate::tape::{BackwardOptions, Goal, Meta, walk};
+use crate::tape::{BackwardOptions, Goal, Meta, Root, has_nan, is_anomaly_enabled, walk};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
 impl Tensor {
-    /// The same leaf, requiring a gradient from now on, or not any more.
+    /// The same leaf, which requires a gradient from now on. [`requires_grad_`](Self::requires_grad_) changes a
+    /// leaf in place.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    /// x.square()?.sum(..)?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if the dtype has no gradients.
+    #[track_caller]
+    pub fn requiring_grad(mut self) -> Result<Tensor> {
+        self.requires_grad_(true)?;
+        Ok(self)
+    }
+
+    /// Changes whether this leaf requires a gradient, in place.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut x = Tensor::ones([2])?;
+    /// x.requires_grad_(true)?;
+    /// assert!(x.requires_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the dtype has no gradients, or to switch it off for a tensor that an op
     /// made.
     #[track_caller]
-    pub fn requires_grad_(mut self, requires_grad: bool) -> Result<Tensor> {
-        self.set_requires_grad(requires_grad)?;
-        Ok(self)
-    }
-
-    /// In place: [`requires_grad_`](Self::requires_grad_).
-    ///
-    /// # Errors
-    /// Those of `requires_grad_`.
-    #[track_caller]
-    pub fn set_requires_grad(&mut self, requires_grad: bool) -> Result<()> {
+    pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<&mut Tensor> {
         const OP: &str = "requires_grad_";
         match (requires_grad, &self.meta) {
             (true, None) if !self.dtype().is_floating_point() => {
@@ -33,11 +50,11 @@ impl Tensor {
                     self.dtype()
                 );
                 Err(Error::new(ErrorKind::Autograd, OP, message)
-                    .with_repair("x.to(DType::F32)?.requires_grad_(true)?"))
+                    .with_repair("x.to(DType::F32)?.requiring_grad()?"))
             }
             (true, None) => {
                 self.meta = Some(Meta::leaf(&self.value));
-                Ok(())
+                Ok(self)
             }
             (false, Some(meta)) if !meta.is_leaf() => {
                 let message = "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
@@ -46,9 +63,9 @@ impl Tensor {
             }
             (false, _) => {
                 self.meta = None;
-                Ok(())
+                Ok(self)
             }
-            (true, Some(_)) => Ok(()),
+            (true, Some(_)) => Ok(self),
         }
     }
 
@@ -120,7 +137,7 @@ impl Tensor {
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let x = Tensor::ones([2])?.requires_grad_(true)?;
+    /// let x = Tensor::ones([2])?.requiring_grad()?;
     /// let handle = x.register_hook(|grad| grad.mul(10.0).map(Some))?;
     /// x.sum(..)?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [10.0, 10.0]);
@@ -182,6 +199,20 @@ impl Tensor {
 
     /// As [`backward`](Self::backward), from a given gradient of this tensor, whose names are ignored.
     ///
+    /// With [`create_graph`](BackwardOptions::create_graph), use [`grad`] instead where you can: a leaf whose
+    /// `grad` is on the tape is not freed before [`zero_grad`](Self::zero_grad).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    /// let y = x.square()?;
+    /// let g = Tensor::new([1.0, 10.0])?;
+    /// y.backward_with(Some(&g), BackwardOptions::new().retain_graph(true))?;
+    /// y.backward_with(Some(&g), BackwardOptions::new())?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [4.0, 80.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of `backward`; [`ErrorKind::Autograd`] if the gradient has other sizes.
     #[track_caller]
@@ -210,18 +241,8 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
 
 /// Where a walk starts: an output and its gradient, one if none is given for a single element.
 #[track_caller]
-fn root(
-    op: &'static str,
-    output: &Tensor,
-    gradient: Option<&Tensor>,
-    named: bool,
-) -> Result<(Arc<Meta>, Tensor)> {
-    let Some(meta) = output.meta.clone() else {
-        let message = "element 0 of tensors does not require grad and does not have a grad_fn";
-        return Err(Error::new(ErrorKind::Autograd, op, message)
-            .with_operands([output.shape()])
-            .with_repair("call requires_grad_(true) on an input, outside no_grad"));
-    };
+fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
+    let Some(meta) = output.meta.clone() else { return Err(without_gradient(op, output)) };
     let gradient = match gradient {
         Some(gradient) => {
             let checked = checked_gradient(op, gradient.clone(), output.sizes(), output.dtype())?;
@@ -240,7 +261,28 @@ fn root(
                 .with_repair("sum or average the output first, or pass its gradient to backward_with"));
         }
     };
-    Ok((meta, gradient))
+    Ok((meta, gradient, is_anomaly_enabled() && has_nan(output.value())))
+}
+
+/// The error of a walk from a tensor that no walk can start from.
+#[cold]
+#[track_caller]
+fn without_gradient(op: &'static str, output: &Tensor) -> Error {
+    let sentence = "element 0 of tensors does not require grad and does not have a grad_fn";
+    let (why, repair) = match output.dtype() {
+        dtype if !dtype.is_floating_point() => (
+            format!("{dtype}, the result of ops such as argmax and comparisons, has no gradient"),
+            "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
+        ),
+        _ => (
+            "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"
+                .into(),
+            "x.requires_grad_(true)? on a tensor before it is used, or model.set_requires_grad(true)? for a frozen model",
+        ),
+    };
+    Error::new(ErrorKind::Autograd, op, format!("{sentence}: {why}"))
+        .with_operands([output.shape()])
+        .with_repair(repair)
 }
 
 /// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no
@@ -249,12 +291,12 @@ fn root(
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::{grad, BackwardOptions};
-/// let x = Tensor::new(3.0)?.requires_grad_(true)?;
+/// let x = Tensor::new(3.0)?.requiring_grad()?;
 /// let y = x.mul(&x)?.mul(&x)?;
 /// let create = BackwardOptions { create_graph: true, ..Default::default() };
 /// let first = grad(&[&y], &[&x], &[], create)?[0].clone().unwrap();
 /// let second = grad(&[&first], &[&x], &[], BackwardOptions::default())?[0].clone().unwrap();
-/// assert_eq!([first.item()?.to_f64(), second.item()?.to_f64()], [27.0, 18.0]);
+/// assert_eq!([first.item::<f64>()?, second.item::<f64>()?], [27.0, 18.0]);
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -284,7 +326,9 @@ pub fn grad(
             Some(meta) => metas.push(meta.clone()),
             None => {
                 let message = format!("input {number} does not require a gradient");
-                return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([input.shape()]));
+                return Err(Error::new(ErrorKind::Autograd, OP, message)
+                    .with_operands([input.shape()])
+                    .with_repair("x.requires_grad_(true)? on it before it is used"));
             }
         }
     }

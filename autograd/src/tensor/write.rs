@@ -67,7 +67,9 @@ impl Tensor {
             let message = "a leaf Variable that requires grad is being used in an in-place operation.";
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([self.shape()])
-                .with_repair("no_grad(|| ..) to update it, or x.detach() to change a copy"));
+                .with_repair(format!(
+                    "p.update(|v| v.{op}(..).map(drop))? for a Parameter p and for a tensor of your own; a change of p.tensor() itself does not reach p"
+                )));
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ pub(crate) struct Side {
     pub(crate) tensor: TokenStream,
     /// The trait of what may stand beside a tensor.
     pub(crate) operand: TokenStream,
+    /// The trait of what may stand for a tensor that is not the first; empty if that is a reference alone.
+    pub(crate) as_tensor: TokenStream,
     /// What makes a plain value of a reference to a tensor: `.value()`, or nothing.
     pub(crate) value: TokenStream,
     /// The path of the registry.
@@ -32,6 +34,7 @@ impl Side {
             core: quote!(crate),
             tensor: quote!(crate::NamedTensor),
             operand: quote!(crate::Operand),
+            as_tensor: quote!(),
             value: quote!(),
             registry: quote!(),
             prefix: "",
@@ -46,6 +49,7 @@ impl Side {
             core: quote!(::namegrad_core),
             tensor: quote!(crate::Tensor),
             operand: quote!(crate::Operand),
+            as_tensor: quote!(crate::AsTensor),
             value: quote!(.value()),
             registry: quote!(crate::registry),
             prefix: "",
@@ -64,6 +68,7 @@ impl Side {
         Side {
             tensor: quote!(::namegrad_autograd::Tensor),
             operand: quote!(::namegrad_autograd::Operand),
+            as_tensor: quote!(::namegrad_autograd::AsTensor),
             registry: quote!(::namegrad_autograd::registry),
             prefix: "nn.",
             methods: false,
@@ -74,6 +79,13 @@ impl Side {
     /// Is the op a method of its first tensor?
     pub(crate) fn is_method(&self, row: &Row) -> bool {
         self.methods && row.is_method()
+    }
+
+    /// May a parameter of the model stand for the tensor? Not for the first, which is the receiver of methods.
+    fn takes_parameter(&self, row: &Row, tensor: &Tensor) -> bool {
+        let first = row.tensors.first().is_some_and(|first| first.name == tensor.name);
+        let plain = matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask);
+        !self.as_tensor.is_empty() && plain && !first && !row.takes_number(tensor)
     }
 
     /// Is this the side of plain values?
@@ -121,6 +133,10 @@ impl Side {
                 TensorKind::Optional => None,
                 TensorKind::List => Some((quote!(#name: &[&#ty]), quote!(#name))),
                 _ if row.takes_number(tensor) => Some((quote!(#name: impl #operand), quote!(#name))),
+                _ if self.takes_parameter(row, tensor) => {
+                    let as_tensor = &self.as_tensor;
+                    Some((quote!(#name: impl #as_tensor), quote!(#name)))
+                }
                 _ => Some((quote!(#name: &#ty), quote!(#name))),
             }
         });
@@ -169,6 +185,10 @@ impl Side {
                 None => quote!(#first.dtype()),
             };
             code.extend(quote!(let #name = &*#operand::operand_beside(&#name, #beside)?;));
+        }
+        for tensor in row.tensors.iter().filter(|tensor| self.takes_parameter(row, tensor)) {
+            let (name, as_tensor) = (&tensor.name, &self.as_tensor);
+            code.extend(quote!(let #name = &*#as_tensor::as_tensor(&#name);));
         }
         let (tensors, args) = row.options();
         let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));

@@ -214,7 +214,7 @@ fn powers(
 #[track_caller]
 fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
     let whole = |x: &NamedTensor| !x.dtype().is_floating_point();
-    if !exponent.is_number() || !whole(exponent) || !whole(x) || exponent.item()?.to_f64() >= 0.0 {
+    if !exponent.is_number() || !whole(exponent) || !whole(x) || exponent.item::<Scalar>()?.to_f64() >= 0.0 {
         return Ok(());
     }
     Err(Error::about(&[x], ErrorKind::DType, "pow", "Integers to negative integer powers are not allowed.")
@@ -231,14 +231,18 @@ fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1
     }
     if exponent.dtype() == DType::Bool && x.dtype() == DType::Bool {
         // The powers that bools have, as in PyTorch.
-        return Some(if exponent.item().ok()?.to_f64() == 0.0 { &ZEROTH_POWER } else { &FIRST_POWER });
+        return Some(if exponent.item::<Scalar>().ok()?.to_f64() == 0.0 {
+            &ZEROTH_POWER
+        } else {
+            &FIRST_POWER
+        });
     }
     if !x.dtype().is_floating_point() {
         return None;
     }
     let powers =
         [(-1.0, &RECIPROCAL), (-0.5, &RSQRT), (0.5, &SQRT), (1.0, &POSITIVE), (2.0, &SQUARE), (3.0, &CUBE)];
-    let exponent = exponent.item().ok()?.to_f64();
+    let exponent = exponent.item::<Scalar>().ok()?.to_f64();
     powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
 }
 

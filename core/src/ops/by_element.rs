@@ -78,7 +78,7 @@ pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Sca
         return Ok(None);
     }
     for x in inputs.iter().filter(|x| x.is_number()) {
-        let number = x.item()?;
+        let number = x.item::<Scalar>()?;
         if !fits(number, dtype) {
             return Ok(Some(number));
         }

@@ -217,7 +217,7 @@ pub(crate) mod kernels {
             return Err(does_not_fit(OP, Some(x), number, x.dtype()));
         }
         let everywhere = match source.is_number() {
-            true => &NamedTensor::full_as(OP, index.sizes(), source.item()?, x.dtype())?,
+            true => &NamedTensor::full_as(OP, index.sizes(), source.item::<crate::Scalar>()?, x.dtype())?,
             false => source,
         };
         Scatter::new(OP, x, index, everywhere, dim)?.run(Combine::Set, x)
@@ -406,7 +406,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn nonzero(x: &NamedTensor) -> Result<NamedTensor> {
         let truth = x.ne(0)?.contiguous()?;
-        let count = truth.count_nonzero(..)?.item()?.to_f64() as usize;
+        let count = truth.count_nonzero(..)?.item::<usize>()?;
         NamedTensor::from_slice(&cpu::places(truth.as_slice()?, x.sizes()), [count, x.ndim()])
     }
 }

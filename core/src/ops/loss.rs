@@ -28,7 +28,7 @@ ops! { loss;
     /// let logits = Tensor::new([[2.0, 0.0], [0.0, 2.0]])?.refine_names(["N", "class"])?;
     /// let losses = logits.class_cross_entropy(&Tensor::new([0, 1])?, "class")?;
     /// assert_eq!(losses.shape().to_string(), "[N=2]");
-    /// assert!((losses.sum(..)?.item()?.to_f64() - 2.0 * (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
+    /// assert!((losses.sum(..)?.item::<f64>()? - 2.0 * (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```
     class_cross_entropy (x, target; dim: Dim, ignore_index: isize = -100) -> (y; logsumexp)

@@ -1,7 +1,7 @@
 //! Random tensors. Element `i` depends on the seed and on how many elements were drawn before, and on nothing
 //! else: neither the machine nor the number of threads.
 
-use crate::dtype::{DType, Scalar, default_dtype};
+use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::operand::Operand;
@@ -304,7 +304,7 @@ impl NamedTensor {
     pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "normal";
         let std = &*std.operand_beside(self.dtype())?;
-        if std.ge(0)?.all(..)?.item()? != Scalar::Bool(true) {
+        if !std.ge(0)?.all(..)?.item::<bool>()? {
             return Err(Error::about(
                 &[self, std],
                 ErrorKind::Value,

@@ -6,7 +6,7 @@
 
 use crate::args::Over;
 use crate::dim::Positions;
-use crate::dtype::{DType, Scalar, default_dtype, dispatch};
+use crate::dtype::{DType, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
 use crate::shape::{Shape, Sizes};
@@ -270,7 +270,7 @@ pub(crate) mod kernels {
         let wide = x.widened()?;
         let [mut squares, mut mean] = squares_and_mean(op, &wide, dims)?;
         let fits = squares.isfinite()?;
-        if wide.dtype() == DType::F32 && fits.all(..)?.item()?.to_f64() == 0.0 {
+        if wide.dtype() == DType::F32 && !fits.all(..)?.item::<bool>()? {
             // The squares of large numbers need not fit in an `f32` where a deviation does.
             let [exact, exact_mean] = squares_and_mean(op, &*wide.cast(DType::F64)?, dims)?;
             let better = exact.isfinite()?.logical_and(fits.logical_not()?)?;
@@ -427,6 +427,6 @@ impl NamedTensor {
     #[track_caller]
     pub(crate) fn has_zero(&self) -> Result<bool> {
         let any = self.eq(0)?.any(..)?;
-        Ok(any.item()? == Scalar::Bool(true))
+        any.item()
     }
 }

@@ -83,10 +83,10 @@ functional! { loss;
     /// use namegrad::prelude::*;
     /// let logits = Tensor::new([[2.0, 0.0], [0.0, 2.0]])?.refine_names(["N", "class"])?;
     /// let target = Tensor::new([0, 1])?.refine_names(["N"])?;
-    /// let loss = F::cross_entropy(&logits, &target, "class")?.item()?.to_f64();
+    /// let loss = F::cross_entropy(&logits, &target, "class")?.item::<f64>()?;
     /// assert!((loss - (1.0 + (-2.0f64).exp()).ln()).abs() < 1e-6);
     /// let options = CrossEntropyOptions::new().reduction(F::Reduction::Sum);
-    /// let sum = F::cross_entropy_with(&logits, &target, "class", options)?.item()?.to_f64();
+    /// let sum = F::cross_entropy_with(&logits, &target, "class", options)?.item::<f64>()?;
     /// assert!((sum - 2.0 * loss).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```

@@ -35,7 +35,7 @@ use std::thread::ThreadId;
 /// let model = Sequential::new().then(layer.clone()).then(Relu);
 /// let limit = layer.register_forward_hook(|_, _, y| y.clamp(-0.25, 0.25).map(Some));
 /// let y = model.forward(&Tensor::randn([("N", 3), ("in", 4)])?)?;
-/// assert!(y.amax(..)?.item()?.to_f64() <= 0.25);
+/// assert!(y.amax(..)?.item::<f64>()? <= 0.25);
 /// limit.remove();
 /// assert_eq!(model.named_parameters()[0].0, "0.weight");
 /// # Ok::<(), Error>(())

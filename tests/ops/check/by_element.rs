@@ -215,7 +215,8 @@ impl Pointwise {
             }
             let inputs = case.tensors(dtype);
             let result = (case.call)(&inputs).unwrap();
-            let (got, want) = (result.to_vec::<f64>().unwrap(), case.reference_of(&inputs));
+            let (got, want) =
+                (result.to(DType::F64).unwrap().to_vec::<f64>().unwrap(), case.reference_of(&inputs));
             for (at, got) in got.into_iter().enumerate() {
                 let what = || {
                     let numbers: Vec<f64> = inputs.iter().map(|x| plain(x).data[at]).collect();

@@ -45,7 +45,9 @@ pub(crate) fn assert_close(got: &Tensor, want: &Plain, scale: f64, what: &dyn Fn
     assert_eq!(got.sizes(), want.sizes, "sizes of {}", what());
     let dtype = got.dtype();
     let tolerance = tolerance(dtype);
-    for (at, (got, exact)) in got.to_vec::<f64>().unwrap().into_iter().zip(&want.data).enumerate() {
+    for (at, (got, exact)) in
+        got.to(DType::F64).unwrap().to_vec::<f64>().unwrap().into_iter().zip(&want.data).enumerate()
+    {
         let want = rounded(*exact, dtype);
         let allowed = tolerance * (want.abs() + scale) + if tolerance > 0.0 { smallest(dtype) } else { 0.0 };
         let equal = got == want || got.is_nan() && want.is_nan() || (got - want).abs() <= allowed;
@@ -60,7 +62,7 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
             let bits = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
             x.to_vec::<f64>().unwrap().into_iter().map(bits).collect()
         } else {
-            x.to_vec::<i64>().unwrap().into_iter().map(|x| x as u64).collect()
+            x.to(DType::I64).unwrap().to_vec::<i64>().unwrap().into_iter().map(|x| x as u64).collect()
         }
     };
     a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)

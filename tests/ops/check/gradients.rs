@@ -42,7 +42,7 @@ pub(crate) fn by_subsets(inputs: &[Tensor], op: impl Fn(&[Tensor]) -> Result<Ten
         let wanted = |at: usize| subset >> at & 1 == 1;
         let mut given = Vec::with_capacity(inputs.len());
         for (at, x) in inputs.iter().enumerate() {
-            given.push(if wanted(at) { x.detach().requires_grad_(true)? } else { x.clone() });
+            given.push(if wanted(at) { x.detach().requiring_grad()? } else { x.clone() });
         }
         let y = op(&given)?;
         let g = y.sin()?.detach();
@@ -53,8 +53,8 @@ pub(crate) fn by_subsets(inputs: &[Tensor], op: impl Fn(&[Tensor]) -> Result<Ten
         };
         for (fused, plainly) in gradients(false)?.iter().zip(&gradients(true)?) {
             let (Some(fused), Some(plainly)) = (fused, plainly) else { panic!("an input has no gradient") };
-            let scale = plainly.abs()?.amax(..)?.item()?.to_f64();
-            let apart = fused.sub(plainly.detach())?.abs()?.amax(..)?.item()?.to_f64();
+            let scale = plainly.abs()?.amax(..)?.item::<f64>()?;
+            let apart = fused.sub(plainly.detach())?.abs()?.amax(..)?.item::<f64>()?;
             assert!(apart <= 1e-5 * scale, "subset {subset:b}: {apart} apart, of {scale}");
         }
     }
@@ -130,7 +130,9 @@ impl Case {
     /// Gradients have the sizes and the dtype of their tensors, and no names.
     fn gradients_fit(&self, dtype: DType, leaves: &[usize]) {
         let mut inputs = self.tensors(dtype);
-        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         let what = || format!("backward of {}", self.describe(dtype));
         let y = (self.call)(&inputs).unwrap();
         assert!(y.requires_grad(), "{} is cut", what());
@@ -146,7 +148,9 @@ impl Case {
     /// What runs when the backward pass is not recorded gives what its row says.
     fn fused_agrees(&self, dtype: DType, leaves: &[usize]) {
         let mut inputs = self.tensors(dtype);
-        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         let given: Vec<&Tensor> = leaves.iter().map(|i| &inputs[*i]).collect();
         let y = (self.call)(&inputs).unwrap();
         let weights =
@@ -170,7 +174,9 @@ impl Case {
     /// The result of an op without derivative requires no gradient, or there is an error.
     fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
         let mut inputs = inputs.to_vec();
-        leaves.iter().for_each(|i| inputs[*i].set_requires_grad(true).unwrap());
+        for i in leaves {
+            inputs[*i].requires_grad_(true).unwrap();
+        }
         match ((self.call)(&inputs), derivative) {
             (Ok(y), Derivative::Constant) => assert!(!y.requires_grad(), "{}", self.op),
             (Err(error), Derivative::Refused) => assert_eq!(error.kind(), ErrorKind::Autograd, "{error}"),

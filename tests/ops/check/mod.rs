@@ -38,7 +38,7 @@ pub(crate) use values::orders;
 
 /// The numbers of a tensor, as they are after rounding to its dtype.
 pub(crate) fn plain(x: &Tensor) -> Plain {
-    Plain { sizes: x.sizes().to_vec(), data: x.to_vec::<f64>().unwrap() }
+    Plain { sizes: x.sizes().to_vec(), data: x.to(DType::F64).unwrap().to_vec().unwrap() }
 }
 
 /// An op on tensors.

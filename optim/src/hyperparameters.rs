@@ -1,0 +1,191 @@
+//! [`optimizer!`]: the table of hyperparameters from which an optimizer is made.
+
+/// An optimizer, its options and its builder, from a table of hyperparameters. A row has the doc, the name,
+/// the type and the default of one.
+///
+/// `Sgd(momentum) SgdOptions { lr: f64 = 1e-3, .. }` becomes the struct `Sgd` around a `Descent<SgdOptions>`,
+/// with `new`, `builder` and access to its groups; the struct `SgdOptions`, which is the [`Method`], with
+/// `Default` and a setter for each row; and the same setters of `Builder<SgdOptions>`. What stands in
+/// parentheses is the place of the momentum. The formula is in functions of the options: `formula`, which
+/// gives something with `check_as`, `tensors` and `advance`.
+///
+/// [`Method`]: crate::Method
+macro_rules! optimizer {
+    (
+        $(#[$doc:meta])*
+        $Optimizer:ident($($momentum:tt)+)
+        $Options:ident { $($(#[$row_doc:meta])* $row:ident: $ty:ty = $default:expr,)* }
+    ) => {
+        $(#[$doc])*
+        pub struct $Optimizer($crate::Descent<$Options>);
+
+        impl $Optimizer {
+            /// An optimizer of these parameters with the default hyperparameters.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a parameter is given twice, or there
+            /// are no parameters.
+            #[track_caller]
+            pub fn new(
+                parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
+            ) -> namegrad_core::Result<$Optimizer> {
+                $Optimizer::builder(parameters).build()
+            }
+
+            /// A builder of an optimizer of these parameters.
+            pub fn builder(
+                parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
+            ) -> $crate::Builder<$Options> {
+                $crate::Builder::new(parameters, $Options::default())
+            }
+
+            /// The hyperparameters of each group.
+            pub fn groups(&self) -> &[$Options] {
+                self.0.groups()
+            }
+
+            /// The hyperparameters of each group, which may be changed between steps.
+            pub fn groups_mut(&mut self) -> &mut [$Options] {
+                self.0.groups_mut()
+            }
+
+            /// The parameters of a group, or none if there is no such group.
+            pub fn group_parameters(&self, group: usize) -> Vec<namegrad_autograd::Parameter> {
+                self.0.group_parameters(group)
+            }
+
+            /// Adds a group during training, for example layers that were frozen at first. `change` sets what
+            /// differs from the first group.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter is out of range or
+            /// the optimizer already has a parameter.
+            #[track_caller]
+            pub fn add_group(
+                &mut self,
+                parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
+                change: impl FnOnce(&mut $Options),
+            ) -> namegrad_core::Result<()> {
+                self.0.add_group(parameters, change)
+            }
+        }
+
+        impl From<$crate::Descent<$Options>> for $Optimizer {
+            fn from(descent: $crate::Descent<$Options>) -> $Optimizer {
+                $Optimizer(descent)
+            }
+        }
+
+        impl std::fmt::Debug for $Optimizer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl $crate::Optimizer for $Optimizer {
+            #[track_caller]
+            fn step(&mut self) -> namegrad_core::Result<()> {
+                self.0.step()
+            }
+            #[track_caller]
+            fn step_with(&mut self, loss: $crate::Loss<'_>) -> namegrad_core::Result<namegrad_autograd::Tensor> {
+                self.0.step_with(loss)
+            }
+            fn parameters(&self) -> Vec<namegrad_autograd::Parameter> {
+                self.0.parameters()
+            }
+            fn lrs(&self) -> Vec<f64> {
+                self.0.lrs()
+            }
+            #[track_caller]
+            fn set_lrs(&mut self, lrs: &[f64]) -> namegrad_core::Result<()> {
+                self.0.set_lrs(lrs)
+            }
+            fn momentums(&self) -> Option<Vec<f64>> {
+                self.0.momentums()
+            }
+            #[track_caller]
+            fn set_momentums(&mut self, momentums: &[f64]) -> namegrad_core::Result<()> {
+                self.0.set_momentums(momentums)
+            }
+            fn zero_grad(&self) {
+                self.0.zero_grad()
+            }
+            fn state_dict(&self) -> $crate::OptimizerState {
+                self.0.state_dict()
+            }
+            #[track_caller]
+            fn load_state_dict(&mut self, state: &$crate::OptimizerState) -> namegrad_core::Result<()> {
+                self.0.load_state_dict(state)
+            }
+        }
+
+        #[doc = concat!("The hyperparameters of [`", stringify!($Optimizer), "`], one value for each group of parameters.")]
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $Options {
+            $($(#[$row_doc])* #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")] pub $row: $ty,)*
+        }
+
+        impl Default for $Options {
+            fn default() -> $Options {
+                $Options { $($row: $default,)* }
+            }
+        }
+
+        impl $Options {
+            /// The defaults.
+            pub fn new() -> $Options {
+                $Options::default()
+            }
+            $(
+                $(#[$row_doc])*
+                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")]
+                pub fn $row(mut self, $row: $ty) -> Self {
+                    self.$row = $row;
+                    self
+                }
+            )*
+        }
+
+        impl $crate::Builder<$Options> {
+            $(
+                $(#[$row_doc])*
+                #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")]
+                pub fn $row(mut self, $row: $ty) -> Self {
+                    self.method.$row = $row;
+                    self
+                }
+            )*
+        }
+
+        impl $crate::Method for $Options {
+            const NAME: &'static str = stringify!($Optimizer);
+            type Optimizer = $Optimizer;
+
+            fn lr(&self) -> f64 {
+                self.lr
+            }
+            fn set_lr(&mut self, lr: f64) {
+                self.lr = lr;
+            }
+            fn momentum(&self) -> Option<f64> {
+                Some(self.$($momentum)+)
+            }
+            fn set_momentum(&mut self, momentum: f64) {
+                self.$($momentum)+ = momentum;
+            }
+            #[track_caller]
+            fn check(&self) -> namegrad_core::Result<()> {
+                self.formula().check_as(Self::NAME)
+            }
+            fn slots(&self) -> &'static [&'static str] {
+                self.formula().tensors()
+            }
+            fn update(&self, turn: $crate::Turn<'_>) -> namegrad_core::Result<()> {
+                self.formula().advance(turn)
+            }
+        }
+    };
+}
+pub(crate) use optimizer;
