@@ -196,6 +196,13 @@ impl Tensor {
     }
 }
 
+/// So that a list can be of tensors or of references to them.
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}
+
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.meta, self.grad_fn()) {

@@ -244,7 +244,7 @@ mod kernels {
         }
         Ok(Op::with_outputs("unbind", parts).inputs(&[Some(x)], move |gradients, cx| {
             let present = all(gradients, cx)?;
-            Ok(vec![Some(Tensor::stack(&present.iter().collect::<Vec<_>>(), dim as isize, None)?)])
+            Ok(vec![Some(Tensor::stack(&present, dim as isize)?)])
         }))
     }
 

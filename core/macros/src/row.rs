@@ -252,8 +252,8 @@ impl Row {
             made.push(output);
         }
         if let Some(first) = tensors.first().filter(|first| {
-            matches!(first.kind, TensorKind::Optional | TensorKind::Mask)
-                || first.kind == TensorKind::Operand && tensors.len() == 1
+            first.kind == TensorKind::Optional
+                || tensors.len() == 1 && matches!(first.kind, TensorKind::Operand | TensorKind::Mask)
         }) {
             return fail(&first.name, "the first tensor must be one: the method is called on it".into());
         }
@@ -572,8 +572,8 @@ fn parse_args(
 
 /// The types of arguments that the grammar knows. Others are those that `core::args` has, or the file of the
 /// row, and are in camel case.
-pub(crate) const TYPES: [&str; 9] =
-    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "Cast"];
+pub(crate) const TYPES: [&str; 10] =
+    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast"];
 pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];
 
 /// `Dim, Dims, .., usize, isize, f64, bool`.
@@ -658,7 +658,7 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
     let whole = number && !text.contains(['.', 'e']);
     let literal = number || text == "true" || text == "false" || text.starts_with('"');
     let (fits, example) = match ty.name.to_string().as_str() {
-        _ if text == "None" && (ty.optional || ty.name == "NewName") => (true, ""),
+        _ if text == "None" && (ty.optional || ty.name == "NewName" || ty.name == "NewNames") => (true, ""),
         "f64" => (!literal || number, "a number such as `1.0`"),
         "usize" => (!literal || whole && !text.starts_with('-'), "a number such as `1`"),
         "isize" => (!literal || whole, "a number such as `-1`"),

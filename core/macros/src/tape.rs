@@ -405,7 +405,13 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     let (prepare, returned) = (side.prepare(row, false), side.returned(row));
     let tensors = row.tensors.iter().map(|tensor| &tensor.name);
     let call: Vec<&Ident> = tensors.chain(row.kernel_args().map(|arg| &arg.name)).collect();
-    let value = quote! { #prepare self::#name(#(#call),*) };
+    let value = match row.args.iter().any(|arg| arg.ty.is("Cast")) {
+        true => {
+            let (result, cast) = (&row.outputs.names[0], side.cast_result(row));
+            quote! { #prepare let #result = self::#name(#(#call),*)?; #cast Ok(#result) }
+        }
+        false => quote! { #prepare self::#name(#(#call),*) },
+    };
     let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
     let doc = row.doc(side);
     let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);
