@@ -343,7 +343,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "usize" => vec![1.into(), 3.into()],
         "isize" => vec![0.into(), 1.into()],
         "f64" | "Scalar" => vec![0.5.into(), 1.into()],
-        "bool" => vec![false.into(), true.into()],
+        "bool" | "Triangle" => vec![false.into(), true.into()],
         "DType" => vec!["float64".into()],
         "NewName" => vec!["made".into()],
         "Reduce" => vec!["sum".into()],

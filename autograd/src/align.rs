@@ -4,6 +4,7 @@ use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Name, NameArg, NameList, NamedTensor, Result};
 
+/// # Dims in the order of names
 impl Tensor {
     /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands
     /// for the dims not mentioned. A view.

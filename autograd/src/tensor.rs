@@ -31,6 +31,7 @@ pub struct Tensor {
     meta: Option<Arc<Meta>>,
 }
 
+/// # What a tensor is: its dtype, sizes, names and numbers
 impl Tensor {
     #[inline]
     pub(crate) fn from_parts(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {

@@ -5,6 +5,7 @@ use crate::composed::getitem::{Index, Indices};
 use namegrad_macros::composed;
 
 composed! { index;
+    //! # Parts written or picked by index
     /// The tensor with `value`, a number or 0-d tensor, at the positions along `dim` in `index`, a vector of
     /// integers of which negative ones count from the end. The value is cast.
     ///

@@ -16,6 +16,7 @@ pub enum Indexing {
 plain! { Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy] }
 
 composed! { join;
+    //! # More ways to put tensors together
     /// All tensors expanded to the sizes that they broadcast to; views.
     ///
     /// ```

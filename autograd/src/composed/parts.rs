@@ -68,6 +68,7 @@ impl Argument for Sections {
 }
 
 composed! { parts;
+    //! # A tensor in parts
     /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of
     /// the sizes of a list, which add up to that of the dim. Views.
     ///

@@ -5,6 +5,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { pointwise;
+    //! # More functions by element
     /// Is each element near that of `other`, `|x - y| <= atol + rtol |y|`? Equal infinities are, NaN only
     /// with `equal_nan`.
     ///
@@ -123,6 +124,7 @@ mod kernels {
     }
 }
 
+/// # Comparisons of whole tensors
 impl Tensor {
     /// Are all elements near those of `other`, as [`isclose`](Self::isclose) says it?
     ///

@@ -3,6 +3,7 @@
 use crate::{Operand, Tensor};
 use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 
+/// # Device, storage and type
 impl Tensor {
     /// Where the elements are.
     pub fn device(&self) -> Device {

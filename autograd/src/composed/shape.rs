@@ -5,6 +5,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { shape;
+    //! # More rearrangements
     /// Of a matrix its diagonal, `diagonal` above the main one, as [`diagonal`](Self::diagonal); of a vector
     /// the matrix that has it there, as [`diag_embed`](Self::diag_embed).
     ///
@@ -83,6 +84,7 @@ composed! { shape;
     reshape_as (x, other) names "drops names unless the sizes stay";
 }
 
+/// # Sums that undo broadcasting
 impl Tensor {
     /// The sum over the dims along which a tensor of `sizes` was broadcast to this one's.
     ///

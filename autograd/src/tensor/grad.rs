@@ -7,6 +7,7 @@ use crate::tape::{BackwardOptions, Goal, Meta, walk};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
+/// # Gradients
 impl Tensor {
     /// The same leaf, requiring a gradient from now on, or not any more.
     ///

@@ -1,6 +1,7 @@
 //! The grammar of a row: the one place that knows how an op is written down.
 //!
 //! ```text
+//! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs] ["on" class+]
 //!            ["names" "RULE"] ["constant" | "refused"] (";" | body)
 //! tensors  = tensor ("," tensor)*
@@ -28,7 +29,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
+use syn::{AttrStyle, Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
 
 /// One op.
 pub(crate) struct Row {
@@ -797,6 +798,8 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
 /// A table: its name, its rows, and the mistakes in it.
 pub(crate) struct Table {
     pub(crate) name: Ident,
+    /// `//!` lines in front of the rows: the heading of the methods in their documentation.
+    pub(crate) heading: Vec<Attribute>,
     pub(crate) rows: Vec<Row>,
     pub(crate) errors: Vec<Error>,
 }
@@ -820,8 +823,10 @@ impl Parse for Table {
             Error::new(error.span(), "expected the name of the table, which is that of its file, and `;`")
         })?;
         input.parse::<Token![;]>()?;
+        let mut heading = input.call(Attribute::parse_inner)?;
+        heading.iter_mut().for_each(|line| line.style = AttrStyle::Outer);
         let (rows, errors) = parse_rows(input);
-        Ok(Table { name, rows, errors })
+        Ok(Table { name, heading, rows, errors })
     }
 }
 

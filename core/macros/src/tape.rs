@@ -13,7 +13,7 @@ use quote::{format_ident, quote};
 pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
     let side = Side::tape();
     let (errors, found) = derivatives.check(&table.name, &table.rows);
-    let name = &table.name;
+    let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);
     let mut recorded = TokenStream::new();
     let mut methods = TokenStream::new();
@@ -28,6 +28,7 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     }
     let code = quote! {
         #recorded
+        #(#heading)*
         impl crate::Tensor { #methods }
         /// The ops of this table, as the registry has them.
         pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];

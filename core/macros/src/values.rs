@@ -24,7 +24,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         }
     }
     let elements = module_of_elements(elements);
-    let name = table.name.to_string();
+    let (name, heading) = (table.name.to_string(), &table.heading);
     let infos = table.rows.iter().map(|row| info(row, &name, &side));
     quote! {
         #elements
@@ -33,6 +33,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         pub mod run { use super::*; #run }
         /// What is known of the ops of this table.
         pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
+        #(#heading)*
         impl crate::NamedTensor { #methods }
         #[doc(hidden)]
         pub mod options { use super::*; #options }

@@ -3,6 +3,7 @@
 use namegrad_macros::ops;
 
 ops! { along;
+    //! # Softmax and running sums along a dim
     /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is taken out first, so that no finite
     /// `x` overflows.
     softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";

@@ -9,6 +9,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { binary;
+    //! # Arithmetic and comparisons by element
     /// `x + other`; "or" of two bools.
     add add_ (x, other) { float: x + other, int: x.wrapping_add(other), boolean: x | other }
     /// `x - other`; no bools, as neither "or" nor "exclusive or" is meant for sure.

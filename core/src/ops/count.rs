@@ -5,6 +5,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { count;
+    //! # Counts and searches
     /// For each element the number of `boundaries`, an ascending vector, that are smaller, or not larger if
     /// `right`: the index of the interval in which it lies. NaN lies behind all.
     bucketize (x, boundaries; right: bool = false) names "keeps input names";

@@ -11,6 +11,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { index;
+    //! # Parts by index
     /// The elements of dim `dim` at the positions in `index`, a vector of integers.
     index_select (x, index; dim: Dim) names "keeps input names";
     /// For each element of `index`, the element of `x` at that position along `dim` and at its own place

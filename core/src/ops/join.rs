@@ -11,6 +11,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { join;
+    //! # Tensors put together
     /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Without names,
     /// empty vectors are skipped, whatever they are joined to.
     cat ([tensors]; dim: Dim = 0) names "unifies names from inputs";

@@ -11,6 +11,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { linalg;
+    //! # Decompositions and systems of equations
     /// `x = q r` of matrices of `m` rows and `n` columns: `q` has `k = min(m, n)` orthonormal columns, `r` is
     /// an upper triangle of `k` rows. The signs are those of LAPACK. The gradient needs the first `k` columns
     /// of `x` to be independent.

@@ -12,6 +12,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { mask;
+    //! # Parts by mask
     /// The elements where `mask` is true, in row-major order, as a vector, which has the name of the
     /// options or none. The mask and the tensor broadcast to each other.
     masked_select (x, mask: bool; name: NewName = None) names "gives a vector with `name` or none";

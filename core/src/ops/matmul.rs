@@ -3,6 +3,7 @@
 use namegrad_macros::ops;
 
 ops! { matmul;
+    //! # Products
     /// The product of two matrices, `[n, k]` and `[k, m]`.
     mm (x, other) on floats integers names "contracts away dims";
     /// A matrix `[n, k]` times a vector `[k]`.

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 ops! { reduce;
+    //! # Reductions over dims
     /// The sum over `dim`; of integers and bool in `i64`. Over nothing it is 0. With a `dtype` the elements
     /// are cast to it first, and the result has it.
     ///

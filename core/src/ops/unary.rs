@@ -12,6 +12,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { unary;
+    //! # Functions by element
     /// `|x|` of each element.
     abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
     /// `-x` of each element.
