@@ -277,6 +277,13 @@ impl Row {
         {
             return fail(in_place, "beside a `Cast` an op with an in-place form has no other option".into());
         }
+        let mask_first = tensors.first().is_some_and(|first| first.kind == TensorKind::Mask);
+        if let Some(in_place) = in_place.as_ref().filter(|_| mask_first) {
+            return fail(
+                in_place,
+                "an op on a mask has no in-place form, as its values are not those of a mask".into(),
+            );
+        }
         if self.by_element() {
             if outputs.names.len() + outputs.kept.len() != 1 {
                 return fail(name, "an op by element has one output".into());
