@@ -99,5 +99,5 @@ const ALIASES: [(&str, &str); 29] = [
     ("subtract", "sub"),
     ("swapdims", "transpose"),
     ("true_divide", "div"),
-    ("where", "where_self"),
+    ("where", "choose"),
 ];

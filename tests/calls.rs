@@ -41,6 +41,11 @@ impl Given<'_> {
         if let Value::Text(text) = self.value(name)? { Some(text) } else { None }
     }
 
+    fn texts(&self, name: &str) -> Option<Vec<&str>> {
+        let Value::List(texts) = self.value(name)? else { return None };
+        texts.iter().map(|text| if let Value::Text(text) = text { Some(&text[..]) } else { None }).collect()
+    }
+
     fn sizes(&self, name: &str) -> Option<Vec<isize>> {
         let Value::List(sizes) = self.value(name)? else { return None };
         sizes.iter().map(isize::from_value).collect()

@@ -138,7 +138,12 @@ fn duplicate_names() -> Result<()> {
         "flatten",
         "[A=2, ?=2, B=2]"
     );
-    assert_error!(Tensor::stack(&[&x, &x], 0, "N"), DuplicateName, "stack", "duplicate names");
+    assert_error!(
+        Tensor::stack_with([&x, &x], 0, StackOptions::new().name("N")),
+        DuplicateName,
+        "stack",
+        "duplicate names"
+    );
     Ok(())
 }
 
@@ -270,7 +275,7 @@ fn sizes_that_do_not_broadcast() -> Result<()> {
     assert_error!(x.add(&y), Shape, "add", sentence, "[N=2, C=3], [4]");
     assert_error!(x.lt(&y), Shape, "lt", sentence, "[N=2, C=3], [4]");
     assert_error!(x.clamp(0.0, &y), Shape, "clamp", "[N=2, C=3], [], [4]");
-    assert_error!(x.where_self(&y.gt(0)?, 0.0), Shape, "where_self", "[N=2, C=3]", "[4]");
+    assert_error!(y.gt(0)?.choose(&x, 0.0), Shape, "choose", "[N=2, C=3]", "[4]");
     assert_error!(y.clone().add_(&x.rename(None)?), Shape, "add_", "[4], [2, 3]");
     let small = Tensor::ones([("C", 3)])?;
     assert_error!(
@@ -351,8 +356,8 @@ fn sizes_that_do_not_reshape() -> Result<()> {
         "Sizes of tensors must match except in dimension 0",
         "[N=2, C=3], [2, 4]"
     );
-    assert_error!(Tensor::cat(&[], 0), Value, "cat", "non-empty list");
-    assert_error!(Tensor::stack(&[&x, &Tensor::ones([2])?], 0, None), Shape, "stack", "[2, 3] and [2]");
+    assert_error!(Tensor::cat(&[] as &[Tensor], 0), Value, "cat", "non-empty list");
+    assert_error!(Tensor::stack([&x, &Tensor::ones([2])?], 0), Shape, "stack", "[2, 3] and [2]");
     assert_error!(Tensor::new([vec![1.0, 2.0], vec![3.0]]), Shape, "tensor", "rows of equal length");
     assert_error!(
         Tensor::from_slice(&[1.0f32, 2.0], [3]),
@@ -494,9 +499,9 @@ fn wrong_dtypes() -> Result<()> {
     );
     assert_error!(ints.clone().exp_(), DType, "exp_", "can't be cast");
     assert_error!(
-        floats.where_self(&floats, 0.0),
+        floats.choose(&floats, 0.0),
         DType,
-        "where_self",
+        "choose",
         "expected condition to be a boolean tensor, but got float32"
     );
     assert_error!(floats.masked_fill(&ints, 0.0), DType, "masked_fill", "x.ne(0)?");
@@ -638,7 +643,12 @@ fn bad_products_and_queries() -> Result<()> {
     assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?), DType, "addcmul", "not implemented for bool");
     assert_error!(Tensor::einsum("ij->ik", &[&x]), Shape, "einsum", "subscript k does not appear");
     assert_error!(Tensor::einsum("i,j", &[&x]), Value, "einsum", "1 operands for the 2");
-    assert_error!(x.round_decimals(1)?.to(DType::I32)?.round_decimals(-1), DType, "round_decimals");
+    assert_error!(
+        x.to(DType::I32)?.round_with(RoundOptions::new().decimals(-1)),
+        DType,
+        "round",
+        "-1 decimals"
+    );
     assert_error!(x.is_nonzero(), Value, "is_nonzero", "ambiguous", "try: ");
     assert_error!(x.cuda(), Unsupported, "cuda", "no CUDA", "[N=2, C=3]");
     assert_error!(x.clone().resize_([2]), Shape, "resize_", "Cannot resize named tensor", "try: ");

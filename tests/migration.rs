@@ -1,6 +1,7 @@
-//! `docs/migration.md`, row by row: what stands on the right side runs and gives those names.
+//! `docs/migration.md`: its calls compile, and what is said of them holds.
 
 use namegrad::autograd;
+use namegrad::core::Triangle;
 use namegrad::names;
 use namegrad::prelude::*;
 
@@ -43,7 +44,7 @@ fn the_naming_api() -> Result<()> {
     assert_eq!(*x.align_to(["C", "..."])?.names(), ["C", "N", "H", "W"]);
     let scale = Tensor::ones([("C", 3)])?;
     assert_eq!(scale.align_as(&x)?.sizes(), [1, 3, 1, 1]);
-    let aligned = Tensor::align_tensors(&[&scale, &x])?;
+    let aligned = Tensor::align_tensors([&scale, &x])?;
     assert_eq!(aligned[0].names(), x.names());
     let flat = x.flatten(["C", "H", "W"], "features")?;
     assert_eq!(*flat.names(), ["N", "features"]);
@@ -83,8 +84,11 @@ fn ops_by_name() -> Result<()> {
         *x.gather(&x.argmax("W")?.unsqueeze(-1)?.rename(["N", "C", "H", "W"])?, "W")?.names(),
         ["N", "C", "H", "W"]
     );
-    assert_eq!(Tensor::cat(&[&x, &x], "N")?.size("N")?, 8);
-    assert_eq!(*Tensor::stack(&[&x, &x], 0, "time")?.names(), ["time", "N", "C", "H", "W"]);
+    assert_eq!(Tensor::cat([&x, &x], "N")?.size("N")?, 8);
+    assert_eq!(
+        *Tensor::stack_with([&x, &x], 0, StackOptions::new().name("time"))?.names(),
+        ["time", "N", "C", "H", "W"]
+    );
     Ok(())
 }
 
@@ -155,4 +159,175 @@ fn gradients_and_layers() -> Result<()> {
     let logits = Linear::new(("C", 3), ("class", 5))?.forward(&x)?;
     F::cross_entropy(&logits, &Tensor::new([4, 0])?.refine_names(["N"])?, "class")?.backward()?;
     Ok(())
+}
+
+/// The calls of `docs/migration.md`, as they are written there.
+#[allow(unused_must_use, unused_variables, dead_code, clippy::all)]
+fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) -> Result<()> {
+    let [mut x, y, w, mut z, p, mean, mask, index, loss, logits, target] = tensors;
+    let mut g = namegrad::core::random::Generator::from_seed(1);
+    Tensor::zeros([("N", 2), ("C", 3)])?;
+    Tensor::rand((2, ("C", 3)))?;
+    TensorOptions::new().dtype(DType::F64).requires_grad(true).zeros([3])?;
+    Tensor::new(data)?.refine_names(["N", "C"])?;
+    x.empty_like()?;
+    x.new_zeros([2])?;
+    manual_seed(0);
+    p.bernoulli()?;
+    Tensor::normal(&mean, 1.0)?;
+    x.normal_(0.0, 1.0)?;
+    x.random_(0..10)?;
+    g.scope(|| x.uniform_(0.0, 1.0).map(drop))?;
+    x.names();
+    x.has_names();
+    *x.names() == ["N", "C"];
+    x.sizes();
+    x.size("C")?;
+    x.strides();
+    x.rename([("N", "batch")])?;
+    x.rename(["batch", "..."])?;
+    x.rename(None)?;
+    x.rename_([("N", "batch")])?;
+    x.rename_(["N", "C"])?;
+    x.refine_names(["N", "...", "C"])?;
+    x.align_to(["C", "..."])?;
+    x.align_as(&y)?;
+    Tensor::align_tensors([&x, &y])?;
+    x.flatten(["C", "H", "W"], "features")?;
+    x.unflatten("features", [("C", 3), ("H", -1)])?;
+    names::strict(|| ..);
+    x.sum("C")?;
+    x.sum(keep(["N", "C"]))?;
+    x.sum(..)?;
+    x.sum_with("C", SumOptions::new().dtype(DType::F64))?;
+    x.mean("C")?;
+    x.prod("C")?;
+    x.logsumexp("C")?;
+    x.all("C")?;
+    x.std("C")?;
+    x.var_with("C", VarOptions::new().correction(0.0))?;
+    let StdMean { std, mean } = x.std_mean("C")?;
+    x.vector_norm_with("C", VectorNormOptions::new().ord(1.0))?;
+    let Picked { values, indices } = x.max("C")?;
+    x.amax(..)?;
+    x.median("C")?;
+    x.mode("C")?;
+    x.kthvalue(2, "C")?;
+    x.topk(2, "C")?;
+    x.sort("C")?;
+    x.softmax("C")?;
+    x.log_softmax("C")?;
+    x.cumsum("T")?;
+    x.cumprod("T")?;
+    x.transpose("N", "C")?;
+    x.squeeze("N")?;
+    x.select("N", 0)?;
+    x.narrow("N", 0, 2)?;
+    x.slice("N", 1, 3, 1)?;
+    x.split(2, "N")?;
+    x.unbind("N")?;
+    x.chunk(2, "N")?;
+    x.index(&[Index::At(-1), (1..).into()])?;
+    x.index(&[(&mask).into()])?;
+    x.index_put_(&[Index::At(0)], &y)?;
+    x.index_put_with_(&[(&index).into()], &y, IndexPutOptions::new().accumulate(true))?;
+    x.index_select(&index, "N")?;
+    x.gather(&index, "N")?;
+    x.index_fill(&index, 0, "N")?;
+    x.masked_select(&mask)?;
+    let parts = vec![x.clone(), y.clone()];
+    Tensor::cat([&x, &y], "N")?;
+    Tensor::stack(&parts, 0)?;
+    mask.choose(&x, &y)?;
+    mask.choose(1.0, 0.0)?;
+    x.unsqueeze(0)?;
+    x.unsqueeze_with(0, UnsqueezeOptions::new().name("time"))?;
+    Tensor::stack_with(&parts, 0, StackOptions::new().name("time"))?;
+    x.reshape([("N", 4), ("features", -1)])?;
+    x.view([("N", 4), ("features", -1)])?;
+    x.unfold_with("T", 3, 1, UnfoldOptions::new().name("window"))?;
+    x.diagonal_with(0, 1, DiagonalOptions::new().name("i"))?;
+    x.diag_with(DiagOptions::new().names(["i"]))?;
+    index.one_hot_with(OneHotOptions::new().num_classes(10).name("class"))?;
+    x.nonzero_with(NonzeroOptions::new().names(["place", "dim"]))?;
+    x.masked_select_with(&mask, MaskedSelectOptions::new().name("picked"))?;
+    x.outer(&y)?;
+    x.outer_with(&y, OuterOptions::new().names(["row", "col"]))?;
+    &x + &y;
+    x.add(&y)?;
+    x += &y;
+    x.add_(&y)?;
+    x.add(&y)?.write_to(&mut z)?;
+    x.clamp(0, 1)?;
+    x.clamp_min(0)?;
+    x.masked_fill_(&mask.align_as(&x)?, 0)?;
+    x.copy_(&y)?;
+    x.mm(&w)?;
+    x.matmul(&w)?;
+    Tensor::einsum("bi,io->bo", [&x, &w])?;
+    x.contract(&w, "in")?;
+    x.item::<f64>()?;
+    x.to_vec::<f32>()?;
+    x.double()?;
+    x.to(DType::I64)?;
+    x.type_as(&y)?;
+    x.ndim();
+    x.numel();
+    x.element_size();
+    x.maximum(&y)?;
+    x.minimum(&y)?;
+    x.round_with(RoundOptions::new().decimals(2))?;
+    x.floor_divide(&y)?;
+    x.trunc_divide(&y)?;
+    x.solve_triangular(&y, Triangle::Upper)?;
+    x.mt()?;
+    x.t()?;
+    x.dtype();
+    x.type_name();
+    x.device();
+    let g = y.clone();
+    let f = |x: &[Tensor]| x[0].square();
+    loss.backward()?;
+    x.grad();
+    loss.backward_with(Some(&g), BackwardOptions { retain_graph: true, ..Default::default() })?;
+    autograd::grad(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
+    no_grad(|| ..);
+    autograd::inference_mode(|| ..);
+    autograd::detect_anomaly(|| ..);
+    autograd::functional::jacobian(f, &[&x])?;
+    autograd::checkpoint(f, &[&x])?;
+    Linear::new(("C", 3), ("features", 8))?;
+    F::cross_entropy(&logits, &target, "class")?;
+    net.state_dict().save(path)?;
+    AdamW::builder(net.parameters()).lr(1e-3).build()?;
+    Ok(())
+}
+
+/// What the page shows without a call that could be compiled.
+const SKETCHES: [&str; 6] = [
+    "Option",
+    "g",
+    "BackwardOptions { named: true, .. }",
+    "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
+    ".inputs(&[Some(&x), bias], ..)",
+    "Op::with_outputs",
+];
+
+#[test]
+fn the_calls_of_the_page_are_compiled() {
+    let dense = |text: &str| text.split_whitespace().collect::<String>().replace(",)", ")");
+    let compiled = dense(include_str!("migration.rs").split_once("fn page(").expect("the calls").1);
+    let mut found = 0;
+    for line in include_str!("../docs/migration.md").lines().filter(|line| line.starts_with("| `")) {
+        let line = line.replace("\\|", "\u{1}");
+        let right = line.trim_end_matches([' ', '|']).rsplit(" | ").next().expect("a right side");
+        for call in right.split('`').skip(1).step_by(2).map(|call| call.replace('\u{1}', "|")) {
+            if SKETCHES.contains(&&*call) || call.starts_with("#[derive") {
+                continue;
+            }
+            assert!(compiled.contains(&dense(&call)), "`{call}` is not among the calls in `page`");
+            found += 1;
+        }
+    }
+    assert!(found > 100, "{found} calls on the page");
 }

@@ -1027,3 +1027,62 @@ fn names_of_any_length_lived_forever() -> Result<()> {
     assert_eq!(Name::new(&"n".repeat(256)).unwrap_err().kind(), ErrorKind::InvalidName);
     Ok(())
 }
+
+/// A sum of integers is an `i64`, whatever dtype is asked for; with an integer dtype it was one all the same.
+#[test]
+fn sums_did_not_have_the_integer_dtype_that_was_asked_for() -> Result<()> {
+    let x = Tensor::new([[100.7, 100.2], [f64::NAN, 3.9]])?.refine_names(["N", "C"])?;
+    let whole = x.narrow("N", 0, 1)?.select("N", 0)?;
+    for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64] {
+        // As in PyTorch, the elements are cast first, and the sum wraps.
+        let wrapped = |number: i64| Tensor::new(number)?.to(dtype)?.to_vec::<f64>();
+        let sum = whole.sum_with(.., SumOptions::new().dtype(dtype))?;
+        assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (dtype, wrapped(200)?));
+        let prod = whole.prod_with(keep("C"), ProdOptions::new().dtype(dtype))?;
+        assert_eq!((prod.dtype(), prod.to_vec::<f64>()?), (dtype, wrapped(10_000)?));
+        let sums = whole.cumsum_with("C", CumsumOptions::new().dtype(dtype))?;
+        assert_eq!((sums.dtype(), sums.select(0, 1)?.to_vec::<f64>()?), (dtype, wrapped(200)?));
+        let products = whole.cumprod_with("C", CumprodOptions::new().dtype(dtype))?;
+        assert_eq!((products.dtype(), products.select(0, 1)?.to_vec::<f64>()?), (dtype, wrapped(10_000)?));
+        let numbers = x.nansum_with(.., NansumOptions::new().dtype(dtype))?;
+        assert_eq!((numbers.dtype(), numbers.to_vec::<f64>()?), (dtype, wrapped(203)?));
+    }
+    let leaf = x.detach().requires_grad_(true)?;
+    let sum = leaf.sum_with("C", SumOptions::new().dtype(DType::F32))?;
+    assert!(sum.requires_grad());
+    assert!(!leaf.sum_with("C", SumOptions::new().dtype(DType::I32))?.requires_grad());
+    Ok(())
+}
+
+#[test]
+fn numbers_beside_a_mask_had_the_digits_of_another_dtype() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.to(DType::F64)?;
+    let y = x.gt(1.5)?.choose(0.1, &x)?;
+    assert_eq!((y.dtype(), y.to_vec::<f64>()?), (DType::F64, vec![1.0, 0.1]));
+    let y = x.gt(1.5)?.choose(&x.to(DType::F16)?, 0.5)?;
+    assert_eq!((y.dtype(), y.to_vec::<f64>()?), (DType::F16, vec![0.5, 2.0]));
+    assert_eq!(x.gt(1.5)?.choose(1.0, 0.0)?.dtype(), DType::F32);
+    Ok(())
+}
+
+/// Only slices of references were taken.
+#[test]
+fn a_list_of_tensors_had_to_be_a_slice_of_references() -> Result<()> {
+    let parts = vec![Tensor::ones([("N", 1)])?, Tensor::zeros([("N", 2)])?];
+    let [a, b] = [&parts[0], &parts[1]];
+    let joined = Tensor::cat(&parts, "N")?;
+    assert_eq!(joined.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
+    for other in [
+        Tensor::cat([a, b], "N")?,
+        Tensor::cat(&[a, b], "N")?,
+        Tensor::cat(parts.iter(), "N")?,
+        Tensor::cat(parts.iter().cloned().map(std::sync::Arc::new), "N")?,
+        Tensor::cat(parts.clone(), "N")?,
+        Tensor::hstack(&parts[..])?,
+    ] {
+        assert!(other.equal(&joined)?);
+    }
+    assert_eq!(Tensor::einsum("i,j->ij", &parts)?.sizes(), [1, 2]);
+    assert_eq!(Tensor::align_tensors(&parts)?.len(), 2);
+    Ok(())
+}

@@ -4,6 +4,7 @@ use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Name, NameArg, NameList, NamedTensor, Result};
 
+/// # Dims in the order of names
 impl Tensor {
     /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands
     /// for the dims not mentioned. A view.
@@ -58,7 +59,13 @@ impl Tensor {
     /// # Errors
     /// As [`align_to`](Self::align_to) with the names of the longest.
     #[track_caller]
-    pub fn align_tensors(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub fn align_tensors(tensors: impl IntoIterator<Item: AsRef<Tensor>>) -> Result<Vec<Tensor>> {
+        let tensors: Vec<_> = tensors.into_iter().collect();
+        Tensor::all_aligned(&tensors.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn all_aligned(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
         // The first of equally long ones, as in PyTorch's proposal.
         let longest = tensors.iter().rev().max_by_key(|x| x.ndim());
         let mut aligned = Vec::with_capacity(tensors.len());

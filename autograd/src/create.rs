@@ -181,6 +181,7 @@ impl TensorOptions {
 /// Factories with the default options.
 macro_rules! factories {
     ($($(#[$meta:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        /// # New tensors
         impl Tensor {$(
             $(#[$meta])*
             #[doc = concat!("Other dtypes: [`TensorOptions::", stringify!($name), "`].")]

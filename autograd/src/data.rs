@@ -7,6 +7,7 @@ use namegrad_core::ErrorKind;
 use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
 use std::path::Path;
 
+/// # New tensors of given numbers
 impl Tensor {
     /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
     /// integers `i64`.

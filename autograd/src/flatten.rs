@@ -4,6 +4,7 @@ use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Dim, Dims, IntoShape, Result};
 
+/// # Dims merged and split by name
 impl Tensor {
     /// Consecutive dims as one dim of name `out_dim`, or without a name for `None`. A view if they stand
     /// together in memory.

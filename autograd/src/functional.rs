@@ -6,6 +6,7 @@
 
 use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
 use crate::tensor::{Tensor, grad};
+use namegrad_core::options::StackOptions;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 
 /// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are
@@ -191,7 +192,7 @@ pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> 
         let rows: Vec<&Tensor> = rows.iter().collect();
         let jacobian = match rows.is_empty() {
             true => Tensor::constant(NamedTensor::zeros(sizes)?.to(y.dtype())?),
-            false => Tensor::stack(&rows, 0, None::<&str>)?.reshape(sizes)?,
+            false => Tensor::stack(&rows, 0)?.reshape(sizes)?,
         };
         jacobians.push(jacobian.rename(Some(primed(&y, x)?))?);
     }
@@ -306,5 +307,5 @@ pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &s
         }
         results.push(f(&slices)?);
     }
-    Tensor::stack(&results.iter().collect::<Vec<_>>(), 0, Some(dim))
+    Tensor::stack_with(&results, 0, StackOptions::new().name(dim))
 }

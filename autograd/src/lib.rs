@@ -5,24 +5,34 @@
 
 #![forbid(unsafe_code)]
 
-mod align;
-mod checkpoint;
-mod composed;
-mod create;
+// The modules with methods of `Tensor`, in the order in which its page shows them; blank lines keep rustfmt from
+// sorting them.
+mod tensor;
+
 mod data;
+
+mod create;
+
+mod naming;
+
+mod align;
+
 mod flatten;
+
+mod rules;
+
+mod composed;
+
+mod checkpoint;
 pub mod functional;
 mod gradcheck;
 mod graph;
 mod hooks;
-mod naming;
 mod op;
 mod operators;
 mod parameter;
 pub mod registry;
-mod rules;
 mod tape;
-mod tensor;
 
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};

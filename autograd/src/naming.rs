@@ -3,6 +3,7 @@
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
 
+/// # Names
 impl Tensor {
     /// The tensor with other names: `None` drops them, a list renames by position (with at most one `"..."`),
     /// pairs rename by name. A view.

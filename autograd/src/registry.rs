@@ -162,8 +162,7 @@ impl Op {
 
 /// What PyTorch calls with one argument more, or with one less, and is an op of its own here: its name there,
 /// the only argument that is given, and the op.
-const VARIANTS: [(&str, &str, &str); 3] =
-    [("round", "decimals", "round_decimals"), ("clamp", "min", "clamp_min"), ("clamp", "max", "clamp_max")];
+const VARIANTS: [(&str, &str, &str); 2] = [("clamp", "min", "clamp_min"), ("clamp", "max", "clamp_max")];
 
 /// PyTorch's names for arguments that are called otherwise here, in the ops that have the second and not the
 /// first.

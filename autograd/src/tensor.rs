@@ -38,6 +38,7 @@ pub struct Tensor {
     meta: Option<Arc<Meta>>,
 }
 
+/// # What a tensor is: its dtype, sizes, names and numbers
 impl Tensor {
     #[inline]
     pub(crate) fn from_parts(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {
@@ -289,6 +290,13 @@ impl Tensor {
     /// The op that made this tensor, if it is recorded.
     pub fn grad_fn(&self) -> Option<&'static str> {
         Some(self.meta.as_ref()?.origin?.op)
+    }
+}
+
+/// So that a list can be of tensors or of references to them.
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
     }
 }
 

@@ -235,6 +235,12 @@ elements! {
     f64 = F64, Float, |v| v, |b, i, f| b.into(), i as f64, f;
 }
 
+impl From<isize> for Scalar {
+    fn from(value: isize) -> Scalar {
+        Scalar::Int(value as i64)
+    }
+}
+
 impl From<usize> for Scalar {
     /// A size never exceeds `isize::MAX`, so it fits.
     fn from(value: usize) -> Scalar {

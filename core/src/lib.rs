@@ -40,6 +40,7 @@ pub use operand::Operand;
 pub use ops::count::Unique;
 pub use ops::data::Data;
 pub use ops::index::Reduce;
+pub use ops::linalg::Triangle;
 pub use ops::pick::Picked;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{IntoShape, NewDim, Shape, Sizes};

@@ -486,6 +486,13 @@ impl NamedTensor {
     }
 }
 
+/// So that a list can be of tensors or of references to them.
+impl AsRef<NamedTensor> for NamedTensor {
+    fn as_ref(&self) -> &NamedTensor {
+        self
+    }
+}
+
 impl std::fmt::Display for NamedTensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.write(f, &[])

@@ -77,13 +77,9 @@ table! {
     "clamp" => |c| by_name::required(bounded(c)?, c)?;
     "where" => |c| match (c.has("self"), c.has("other")) {
         (false, false) if c.count() == 1 => return Ok(vec![positions_of(c.x(0)?)?]),
-        (true, _) => c.number(&["self"])?.where_self(c.x(0)?, c.x(1)?)?,
-        (_, true) => c.x(1)?.where_self(c.x(0)?, c.number(&["other"])?)?,
-        _ => c.x(1)?.where_self(c.x(0)?, c.x(2)?)?,
-    };
-    "round" => |c| match c.has("decimals") {
-        true => by_name::required("round_decimals", c)?,
-        false => by_name::required("round", c)?,
+        (true, _) => c.x(0)?.choose(c.number(&["self"])?, c.x(1)?)?,
+        (_, true) => c.x(0)?.choose(c.x(1)?, c.number(&["other"])?)?,
+        _ => c.x(0)?.choose(c.x(1)?, c.x(2)?)?,
     };
     "logit" => |c| match c.has("eps") {
         true => {

@@ -96,6 +96,12 @@ fn call_round(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_round_with(x: &Tensor, decimals: isize) -> Result<()> {
+    x.round_with(RoundOptions::new().decimals(decimals))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_round_(x: &mut Tensor) -> Result<()> {
     x.round_()?;
     Ok(())
@@ -1230,8 +1236,8 @@ fn call_clamp_(x: &mut Tensor, min: &Tensor, max: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_where_self(x: &Tensor, condition: &Tensor, other: &Tensor) -> Result<()> {
-    x.where_self(condition, other)?;
+fn call_choose(condition: &Tensor, x: &Tensor, other: &Tensor) -> Result<()> {
+    condition.choose(x, other)?;
     Ok(())
 }
 
@@ -1392,7 +1398,7 @@ fn call_nansum(x: &Tensor, dim: Dims) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nansum_with(x: &Tensor, dim: Dims, dtype: DType) -> Result<()> {
+fn call_nansum_with(x: &Tensor, dim: Dims, dtype: Option<DType>) -> Result<()> {
     x.nansum_with(dim, NansumOptions::new().dtype(dtype))?;
     Ok(())
 }
@@ -1608,8 +1614,8 @@ fn call_bincount(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_bincount_with(x: &Tensor, weights: &Tensor, minlength: usize) -> Result<()> {
-    x.bincount_with(BincountOptions::new().weights(weights).minlength(minlength))?;
+fn call_bincount_with(x: &Tensor, weights: &Tensor, minlength: usize, name: &str) -> Result<()> {
+    x.bincount_with(BincountOptions::new().weights(weights).minlength(minlength).name(name))?;
     Ok(())
 }
 
@@ -1620,14 +1626,20 @@ fn call_histc(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_histc_with(x: &Tensor, bins: usize, min: f64, max: f64) -> Result<()> {
-    x.histc_with(HistcOptions::new().bins(bins).min(min).max(max))?;
+fn call_histc_with(x: &Tensor, bins: usize, min: f64, max: f64, name: &str) -> Result<()> {
+    x.histc_with(HistcOptions::new().bins(bins).min(min).max(max).name(name))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_unique(x: &Tensor) -> Result<()> {
     x.unique()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_unique_with(x: &Tensor, name: &str) -> Result<()> {
+    x.unique_with(UniqueOptions::new().name(name))?;
     Ok(())
 }
 
@@ -1902,8 +1914,20 @@ fn call_nonzero(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_nonzero_with(x: &Tensor, names: &[&str]) -> Result<()> {
+    x.nonzero_with(NonzeroOptions::new().names(names))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_masked_select(x: &Tensor, mask: &Tensor) -> Result<()> {
     x.masked_select(mask)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_masked_select_with(x: &Tensor, mask: &Tensor, name: &str) -> Result<()> {
+    x.masked_select_with(mask, MaskedSelectOptions::new().name(name))?;
     Ok(())
 }
 
@@ -1914,8 +1938,14 @@ fn call_cat(tensors: &[&Tensor], dim: Dim) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_stack(tensors: &[&Tensor], dim: isize, name: &str) -> Result<()> {
-    Tensor::stack(tensors, dim, name)?;
+fn call_stack(tensors: &[&Tensor], dim: isize) -> Result<()> {
+    Tensor::stack(tensors, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_stack_with(tensors: &[&Tensor], dim: isize, name: &str) -> Result<()> {
+    Tensor::stack_with(tensors, dim, StackOptions::new().name(name))?;
     Ok(())
 }
 
@@ -2052,6 +2082,12 @@ fn call_outer(x: &Tensor, other: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_outer_with(x: &Tensor, other: &Tensor, names: &[&str]) -> Result<()> {
+    x.outer_with(other, OuterOptions::new().names(names))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_tensordot(x: &Tensor, other: &Tensor, dims: Dims, other_dims: Dims) -> Result<()> {
     x.tensordot(other, dims, other_dims)?;
     Ok(())
@@ -2070,13 +2106,19 @@ fn call_qr(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_solve_triangular(x: &Tensor, other: &Tensor, upper: bool) -> Result<()> {
+fn call_qr_with(x: &Tensor, name: &str) -> Result<()> {
+    x.qr_with(QrOptions::new().name(name))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_solve_triangular(x: &Tensor, other: &Tensor, upper: Triangle) -> Result<()> {
     x.solve_triangular(other, upper)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: bool, left: bool, unitriangular: bool) -> Result<()> {
+fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: Triangle, left: bool, unitriangular: bool) -> Result<()> {
     x.solve_triangular_with(other, upper, SolveTriangularOptions::new().left(left).unitriangular(unitriangular))?;
     Ok(())
 }
@@ -2262,6 +2304,18 @@ fn call_put_(x: &mut Tensor, index: &Tensor, source: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_one_hot(x: &Tensor) -> Result<()> {
+    x.one_hot()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_one_hot_with(x: &Tensor, num_classes: isize, name: &str) -> Result<()> {
+    x.one_hot_with(OneHotOptions::new().num_classes(num_classes).name(name))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_take_along_dim(x: &Tensor, indices: &Tensor, dim: Dim) -> Result<()> {
     x.take_along_dim(indices, dim)?;
     Ok(())
@@ -2318,6 +2372,12 @@ fn call_column_stack(tensors: &[&Tensor]) -> Result<()> {
 #[rustfmt::skip]
 fn call_block_diag(tensors: &[&Tensor]) -> Result<()> {
     Tensor::block_diag(tensors)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_block_diag_with(tensors: &[&Tensor], names: &[&str]) -> Result<()> {
+    Tensor::block_diag_with(tensors, BlockDiagOptions::new().names(names))?;
     Ok(())
 }
 
@@ -2496,18 +2556,6 @@ fn call_isneginf(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_round_decimals(x: &Tensor, decimals: isize) -> Result<()> {
-    x.round_decimals(decimals)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_round_decimals_(x: &mut Tensor, decimals: isize) -> Result<()> {
-    x.round_decimals_(decimals)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_nan_to_num(x: &Tensor) -> Result<()> {
     x.nan_to_num()?;
     Ok(())
@@ -2658,8 +2706,8 @@ fn call_diag(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_diag_with(x: &Tensor, diagonal: isize) -> Result<()> {
-    x.diag_with(DiagOptions::new().diagonal(diagonal))?;
+fn call_diag_with(x: &Tensor, diagonal: isize, names: &[&str]) -> Result<()> {
+    x.diag_with(DiagOptions::new().diagonal(diagonal).names(names))?;
     Ok(())
 }
 
@@ -2670,8 +2718,8 @@ fn call_diag_embed(x: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_diag_embed_with(x: &Tensor, offset: isize, dim1: isize, dim2: isize) -> Result<()> {
-    x.diag_embed_with(DiagEmbedOptions::new().offset(offset).dim1(dim1).dim2(dim2))?;
+fn call_diag_embed_with(x: &Tensor, offset: isize, dim1: isize, dim2: isize, names: &[&str]) -> Result<()> {
+    x.diag_embed_with(DiagEmbedOptions::new().offset(offset).dim1(dim1).dim2(dim2).names(names))?;
     Ok(())
 }
 
@@ -2977,19 +3025,13 @@ fn other_device(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
 
 #[rustfmt::skip]
 fn other_get_device(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
-    x.get_device();
+    x.device();
     Ok(())
 }
 
 #[rustfmt::skip]
 fn other_is_cuda(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
     x.is_cuda();
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn other_is_pinned(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
-    x.is_pinned();
     Ok(())
 }
 
@@ -3007,7 +3049,7 @@ fn other_is_sparse(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
 
 #[rustfmt::skip]
 fn other_is_sparse_csr(mut x: Tensor, y: Tensor, mean: Tensor) -> Result<()> {
-    x.is_sparse_csr();
+    x.is_sparse();
     Ok(())
 }
 
@@ -3166,6 +3208,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("ceil", |given| Some(call_ceil(given.tensor("x")?))),
     ("ceil", |given| Some(call_ceil_(&mut given.tensor("x")?.clone()))),
     ("round", |given| Some(call_round(given.tensor("x")?))),
+    ("round", |given| Some(call_round_with(given.tensor("x")?, given.arg("decimals")?))),
     ("round", |given| Some(call_round_(&mut given.tensor("x")?.clone()))),
     ("trunc", |given| Some(call_trunc(given.tensor("x")?))),
     ("trunc", |given| Some(call_trunc_(&mut given.tensor("x")?.clone()))),
@@ -3355,7 +3398,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("lerp", |given| Some(call_lerp_(&mut given.tensor("x")?.clone(), given.tensor("end")?, given.tensor("weight")?))),
     ("clamp", |given| Some(call_clamp(given.tensor("x")?, given.tensor("min")?, given.tensor("max")?))),
     ("clamp", |given| Some(call_clamp_(&mut given.tensor("x")?.clone(), given.tensor("min")?, given.tensor("max")?))),
-    ("where_self", |given| Some(call_where_self(given.tensor("x")?, given.tensor("condition")?, given.tensor("other")?))),
+    ("choose", |given| Some(call_choose(given.tensor("condition")?, given.tensor("x")?, given.tensor("other")?))),
     ("masked_fill", |given| Some(call_masked_fill(given.tensor("x")?, given.tensor("mask")?, given.tensor("value")?))),
     ("masked_fill", |given| Some(call_masked_fill_(&mut given.tensor("x")?.clone(), given.tensor("mask")?, given.tensor("value")?))),
     ("sum", |given| Some(call_sum(given.tensor("x")?, given.arg("dim")?))),
@@ -3418,10 +3461,11 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("searchsorted", |given| Some(call_searchsorted(given.tensor("x")?, given.tensor("values")?))),
     ("searchsorted", |given| Some(call_searchsorted_with(given.tensor("x")?, given.tensor("values")?, given.arg("right")?))),
     ("bincount", |given| Some(call_bincount(given.tensor("x")?))),
-    ("bincount", |given| Some(call_bincount_with(given.tensor("x")?, given.tensor("weights")?, given.arg("minlength")?))),
+    ("bincount", |given| Some(call_bincount_with(given.tensor("x")?, given.tensor("weights")?, given.arg("minlength")?, given.text("name")?))),
     ("histc", |given| Some(call_histc(given.tensor("x")?))),
-    ("histc", |given| Some(call_histc_with(given.tensor("x")?, given.arg("bins")?, given.arg("min")?, given.arg("max")?))),
+    ("histc", |given| Some(call_histc_with(given.tensor("x")?, given.arg("bins")?, given.arg("min")?, given.arg("max")?, given.text("name")?))),
     ("unique", |given| Some(call_unique(given.tensor("x")?))),
+    ("unique", |given| Some(call_unique_with(given.tensor("x")?, given.text("name")?))),
     ("transpose", |given| Some(call_transpose(given.tensor("x")?, given.arg("dim0")?, given.arg("dim1")?))),
     ("transpose", |given| Some(call_transpose_(&mut given.tensor("x")?.clone(), given.arg("dim0")?, given.arg("dim1")?))),
     ("t", |given| Some(call_t(given.tensor("x")?))),
@@ -3467,9 +3511,12 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("triu", |given| Some(call_triu_with(given.tensor("x")?, given.arg("diagonal")?))),
     ("triu", |given| Some(call_triu_(&mut given.tensor("x")?.clone()))),
     ("nonzero", |given| Some(call_nonzero(given.tensor("x")?))),
+    ("nonzero", |given| Some(call_nonzero_with(given.tensor("x")?, &given.texts("names")?))),
     ("masked_select", |given| Some(call_masked_select(given.tensor("x")?, given.tensor("mask")?))),
+    ("masked_select", |given| Some(call_masked_select_with(given.tensor("x")?, given.tensor("mask")?, given.text("name")?))),
     ("cat", |given| Some(call_cat(&given.tensors("tensors")?, given.arg("dim")?))),
-    ("stack", |given| Some(call_stack(&given.tensors("tensors")?, given.arg("dim")?, given.text("name")?))),
+    ("stack", |given| Some(call_stack(&given.tensors("tensors")?, given.arg("dim")?))),
+    ("stack", |given| Some(call_stack_with(&given.tensors("tensors")?, given.arg("dim")?, given.text("name")?))),
     ("roll", |given| Some(call_roll(given.tensor("x")?, given.arg("shifts")?, given.arg("dims")?))),
     ("mm", |given| Some(call_mm(given.tensor("x")?, given.tensor("other")?))),
     ("mv", |given| Some(call_mv(given.tensor("x")?, given.tensor("other")?))),
@@ -3492,9 +3539,11 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("addcdiv", |given| Some(call_addcdiv_with(given.tensor("x")?, given.tensor("a")?, given.tensor("b")?, given.arg("value")?))),
     ("addcdiv", |given| Some(call_addcdiv_(&mut given.tensor("x")?.clone(), given.tensor("a")?, given.tensor("b")?))),
     ("outer", |given| Some(call_outer(given.tensor("x")?, given.tensor("other")?))),
+    ("outer", |given| Some(call_outer_with(given.tensor("x")?, given.tensor("other")?, &given.texts("names")?))),
     ("tensordot", |given| Some(call_tensordot(given.tensor("x")?, given.tensor("other")?, given.arg("dims")?, given.arg("other_dims")?))),
     ("contract", |given| Some(call_contract(given.tensor("x")?, given.tensor("other")?, given.arg("dims")?))),
     ("qr", |given| Some(call_qr(given.tensor("x")?))),
+    ("qr", |given| Some(call_qr_with(given.tensor("x")?, given.text("name")?))),
     ("solve_triangular", |given| Some(call_solve_triangular(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?))),
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
@@ -3527,6 +3576,8 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("put", |given| Some(call_put(given.tensor("x")?, given.tensor("index")?, given.tensor("source")?))),
     ("put", |given| Some(call_put_with(given.tensor("x")?, given.tensor("index")?, given.tensor("source")?, given.arg("accumulate")?))),
     ("put", |given| Some(call_put_(&mut given.tensor("x")?.clone(), given.tensor("index")?, given.tensor("source")?))),
+    ("one_hot", |given| Some(call_one_hot(given.tensor("x")?))),
+    ("one_hot", |given| Some(call_one_hot_with(given.tensor("x")?, given.arg("num_classes")?, given.text("name")?))),
     ("take_along_dim", |given| Some(call_take_along_dim(given.tensor("x")?, given.tensor("indices")?, given.arg("dim")?))),
     ("index_put", |given| Some(call_index_put(given.tensor("x")?, &given.indices("indices")?, given.tensor("values")?))),
     ("index_put", |given| Some(call_index_put_with(given.tensor("x")?, &given.indices("indices")?, given.tensor("values")?, given.arg("accumulate")?))),
@@ -3537,6 +3588,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("dstack", |given| Some(call_dstack(&given.tensors("tensors")?))),
     ("column_stack", |given| Some(call_column_stack(&given.tensors("tensors")?))),
     ("block_diag", |given| Some(call_block_diag(&given.tensors("tensors")?))),
+    ("block_diag", |given| Some(call_block_diag_with(&given.tensors("tensors")?, &given.texts("names")?))),
     ("meshgrid", |given| Some(call_meshgrid(&given.tensors("tensors")?))),
     ("meshgrid", |given| Some(call_meshgrid_with(&given.tensors("tensors")?, given.arg("indexing")?))),
     ("kron", |given| Some(call_kron(given.tensor("x")?, given.tensor("other")?))),
@@ -3566,8 +3618,6 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("isclose", |given| Some(call_isclose_with(given.tensor("x")?, given.tensor("other")?, given.arg("rtol")?, given.arg("atol")?, given.arg("equal_nan")?))),
     ("isposinf", |given| Some(call_isposinf(given.tensor("x")?))),
     ("isneginf", |given| Some(call_isneginf(given.tensor("x")?))),
-    ("round_decimals", |given| Some(call_round_decimals(given.tensor("x")?, given.arg("decimals")?))),
-    ("round_decimals", |given| Some(call_round_decimals_(&mut given.tensor("x")?.clone(), given.arg("decimals")?))),
     ("nan_to_num", |given| Some(call_nan_to_num(given.tensor("x")?))),
     ("nan_to_num", |given| Some(call_nan_to_num_with(given.tensor("x")?, given.arg("nan")?, given.arg("posinf")?, given.arg("neginf")?))),
     ("nan_to_num", |given| Some(call_nan_to_num_(&mut given.tensor("x")?.clone()))),
@@ -3593,9 +3643,9 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("bernoulli", |given| Some(call_bernoulli(given.tensor("x")?))),
     ("normal", |given| Some(call_normal(given.tensor("mean")?, given.tensor("std")?))),
     ("diag", |given| Some(call_diag(given.tensor("x")?))),
-    ("diag", |given| Some(call_diag_with(given.tensor("x")?, given.arg("diagonal")?))),
+    ("diag", |given| Some(call_diag_with(given.tensor("x")?, given.arg("diagonal")?, &given.texts("names")?))),
     ("diag_embed", |given| Some(call_diag_embed(given.tensor("x")?))),
-    ("diag_embed", |given| Some(call_diag_embed_with(given.tensor("x")?, given.arg("offset")?, given.arg("dim1")?, given.arg("dim2")?))),
+    ("diag_embed", |given| Some(call_diag_embed_with(given.tensor("x")?, given.arg("offset")?, given.arg("dim1")?, given.arg("dim2")?, &given.texts("names")?))),
     ("rot90", |given| Some(call_rot90(given.tensor("x")?, given.arg("k")?, given.arg("dims")?))),
     ("trace", |given| Some(call_trace(given.tensor("x")?))),
     ("repeat_interleave", |given| Some(call_repeat_interleave(given.tensor("x")?, given.tensor("repeats")?, given.arg("dim")?))),

@@ -73,12 +73,12 @@ cases! {
         (x: values("A=2 N=3 C=4"); 0) => "A=2 N=3 C=4" any, |i| if i[2] >= i[1] { x.at(i) } else { 0.0 };
         (x: values("N=3 C=4"); -1) => "N=3 C=4" any, |i| if i[1] + 1 >= i[0] { x.at(i) } else { 0.0 };
     }
-    where_self {
-        (x: values("N=2 C=3"), condition: mask("2 3", [1, 0, 1, 0, 0, 1]), other: values("N=2 C=3")) => "N=2 C=3" any,
+    choose {
+        (condition: mask("2 3", [1, 0, 1, 0, 0, 1]), x: values("N=2 C=3"), other: values("N=2 C=3")) => "N=2 C=3" any,
             |i| if condition.at(i) != 0.0 { x.at(i) } else { other.at(i) };
-        (x: values("C=3"), condition: mask("2 3", [1, 0, 1, 0, 0, 1]), other: values("")) => "2 C=3" any,
+        (condition: mask("2 3", [1, 0, 1, 0, 0, 1]), x: values("C=3"), other: values("")) => "2 C=3" any,
             |i| if condition.at(i) != 0.0 { x.broadcast(i) } else { other.at(&[]) };
-        (x: values(""), condition: mask("N=0", []), other: values("")) => "N=0" any, |i| 0.0;
+        (condition: mask("N=0", []), x: values(""), other: values("")) => "N=0" any, |i| 0.0;
     }
     masked_fill {
         (x: values("N=2 C=3"), mask: mask("C=3", [0, 1, 1]), value: values("")) => "N=2 C=3" any,
@@ -109,6 +109,7 @@ cases! {
     nonzero {
         (x: numbers("N=2 C=3", [0.0, 1.0, 0.0, 3.0, 0.0, 1.0])) => "3 2" indices, |i| [[0.0, 1.0], [1.0, 0.0], [1.0, 2.0]][i[0]][i[1]];
         (x: numbers("N=2", [0.0, 0.0])) => "0 1" indices, |i| x.at(i);
+        (x: numbers("N=2", [0.0, 1.0]); ["place", "dim"]) => "place=1 dim=1" indices, |i| 1.0;
         (x: numbers("", [1.0])) => "1 0" indices, |i| x.at(i);
     }
 }

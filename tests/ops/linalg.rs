@@ -2,6 +2,7 @@
 
 use crate::check::{numbers, values};
 use crate::plain::Plain;
+use namegrad::core::Triangle;
 use namegrad::prelude::*;
 
 /// A matrix of a batch, as rows.
@@ -93,5 +94,5 @@ fn what_does_not_fit() {
     let x = Tensor::ones([2, 3]).unwrap();
     assert_eq!(Tensor::ones([3]).unwrap().qr().unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(Tensor::new([[1_i64]]).unwrap().qr().unwrap_err().kind(), ErrorKind::DType);
-    assert_eq!(x.solve_triangular(&x, true).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(x.solve_triangular(&x, Triangle::Upper).unwrap_err().kind(), ErrorKind::Shape);
 }

@@ -2,6 +2,8 @@
 
 use crate::check::values;
 use crate::plain::{ravel, unravel};
+use namegrad::ops;
+use namegrad::prelude::*;
 
 cases! {
     transpose {
@@ -79,4 +81,75 @@ cases! {
         (x: values("")) => "" any, |i| x.at(i);
         (x: values("A=0 B=3")) => "A=0 B=3" any, |i| x.at(i);
     }
+}
+
+/// Every op that makes a dim can name it: the calls, and the result with its names.
+#[test]
+fn new_dims_can_be_named() -> Result<()> {
+    let x = Tensor::rand([("N", 4), ("C", 6)])?;
+    let v = Tensor::new([1, 0, 2])?.refine_names(["N"])?;
+    let square = Tensor::rand([("A", 2), ("B", 2)])?;
+    let (q, r) = x.qr_with(QrOptions::new().name("rank"))?;
+    let unique = v.unique_with(UniqueOptions::new().name("value"))?;
+    let mut grown = x.clone();
+    grown.unsqueeze_with_(0, UnsqueezeOptions::new().name("time"))?;
+    let made = [
+        (x.unsqueeze_with(1, UnsqueezeOptions::new().name("H"))?, "[N=4, H=1, C=6]"),
+        (grown, "[time=1, N=4, C=6]"),
+        (Tensor::stack_with([&x, &x], 0, StackOptions::new().name("time"))?, "[time=2, N=4, C=6]"),
+        (x.reshape([("N", 4), ("features", -1)])?, "[N=4, features=6]"),
+        (x.view([("row", -1), ("col", 3)])?, "[row=8, col=3]"),
+        (x.unflatten("C", [("H", 2), ("W", -1)])?, "[N=4, H=2, W=3]"),
+        (x.flatten(["N", "C"], "all")?, "[all=24]"),
+        (x.expand([("time", 2), ("N", 4), ("C", 6)])?, "[time=2, N=4, C=6]"),
+        (x.repeat([("time", 2), ("N", 1), ("C", 1)])?, "[time=2, N=4, C=6]"),
+        (x.tile([("time", 2), ("N", 1), ("C", 1)])?, "[time=2, N=4, C=6]"),
+        (x.unfold_with("C", 2, 2, UnfoldOptions::new().name("window"))?, "[N=4, C=3, window=2]"),
+        (x.diagonal_with("N", "C", DiagonalOptions::new().name("i"))?, "[i=4]"),
+        (square.diag_with(DiagOptions::new().names(["i"]))?, "[i=2]"),
+        (v.diag_with(DiagOptions::new().names(["row", "col"]))?, "[row=3, col=3]"),
+        (x.diag_embed_with(DiagEmbedOptions::new().names(["row", "col"]))?, "[N=4, row=6, col=6]"),
+        (v.one_hot_with(OneHotOptions::new().name("class"))?, "[N=3, class=3]"),
+        (v.nonzero_with(NonzeroOptions::new().names(["place", "dim"]))?, "[place=2, dim=1]"),
+        (v.outer(&v.rename(None)?)?, "[N=3, ?=3]"),
+        (v.outer_with(&v, OuterOptions::new().names(["row", "col"]))?, "[row=3, col=3]"),
+        (x.masked_select_with(&x.ge(0)?, MaskedSelectOptions::new().name("picked"))?, "[picked=24]"),
+        (v.bincount_with(BincountOptions::new().name("number"))?, "[number=3]"),
+        (x.histc_with(HistcOptions::new().bins(5).name("bin"))?, "[bin=5]"),
+        (unique.values, "[value=3]"),
+        (unique.inverse, "[N=3]"),
+        (unique.counts, "[value=3]"),
+        (q, "[N=4, rank=4]"),
+        (r, "[rank=4, C=6]"),
+        (
+            Tensor::block_diag_with([&square, &x], BlockDiagOptions::new().names(["row", "col"]))?,
+            "[row=6, col=8]",
+        ),
+    ];
+    for (y, shape) in made {
+        assert_eq!(y.shape().to_string(), shape);
+    }
+    let error = v.outer_with(&v, OuterOptions::new().names(["row"])).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameCount, "outer"));
+    let error = x.qr_with(QrOptions::new().name("C")).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::DuplicateName, "qr"));
+    Ok(())
+}
+
+#[test]
+fn classes_that_cannot_be_encoded() -> Result<()> {
+    let x = Tensor::new([0, 3])?;
+    let of = |count: isize| OneHotOptions::new().num_classes(count);
+    for (error, kind, text) in [
+        (x.one_hot_with(of(3)).unwrap_err(), ErrorKind::Value, "got 3 of 3"),
+        (x.neg()?.one_hot().unwrap_err(), ErrorKind::Value, "must not be negative, got -3"),
+        (x.narrow(0, 0, 0)?.one_hot().unwrap_err(), ErrorKind::Value, "no classes are given"),
+        (x.float()?.one_hot().unwrap_err(), ErrorKind::DType, "of integers, but got float32"),
+    ] {
+        assert_eq!((error.kind(), error.op(), error.location().file()), (kind, "one_hot", file!()));
+        assert!(error.message().contains(text), "{error}");
+    }
+    assert_eq!(x.narrow(0, 0, 0)?.one_hot_with(of(3))?.sizes(), [0, 3]);
+    assert_eq!(ops::call("one_hot", &[&x], &[("num_classes", 4.into())])?[0].sizes(), [2, 4]);
+    Ok(())
 }

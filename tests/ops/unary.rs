@@ -12,7 +12,7 @@ pointwise! {
     sgn (x: -3.0..3.0)     [float int bool] plain::sign(x), kinks x;
     floor (x: -3.0..3.0) [float int]      x.floor(), kinks x - x.round();
     ceil (x: -3.0..3.0)   [float int]      x.ceil(), kinks x - x.round();
-    round (x: -3.0..3.0) [float int]      x.round_ties_even(), kinks (x - 0.5) - (x - 0.5).round();
+    round (x: -3.0..3.0; decimals 0) [float int] x.round_ties_even(), kinks (x - 0.5) - (x - 0.5).round();
     trunc (x: -3.0..3.0) [float int]      x.trunc(), kinks x - x.round();
     frac (x: -3.0..3.0)   [float only]     x - x.trunc(), kinks x - x.round();
     square (x: -3.0..3.0) [float int counts] x * x;
@@ -74,12 +74,16 @@ pointwise! {
     celu (x: -3.0..3.0; alpha 0.5) [float only]  if x > 0.0 { x } else { alpha * (x / alpha).exp_m1() }, kinks x;
 }
 
-/// Of several orders.
+/// Of several orders, to several decimals.
 pub(crate) mod parametric {
-    use crate::check::near_one;
+    use crate::check::{near_one, numbers};
     use crate::plain;
 
     cases! {
+        round {
+            (x: numbers("N=3", [1.23, -2.36, 3.51]); 1) => "N=3" numeric, |i| (10.0 * x.at(i)).round_ties_even() / 10.0, scale 1.0;
+            (x: numbers("N=3", [123.0, -236.0, 51.0]); -1) => "N=3" floats, |i| 10.0 * (x.at(i) / 10.0).round_ties_even();
+        }
         polygamma {
             (x: near_one("A=2 B=3"); 0) => "A=2 B=3" to_float, |i| plain::polygamma(0, x.at(i)), scale 1.0;
             (x: near_one("A=2 ?=3"); 1) => "A=2 ?=3" to_float, |i| plain::polygamma(1, x.at(i));

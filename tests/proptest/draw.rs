@@ -230,6 +230,7 @@ impl Draw {
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
             "Shape" => self.shape(x),
             "NewName" => word(&["new", "other"]),
+            "NewNames" => ["new", "other"].into(),
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
             "Reduction" => word(&["mean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
@@ -244,7 +245,7 @@ impl Draw {
             "isize" => (self.below(9) as i64 - 3).into(),
             "f64" | "Option<f64>" => (self.below(11) as f64 / 4.0 - 0.5).into(),
             "Scalar" => (self.below(5) as i64 - 2).into(),
-            "bool" => (self.below(2) == 0).into(),
+            "bool" | "Triangle" => (self.below(2) == 0).into(),
             "Cast" | "DType" => DType::ALL[self.below(DType::ALL.len())].into(),
             other => match arg.default {
                 Some(_) => Value::None,

@@ -4,6 +4,7 @@ use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { along;
+    //! # More along a dim
     /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
     msort (x) names "keeps input names";
     /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times, each of which makes it shorter by one;

@@ -4,6 +4,7 @@ use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { cast;
+    //! # Other dtypes
     /// The elements cast to `dtype`. Floats lose their fraction in integers; anything but 0 is `true`.
     to (x; dtype: DType) names "keeps input names";
     /// The tensor cast to the dtype of `other`.

@@ -92,6 +92,7 @@ impl Argument for Equation {
 }
 
 composed! { einsum;
+    //! # Sums of products in one notation
     /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`,
     /// those of the result. A label that is not in the result is summed over; dims of one label have one
     /// size, or size one, which broadcasts. Without `->` the result has the labels that occur once, in the

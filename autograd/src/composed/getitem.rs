@@ -156,6 +156,7 @@ impl Argument for Indices {
 }
 
 composed! { getitem;
+    //! # Parts by a list of indices
     /// The part of the tensor that the indices pick, one for each dim from the left; dims that are not
     /// mentioned are taken whole.
     ///

@@ -5,6 +5,7 @@ use crate::composed::getitem::{Index, Indices};
 use namegrad_macros::composed;
 
 composed! { index;
+    //! # Parts written or picked by index
     /// The tensor with `value`, a number or 0-d tensor, at the positions along `dim` in `index`, a vector of
     /// integers of which negative ones count from the end. The value is cast.
     ///
@@ -55,6 +56,22 @@ composed! { index;
     /// `DType` unless the index is of integers and the source of the dtype of the tensor, `Shape` unless
     /// index and source have as many elements, `Index` for a position out of range.
     put put_ (x, index, source; accumulate: bool = false) names "keeps input names";
+    /// For each class a vector along a new last dim, with 1 at the place of the class and 0 elsewhere, in `i64`.
+    /// There are `num_classes` of them; with the default of -1, one more than the largest class.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let classes = Tensor::new([2, 0])?.refine_names(["N"])?;
+    /// let y = classes.one_hot_with(OneHotOptions::new().num_classes(4).name("class"))?;
+    /// assert_eq!((y.shape().to_string(), y.to_vec::<i64>()?), ("[N=2, class=4]".into(), vec![0, 0, 1, 0, 1, 0, 0, 0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `DType` unless the classes are integers, `Value` if one is negative or not less than `num_classes`, or if
+    /// there are none and no `num_classes` is given, `DuplicateName`.
+    one_hot (x; num_classes: isize = -1, name: NewName = None) on integers
+        names "keeps input names; the new dim has `name` or none" constant;
     /// For each element of `indices`, the element of this tensor at that position along `dim`:
     /// [`gather`](Self::gather) of tensors that broadcast to each other along the other dims, such as what
     /// [`argmax`](Self::argmax) found.
@@ -89,7 +106,7 @@ composed! { index;
 mod kernels {
     use super::*;
     use crate::op::Op;
-    use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+    use namegrad_core::{Category, DType, Error, ErrorKind, Name, NamedTensor, Names, Result};
 
     #[track_caller]
     pub(super) fn index_fill(x: &Tensor, index: &Tensor, value: &Tensor, dim: usize) -> Result<Tensor> {
@@ -126,7 +143,38 @@ mod kernels {
         })
         .map_err(|error| error.with_repair("index.to(DType::I64)?"))?;
         let places = index.unnamed().reshape([-1])?;
-        places.add(x.numel() as i64)?.where_self(&places.lt(0)?, &places)
+        places.lt(0)?.choose(places.add(x.numel() as i64)?, &places)
+    }
+
+    #[track_caller]
+    pub(super) fn one_hot(x: &Tensor, num_classes: isize, name: Option<Name>) -> Result<Tensor> {
+        const OP: &str = "one_hot";
+        Error::ensure(x.dtype().category() == Category::Integer, ErrorKind::DType, OP, || {
+            format!("one_hot is only applicable to index tensors of integers, but got {}", x.dtype())
+        })
+        .map_err(|error| error.with_operands([x.shape()]).with_repair("x.to(DType::I64)?"))?;
+        let (mut least, mut largest) = (0, -1);
+        if x.numel() > 0 {
+            (least, largest) = (x.amin(..)?.item::<i64>()?, x.amax(..)?.item::<i64>()?);
+        }
+        let count = if num_classes == -1 { largest.saturating_add(1) } else { num_classes as i64 };
+        if x.numel() == 0 && count < 1 {
+            let message = "no classes are given from which their number could be seen";
+            return Err(Error::new(ErrorKind::Value, OP, message)
+                .with_operands([x.shape()])
+                .with_repair("give it, as in OneHotOptions::new().num_classes(10)"));
+        }
+        if least < 0 || largest >= count {
+            let message = match least {
+                ..0 => format!("class values must not be negative, got {least}"),
+                _ => format!("class values must be less than num_classes, got {largest} of {count}"),
+            };
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
+        }
+        let classes = Tensor::constant(NamedTensor::arange(0, count, 1, DType::I64)?);
+        let names = Names::new(OP, x.names().iter(x.ndim()).chain([name]))
+            .map_err(|error| error.with_operands([x.shape()]))?;
+        Ok(x.unnamed().unsqueeze(-1)?.eq(&classes)?.to(DType::I64)?.named(names))
     }
 
     #[track_caller]

@@ -16,6 +16,7 @@ pub enum Indexing {
 plain! { Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy] }
 
 composed! { join;
+    //! # More ways to put tensors together
     /// All tensors expanded to the sizes that they broadcast to; views.
     ///
     /// ```
@@ -49,7 +50,7 @@ composed! { join;
     ///
     /// # Errors
     /// `Value` for an empty list, `Shape` for more than two dims.
-    block_diag ([tensors]) names "drops names";
+    block_diag ([tensors]; names: NewNames = None) names "has `names` or none";
     /// For vectors the grid of their elements: one tensor for each, in which it runs along a dim of its own
     /// and is the same along the others; views.
     ///
@@ -79,7 +80,7 @@ composed! { join;
 
 mod kernels {
     use super::*;
-    use namegrad_core::{Error, ErrorKind, Names};
+    use namegrad_core::{Error, ErrorKind, Name, Names};
 
     /// The sizes that the tensors broadcast to.
     #[track_caller]
@@ -149,7 +150,8 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
+    pub(super) fn block_diag(tensors: &[&Tensor], names: Vec<Option<Name>>) -> Result<Tensor> {
+        let names = Names::given("block_diag", &names, [None, None])?;
         let blocks = grown(tensors, &[0, 0], 2)?;
         let matrices = blocks.iter().all(|x| x.ndim() == 2);
         let message = "Input tensors must have 2 or fewer dimensions";
@@ -161,10 +163,10 @@ mod kernels {
             let [rows, own] = [block.sizes()[0], block.sizes()[1]];
             let (left, right) =
                 (block.new_zeros([rows, before])?, block.new_zeros([rows, cols - before - own])?);
-            bands.push(Tensor::cat(&[&left, &block.unnamed(), &right], 1)?);
+            bands.push(Tensor::cat([&left, &block.unnamed(), &right], 1)?);
             before += own;
         }
-        Tensor::cat(&bands.iter().collect::<Vec<_>>(), 0)
+        Ok(Tensor::cat(&bands, 0)?.named(names))
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@ use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { like;
+    //! # New tensors like this one
     /// Zeros of the sizes, names and dtype of this tensor.
     zeros_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
     /// Ones of the sizes, names and dtype of this tensor.

@@ -7,20 +7,34 @@
 //! is there, [`write`](mod@write) what a tensor is made to hold, [`random`] random numbers. Without rows is
 //! [`query`], what is asked of a tensor.
 
-mod along;
-mod cast;
-mod einsum;
-mod getitem;
-mod index;
-mod join;
-mod like;
-mod parts;
+// In the order in which the page of `Tensor` shows their methods; blank lines keep rustfmt from sorting them.
 mod pointwise;
-mod products;
-mod query;
-mod random;
+
+mod along;
+
 mod shape;
+
+mod parts;
+
+mod getitem;
+
+mod index;
+
+mod join;
+
+mod products;
+
+mod einsum;
+
+mod cast;
+
+mod like;
+
 mod write;
+
+mod random;
+
+mod query;
 
 pub use einsum::Equation;
 pub use getitem::{Index, Indices};

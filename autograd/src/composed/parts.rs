@@ -68,6 +68,7 @@ impl Argument for Sections {
 }
 
 composed! { parts;
+    //! # A tensor in parts
     /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of
     /// the sizes of a list, which add up to that of the dim. Views.
     ///
@@ -244,7 +245,7 @@ mod kernels {
         }
         Ok(Op::with_outputs("unbind", parts).inputs(&[Some(x)], move |gradients, cx| {
             let present = all(gradients, cx)?;
-            Ok(vec![Some(Tensor::stack(&present.iter().collect::<Vec<_>>(), dim as isize, None)?)])
+            Ok(vec![Some(Tensor::stack(&present, dim as isize)?)])
         }))
     }
 

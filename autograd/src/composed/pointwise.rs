@@ -5,6 +5,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { pointwise;
+    //! # More functions by element
     /// Is each element near that of `other`, `|x - y| <= atol + rtol |y|`? Equal infinities are, NaN only
     /// with `equal_nan`.
     ///
@@ -16,20 +17,6 @@ composed! { pointwise;
     isposinf (x) -> bool names "keeps input names";
     /// Is each element infinite and negative?
     isneginf (x) -> bool names "keeps input names";
-    /// The nearest number to each element that has so many decimals, halves to the even digit; negative
-    /// decimals stand before the point. Its gradient is 0.
-    ///
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([12.345, -67.89])?;
-    /// assert_eq!(x.round_decimals(1)?.to_vec::<f32>()?, [12.3, -67.9]);
-    /// assert_eq!(x.round_decimals(-1)?.to_vec::<f32>()?, [10.0, -70.0]);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`] on `bool`, and on integers for negative decimals.
-    round_decimals round_decimals_ (x; decimals: isize) on floats integers names "keeps input names";
     /// The tensor with `nan` for NaN and finite numbers for the infinities: without others the largest and
     /// the lowest of the dtype. The gradient of what was replaced is 0.
     ///
@@ -91,28 +78,6 @@ mod kernels {
         x.eq(f64::NEG_INFINITY)
     }
 
-    #[track_caller]
-    pub(super) fn round_decimals(x: &Tensor, decimals: isize) -> Result<Tensor> {
-        let dtype = x.dtype();
-        if !dtype.is_floating_point() {
-            Error::ensure(decimals >= 0, ErrorKind::DType, "round_decimals", || {
-                format!("rounding to {decimals} decimals is not implemented for {dtype}")
-            })
-            .map_err(|error| error.with_repair("x.to(DType::F64)?"))?;
-            return x.round();
-        }
-        // More decimals than an `i32` counts are more than any float has.
-        let power = 10f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX));
-        // Half types would overflow on the way.
-        let x = x.to(if dtype == DType::F64 { DType::F64 } else { DType::F32 })?;
-        let rounded = match decimals {
-            0 => x.round()?,
-            1.. => x.mul(power)?.round()?.div(power)?,
-            _ => x.div(power)?.round()?.mul(power)?,
-        };
-        rounded.to(dtype)
-    }
-
     /// The largest finite number of a float dtype.
     fn largest(dtype: DType) -> f64 {
         // 2 less the last digit, times the largest power of 2.
@@ -159,6 +124,7 @@ mod kernels {
     }
 }
 
+/// # Comparisons of whole tensors
 impl Tensor {
     /// Are all elements near those of `other`, as [`isclose`](Self::isclose) says it?
     ///

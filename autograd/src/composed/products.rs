@@ -4,6 +4,7 @@ use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { products;
+    //! # More products
     /// `beta x + alpha (a bᵀ)` of two vectors, to whose products `x` broadcasts. With `beta` 0 the values of
     /// `x` do not matter, not even NaN.
     addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers

@@ -3,6 +3,7 @@
 use crate::{Operand, Tensor};
 use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 
+/// # Device, storage and type
 impl Tensor {
     /// Where the elements are.
     pub fn device(&self) -> Device {
@@ -29,19 +30,6 @@ impl Tensor {
         matches!(self.device(), Device::Cuda(_))
     }
 
-    /// The number of the GPU that has the elements; -1 on the CPU.
-    pub fn get_device(&self) -> i32 {
-        match self.device() {
-            Device::Cuda(number) => number as i32,
-            _ => -1,
-        }
-    }
-
-    /// Are the elements in page-locked memory, from which a GPU reads? Never in this build.
-    pub fn is_pinned(&self) -> bool {
-        false
-    }
-
     /// Are the elements in memory that other processes share? Never: threads share tensors as they are.
     pub fn is_shared(&self) -> bool {
         false
@@ -49,11 +37,6 @@ impl Tensor {
 
     /// Are only the elements stored that are not zero? Never: all tensors are dense.
     pub fn is_sparse(&self) -> bool {
-        false
-    }
-
-    /// Are the elements stored by compressed rows? Never: all tensors are dense.
-    pub fn is_sparse_csr(&self) -> bool {
         false
     }
 

@@ -10,6 +10,7 @@ use std::ops::RangeBounds;
 use std::panic::Location;
 
 composed! { random;
+    //! # Random numbers
     /// Uniform numbers in [`from`, `to`).
     ///
     /// # Errors
@@ -126,6 +127,7 @@ fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -
     x.assign(op, y).map(drop)
 }
 
+/// # Random integers
 impl Tensor {
     /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
     ///

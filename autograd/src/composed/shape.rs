@@ -5,12 +5,13 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { shape;
+    //! # More rearrangements
     /// Of a matrix its diagonal, `diagonal` above the main one, as [`diagonal`](Self::diagonal); of a vector
     /// the matrix that has it there, as [`diag_embed`](Self::diag_embed).
     ///
     /// # Errors
     /// `Shape` unless this is a vector or a matrix.
-    diag (x; diagonal: isize = 0) names "gives dims without names";
+    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or none";
     /// Matrices with the last dim on their diagonal, `offset` above the main one, and zeros elsewhere. `dim1`
     /// and `dim2` are the rows and columns in the result.
     ///
@@ -23,8 +24,8 @@ composed! { shape;
     ///
     /// # Errors
     /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
-    diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1)
-        names "keeps those of the other dims; rows and columns have none";
+    diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None)
+        names "keeps those of the other dims; rows and columns have `names` or none";
     /// The tensor turned `k` times by a quarter in the plane of two dims, from the first towards the second;
     /// a view.
     ///
@@ -83,6 +84,7 @@ composed! { shape;
     reshape_as (x, other) names "drops names unless the sizes stay";
 }
 
+/// # Sums that undo broadcasting
 impl Tensor {
     /// The sum over the dims along which a tensor of `sizes` was broadcast to this one's.
     ///
@@ -106,23 +108,37 @@ mod kernels {
     use crate::rules::slice::onto_diagonal;
     use namegrad_core::args::{self, OpenDim, OpenShape, Positions};
     use namegrad_core::options::DiagonalOptions;
-    use namegrad_core::{DType, Names};
+    use namegrad_core::{DType, Name, Names};
 
     #[track_caller]
-    pub(super) fn diag(x: &Tensor, diagonal: isize) -> Result<Tensor> {
+    pub(super) fn diag(x: &Tensor, diagonal: isize, names: Vec<Option<Name>>) -> Result<Tensor> {
+        const OP: &str = "diag";
         match x.ndim() {
-            1 => x.diag_embed_with(DiagEmbedOptions::new().offset(diagonal)),
-            2 => x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal)),
+            1 => {
+                let names = Names::given(OP, &names, [None, None])?;
+                Ok(x.diag_embed_with(DiagEmbedOptions::new().offset(diagonal))?.named(names))
+            }
+            2 => {
+                let names = Names::given(OP, &names, [None])?;
+                Ok(x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal))?.named(names))
+            }
             ndim => {
                 let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
-                Err(Error::new(ErrorKind::Shape, "diag", message).with_operands([x.shape()]))
+                Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]))
             }
         }
     }
 
     #[track_caller]
-    pub(super) fn diag_embed(x: &Tensor, offset: isize, dim1: isize, dim2: isize) -> Result<Tensor> {
+    pub(super) fn diag_embed(
+        x: &Tensor,
+        offset: isize,
+        dim1: isize,
+        dim2: isize,
+        names: Vec<Option<Name>>,
+    ) -> Result<Tensor> {
         const OP: &str = "diag_embed";
+        let new = Names::given(OP, &names, [None, None])?;
         let Some((last, rest)) = x.sizes().split_last() else {
             return Err(Error::new(ErrorKind::Shape, OP, "diag_embed expects a tensor of at least one dim"));
         };
@@ -131,7 +147,7 @@ mod kernels {
         };
         let sizes = [rest, &[side, side]].concat();
         let y = onto_diagonal(&x.unnamed(), &sizes, offset, rest.len(), rest.len() + 1)?;
-        let names = x.names().iter(x.ndim()).take(rest.len()).chain([None, None]);
+        let names = x.names().iter(x.ndim()).take(rest.len()).chain(new.iter(2));
         let y = y.named(Names::new(OP, names)?);
         y.movedim([-2, -1], [dim1, dim2])
     }

@@ -4,6 +4,7 @@ use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { write;
+    //! # Written in place
     /// The values of `src`, cast and broadcast, in the place of those of this tensor; the gradient goes to
     /// the source. A tensor without names takes on those of the source, one with names must have what the two
     /// unify to.

@@ -35,8 +35,8 @@ derivatives! { binary; |g, cx|
         end: [weight] g * weight,
         weight: [a end] g * (end - a)
     }
-    where_self(a, condition, other) -> y { a: [condition] g.where_self(condition, 0.0)?, other: [condition] g.masked_fill(condition, 0.0)? }
-    masked_fill(a, mask, value) -> y { a: [mask] g.masked_fill(mask, 0.0)?, value: [mask] g.where_self(mask, 0.0)?.sum(..)? }
+    choose(condition, a, other) -> y { a: [condition] condition.choose(g, 0.0)?, other: [condition] g.masked_fill(condition, 0.0)? }
+    masked_fill(a, mask, value) -> y { a: [mask] g.masked_fill(mask, 0.0)?, value: [mask] mask.choose(g, 0.0)?.sum(..)? }
     clamp(a, min, max) -> y {
         a: [a min max] chosen(g, a.ge(min)?.logical_and(a.le(max)?)?)?,
         min: [a min max] chosen(g, a.lt(min)?.logical_and(min.le(max)?)?)?,
@@ -47,12 +47,12 @@ derivatives! { binary; |g, cx|
 
 /// The gradient where `condition` is true, else 0.
 fn chosen(g: &Tensor, condition: Tensor) -> Result<Tensor> {
-    g.where_self(&condition, 0.0)
+    condition.choose(g, 0.0)
 }
 
 /// The gradient unless this input lost, half of it where both are equal. Where one is NaN nobody lost.
 fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
-    (g * 0.5).where_self(&tied, g)?.masked_fill(&lost, 0.0)
+    tied.choose(g * 0.5, g)?.masked_fill(&lost, 0.0)
 }
 
 /// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.

@@ -51,7 +51,7 @@ impl Scattered<'_> {
             Reduce::Mean => g.div(&self.terms()?)?,
             // What the other factors come to: the product again, with 1 in the place of this one.
             Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
-            Reduce::Amax | Reduce::Amin => self.share(g)?.where_self(&x.eq(self.y)?, 0.0)?,
+            Reduce::Amax | Reduce::Amin => x.eq(self.y)?.choose(self.share(g)?, 0.0)?,
         };
         if self.include_self { Ok(gradient) } else { gradient.scatter(index, 0, dim) }
     }
@@ -77,12 +77,9 @@ impl Scattered<'_> {
                 let single = zero.logical_and(padded(&zeros, source.sizes())?.eq(1)?)?;
                 let others = self.product(x, &source.masked_fill(&single, 1.0)?)?;
                 let divided = g.mul(y)?.gather(index, dim)?.div(&part(&source.masked_fill(&zero, 1.0)?)?)?;
-                padded(
-                    &g.mul(&others)?.gather(index, dim)?.where_self(&part(&single)?, &divided)?,
-                    source.sizes(),
-                )
+                padded(&part(&single)?.choose(g.mul(&others)?.gather(index, dim)?, &divided)?, source.sizes())
             }
-            Reduce::Amax | Reduce::Amin => from(&self.share(g)?)?.where_self(&source.eq(&from(y)?)?, 0.0),
+            Reduce::Amax | Reduce::Amin => source.eq(&from(y)?)?.choose(from(&self.share(g)?)?, 0.0),
         }
     }
 

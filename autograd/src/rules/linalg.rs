@@ -1,8 +1,8 @@
 //! Derivatives of decompositions of matrices and of systems of equations.
 
 use crate::Tensor;
-use namegrad_core::Result;
 use namegrad_core::options::SolveTriangularOptions;
+use namegrad_core::{Result, Triangle};
 use namegrad_macros::derivatives;
 
 derivatives! { linalg; |g, cx|
@@ -40,20 +40,24 @@ fn square_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result
 
 /// `x r⁻ᵀ`, `r` being an upper triangle: the solution of `y rᵀ = x`.
 fn right_solved(x: &Tensor, r: &Tensor) -> Result<Tensor> {
-    r.mt()?.solve_triangular_with(x, false, SolveTriangularOptions::new().left(false))
+    r.mt()?.solve_triangular_with(x, Triangle::Lower, SolveTriangularOptions::new().left(false))
 }
 
 /// `g` solved by the transposed triangle.
-fn solved(g: &Tensor, x: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
-    x.mt()?.solve_triangular_with(g, !upper, SolveTriangularOptions::new().left(left).unitriangular(unit))
+fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
+    x.mt()?.solve_triangular_with(
+        g,
+        upper.transposed(),
+        SolveTriangularOptions::new().left(left).unitriangular(unit),
+    )
 }
 
 /// `-solved yᵀ`, or `-yᵀ solved`, in the half that is read.
-fn triangle_gradient(solved: &Tensor, y: &Tensor, upper: bool, left: bool, unit: bool) -> Result<Tensor> {
+fn triangle_gradient(solved: &Tensor, y: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
     let whole = if left { solved.matmul(&y.mt()?)? } else { y.mt()?.matmul(solved)? }.neg()?;
     let from = isize::from(unit);
     match upper {
-        true => whole.triu_with(namegrad_core::options::TriuOptions::new().diagonal(from)),
-        false => whole.tril_with(namegrad_core::options::TrilOptions::new().diagonal(-from)),
+        Triangle::Upper => whole.triu_with(namegrad_core::options::TriuOptions::new().diagonal(from)),
+        Triangle::Lower => whole.tril_with(namegrad_core::options::TrilOptions::new().diagonal(-from)),
     }
 }

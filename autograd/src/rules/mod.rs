@@ -25,21 +25,36 @@ pub(crate) fn kernel(gradient: namegrad_core::NamedTensor) -> crate::Tensor {
     crate::Tensor::constant(gradient)
 }
 
-pub(crate) mod along;
+// In the order in which the page of `Tensor` shows their methods; blank lines keep rustfmt from sorting them.
 pub(crate) mod binary;
-pub(crate) mod count;
-pub(crate) mod index;
-pub(crate) mod join;
-pub(crate) mod linalg;
-pub(crate) mod loss;
-pub(crate) mod mask;
-pub(crate) mod matmul;
-pub(crate) mod norm;
-pub(crate) mod pick;
-pub(crate) mod reduce;
-pub(crate) mod shape;
-pub(crate) mod slice;
+
 pub(crate) mod unary;
+
+pub(crate) mod reduce;
+
+pub(crate) mod pick;
+
+pub(crate) mod along;
+
+pub(crate) mod count;
+
+pub(crate) mod shape;
+
+pub(crate) mod slice;
+
+pub(crate) mod join;
+
+pub(crate) mod index;
+
+pub(crate) mod mask;
+
+pub(crate) mod matmul;
+
+pub(crate) mod linalg;
+
+pub(crate) mod norm;
+
+pub(crate) mod loss;
 
 /// The tables of core, each with a module of its name here. `tables! { unary }` becomes
 ///

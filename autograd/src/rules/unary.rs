@@ -57,10 +57,10 @@ derivatives! { unary; |g, cx|
         x: [x; alpha] elu_gradient(g, x, alpha, 1.0)? => kernel(gradients::elu(x.value(), g.value(), alpha)?)
     }
     leaky_relu(x; negative_slope) -> y {
-        x: [x; negative_slope] g.where_self(&x.gt(0)?, &(g * negative_slope))? => kernel(gradients::leaky_relu(x.value(), g.value(), negative_slope)?)
+        x: [x; negative_slope] x.gt(0)?.choose(g, g * negative_slope)? => kernel(gradients::leaky_relu(x.value(), g.value(), negative_slope)?)
     }
     softplus(x; beta, threshold) -> y {
-        x: [x; beta threshold] g.where_self(&(x * beta).gt(threshold)?, &(g * (x * beta).sigmoid()?))?
+        x: [x; beta threshold] (x * beta).gt(threshold)?.choose(g, g * (x * beta).sigmoid()?)?
             => kernel(gradients::softplus(x.value(), g.value(), beta, threshold)?)
     }
     hardtanh(x; min_val, max_val) -> y { x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)? }
@@ -95,7 +95,7 @@ fn elu_gradient(
 ) -> namegrad_core::Result<crate::Tensor> {
     let positive = x.gt(0)?;
     let slope = x.masked_fill(&positive, 0.0)?.div(width)?.exp()?.mul(alpha)?;
-    g.where_self(&positive, g.mul(&slope)?)
+    positive.choose(g, g.mul(&slope)?)
 }
 
 /// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, it is the series
@@ -112,7 +112,7 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
         let ratio = -(k + 1.0) / k / ((2.0 * k + 2.0) * (2.0 * k + 3.0));
         series = near.square()?.mul(ratio)?.mul(&series)?.add(1.0)?;
     }
-    let slope = (&near * &series * (-1.0 / 3.0)).where_self(&small, &slope)?;
+    let slope = small.choose(&near * &series * (-1.0 / 3.0), &slope)?;
     g.mul(&slope.mul(PI)?)
 }
 

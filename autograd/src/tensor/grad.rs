@@ -7,6 +7,7 @@ use crate::tape::{BackwardOptions, Goal, Meta, Root, has_nan, is_anomaly_enabled
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
+/// # Gradients
 impl Tensor {
     /// The same leaf, which requires a gradient from now on. [`requires_grad_`](Self::requires_grad_) changes a
     /// leaf in place.

@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::tape::{Meta, is_grad_enabled};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 
+/// # Results written to a tensor
 impl Tensor {
     /// What an op writes to that leaves its input as it is: the value with its place on the tape, if ops are
     /// recorded.

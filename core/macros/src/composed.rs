@@ -19,7 +19,7 @@ pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
 
 /// What a table of composed ops becomes.
 pub(crate) fn table(table: &Table) -> TokenStream {
-    let side = Side::composed();
+    let (side, heading) = (Side::composed(), &table.heading);
     let mut methods = TokenStream::new();
     let mut options = TokenStream::new();
     let mut entries = TokenStream::new();
@@ -32,6 +32,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
     quote! {
+        #(#heading)*
         impl crate::Tensor { #methods }
         #[doc(hidden)]
         pub mod options { use super::*; #options }

@@ -2,7 +2,7 @@
 //! for plain values and for tensors of the tape: a [`Side`] says what differs.
 
 use crate::row::{Arg, Form, PLAIN_TYPES, Row, TYPES, Tensor, TensorKind, Type};
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 /// The crate that code is made for.
@@ -97,8 +97,7 @@ impl Side {
     pub(crate) fn default(&self, arg: &Arg) -> Option<TokenStream> {
         let (ty, default) = (self.ty(&arg.ty), arg.default.as_ref());
         match arg.ty.name.to_string().as_str() {
-            "Cast" => Some(quote!(<#ty as ::std::default::Default>::default())),
-            "NewName" => Some(quote!(<#ty as ::std::default::Default>::default())),
+            "Cast" | "NewName" | "NewNames" => Some(quote!(<#ty as ::std::default::Default>::default())),
             "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" if !arg.ty.optional => {
                 default.map(|default| quote!(::std::convert::Into::<#ty>::into(#default)))
             }
@@ -131,7 +130,10 @@ impl Side {
             let (name, ty, operand) = (&tensor.name, &self.tensor, &self.operand);
             match tensor.kind {
                 TensorKind::Optional => None,
-                TensorKind::List => Some((quote!(#name: &[&#ty]), quote!(#name))),
+                TensorKind::List => Some((
+                    quote!(#name: impl ::std::iter::IntoIterator<Item: ::std::convert::AsRef<#ty>>),
+                    quote!(#name),
+                )),
                 _ if row.takes_number(tensor) => Some((quote!(#name: impl #operand), quote!(#name))),
                 _ if self.takes_parameter(row, tensor) => {
                     let as_tensor = &self.as_tensor;
@@ -176,13 +178,24 @@ impl Side {
             let name = &first.name;
             code.extend(if in_place { quote!(let #name = &*self;) } else { quote!(let #name = self;) });
         }
+        for tensor in row.tensors.iter().filter(|tensor| tensor.kind == TensorKind::List) {
+            let (name, ty, given) = (&tensor.name, &self.tensor, Ident::new("given", Span::mixed_site()));
+            code.extend(quote! {
+                let #given: ::std::vec::Vec<_> = ::std::iter::IntoIterator::into_iter(#name).collect();
+                let #given: ::std::vec::Vec<&#ty> = #given.iter().map(::std::convert::AsRef::as_ref).collect();
+                let #name = &#given[..];
+            });
+        }
         for tensor in row.tensors.iter().filter(|tensor| row.takes_number(tensor)) {
-            let (name, first) = (&tensor.name, &row.tensors[0].name);
-            let operand = &self.operand;
-            let beside = match row.tensors.get(1).filter(|_| tensor.name == *first) {
-                _ if tensor.exact => quote!(#core::DType::F64),
-                Some(Tensor { name: other, .. }) => quote!(#operand::operand(&#other)?.dtype()),
-                None => quote!(#first.dtype()),
+            let (name, operand) = (&tensor.name, &self.operand);
+            // A number is beside the first other tensor; a mask says nothing of its dtype.
+            let mut others =
+                row.tensors.iter().filter(|other| other.name != *name && other.kind != TensorKind::Mask);
+            let beside = match others.next() {
+                Some(Tensor { name: other, .. }) if !tensor.exact => {
+                    quote!(#operand::operand(&#other)?.dtype())
+                }
+                _ => quote!(#core::DType::F64),
             };
             code.extend(quote!(let #name = &*#operand::operand_beside(&#name, #beside)?;));
         }
@@ -221,6 +234,22 @@ impl Side {
             code.extend(quote!(let #name = <#ty as #core::Argument>::look_up(#given, #op, #of)?;));
         }
         code
+    }
+
+    /// The statement behind an op that takes a `Cast`: its result has the dtype that was asked for, also where
+    /// the op computes in another one, as sums of integers do in `i64`.
+    pub(crate) fn cast_result(&self, row: &Row) -> TokenStream {
+        let result = &row.outputs.names[0];
+        let cast = row.args.iter().filter(|arg| arg.ty.is("Cast")).map(|arg| {
+            let name = &arg.name;
+            quote! {
+                let #result = match #name.0 {
+                    ::std::option::Option::Some(dtype) if dtype != #result.dtype() => #result.to(dtype)?,
+                    _ => #result,
+                };
+            }
+        });
+        cast.collect()
     }
 
     /// The tensors in which an argument is looked up, as plain values.

@@ -1,6 +1,7 @@
 //! The grammar of a row: the one place that knows how an op is written down.
 //!
 //! ```text
+//! table    = NAME ";" ["//!" heading] row*
 //! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs] ["on" class+]
 //!            ["names" "RULE"] ["constant" | "refused"] (";" | body)
 //! tensors  = tensor ("," tensor)*
@@ -28,7 +29,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
+use syn::{AttrStyle, Attribute, Error, LitStr, Result, Token, braced, bracketed, parenthesized, token};
 
 /// One op.
 pub(crate) struct Row {
@@ -252,8 +253,8 @@ impl Row {
             made.push(output);
         }
         if let Some(first) = tensors.first().filter(|first| {
-            matches!(first.kind, TensorKind::Optional | TensorKind::Mask)
-                || first.kind == TensorKind::Operand && tensors.len() == 1
+            first.kind == TensorKind::Optional
+                || tensors.len() == 1 && matches!(first.kind, TensorKind::Operand | TensorKind::Mask)
         }) {
             return fail(&first.name, "the first tensor must be one: the method is called on it".into());
         }
@@ -275,6 +276,13 @@ impl Row {
             in_place.as_ref().filter(|_| args.iter().any(|arg| arg.ty.is("Cast")) && !self.casts_alone())
         {
             return fail(in_place, "beside a `Cast` an op with an in-place form has no other option".into());
+        }
+        let mask_first = tensors.first().is_some_and(|first| first.kind == TensorKind::Mask);
+        if let Some(in_place) = in_place.as_ref().filter(|_| mask_first) {
+            return fail(
+                in_place,
+                "an op on a mask has no in-place form, as its values are not those of a mask".into(),
+            );
         }
         if self.by_element() {
             if outputs.names.len() + outputs.kept.len() != 1 {
@@ -572,8 +580,8 @@ fn parse_args(
 
 /// The types of arguments that the grammar knows. Others are those that `core::args` has, or the file of the
 /// row, and are in camel case.
-pub(crate) const TYPES: [&str; 9] =
-    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "Cast"];
+pub(crate) const TYPES: [&str; 10] =
+    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast"];
 pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];
 
 /// `Dim, Dims, .., usize, isize, f64, bool`.
@@ -658,7 +666,7 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
     let whole = number && !text.contains(['.', 'e']);
     let literal = number || text == "true" || text == "false" || text.starts_with('"');
     let (fits, example) = match ty.name.to_string().as_str() {
-        _ if text == "None" && (ty.optional || ty.name == "NewName") => (true, ""),
+        _ if text == "None" && (ty.optional || ty.name == "NewName" || ty.name == "NewNames") => (true, ""),
         "f64" => (!literal || number, "a number such as `1.0`"),
         "usize" => (!literal || whole && !text.starts_with('-'), "a number such as `1`"),
         "isize" => (!literal || whole, "a number such as `-1`"),
@@ -797,6 +805,8 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
 /// A table: its name, its rows, and the mistakes in it.
 pub(crate) struct Table {
     pub(crate) name: Ident,
+    /// `//!` lines in front of the rows: the heading of the methods in their documentation.
+    pub(crate) heading: Vec<Attribute>,
     pub(crate) rows: Vec<Row>,
     pub(crate) errors: Vec<Error>,
 }
@@ -820,8 +830,10 @@ impl Parse for Table {
             Error::new(error.span(), "expected the name of the table, which is that of its file, and `;`")
         })?;
         input.parse::<Token![;]>()?;
+        let mut heading = input.call(Attribute::parse_inner)?;
+        heading.iter_mut().for_each(|line| line.style = AttrStyle::Outer);
         let (rows, errors) = parse_rows(input);
-        Ok(Table { name, rows, errors })
+        Ok(Table { name, heading, rows, errors })
     }
 }
 

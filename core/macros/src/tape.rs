@@ -13,7 +13,7 @@ use quote::{format_ident, quote};
 pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
     let side = Side::tape();
     let (errors, found) = derivatives.check(&table.name, &table.rows);
-    let name = &table.name;
+    let (name, heading) = (&table.name, &table.heading);
     let run = quote!(::namegrad_core::ops::#name::run);
     let mut recorded = TokenStream::new();
     let mut methods = TokenStream::new();
@@ -28,6 +28,7 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     }
     let code = quote! {
         #recorded
+        #(#heading)*
         impl crate::Tensor { #methods }
         /// The ops of this table, as the registry has them.
         pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
@@ -407,7 +408,13 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     let (prepare, returned) = (side.prepare(row, false), side.returned(row));
     let tensors = row.tensors.iter().map(|tensor| &tensor.name);
     let call: Vec<&Ident> = tensors.chain(row.kernel_args().map(|arg| &arg.name)).collect();
-    let value = quote! { #prepare self::#name(#(#call),*) };
+    let value = match row.args.iter().any(|arg| arg.ty.is("Cast")) {
+        true => {
+            let (result, cast) = (&row.outputs.names[0], side.cast_result(row));
+            quote! { #prepare let #result = self::#name(#(#call),*)?; #cast Ok(#result) }
+        }
+        false => quote! { #prepare self::#name(#(#call),*) },
+    };
     let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
     let doc = row.doc(side);
     let mut code = forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name);

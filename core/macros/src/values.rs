@@ -24,7 +24,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         }
     }
     let elements = module_of_elements(elements);
-    let name = table.name.to_string();
+    let (name, heading) = (table.name.to_string(), &table.heading);
     let infos = table.rows.iter().map(|row| info(row, &name, &side));
     quote! {
         #elements
@@ -33,6 +33,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         pub mod run { use super::*; #run }
         /// What is known of the ops of this table.
         pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
+        #(#heading)*
         impl crate::NamedTensor { #methods }
         #[doc(hidden)]
         pub mod options { use super::*; #options }
@@ -83,12 +84,21 @@ fn kernel_name(op: &Ident) -> Ident {
     Ident::new(&op.to_string().to_uppercase(), op.span())
 }
 
+/// The tensors in the order in which a kernel by element gets them: a mask is never the first.
+fn kernel_order(row: &Row) -> Vec<&Tensor> {
+    let mut tensors: Vec<&Tensor> = row.tensors.iter().collect();
+    if row.by_element() && tensors.first().is_some_and(|first| first.kind == TensorKind::Mask) {
+        tensors.swap(0, 1);
+    }
+    tensors
+}
+
 /// The kernel of a row by element: its loops hold the formulas.
 fn element(row: &Row, body: &Body) -> TokenStream {
     let (name, text) = (kernel_name(&row.name), row.name.to_string());
     let n = row.tensors.len();
     let truth = row.outputs.form == Form::Truth;
-    let mask = row.tensors.iter().position(|tensor| tensor.kind == TensorKind::Mask);
+    let mask = kernel_order(row).iter().position(|tensor| tensor.kind == TensorKind::Mask);
     let mask = mask.map_or(quote!(None), |at| quote!(Some(#at)));
     let mut fields = TokenStream::new();
     if let Some(like) = body.like().map(|op| kernel_name(&op)) {
@@ -126,13 +136,14 @@ fn element(row: &Row, body: &Body) -> TokenStream {
 /// loop.
 fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenStream {
     let (n, a) = (row.tensors.len(), row.args.len());
-    let hole = |tensor: &Tensor| {
+    let hole = |tensor: &&Tensor| {
         let name = &tensor.name;
         if tensor.kind == TensorKind::Mask { quote!(_) } else { quote!(#name) }
     };
-    let inputs: Vec<TokenStream> = row.tensors.iter().map(hole).collect();
+    let tensors = kernel_order(row);
+    let inputs: Vec<TokenStream> = tensors.iter().map(hole).collect();
     let args = row.args.iter().map(|arg| &arg.name);
-    let mask = row.tensors.iter().enumerate().find(|(_, tensor)| tensor.kind == TensorKind::Mask);
+    let mask = tensors.iter().enumerate().find(|(_, tensor)| tensor.kind == TensorKind::Mask);
     let at = mask.map_or(quote!(usize::MAX), |(at, _)| quote!(#at));
     let mask = mask.map_or(quote!(_), |(_, tensor)| {
         let name = &tensor.name;
@@ -198,7 +209,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
         }
     };
     let written = row.tensors.first().is_some_and(|first| first.kind == TensorKind::Written);
-    let tensors: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
+    let tensors: Vec<&Ident> = kernel_order(row).iter().map(|tensor| &tensor.name).collect();
     let scalars = row.args.iter().map(|arg| {
         let name = &arg.name;
         quote!(crate::Scalar::from(#name))
@@ -249,11 +260,12 @@ fn method(row: &Row, side: &Side) -> TokenStream {
     let (parameters, passed) = side.parameters(row);
     let (prepare, call, returned) = (side.prepare(row, false), side.passed(row), side.returned(row));
     let outputs = row.outputs.all().collect::<Vec<_>>();
-    let (assembled, kept) = (side.assembled(row), &row.outputs.kept);
+    let (assembled, kept, cast) = (side.assembled(row), &row.outputs.kept, side.cast_result(row));
     let value = quote! {
         #prepare
         let (#(#outputs),*) = run::#name(#(#call),*)?;
         #(drop(#kept);)*
+        #cast
         Ok(#assembled)
     };
     let receiver = if row.is_method() { quote!(&self,) } else { quote!() };
@@ -455,7 +467,7 @@ pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
                 let text = default.to_string().replace(' ', "");
                 quote!(Some(#text))
             }
-            None if arg.ty.is("Cast") || arg.ty.is("NewName") => quote!(Some("None")),
+            None if arg.ty.is("Cast") => quote!(Some("None")),
             None => quote!(None),
         };
         let (option, leads) = (arg.is_option(), arg.leads);

@@ -12,12 +12,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
 pub use self::dims::{Over, Reduced};
-pub use self::shape::{NewName, Place, Shape};
+pub use self::shape::{NewName, NewNames, Place, Shape};
 pub use self::value::Value;
 pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::index::Reduce;
+pub use crate::ops::linalg::Triangle;
 pub use crate::shape::{OpenDim, OpenShape};
 
 /// An argument of an op that is looked up in tensors before the op runs.

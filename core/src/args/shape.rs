@@ -125,6 +125,52 @@ impl Argument for NewName {
     }
 }
 
+/// The names of the dims that an op makes, one for each, or none at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewNames(pub Vec<NewName>);
+
+impl<N: Into<NewName>, const K: usize> From<[N; K]> for NewNames {
+    fn from(names: [N; K]) -> NewNames {
+        NewNames(names.into_iter().map(Into::into).collect())
+    }
+}
+impl<N: Into<NewName> + Clone> From<&[N]> for NewNames {
+    fn from(names: &[N]) -> NewNames {
+        NewNames(names.iter().cloned().map(Into::into).collect())
+    }
+}
+impl<N: Into<NewName>> From<Vec<N>> for NewNames {
+    fn from(names: Vec<N>) -> NewNames {
+        NewNames(names.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Argument for NewNames {
+    type Resolved = Vec<Option<Name>>;
+    type View<'a> = &'a [Option<Name>];
+    #[track_caller]
+    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Vec<Option<Name>>> {
+        let mut names = Vec::with_capacity(self.0.len());
+        for name in self.0 {
+            names.push(name.name()?);
+        }
+        Ok(names)
+    }
+    fn view(resolved: &Vec<Option<Name>>) -> &[Option<Name>] {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<NewNames> {
+        match value {
+            Value::None => Some(NewNames::default()),
+            Value::List(names) => names.iter().map(NewName::from_value).collect::<Option<_>>().map(NewNames),
+            _ => None,
+        }
+    }
+    fn accepted() -> String {
+        "a list of names or nothing".into()
+    }
+}
+
 /// The place of a dim that an op makes: before that dim; negative counts from behind the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub isize);

@@ -202,6 +202,24 @@ impl Names {
         Ok(names)
     }
 
+    /// The names that a caller gives for the dims that an op makes, or `own` if none are given.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameCount`] unless there are as many, [`ErrorKind::DuplicateName`].
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn given<const K: usize>(
+        op: &'static str,
+        given: &[Option<Name>],
+        own: [Option<Name>; K],
+    ) -> Result<Names> {
+        match given.len() {
+            0 => Names::new(op, own),
+            count if count == K => Names::new(op, given.iter().copied()),
+            _ => Err(naming::name_count(op, K, given)),
+        }
+    }
+
     /// As [`Names::new`] where the caller knows that no name stands twice.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {

@@ -3,15 +3,18 @@
 use namegrad_macros::ops;
 
 ops! { along;
+    //! # Softmax and running sums along a dim
     /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is taken out first, so that no finite
     /// `x` overflows.
     softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
     /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), exact where that is close to
     /// 0.
     log_softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
-    /// The running sum along `dim`; of integers and bool in `i64`.
+    /// The running sum along `dim`; of integers and bool in `i64`. With a `dtype` the elements are cast to it
+    /// first, and the result has it.
     cumsum cumsum_ (x; dim: Dim, dtype: Cast) names "keeps input names";
-    /// The running product along `dim`; of integers and bool in `i64`.
+    /// The running product along `dim`; of integers and bool in `i64`. `dtype` is as in
+    /// [`cumsum`](Self::cumsum).
     cumprod cumprod_ (x; dim: Dim, dtype: Cast) names "keeps input names";
     /// `ln Σ e^x` of the elements so far along `dim`, without overflow; of floats only.
     logcumsumexp (x; dim: Dim) on floats names "keeps input names";

@@ -10,6 +10,7 @@ use namegrad_macros::ops;
 use smallvec::SmallVec;
 
 ops! { binary;
+    //! # Arithmetic and comparisons by element
     /// `x + other`; "or" of two bools.
     add add_ (x, other) { float: x + other, int: x.wrapping_add(other), boolean: x | other }
     /// `x - other`; no bools, as neither "or" nor "exclusive or" is meant for sure.
@@ -103,8 +104,17 @@ ops! { binary;
     }
     /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
     clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: numbers_fit }
-    /// The tensor where `condition` is true, elsewhere `other`.
-    where_self (x, condition: bool, other) {
+    /// `x` where the mask is true, elsewhere `other`: PyTorch's `torch.where(condition, x, other)`. Both can be
+    /// numbers.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([1.0, -2.0])?;
+    /// assert_eq!(x.gt(0)?.choose(&x, 0.5)?.to_vec::<f32>()?, [1.0, 0.5]);
+    /// assert_eq!(x.gt(0)?.choose(1, -1)?.to_vec::<i64>()?, [1, -1]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    choose (condition: bool, x, other) {
         float: if condition { x } else { other }, int: if condition { x } else { other },
         boolean: if condition { x } else { other }, before: numbers_fit
     }

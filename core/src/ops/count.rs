@@ -5,6 +5,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { count;
+    //! # Counts and searches
     /// For each element the number of `boundaries`, an ascending vector, that are smaller, or not larger if
     /// `right`: the index of the interval in which it lies. NaN lies behind all.
     bucketize (x, boundaries; right: bool = false) names "keeps input names";
@@ -15,14 +16,15 @@ ops! { count;
     /// How often each of the numbers `0, 1...` is in `x`, a vector of integers that are not negative, up to
     /// the largest and at least `minlength` of them. With `weights` it is the sum of the weights of those
     /// elements, taken in `f64`: an `f32` if they are, otherwise an `f64`.
-    bincount (x, weights?; minlength: usize = 0) on integers names "gives a vector without names";
+    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector with `name` or none";
     /// The number of elements in each of `bins` intervals of one length from `min` to `max`, of floats only.
     /// The last one has both of its ends; what lies outside is not counted. If `min` and `max` are equal,
     /// those of the elements are taken.
-    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0) on floats names "gives a vector without names";
+    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector with `name` or none";
     /// The different elements in ascending order, where they are and how often. NaN is the largest, and no
     /// NaN equals another.
-    unique (x) -> Unique { values, inverse, counts } names "the inverse keeps input names, the others have none";
+    unique (x; name: NewName = None) -> Unique { values, inverse, counts }
+        names "the inverse keeps input names, the others have `name` or none";
 }
 
 /// The different elements of a tensor.
@@ -52,7 +54,7 @@ pub(crate) mod kernels {
     use crate::cpu::order::{self, NAN_LAST};
     use crate::dtype::{Category, DType, dispatch};
     use crate::error::{Error, ErrorKind};
-    use crate::names::Names;
+    use crate::names::{Name, Names};
     use crate::shape::{Shape, Sizes};
 
     /// The keys of all elements in row-major order.
@@ -132,11 +134,13 @@ pub(crate) mod kernels {
         x: &NamedTensor,
         weights: Option<&NamedTensor>,
         minlength: usize,
+        name: Option<Name>,
     ) -> Result<NamedTensor> {
+        let names = Names::unchecked([name]);
         let Some(weights) = weights else {
             let (numbers, mut counts) = numbers(x, minlength, DType::I64)?;
             cpu::tally(&numbers, counts.as_mut_slice()?);
-            return Ok(counts);
+            return Ok(counts.with_names(names));
         };
         if weights.sizes() != x.sizes() {
             let message = "weights should be 1-d and have the same length as input";
@@ -144,11 +148,18 @@ pub(crate) mod kernels {
         }
         let (_, zeros) = numbers(x, minlength, DType::F64)?;
         let sums = zeros.index_add(&x.to(DType::I64)?, &weights.to(DType::F64)?, 0)?;
-        sums.into_dtype(if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 })
+        let sums = sums.into_dtype(if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 })?;
+        Ok(sums.with_names(names))
     }
 
     #[track_caller]
-    pub(crate) fn histc(x: &NamedTensor, bins: usize, min: f64, max: f64) -> Result<NamedTensor> {
+    pub(crate) fn histc(
+        x: &NamedTensor,
+        bins: usize,
+        min: f64,
+        max: f64,
+        name: Option<Name>,
+    ) -> Result<NamedTensor> {
         const OP: &str = "histc";
         x.check_float(OP)?;
         let elements = x.to_vec::<f64>()?;
@@ -164,19 +175,24 @@ pub(crate) mod kernels {
                 format!("bins must be > 0 and min < max, both finite; got {bins} bins from {low} to {high}");
             return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
-        let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::none() };
+        let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::unchecked([name]) };
         let mut counts = NamedTensor::filled(OP, shape, DType::F64, 0.into())?;
         cpu::histogram(&elements, low, high, counts.as_mut_slice()?);
         counts.into_dtype(x.dtype())
     }
 
     #[track_caller]
-    pub(crate) fn unique(x: &NamedTensor) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+    pub(crate) fn unique(
+        x: &NamedTensor,
+        name: Option<Name>,
+    ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
         let mut inverse = NamedTensor::fresh("unique", x.shape(), DType::I64)?;
         let float = x.dtype().is_floating_point();
         let (firsts, counts) = cpu::unique(&keys(x)?, float, inverse.as_mut_slice()?);
         let firsts = NamedTensor::from_slice(&firsts, [firsts.len()])?;
         let values = x.unnamed().reshape([-1])?.index_select(&firsts, 0)?;
-        Ok((values, inverse, NamedTensor::from_slice(&counts, [counts.len()])?))
+        let counts = NamedTensor::from_slice(&counts, [counts.len()])?;
+        let names = Names::unchecked([name]);
+        Ok((values.with_names(names.clone()), inverse, counts.with_names(names)))
     }
 }

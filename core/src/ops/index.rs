@@ -5,11 +5,13 @@ use crate::args::Value;
 use crate::cpu::index::{Combine, Positions};
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::names::{Name, Names};
 use crate::shape::{Sizes, around};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { index;
+    //! # Parts by index
     /// The elements of dim `dim` at the positions in `index`, a vector of integers.
     index_select (x, index; dim: Dim) names "keeps input names";
     /// For each element of `index`, the element of `x` at that position along `dim` and at its own place
@@ -39,7 +41,7 @@ ops! { index;
     /// The upper triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
     triu triu_ (mut x; diagonal: isize = 0) names "keeps input names";
     /// The positions of the elements that are not zero, a row each.
-    nonzero (x) names "gives a matrix without names";
+    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or none";
 }
 
 /// What [`scatter_reduce`](NamedTensor::scatter_reduce) makes of the elements for one place.
@@ -404,9 +406,11 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn nonzero(x: &NamedTensor) -> Result<NamedTensor> {
+    pub(crate) fn nonzero(x: &NamedTensor, names: Vec<Option<Name>>) -> Result<NamedTensor> {
+        let names = Names::given("nonzero", &names, [None, None])?;
         let truth = x.ne(0)?.contiguous()?;
         let count = truth.count_nonzero(..)?.item::<usize>()?;
-        NamedTensor::from_slice(&cpu::places(truth.as_slice()?, x.sizes()), [count, x.ndim()])
+        let places = NamedTensor::from_slice(&cpu::places(truth.as_slice()?, x.sizes()), [count, x.ndim()])?;
+        Ok(places.with_names(names))
     }
 }

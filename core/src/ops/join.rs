@@ -11,20 +11,22 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { join;
+    //! # Tensors put together
     /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Without names,
     /// empty vectors are skipped, whatever they are joined to.
     cat ([tensors]; dim: Dim = 0) names "unifies names from inputs";
     /// The tensors, all of one size, along a new dim before dim `dim` (negative counts from behind the end),
-    /// with the name `name` or none.
+    /// which has the name of the options, or none.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let rows = [Tensor::ones([("C", 3)])?, Tensor::zeros([("C", 3)])?];
-    /// let batch = Tensor::stack(&[&rows[0], &rows[1]], 0, "N")?;
+    /// assert_eq!(Tensor::stack(&rows, 0)?.shape().to_string(), "[?=2, C=3]");
+    /// let batch = Tensor::stack_with(&rows, 0, StackOptions::new().name("N"))?;
     /// assert_eq!(batch.shape().to_string(), "[N=2, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    stack ([tensors]; dim: Place = 0, name: NewName) names "unifies names from inputs; the new dim has `name` or none";
+    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim has `name` or none";
     /// The tensor with its elements moved by `shifts` along `dims`; what leaves at the end comes in at the
     /// start.
     roll (x; shifts: isize, dims: Dim) names "keeps input names";

@@ -1,15 +1,17 @@
 //! Decompositions of matrices, and systems of equations. The matrices are the last two dims; those before
 //! them are a batch.
 
+use crate::args::Value;
 use crate::cpu::linalg;
 use crate::dtype::dispatch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
+use crate::names::{Name, Names};
 use crate::shape::{Shape, Sizes, broadcast};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { linalg;
+    //! # Decompositions and systems of equations
     /// `x = q r` of matrices of `m` rows and `n` columns: `q` has `k = min(m, n)` orthonormal columns, `r` is
     /// an upper triangle of `k` rows. The signs are those of LAPACK. The gradient needs the first `k` columns
     /// of `x` to be independent.
@@ -32,17 +34,55 @@ ops! { linalg;
     /// assert!(q.matmul(&r)?.allclose(&x)?);
     /// # Ok::<(), Error>(())
     /// ```
-    qr (x) -> (q, r) on floats names "`q` keeps all names but the last, `r` all but the last but one";
-    /// The solution of `x y = other`, with `x` a triangle of which only the `upper` half or the lower one is
-    /// read; with `left` false that of `y x = other`. With `unitriangular` the diagonal is taken to be 1. The
-    /// batches broadcast.
+    qr (x; name: NewName = None) -> (q, r) on floats
+        names "`q` keeps all names but the last, `r` all but the last but one; the new dim has `name` or none";
+    /// The solution of `x y = other`, with `x` a triangle of which only the upper or the lower half is read;
+    /// with `left` false that of `y x = other`. With `unitriangular` the diagonal is taken to be 1. The batches
+    /// broadcast.
     ///
     /// # Shapes
     /// - `x`: `[.., n, n]`
     /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
     /// - result: as `other`
-    solve_triangular (x, other; upper: bool, left: bool = true, unitriangular: bool = false)
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::core::Triangle;
+    /// let x = Tensor::new([[2.0, 1.0], [0.0, 4.0]])?;
+    /// let y = x.solve_triangular(&Tensor::new([[4.0], [8.0]])?, Triangle::Upper)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    solve_triangular (x, other; upper: Triangle, left: bool = true, unitriangular: bool = false)
         on floats names "keeps the names of `other`";
+}
+
+/// The half of a matrix that is read. A call by name gives it as PyTorch does, as `upper`: true or false.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Triangle {
+    /// The diagonal and what is above it.
+    Upper,
+    /// The diagonal and what is below it.
+    Lower,
+}
+
+impl Triangle {
+    /// The half that the transposed matrix has there.
+    pub fn transposed(self) -> Triangle {
+        match self {
+            Triangle::Upper => Triangle::Lower,
+            Triangle::Lower => Triangle::Upper,
+        }
+    }
+}
+
+crate::args::plain! {
+    Triangle: "true or false" => |value| match value {
+        Value::Bool(true) => Some(Triangle::Upper),
+        Value::Bool(false) => Some(Triangle::Lower),
+        _ => None,
+    },
 }
 
 pub(crate) mod kernels {
@@ -61,19 +101,22 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn qr(x: &NamedTensor) -> Result<(NamedTensor, NamedTensor)> {
+    pub(crate) fn qr(x: &NamedTensor, name: Option<Name>) -> Result<(NamedTensor, NamedTensor)> {
         const OP: &str = "qr";
         let [m, n] = matrix(OP, x)?;
         let (k, batch) = (m.min(n), x.ndim() - 2);
         let shape = |rows: usize, cols: usize, names: [Option<_>; 2]| {
             let outer = (0..batch).map(|dim| (x.sizes()[dim], x.name(dim)));
             let (sizes, names): (Sizes, Vec<_>) = outer.chain([(rows, names[0]), (cols, names[1])]).unzip();
-            Shape { sizes, names: Names::unchecked(names) }
+            Names::new(OP, names).map(|names| Shape { sizes, names })
         };
+        let shapes = [shape(m, k, [x.name(batch), name]), shape(k, n, [name, x.name(batch + 1)])];
+        let [q_shape, r_shape] = shapes.map(|shape| shape.map_err(|error| error.with_operands([x.shape()])));
+        let (q_shape, r_shape) = (q_shape?, r_shape?);
         let mut copy = x.widened()?.deep_clone()?;
         let dtype = copy.dtype();
-        let mut q = NamedTensor::filled(OP, shape(m, k, [x.name(batch), None]), dtype, 0.into())?;
-        let mut r = NamedTensor::filled(OP, shape(k, n, [None, x.name(batch + 1)]), dtype, 0.into())?;
+        let mut q = NamedTensor::filled(OP, q_shape, dtype, 0.into())?;
+        let mut r = NamedTensor::filled(OP, r_shape, dtype, 0.into())?;
         if k > 0 {
             dispatch!(dtype, float T => {
                 linalg::each_qr(copy.as_mut_slice::<T>()?, [m, n], q.as_mut_slice()?, r.as_mut_slice()?);
@@ -86,7 +129,7 @@ pub(crate) mod kernels {
     pub(crate) fn solve_triangular(
         x: &NamedTensor,
         other: &NamedTensor,
-        upper: bool,
+        upper: Triangle,
         left: bool,
         unitriangular: bool,
     ) -> Result<NamedTensor> {
@@ -104,7 +147,7 @@ pub(crate) mod kernels {
         }
         if !left {
             // `y x = other` is `xᵀ yᵀ = otherᵀ`.
-            return solve_triangular(&x.mt()?, &other.mt()?, !upper, true, unitriangular)?.mt();
+            return solve_triangular(&x.mt()?, &other.mt()?, upper.transposed(), true, unitriangular)?.mt();
         }
         let batch = broadcast(OP, &x.sizes()[..x.ndim() - 2], &other.sizes()[..other.ndim() - 2])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
@@ -114,7 +157,7 @@ pub(crate) mod kernels {
         let mut y = spread.widened()?.deep_clone()?;
         if n * cols > 0 {
             dispatch!(a.dtype(), float T => {
-                linalg::each_solve(a.as_slice::<T>()?, n, upper, unitriangular, y.as_mut_slice()?, cols);
+                linalg::each_solve(a.as_slice::<T>()?, n, upper == Triangle::Upper, unitriangular, y.as_mut_slice()?, cols);
             }, else unreachable!("checked to be a float"));
         }
         y.into_dtype(x.dtype())

@@ -10,6 +10,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { loss;
+    //! # Losses
     /// The cross entropy of `softmax(x)` along `dim` with class indices, one by one: `ln Σ e^x - x[target]`.
     /// It is 0, without a gradient, where the target is `ignore_index`.
     /// [`cross_entropy`](https://docs.rs/namegrad) of `nn::functional` weighs and averages them.

@@ -5,23 +5,28 @@ use crate::cpu::index as cpu;
 use crate::dim::Dim;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Names, rules};
+use crate::names::{Name, Names, rules};
 use crate::ops::index::kernels::vector_index;
 use crate::shape::{Shape, Sizes};
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { mask;
-    /// The elements where `mask` is true, in row-major order, as a vector without a name. The mask and the
-    /// tensor broadcast to each other.
-    masked_select (x, mask: bool) names "gives a vector without names";
+    //! # Parts by mask
+    /// The elements where `mask` is true, in row-major order, as a vector, which has the name of the
+    /// options or none. The mask and the tensor broadcast to each other.
+    masked_select (x, mask: bool; name: NewName = None) names "gives a vector with `name` or none";
 }
 
 pub(crate) mod kernels {
     use super::*;
 
     #[track_caller]
-    pub(crate) fn masked_select(x: &NamedTensor, mask: &NamedTensor) -> Result<NamedTensor> {
+    pub(crate) fn masked_select(
+        x: &NamedTensor,
+        mask: &NamedTensor,
+        name: Option<Name>,
+    ) -> Result<NamedTensor> {
         const OP: &str = "masked_select";
         check_mask(OP, mask)?;
         rules::unify(OP, "broadcast", x.input(), mask.input())?;
@@ -31,7 +36,7 @@ pub(crate) mod kernels {
         let mask = mask.unnamed().expand(&sizes[..])?.contiguous()?;
         dispatch!(x.dtype(), T => {
             let picked = cpu::masked(all.as_slice::<T>()?, mask.as_slice()?);
-            NamedTensor::from_slice(&picked, [picked.len()])
+            Ok(NamedTensor::from_slice(&picked, [picked.len()])?.with_names(Names::unchecked([name])))
         })
     }
 }
@@ -69,7 +74,7 @@ impl NamedTensor {
     /// Positions of which the negative ones count from the end of a dim of `size`.
     #[track_caller]
     fn remainder_of_negative(&self, size: usize) -> Result<NamedTensor> {
-        self.add(size as i64)?.where_self(&self.lt(0)?, self)
+        self.lt(0)?.choose(self.add(size as i64)?, self)
     }
 }
 

@@ -3,6 +3,7 @@
 use namegrad_macros::ops;
 
 ops! { matmul;
+    //! # Products
     /// The product of two matrices, `[n, k]` and `[k, m]`.
     mm (x, other) on floats integers names "contracts away dims";
     /// A matrix `[n, k]` times a vector `[k]`.
@@ -25,7 +26,7 @@ ops! { matmul;
     /// `x + value a / b` by element; integers divide as floats.
     addcdiv addcdiv_ (x, a, b; value: Scalar = 1) names "unifies names from inputs";
     /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
-    outer (x, other) names "keeps the name of each vector";
+    outer (x, other; names: NewNames = None) names "has `names`, or keeps the name of each vector";
     /// The sum of the products over `dims` of `x` and as many `other_dims` of `other`, pair by pair: the dims
     /// that are left of `x` come first, then those of `other`, with their names.
     ///
@@ -66,7 +67,7 @@ pub(crate) mod kernels {
     use crate::dim::Positions;
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
-    use crate::names::{Names, rules};
+    use crate::names::{Name, Names, rules};
     use crate::ops::by_element::Kernel;
     use crate::ops::shape::kernels::{reorder, reshaped};
     use crate::shape::{Shape, Sizes, broadcast};
@@ -414,13 +415,17 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn outer(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
+    pub(crate) fn outer(
+        x: &NamedTensor,
+        other: &NamedTensor,
+        names: Vec<Option<Name>>,
+    ) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message =
                 format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
-        let names = Names::new("outer", [x.name(0), other.name(0)])
+        let names = Names::given("outer", &names, [x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
     }

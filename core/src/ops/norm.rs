@@ -11,6 +11,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { norm;
+    //! # Normalization
     /// `(x - mean) / √(variance + eps) weight + bias`, with the mean and the variance over `dims`; the
     /// variance is divided by the number of elements.
     ///

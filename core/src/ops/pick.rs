@@ -28,6 +28,7 @@ pub struct Picked<T = NamedTensor> {
 }
 
 ops! { pick;
+    //! # Largest, smallest, sorted
     /// The largest element along `dim`, the first of equal ones; NaN counts as the largest. With `..` it is
     /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
     max (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";

@@ -16,9 +16,22 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 ops! { reduce;
-    /// The sum over `dim`; of integers and bool in `i64`. Over nothing it is 0.
+    //! # Reductions over dims
+    /// The sum over `dim`; of integers and bool in `i64`. Over nothing it is 0. With a `dtype` the elements
+    /// are cast to it first, and the result has it.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.5, 2.5]])?.refine_names(["N", "C"])?;
+    /// assert_eq!(x.sum("C")?.to_vec::<f32>()?, [4.0]);
+    /// assert_eq!(x.sum(keep("C"))?.shape().to_string(), "[N=1, C=1]");
+    /// let whole = x.sum_with("C", SumOptions::new().dtype(DType::I32))?;
+    /// assert_eq!((whole.dtype(), whole.to_vec::<i32>()?), (DType::I32, vec![3]));
+    /// # Ok::<(), Error>(())
+    /// ```
     sum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
-    /// The product over `dim`; of integers and bool in `i64`. Over nothing it is 1.
+    /// The product over `dim`; of integers and bool in `i64`. Over nothing it is 1. `dtype` is as in
+    /// [`sum`](Self::sum).
     prod (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
     /// The mean over `dim`, of floats only. Over nothing it is NaN.
     mean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
@@ -53,8 +66,8 @@ ops! { reduce;
     /// number of elements that are not zero for 0.
     vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats names "removes dimensions";
     /// The sum over `dim` of the elements that are not NaN; of integers and bool in `i64`. Over nothing it is
-    /// 0.
-    nansum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
+    /// 0. `dtype` is as in [`sum`](Self::sum).
+    nansum (x; dim: Reduced = .., dtype: Option<DType> = None) names "removes dimensions";
     /// The mean over `dim` of the elements that are not NaN, of floats only. If there are no others it is
     /// NaN.
     nanmean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
@@ -274,8 +287,8 @@ pub(crate) mod kernels {
             // The squares of large numbers need not fit in an `f32` where a deviation does.
             let [exact, exact_mean] = squares_and_mean(op, &*wide.cast(DType::F64)?, dims)?;
             let better = exact.isfinite()?.logical_and(fits.logical_not()?)?;
-            squares = exact.where_self(&better, &squares)?;
-            mean = exact_mean.where_self(&better, &mean)?;
+            squares = better.choose(&exact, &squares)?;
+            mean = better.choose(&exact_mean, &mean)?;
         }
         let left = count(x, dims) - correction;
         squares.div_(if left < 0.0 { 0.0 } else { left })?; // NaN stays NaN
@@ -376,8 +389,10 @@ pub(crate) mod kernels {
     }
 
     #[track_caller]
-    pub(crate) fn nansum(x: &NamedTensor, dims: Over) -> Result<NamedTensor> {
-        Folding::Total.over("nansum", &*without_nan(x)?, &dims)?.into_dtype(sum_dtype(x))
+    pub(crate) fn nansum(x: &NamedTensor, dims: Over, dtype: Option<DType>) -> Result<NamedTensor> {
+        let numbers = without_nan(x)?; // before a cast, which would make integers of NaN
+        let numbers = numbers.cast_to(dtype)?;
+        Folding::Total.over("nansum", &numbers, &dims)?.into_dtype(dtype.unwrap_or(sum_dtype(x)))
     }
 
     #[track_caller]

@@ -5,6 +5,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { shape;
+    //! # Views and rearrangements
     /// The tensor with two dims exchanged; a view.
     transpose transpose_ (x; dim0: Dim, dim1: Dim) names "permutes dimensions";
     /// The transposed matrix; a vector or a single element stays as it is. A view.

@@ -4,6 +4,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { slice;
+    //! # Views of parts
     /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
     narrow (x; dim: Dim, start: isize, length: usize) names "keeps input names";
     /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim;

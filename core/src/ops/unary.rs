@@ -12,6 +12,7 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { unary;
+    //! # Functions by element
     /// `|x|` of each element.
     abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
     /// `-x` of each element.
@@ -26,8 +27,24 @@ ops! { unary;
     floor floor_ (x) { float: x.floor(), int: x }
     /// The smallest integer that is not below each element.
     ceil ceil_ (x) { float: x.ceil(), int: x }
-    /// The nearest integer to each element, halves to the even one.
-    round round_ (x) { float: x.round(), int: x }
+    /// The nearest integer to each element, halves to the even one; with `decimals` the nearest number of so
+    /// many decimals, which if negative count before the point.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([12.345, -67.89])?;
+    /// assert_eq!(x.round()?.to_vec::<f32>()?, [12.0, -68.0]);
+    /// assert_eq!(x.round_with(RoundOptions::new().decimals(1))?.to_vec::<f32>()?, [12.3, -67.9]);
+    /// assert_eq!(x.round_with(RoundOptions::new().decimals(-1))?.to_vec::<f32>()?, [10.0, -70.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    round round_ (x; decimals: isize = 0) {
+        float: {
+            let power = T::from_f64(10f64.powi(decimals.to_f64().abs() as i32));
+            if decimals > T::ZERO { (x * power).round() / power } else { (x / power).round() * power }
+        },
+        int: x, before: to_whole
+    }
     /// Each element without its fraction.
     trunc trunc_ (x) { float: x.trunc(), int: x }
     /// The fraction of each element: `x - trunc(x)`.
@@ -166,6 +183,29 @@ ops! { unary;
     /// every `alpha`.
     celu celu_ (x; alpha: f64 = 1.0) {
         float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats, before: no_zero_alpha
+    }
+}
+
+/// Rounding to whole numbers has a loop of its own; integers have no decimals to lose before the point.
+fn to_whole(
+    op: &'static str,
+    inputs: &[&NamedTensor; 1],
+    args: &[Scalar],
+) -> Result<Option<&'static Kernel<1>>> {
+    use whole::elements::ROUND;
+    let (dtype, decimals) = (inputs[0].dtype(), args[0].to_i64());
+    if !dtype.is_floating_point() && decimals < 0 {
+        let message = format!("rounding to {decimals} decimals is not implemented for {dtype}");
+        return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair("x.to(DType::F64)?"));
+    }
+    Ok(Some(&ROUND).filter(|_| decimals == 0))
+}
+
+/// Kernels that need no arguments.
+mod whole {
+    namegrad_macros::kernels! {
+        /// [`round`](crate::NamedTensor::round) without decimals.
+        round (x) { float: x.round(), int: x }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn orders(x: &Tensor) -> Vec<(&'static str, Tensor)> {
             narrowed = Tensor::cat(&[&padding, &narrowed, &padding], dim)?;
             narrowed = narrowed.narrow(dim, before, x.sizes()[dim])?;
         }
-        let pairs = Tensor::stack(&[x, &x.zeros_like()?], x.ndim() as isize, None)?;
+        let pairs = Tensor::stack([x, &x.zeros_like()?], x.ndim() as isize)?;
         let stepped = pairs.select(x.ndim(), 0)?;
         Ok(vec![("permuted", permuted), ("flipped", flipped), ("narrowed", narrowed), ("stepped", stepped)])
     };

@@ -51,6 +51,9 @@ fn arguments_before_and_behind_the_tensors() {
 fn an_operand_first_is_no_method() {
     assert!(!row("normal (mean: Operand, std: Operand) names \"n\";").is_method());
     assert_refused("f (x: Operand) names \"n\";", "the first tensor must be one");
+    assert_refused("f (mask: bool) names \"n\";", "the first tensor must be one");
+    assert_refused("f f_ (mask: bool, x) { float: x }", "an op on a mask has no in-place form");
+    assert!(row("f (mask: bool, x) { float: x }").is_method());
     let table = "unary; /// Doc.\nf (x: Operand, y) names \"n\";".parse().expect("tokens");
     assert_eq!(expand_ops(table).expect("a table").errors.len(), 1);
 }
@@ -101,4 +104,13 @@ fn functions_write_to_nothing() {
         let table = format!("loss; /// Doc.\n{text}").parse().expect("tokens");
         assert_eq!(expand_functional(table).expect("a table").errors.len(), 1, "{text}");
     }
+}
+
+#[test]
+fn the_heading_of_a_table() {
+    let table = "unary;\n//! # By element\n/// Doc.\nexp (x) { float: x.exp() }";
+    let made = expand_ops(table.parse().unwrap()).unwrap();
+    assert!(made.errors.is_empty());
+    let code = made.code.to_string();
+    assert!(code.contains("# [doc = \" # By element\"] impl crate :: NamedTensor"), "{code}");
 }
