@@ -42,7 +42,7 @@ fn observed<L: Layer + 'static>(layer: &Hooked<L>, label: &'static str, log: &Lo
 
 /// A layer `y = 3 x`.
 fn triple() -> Result<Hooked<Linear>> {
-    let layer = Linear::without_bias(1, 1)?;
+    let layer = Linear::builder(1, 1).bias(false).build()?;
     layer.weight().set(Tensor::new([[3.0]])?.value())?;
     Ok(Hooked::new(layer))
 }

@@ -11,7 +11,7 @@ mod state;
 mod summary;
 
 pub use layers::*;
-pub use module::{Buffer, Entry, Module, Training, Visitor};
+pub use module::{Buffer, Entry, Field, Module, ModulePath, Training, Visitor};
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::Summary;

@@ -5,6 +5,7 @@ use crate::module::{Module, Visitor};
 use namegrad_autograd::{HookHandle, Op, Tensor};
 use namegrad_core::Result;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -75,7 +76,7 @@ impl<L> Clone for Hooked<L> {
 }
 
 impl<L: Layer + 'static> Hooked<L> {
-    /// The layer without hooks. Your own layer needs an `impl` of [`Layer`].
+    /// The layer without hooks. Your own layer needs an `impl` of [`Layer`], from tensor to tensor.
     pub fn new(layer: L) -> Hooked<L> {
         let hooks = Hooks {
             next: 0,
@@ -247,9 +248,16 @@ impl<L: Layer + 'static> Passing<L> {
     }
 }
 
+impl<L: Layer> fmt::Display for Hooked<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.layer.fmt(f)
+    }
+}
+
+/// The layer itself, with the same paths.
 impl<L: Layer> Module for Hooked<L> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.layer.visit(visitor);
+    fn fields(&self, visitor: &mut Visitor<'_>) {
+        self.layer.fields(visitor);
     }
 
     fn describe(&self) -> String {
