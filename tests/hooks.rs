@@ -210,6 +210,25 @@ fn a_hooked_layer_is_the_layer_to_its_model() -> Result<()> {
 }
 
 #[test]
+fn a_layer_of_other_inputs_and_outputs_has_forward_hooks() -> Result<()> {
+    #[derive(Module)]
+    struct Split;
+    impl Layer<(Tensor, f64), Vec<Tensor>> for Split {
+        fn forward(&self, (x, factor): &(Tensor, f64)) -> Result<Vec<Tensor>> {
+            Ok(vec![x.clone(), x.mul(*factor)?])
+        }
+    }
+    let layer = Hooked::new(Split);
+    layer.register_forward_pre_hook(|_, (x, factor)| Ok(Some((x.clone(), factor + 1.0))));
+    let cut = layer.register_forward_hook(|_, _, parts| Ok(Some(parts[1..].to_vec())));
+    let parts = layer.forward(&(leaf(2.0)?, 2.0))?;
+    assert_eq!(parts.iter().map(text).collect::<Vec<_>>(), ["[6.0]"]);
+    cut.remove();
+    assert_eq!(layer.forward(&(leaf(2.0)?, 2.0))?.len(), 2);
+    Ok(())
+}
+
+#[test]
 fn threads_walk_through_one_hooked_graph() -> Result<()> {
     let (layer, x) = (triple()?, leaf(1.0)?);
     layer.register_full_backward_hook(|_, g, of_output| Ok(Some(g.unwrap().mul(of_output)?)));
