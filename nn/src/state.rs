@@ -200,6 +200,20 @@ impl StateDict {
     }
 
     /// Sets the value at a path and returns the previous one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = Linear::new(("in", 3), ("out", 2))?;
+    /// // A file of an older version of the model, which called the bias `offset`:
+    /// let mut state = model.state_dict();
+    /// let bias = state.remove("bias").unwrap();
+    /// state.insert("offset", bias);
+    ///
+    /// let offset = state.remove("offset").unwrap();
+    /// state.insert("bias", offset);
+    /// model.load_state_dict(&state)?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn insert(&mut self, path: impl Into<String>, value: NamedTensor) -> Option<NamedTensor> {
         self.0.insert(path.into(), value)
     }

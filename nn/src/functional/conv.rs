@@ -5,6 +5,17 @@ use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
 
 /// The padding of the input of a convolution.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?;
+/// let sum = Tensor::ones([1, 1, 3])?;
+/// let same = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Same))?;
+/// assert_eq!(same.to_vec::<f32>()?, [3.0, 7.0, 14.0, 12.0]);
+/// let wide = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Zeros(2)))?;
+/// assert_eq!(wide.to_vec::<f32>()?, [1.0, 3.0, 7.0, 14.0, 12.0, 8.0]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// This number of zeros on both sides.
@@ -50,7 +61,7 @@ functional! { conv;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of
-    /// groups of 0 and for [`Padding::Same`] with a stride.
+    /// groups of 0 and for [`Padding::Same`] with a stride, [`ErrorKind::DType`] if the dtypes differ.
     conv1d (
         x, weight, bias?;
         stride: usize = 1,
@@ -128,6 +139,12 @@ fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
 
 #[track_caller]
 fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>) -> Result<()> {
+    let dtype = weight.dtype();
+    if x.dtype() != dtype {
+        let message = format!("x is {}, and the weight is {dtype}", x.dtype());
+        let error = fail(ErrorKind::DType, message, &[x, weight]);
+        return Err(error.with_repair(format!("x.to(DType::{dtype:?})?")));
+    }
     let Conv1dOptions { stride, padding, dilation, groups, .. } = *options;
     if stride == 0 || dilation == 0 || groups == 0 {
         let message =

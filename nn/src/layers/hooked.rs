@@ -191,6 +191,20 @@ impl<L: Layer + 'static> Hooked<L> {
     /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
     /// the gradient of the input. If the input requires no gradient, the hook gets none, and is called when
     /// the gradient of the output is known.
+    ///
+    /// ```
+    /// use namegrad::nn::Hooked;
+    /// use namegrad::prelude::*;
+    /// let layer = Hooked::new(Tanh);
+    /// // Gradients that go back through the layer are at most 1 in size.
+    /// layer.register_full_backward_hook(|_, grad_input, _| {
+    ///     grad_input.map(|g| g.clamp(-1.0, 1.0)).transpose()
+    /// });
+    /// let x = Tensor::zeros([("N", 3)])?.requires_grad_(true)?;
+    /// layer.forward(&x)?.mul(100.0)?.sum("N")?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0; 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn register_full_backward_hook(
         &self,
         hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,

@@ -6,7 +6,7 @@ use crate::module::{Field, ModulePath, Visitor};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
 
-/// Runs layers one after the other; their paths are `0`, `1`, ... or the names given.
+/// Runs layers one after the other, each from tensor to tensor; their paths are `0`, `1`, ... or the names given.
 ///
 /// # Examples
 /// ```
