@@ -495,7 +495,7 @@ fn errors_of_a_target_say_how_to_mend_it() -> Result<()> {
     );
     assert_eq!(
         of(&Tensor::ones([5, 1])?.to(DType::I64)?),
-        "cross_entropy: expected class indices of sizes [5], those of the logits without the class dim, got [5, 1]\n  \
+        "cross_entropy: expected class indices of sizes [5], those of the logits without the class dim 'class', got [5, 1]\n  \
          inputs: [N=5, class=3], [5, 1]\n  try: target.squeeze(1)?"
     );
     assert_eq!(
@@ -503,6 +503,86 @@ fn errors_of_a_target_say_how_to_mend_it() -> Result<()> {
         "cross_entropy: Target 3 at [N=3] is out of bounds for 3 classes: they are 0 to 2\n  \
          inputs: [N=5, class=3], [N=5]"
     );
+    Ok(())
+}
+
+#[test]
+fn errors_of_functions_are_about_what_was_given() -> Result<()> {
+    use namegrad::nn::init;
+    let ones = |dims: &[(&str, usize)]| Tensor::ones(dims);
+    let (x, weight) = (ones(&[("N", 5), ("in", 3)])?, ones(&[("out", 2), ("in", 3)])?);
+    let said = |result: Result<Tensor>| {
+        let error = result.unwrap_err();
+        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+        (error.kind(), error.op(), error.repair().map(str::to_string))
+    };
+    let repair = |text: &str| Some(text.to_string());
+
+    // The dim of the bias was not compared if `x` has three dims.
+    let wrong = ones(&[("other", 2)])?;
+    for x in [&x, &ones(&[("N", 5), ("time", 2), ("in", 3)])?] {
+        let bias = LinearOptions::new().bias(&wrong);
+        let want = (ErrorKind::NameMismatch, "linear", repair("bias.rename([\"out\"])?"));
+        assert_eq!(said(F::linear_with(x, &weight, bias)), want);
+        let bias = wrong.rename(["out"])?;
+        F::linear_with(x, &weight, LinearOptions::new().bias(&bias))?;
+    }
+    assert_eq!(
+        said(F::linear(&x, &ones(&[("N", 2), ("in", 3)])?)),
+        (ErrorKind::DuplicateName, "linear", repair("weight.rename([(\"N\", \"N_out\")])?"))
+    );
+    assert_eq!(
+        said(F::linear(&x.to(DType::F64)?, &weight)),
+        (ErrorKind::DType, "linear", repair("x.to(DType::F32)?"))
+    );
+    let signal = Tensor::ones([1, 4])?;
+    let (kernel, bias) = (Tensor::ones([2, 1, 3])?, Tensor::ones([3])?);
+    let error = F::conv1d_with(&signal, &kernel, Conv1dOptions::new().bias(&bias)).unwrap_err();
+    assert!(error.message().contains("the bias must have sizes [2], got [3]"), "{error}");
+    assert_eq!(error.operands()[0].to_string(), "[1, 4]");
+    assert_eq!(
+        said(F::conv1d(&signal.to(DType::F64)?, &kernel)),
+        (ErrorKind::DType, "conv1d", repair("x.to(DType::F32)?"))
+    );
+
+    let logits = ones(&[("N", 5), ("class", 3)])?;
+    let target = ones(&[("class", 3), ("N", 5)])?;
+    let turned = |op| (ErrorKind::Misaligned, op, repair("target.align_as(&logits)?"));
+    assert_eq!(said(F::cross_entropy(&logits, &target, "class")), turned("cross_entropy"));
+    F::cross_entropy(&logits, &target.align_as(&logits)?, "class")?;
+    assert_eq!(said(F::mse_loss(&logits, &ones(&[("class", 5), ("N", 3)])?)).0, ErrorKind::Misaligned);
+    let logits = ones(&[("N", 5), ("class", 3), ("time", 4)])?;
+    let classes = Tensor::zeros([("time", 4), ("N", 5)])?.to(DType::I64)?;
+    assert_eq!(
+        said(F::cross_entropy(&logits, &classes, "class")).2,
+        repair("target.align_as(&logits.select(\"class\", 0)?)?")
+    );
+    F::cross_entropy(&logits, &classes.align_as(&logits.select("class", 0)?)?, "class")?;
+    let bools = x.gt(0)?;
+    assert_eq!(
+        said(F::mse_loss(&bools, &bools)),
+        (ErrorKind::DType, "mse_loss", repair("x.to(DType::F32)?"))
+    );
+
+    let weight = Parameter::new(weight)?;
+    for error in
+        [init::uniform_(&weight, 1.0, 0.0).unwrap_err(), init::normal_(&weight, 0.0, -1.0).unwrap_err()]
+    {
+        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn strict_names_reach_layers() -> Result<()> {
+    use namegrad::core::names::strict;
+    let (named, unnamed) = (Linear::new(("in", 3), ("out", 2))?, Linear::new(3, 2)?);
+    let (x, y) = (Tensor::ones([("N", 5), ("in", 3)])?, Tensor::ones([5, 3])?);
+    let repair = |result: Result<Tensor>| result.unwrap_err().repair().map(str::to_string);
+    assert_eq!(strict(|| repair(named.forward(&y))), Some("x.refine_names([\"...\", \"in\"])?".to_string()));
+    strict(|| named.forward(&y.refine_names(["...", "in"])?))?;
+    assert_eq!(strict(|| repair(unnamed.forward(&x))), Some("Linear::new((\"in\", 3), 2)?".to_string()));
+    strict(|| unnamed.forward(&y))?;
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 //! Layers initialize their parameters when they are made, so these functions are for other starts. [`Gain`] has the
 //! factors for nonlinearities, [`fans`] defines fan in and fan out.
 
-use namegrad_autograd::{Parameter, TensorOptions};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Scalar};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{Error, ErrorKind, Result, Scalar, Sizes};
 
 /// The pass whose variance an initialization keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,14 +148,16 @@ fn fans_for(op: &'static str, parameter: &Parameter) -> Result<(usize, usize)> {
     }
 }
 
-#[track_caller]
-fn replace(
-    parameter: &Parameter,
-    value: impl FnOnce(TensorOptions, &NamedTensor) -> Result<NamedTensor>,
-) -> Result<()> {
+/// The options and the sizes of a new value.
+fn like(parameter: &Parameter) -> (TensorOptions, Sizes) {
     let old = parameter.tensor();
-    let new = value(TensorOptions::new().dtype(old.dtype()), old.value())?;
-    parameter.set(&new)
+    (TensorOptions::new().dtype(old.dtype()), Sizes::from_slice(old.sizes()))
+}
+
+/// Sets the parameter to the value, whose error becomes one of `op`.
+#[track_caller]
+fn set(op: &'static str, parameter: &Parameter, value: Result<Tensor>) -> Result<()> {
+    parameter.set(value.map_err(|error| error.of(op))?.value()).map_err(|error| error.of(op))
 }
 
 /// Uniform in [`low`, `high`).
@@ -178,8 +180,8 @@ pub fn uniform_(parameter: &Parameter, low: f64, high: f64) -> Result<()> {
 
 #[track_caller]
 fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Result<()> {
-    replace(parameter, |options, old| options.uniform(old.sizes(), low, high).map(|x| x.into_value()))
-        .map_err(|error| error.of(op))
+    let (options, sizes) = like(parameter);
+    set(op, parameter, options.uniform(&sizes, low, high))
 }
 
 /// Normal with this mean and standard deviation.
@@ -203,8 +205,8 @@ pub fn normal_(parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
 
 #[track_caller]
 fn normal(op: &'static str, parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
-    replace(parameter, |options, old| options.normal(old.sizes(), mean, std).map(|x| x.into_value()))
-        .map_err(|error| error.of(op))
+    let (options, sizes) = like(parameter);
+    set(op, parameter, options.normal(&sizes, mean, std))
 }
 
 /// One value everywhere.
@@ -222,9 +224,8 @@ fn normal(op: &'static str, parameter: &Parameter, mean: f64, std: f64) -> Resul
 /// [`ErrorKind::OutOfMemory`].
 #[track_caller]
 pub fn constant_(parameter: &Parameter, value: impl Into<Scalar>) -> Result<()> {
-    let value = value.into();
-    replace(parameter, |options, old| options.full(old.sizes(), value).map(|x| x.into_value()))
-        .map_err(|error| error.of("constant_"))
+    let (options, sizes) = like(parameter);
+    set("constant_", parameter, options.full(&sizes, value))
 }
 
 /// Zeros: [`constant_`] with 0.
@@ -260,12 +261,12 @@ pub fn ones_(parameter: &Parameter) -> Result<()> {
 /// [`ErrorKind::Shape`] unless the parameter is a matrix.
 #[track_caller]
 pub fn eye_(parameter: &Parameter) -> Result<()> {
-    let old = parameter.tensor();
-    let [rows, cols] = *old.sizes() else {
-        let message = "only tensors with 2 dimensions are supported";
-        return Err(Error::new(ErrorKind::Shape, "eye_", message).with_operands([old.shape()]));
+    let (options, sizes) = like(parameter);
+    let [rows, cols] = sizes[..] else {
+        let message = format!("the parameter must be a matrix, and has {} dims", sizes.len());
+        return Err(Error::new(ErrorKind::Shape, "eye_", message).with_operands([parameter.tensor().shape()]));
     };
-    replace(parameter, |options, _| options.eye(rows, cols).map(|x| x.into_value()))
+    set("eye_", parameter, options.eye(rows, cols))
 }
 
 /// Uniform in `±gain √(6 / (fan_in + fan_out))`, with the [fans](fans()) of the parameter and a gain of 1.

@@ -38,7 +38,7 @@ mod kernels {
             return Err(Error::new(ErrorKind::Value, "dropout", message));
         }
         if !x.dtype().is_floating_point() {
-            let message = format!("dropout takes floating-point dtypes, not {}", x.dtype());
+            let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
             return Err(Error::new(ErrorKind::DType, "dropout", message)
                 .with_operands([x.shape()])
                 .with_repair("x.to(DType::F32)?"));

@@ -102,6 +102,14 @@ fn check(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         let message = format!("x is {}, and the weight is {dtype}", x.dtype());
         return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
     }
+    let name = weight.name(0).filter(|_| out.is_some());
+    if let Some(name) = name
+        && x.names().position(name).is_some_and(|taken| taken + 1 < x.ndim())
+    {
+        let message = format!("the result would have the dim '{name}' of the weight, which x already has");
+        let repair = format!("weight.rename([(\"{name}\", \"{name}_out\")])?");
+        return Err(fail(ErrorKind::DuplicateName, message).with_repair(repair));
+    }
     let Some(bias) = bias else { return Ok(()) };
     if bias.dtype() != dtype {
         let message = format!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
@@ -112,5 +120,11 @@ fn check(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         let message = format!("the bias must have {want}, got {:?}", bias.sizes());
         return Err(fail(ErrorKind::Shape, message));
     }
-    Ok(())
+    match (bias.sizes().first().and_then(|_| bias.name(0)), name) {
+        (Some(own), Some(name)) if own != name => {
+            let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
+            Err(fail(ErrorKind::NameMismatch, message).with_repair(format!("bias.rename([\"{name}\"])?")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -175,7 +175,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        check_broadcast("mse_loss", x, target)?;
+        check_pair("mse_loss", x, target)?;
         reduction.apply("mse_loss", x.sub(target)?.square()?)
     }
 
@@ -194,7 +194,12 @@ mod kernels {
             let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
-        logits.value().check_float(OP)?;
+        if !logits.dtype().is_floating_point() {
+            let message = format!("logits are floating-point, not {}", logits.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([logits.shape(), target.shape()])
+                .with_repair("logits.to(DType::F32)?"));
+        }
         let classes = Classes::new(OP, logits, weight, dim)?;
         if target.dtype().is_floating_point() {
             return with_probabilities(OP, logits, target, &classes, label_smoothing, reduction);
@@ -222,7 +227,7 @@ mod kernels {
         const OP: &str = "nll_loss";
         let dtype = log_probabilities.dtype();
         if !dtype.is_floating_point() {
-            let message = format!("nll_loss takes log probabilities of a floating-point dtype, not {dtype}");
+            let message = format!("log probabilities are floating-point, not {dtype}");
             return Err(Error::new(ErrorKind::DType, OP, message)
                 .with_operands([log_probabilities.shape()])
                 .with_repair("log_probabilities.to(DType::F32)?"));
@@ -234,9 +239,18 @@ mod kernels {
     }
 }
 
-/// Both broadcast to the sizes of one of them.
+/// The input and the target of a loss by element: numbers, with the same dims in the same order, that broadcast to the
+/// sizes of one of them.
 #[track_caller]
-fn check_broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+    for (name, x) in [("x", x), ("target", target)] {
+        if x.dtype() == DType::Bool {
+            return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
+                .with_operands([x.shape()])
+                .with_repair(format!("{name}.to(DType::F32)?")));
+        }
+    }
+    check_order(op, ("x", x.value()), target)?;
     let (own, other) = (x.sizes(), target.sizes());
     let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
     let ndim = own.len().max(other.len());
@@ -255,6 +269,26 @@ fn check_broadcast(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> 
         Some(repair) => Err(error.with_repair(repair)),
         None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is what you want"))),
     }
+}
+
+/// The dims of the target are those of `x`, if both have the same.
+#[track_caller]
+fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
+    let sorted = |names: &Names, ndim: usize| {
+        let mut names: Vec<_> = names.iter(ndim).collect();
+        names.sort();
+        names
+    };
+    let (own, other) = (x.names(), target.names());
+    let same =
+        |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
+    if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
+        return Ok(()); // or not the same names at all, which the op checks
+    }
+    let message = "the input and the target have the same dims in another order";
+    Err(Error::new(ErrorKind::Misaligned, op, message)
+        .with_operands([x.shape(), target.shape()])
+        .with_repair(format!("target.align_as(&{name})?")))
 }
 
 /// The call that removes the dim of size one which `x` has beyond `sizes`.
@@ -380,6 +414,7 @@ fn with_probabilities(
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
+    check_order(op, ("logits", logits.value()), target)?;
     if target.sizes() != logits.sizes() {
         return Err(float_target(op, logits, target, classes));
     }
@@ -463,15 +498,26 @@ impl Targets {
             Some(dim) => logits.value().select(dim, 0)?,
             None => logits.value().clone(),
         };
+        if let Some(class) = classes.dim.and_then(|dim| logits.name(dim)) {
+            check_order(op, (&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
+        }
         if rest.sizes() != target.sizes() {
+            let dim = match classes.dim.and_then(|dim| logits.name(dim)) {
+                Some(name) => format!(" '{name}'"),
+                None => String::new(),
+            };
             let message = format!(
-                "expected class indices of sizes {:?}, those of the logits without the class dim, got {:?}",
+                "expected class indices of sizes {:?}, those of the logits without the class dim{dim}, got {:?}",
                 rest.sizes(),
                 target.sizes()
             );
             let error = Error::new(ErrorKind::Shape, op, message).with_operands(operands());
             return Err(match squeezed(target, rest.sizes(), "target") {
                 Some(repair) => error.with_repair(repair),
+                None if target.sizes() == logits.sizes() => error.with_repair(format!(
+                    "target.to(DType::{:?})?, if these are probabilities",
+                    logits.dtype()
+                )),
                 None => error,
             });
         }

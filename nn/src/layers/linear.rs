@@ -6,7 +6,7 @@ use crate::functional as F;
 use crate::functional::options::LinearOptions;
 use crate::module::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::names::Name;
+use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
 use std::panic::Location;
 
@@ -104,6 +104,11 @@ fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
     Parameter::new(value.map_err(|error| error.of("Linear"))?)
 }
 
+/// What errors call a dim of this name.
+fn of(name: Option<Name>) -> String {
+    name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
+}
+
 /// The name of the input dim of a weight, which differs from that of its output dim.
 #[track_caller]
 fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<Name>> {
@@ -186,16 +191,12 @@ impl Linear {
         let (who, size) = (called(&self.path, &self.dims()), self.input.1);
         let Some(name) = self.input.0.filter(|_| x.ndim() > 0) else {
             let message = format!("{who} needs an input dim of size {size}, and the input is one number");
-            return Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]);
+            return Error::new(ErrorKind::Shape, "Linear", message);
         };
         let message = format!("{who} needs the dim '{name}', which the input does not have");
         let error = Error::new(ErrorKind::NameNotFound, "Linear", message).with_operands([x.shape()]);
-        // The dim of that size, if there is but one, and otherwise a name that is close.
-        let mut of_size = (0..x.ndim()).filter(|dim| x.sizes()[*dim] == size);
-        let likely = match (of_size.next(), of_size.next()) {
-            (Some(dim), None) => x.name(dim),
-            _ => None,
-        };
+        // The last dim of that size, and otherwise a name that is close.
+        let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
         match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
             (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
             (None, Some(repair)) => error.with_repair(repair),
@@ -222,6 +223,20 @@ impl Linear {
         if x.dtype() != dtype {
             let message = format!("{} has parameters of {dtype}, and the input is {}", who(), x.dtype());
             return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
+        }
+        if is_strict() && x.name(dim) != self.input.0 {
+            let message = format!("strict names: {} would take {} as its input dim", who(), of(x.name(dim)));
+            let repair = match (self.input.0, x.name(dim)) {
+                (Some(name), _) => format!("x.refine_names([\"...\", \"{name}\"])?"),
+                (None, own) => {
+                    let output = match self.output {
+                        (Some(name), size) => format!("(\"{name}\", {size})"),
+                        (None, size) => size.to_string(),
+                    };
+                    format!("Linear::new((\"{}\", {size}), {output})?", own.map_or("", Name::as_str))
+                }
+            };
+            return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
         }
         match self.output.0 {
             Some(name) if x.names().position(name).is_some_and(|taken| taken != dim) => {
