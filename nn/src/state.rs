@@ -124,7 +124,8 @@ impl LoadReport {
         let partial = options.partial || absent || !removed.is_empty();
         let setters: String = [("partial", partial), ("align", align), ("ignore_names", ignore_names)]
             .iter()
-            .filter_map(|(name, on)| on.then(|| format!(".{name}(true)")))
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| format!(".{name}(true)"))
             .collect();
         format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
     }
