@@ -282,7 +282,7 @@ pub trait Module: fmt::Display {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a module",
     label = "neither a module nor plain data",
-    note = "add #[derive(Module)] to `{Self}`, or put `#[module(skip)]` on the field if it holds no parameters"
+    note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters"
 )]
 pub trait Field {
     /// Shows the visitor what the field holds.

@@ -1,9 +1,9 @@
 //! `#[derive(Module)]`: see `namegrad_nn::Module`.
 
 use proc_macro::TokenStream;
-use proc_macro2::{TokenStream as Tokens, TokenTree};
-use quote::{ToTokens, format_ident, quote};
-use syn::{Data, DeriveInput, Fields, Generics, Ident, Path, Type, parse_macro_input, parse_quote};
+use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote};
 
 /// Makes a struct a module: the name of each field is the next segment of the path of what it holds. Writes
 /// `Module`, and a `Display` that prints the summary.
@@ -91,19 +91,20 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         }
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
         let label = label.trim_start_matches("r#");
-        let access = match (&data.fields, &field.ident) {
-            (Fields::Named(_), Some(ident)) => quote!(self.#ident),
-            _ => {
-                let index = syn::Index::from(index);
-                quote!(self.#index)
+        // The compiler points at the type of a field that cannot be one.
+        let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
+        let member = match &field.ident {
+            Some(ident) => {
+                let mut ident = ident.clone();
+                ident.set_span(span);
+                Member::Named(ident)
             }
+            None => Member::Unnamed(Index { index: index as u32, span }),
         };
-        // The span of the type lets the compiler point at the field that cannot be one.
-        let span = syn::spanned::Spanned::span(&field.ty);
-        let visit = format_ident!("field", span = span);
+        let access = quote_spanned!(span=> self.#member);
         visits.push(match options.flatten {
-            true => quote!(#krate::Field::visit(&#access, visitor);),
-            false => quote!(visitor.#visit(#label, &#access);),
+            true => quote_spanned!(span=> #krate::Field::visit(&#access, visitor);),
+            false => quote_spanned!(span=> visitor.field(#label, &#access);),
         });
         types.push(&field.ty);
     }
