@@ -42,7 +42,7 @@ fn observed<L: Layer + 'static>(layer: &Hooked<L>, label: &'static str, log: &Lo
 
 /// A layer `y = 3 x`.
 fn triple() -> Result<Hooked<Linear>> {
-    let layer = Linear::without_bias(1, 1)?;
+    let layer = Linear::builder(1, 1).bias(false).build()?;
     layer.weight().set(Tensor::new([[3.0]])?.value())?;
     Ok(Hooked::new(layer))
 }
@@ -206,6 +206,25 @@ fn a_hooked_layer_is_the_layer_to_its_model() -> Result<()> {
     let y = net.first.forward(&x)?;
     assert_eq!(net.drop.forward(&y)?.to_vec::<f32>()?, y.to_vec::<f32>()?);
     assert_eq!(y.shape().to_string(), "[N=4, out=3]");
+    Ok(())
+}
+
+#[test]
+fn a_layer_of_other_inputs_and_outputs_has_forward_hooks() -> Result<()> {
+    #[derive(Module)]
+    struct Split;
+    impl Layer<(Tensor, f64), Vec<Tensor>> for Split {
+        fn forward(&self, (x, factor): &(Tensor, f64)) -> Result<Vec<Tensor>> {
+            Ok(vec![x.clone(), x.mul(*factor)?])
+        }
+    }
+    let layer = Hooked::new(Split);
+    layer.register_forward_pre_hook(|_, (x, factor)| Ok(Some((x.clone(), factor + 1.0))));
+    let cut = layer.register_forward_hook(|_, _, parts| Ok(Some(parts[1..].to_vec())));
+    let parts = layer.forward(&(leaf(2.0)?, 2.0))?;
+    assert_eq!(parts.iter().map(text).collect::<Vec<_>>(), ["[6.0]"]);
+    cut.remove();
+    assert_eq!(layer.forward(&(leaf(2.0)?, 2.0))?.len(), 2);
     Ok(())
 }
 

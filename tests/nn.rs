@@ -25,8 +25,8 @@ struct Net<M> {
 
 fn block(scale: bool) -> Result<Block> {
     Ok(Block {
-        running: Buffer::new(NamedTensor::zeros([("hidden", 4)])?),
-        linear: Linear::new(("hidden", 4), ("hidden_", 4))?,
+        running: Buffer::new(Tensor::zeros([("hidden", 4)])?),
+        linear: Linear::new(("hidden", 4), ("hidden", 4))?,
         scale: if scale { Some(Parameter::new(Tensor::ones([("hidden", 4)])?)?) } else { None },
         depth: 3,
     })
@@ -36,7 +36,9 @@ fn net() -> Result<Net<Sequential>> {
     Ok(Net {
         first: Linear::new(("in", 3), ("hidden", 4))?,
         blocks: vec![block(true)?, block(false)?],
-        head: Sequential::new().then(Linear::without_bias(("hidden", 4), ("out", 2))?).then(Relu),
+        head: Sequential::new()
+            .then(Linear::builder(("hidden", 4), ("out", 2)).bias(false).build()?)
+            .then(Relu),
         dropout: Dropout::new(0.5)?,
         _note: std::time::Duration::ZERO,
     })
@@ -94,11 +96,15 @@ fn train_and_eval_reach_every_layer() -> Result<()> {
 
 #[test]
 fn tied_parameters_count_once_and_learn_together() -> Result<()> {
-    let shared = Linear::without_bias(4, 4)?.weight().clone();
-    let tied = vec![shared.clone(), shared.clone()];
+    #[derive(Module)]
+    struct Tied {
+        both: [Parameter; 2],
+    }
+    let shared = Linear::builder(4, 4).bias(false).build()?.weight().clone();
+    let tied = Tied { both: [shared.clone(), shared.clone()] };
     assert_eq!((tied.named_parameters().len(), tied.parameters().len(), tied.num_parameters()), (2, 1, 16));
     let x = Tensor::ones([4])?;
-    shared.tensor().mul(tied[1].tensor())?.sum(..)?.add(&x.sum(..)?)?.backward()?;
+    shared.tensor().mul(tied.both[1].tensor())?.sum(..)?.add(&x.sum(..)?)?.backward()?;
     let want: Vec<f32> = shared.tensor().mul(2.0)?.to_vec()?;
     assert_eq!(shared.grad().unwrap().to_vec::<f32>()?, want);
     Ok(())
@@ -124,15 +130,147 @@ fn linear_refuses_what_is_not_its_input() -> Result<()> {
     let layer = Linear::new(("channel", 3), ("features", 5))?;
     let error = layer.forward(&Tensor::rand([("N", 2), ("chanel", 3)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NameNotFound);
-    assert!(error.to_string().contains("did you mean 'chanel'?"), "{error}");
+    assert_eq!(error.repair(), Some("x.rename([(\"chanel\", \"channel\")])?"));
+    let error = layer.forward(&Tensor::rand([("N", 2), ("chanel", 4)])?).unwrap_err();
+    assert_eq!(error.repair(), Some("did you mean 'chanel'?"));
     assert!(error.location().file().ends_with("nn.rs"), "{error}");
     let error = layer.forward(&Tensor::rand([("N", 2), ("channel", 4)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(
+        error.to_string().contains("(channel=3 -> features=5) needs 3 elements in the dim 'channel', got 4")
+    );
     let error = layer.forward(&Tensor::rand([("features", 2), ("channel", 3)])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DuplicateName);
     assert_eq!(Linear::new(("1x", 3), ("y", 5)).err().unwrap().kind(), ErrorKind::InvalidName);
-    assert_eq!(Linear::new(("x", 3), ("x", 5)).err().unwrap().kind(), ErrorKind::DuplicateName);
     assert_eq!(Dropout::new(1.5).err().unwrap().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+/// What an error of `layer` says of a call.
+fn text(result: Result<Tensor>) -> String {
+    let error = result.unwrap_err();
+    assert!(error.location().file().ends_with("nn.rs"), "{error}");
+    let text = error.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    format!("{}\n{rest}", first.split(" (at ").next().unwrap())
+}
+
+#[test]
+fn errors_of_a_layer_have_its_name_and_its_path() -> Result<()> {
+    #[derive(Module)]
+    struct Model {
+        blocks: Vec<Linear>,
+        head: Sequential,
+    }
+    let linear = |input, output| Linear::new((input, 4), (output, 4));
+    let model = Model {
+        blocks: vec![linear("in", "hidden")?],
+        head: Sequential::new()
+            .then(Relu)
+            .then(linear("hidden", "out")?)
+            .then_named("drop", Dropout::new(0.5)?),
+    };
+    let x = Tensor::ones([("N", 5), ("features", 4)])?;
+    assert_eq!(
+        text(model.blocks[0].forward(&x)),
+        "Linear: the layer (in=4 -> hidden=4) needs the dim 'in', which the input does not have\n  \
+         inputs: [N=5, features=4]\n  try: x.rename([(\"features\", \"in\")])?"
+    );
+    assert_eq!(model.parameters().len(), 4); // and every layer knows its path
+    let at = "Linear: the layer 'blocks.0' (in=4 -> hidden=4)";
+    assert!(text(model.blocks[0].forward(&x)).starts_with(&format!("{at} needs the dim 'in'")));
+    assert_eq!(
+        text(model.blocks[0].forward(&Tensor::ones([("N", 5), ("in", 4)])?.to(DType::F64)?)),
+        format!(
+            "{at} has parameters of float32, and the input is float64\n  inputs: [N=5, in=4]\n  try: x.to(DType::F32)?"
+        )
+    );
+    assert!(text(model.blocks[0].forward(&Tensor::ones([("hidden", 5), ("in", 4)])?)).contains(
+        "makes the dim 'hidden', which the input already has\n  inputs: [hidden=5, in=4]\n  try: x.rename"
+    ));
+    assert!(text(model.head.forward(&x)).starts_with("Linear: the layer 'head.1' (hidden=4 -> out=4) needs"));
+    let bools = Tensor::ones([("N", 5), ("hidden", 4)])?.to(DType::Bool)?;
+    assert!(text(model.head.forward(&bools)).starts_with("Relu: the layer 'head.0': "));
+    Ok(())
+}
+
+#[test]
+fn a_sequential_says_which_layer_failed() -> Result<()> {
+    let inner = Sequential::new().then(Relu).then_named("fc", Linear::new(("in", 3), ("out", 2))?);
+    let model = Sequential::new().then(Relu).then(inner);
+    let x = Tensor::ones([("N", 5), ("in", 4)])?;
+    assert!(
+        text(model.forward(&x))
+            .starts_with("Linear: the layer '1.fc': the layer (in=3 -> out=2) needs 3 elements")
+    );
+    model.eval();
+    assert!(text(model.forward(&x)).starts_with("Linear: the layer '1.fc' (in=3 -> out=2) needs 3 elements"));
+    Ok(())
+}
+
+#[test]
+fn a_layer_from_a_dim_to_one_of_the_same_name() -> Result<()> {
+    use namegrad::core::names::strict;
+    let layer = Linear::new(("hidden", 4), ("hidden", 4))?;
+    assert_eq!(layer.weight().tensor().shape().to_string(), "[hidden=4, hidden_in=4]");
+    for dims in [["N", "time", "hidden"], ["hidden", "N", "time"]] {
+        let x = Tensor::rand([(dims[0], 4), (dims[1], 4), (dims[2], 4)])?;
+        let y = strict(|| layer.forward(&x))?;
+        assert_eq!(y.shape(), x.shape());
+        let want = layer.forward(&x.align_to(["N", "time", "hidden"])?.rename(None)?)?;
+        let y = y.align_to(["N", "time", "hidden"])?.rename(None)?;
+        assert!(y.allclose(&want.rename(None)?)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn every_module_is_printed() -> Result<()> {
+    let boxed: Box<dyn Layer> = Box::new(Linear::new(("in", 3), ("out", 2))?);
+    assert!(
+        boxed.to_string().starts_with("Linear(in=3 -> out=2)\n  weight  float32[out=2, in=3]"),
+        "{boxed}"
+    );
+    assert_eq!((Relu.to_string(), Dropout::new(0.5)?.to_string()), ("Relu".into(), "Dropout(p=0.5)".into()));
+    assert_eq!(boxed.num_parameters(), 8);
+    let model = Sequential::new().then(boxed).then(namegrad::nn::Hooked::new(Tanh));
+    let text = model.to_string();
+    assert!(
+        text.starts_with("Sequential\n  0         Linear(in=3 -> out=2)\n  0.weight  float32[out=2, in=3]"),
+        "{text}"
+    );
+    assert!(text.contains("\n  1         Tanh\n"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_generic_module_is_bounded_by_what_its_fields_need() -> Result<()> {
+    use std::marker::PhantomData;
+    struct Mode;
+    #[derive(Module)]
+    struct Net<Norm, M> {
+        norm: Option<Norm>,
+        mode: PhantomData<M>,
+        r#type: f64,
+    }
+    let net = Net::<Linear, Mode> { norm: Some(Linear::new(2, 2)?), mode: PhantomData, r#type: 1.0 };
+    assert_eq!(net.named_parameters()[0].0, "norm.weight");
+    assert_eq!((net.mode, net.r#type), (PhantomData, 1.0));
+    Ok(())
+}
+
+#[test]
+fn a_buffer_is_checked_like_a_parameter() -> Result<()> {
+    let buffer = Buffer::new(Tensor::zeros([("C", 2)])?.requires_grad_(true)?);
+    assert!(!buffer.tensor().requires_grad());
+    let wrong = NamedTensor::zeros([3])?;
+    assert_eq!(buffer.set(&wrong).unwrap_err().kind(), ErrorKind::Shape);
+    let parameter = Parameter::new(Tensor::zeros([("C", 2)])?)?;
+    assert_eq!(parameter.set(&wrong).unwrap_err().kind(), ErrorKind::Shape);
+    buffer.set(&NamedTensor::ones([2])?.to(DType::F64)?)?;
+    assert_eq!((buffer.value().dtype(), buffer.value().shape().to_string()), (DType::F32, "[C=2]".into()));
+    let steps = Buffer::new(Tensor::new(0_i64)?);
+    assert_eq!(steps.set(&NamedTensor::ones(())?).unwrap_err().kind(), ErrorKind::DType);
     Ok(())
 }
 
@@ -186,12 +324,35 @@ fn a_state_that_does_not_fit_changes_nothing() -> Result<()> {
 }
 
 #[test]
+fn the_repair_of_a_state_that_fits_partly_loads_it() -> Result<()> {
+    let model = Linear::new(("in", 3), ("out", 2))?;
+    let call = |setters: &str| format!("model.load_state_dict_with(&state, LoadOptions::new(){setters})?");
+    let repair = |state: &StateDict| model.load_state_dict(state).unwrap_err().repair().unwrap().to_string();
+    let mut state = model.state_dict();
+    let bias = state.remove("bias").unwrap();
+    assert_eq!(repair(&state), call(".partial(true)"));
+    assert_eq!(model.load_state_dict_with(&state, LoadOptions::new().partial(true))?.missing, ["bias"]);
+    state.insert("bias", bias.rename(["classes"])?);
+    assert_eq!(repair(&state), call(".ignore_names(true)"));
+    model.load_state_dict_with(&state, LoadOptions::new().ignore_names(true))?;
+    state.insert("bias", bias.clone());
+    state.insert("weight", NamedTensor::zeros([("in", 3), ("out", 2)])?);
+    assert_eq!(repair(&state), call(".align(true)"));
+    model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
+    state.insert("weight", NamedTensor::zeros([("in", 5), ("out", 2)])?);
+    assert_eq!(repair(&state), format!("state.remove(\"weight\"); {}", call(".partial(true)")));
+    state.remove("weight");
+    model.load_state_dict_with(&state, LoadOptions::new().partial(true))?;
+    Ok(())
+}
+
+#[test]
 fn a_state_in_another_order_is_aligned_by_name() -> Result<()> {
-    let model = Linear::without_bias(("in", 3), ("out", 2))?;
+    let model = Linear::builder(("in", 3), ("out", 2)).bias(false).build()?;
     let turned = NamedTensor::from_slice(&[1f32, 4.0, 2.0, 5.0, 3.0, 6.0], [("in", 3), ("out", 2)])?;
     let state: StateDict = [("weight".to_string(), turned)].into_iter().collect();
     assert!(model.load_state_dict(&state).is_err());
-    model.load_state_dict_with(&state, LoadOptions { align: true, ..Default::default() })?;
+    model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
     assert_eq!(model.weight().tensor().to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(*model.weight().tensor().names(), ["out", "in"]);
     Ok(())
@@ -265,6 +426,184 @@ fn cross_entropy_says_what_is_wrong_with_a_target() -> Result<()> {
     assert_eq!(kind(Tensor::new([true, false])), Err(ErrorKind::DType));
     let classes = F::cross_entropy(&logits, &Tensor::new([0, 1])?, "klass").unwrap_err();
     assert_eq!(classes.kind(), ErrorKind::NameNotFound);
+    Ok(())
+}
+
+#[test]
+fn a_loss_that_would_broadcast_to_more_than_both_was_computed() -> Result<()> {
+    let column = Tensor::ones([("N", 5), ("out", 1)])?;
+    let row = Tensor::ones([("N", 5)])?;
+    let unnamed = Tensor::ones([5, 1])?;
+    for (x, target, repair) in [
+        (&column, &row.rename(None)?, "x.squeeze(\"out\")?"),
+        (&row, &unnamed, "target.squeeze(1)?"),
+        (&unnamed, &Tensor::ones([1, 4])?, "x.expand([5, 4])?, if that is what you want"),
+    ] {
+        let error = F::mse_loss(x, target).unwrap_err();
+        assert_eq!((error.kind(), error.repair()), (ErrorKind::Shape, Some(repair)), "{error}");
+        assert!(error.message().contains("which is larger than both"), "{error}");
+    }
+    assert_eq!(F::mse_loss(&column.squeeze("out")?, &row)?.item()?.to_f64(), 0.0);
+    assert_eq!(F::mse_loss(&column, &Tensor::new(1.0)?)?.item()?.to_f64(), 0.0);
+    assert_eq!(F::mse_loss(&Tensor::ones([2, 3])?, &Tensor::ones([3])?)?.item()?.to_f64(), 0.0);
+    Ok(())
+}
+
+#[test]
+fn the_mean_loss_of_an_empty_batch_was_nan() -> Result<()> {
+    let (logits, classes) = (Tensor::zeros([("N", 0), ("class", 3)])?, Tensor::zeros([0])?.to(DType::I64)?);
+    let probabilities = Tensor::zeros([0, 3])?;
+    let sum = F::Reduction::Sum;
+    for (mean, sum) in [
+        (
+            F::mse_loss(&logits, &logits),
+            F::mse_loss_with(&logits, &logits, MseLossOptions::new().reduction(sum)),
+        ),
+        (
+            F::cross_entropy(&logits, &classes, "class"),
+            F::cross_entropy_with(&logits, &classes, "class", CrossEntropyOptions::new().reduction(sum)),
+        ),
+        (
+            F::cross_entropy(&logits, &probabilities, "class"),
+            F::cross_entropy_with(
+                &logits,
+                &probabilities,
+                "class",
+                CrossEntropyOptions::new().reduction(sum),
+            ),
+        ),
+        (
+            F::nll_loss(&logits, &classes, "class"),
+            F::nll_loss_with(&logits, &classes, "class", NllLossOptions::new().reduction(sum)),
+        ),
+    ] {
+        let error = mean.unwrap_err();
+        assert!(error.kind() == ErrorKind::Value && error.message().contains("empty batch"), "{error}");
+        assert_eq!(sum?.item()?.to_f64(), 0.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn errors_of_a_target_say_how_to_mend_it() -> Result<()> {
+    let logits = Tensor::rand([("N", 5), ("class", 3)])?;
+    let of = |target: &Tensor| text(F::cross_entropy(&logits, target, "class"));
+    assert_eq!(
+        of(&Tensor::ones([5])?),
+        "cross_entropy: the target is float32 of sizes [5]: class indices must be integers, of sizes [5]; probabilities \
+         must have the sizes of the logits, [5, 3]\n  inputs: [N=5, class=3], [5]\n  try: target.to(DType::I64)?"
+    );
+    assert_eq!(
+        of(&Tensor::ones([5, 1])?.to(DType::I64)?),
+        "cross_entropy: expected class indices of sizes [5], those of the logits without the class dim 'class', got [5, 1]\n  \
+         inputs: [N=5, class=3], [5, 1]\n  try: target.squeeze(1)?"
+    );
+    assert_eq!(
+        of(&Tensor::new([0, 2, 1, 3, 0])?.refine_names(["N"])?),
+        "cross_entropy: Target 3 at [N=3] is out of bounds for 3 classes: they are 0 to 2\n  \
+         inputs: [N=5, class=3], [N=5]"
+    );
+    Ok(())
+}
+
+#[test]
+fn errors_of_functions_are_about_what_was_given() -> Result<()> {
+    use namegrad::nn::init;
+    let ones = |dims: &[(&str, usize)]| Tensor::ones(dims);
+    let (x, weight) = (ones(&[("N", 5), ("in", 3)])?, ones(&[("out", 2), ("in", 3)])?);
+    let said = |result: Result<Tensor>| {
+        let error = result.unwrap_err();
+        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+        (error.kind(), error.op(), error.repair().map(str::to_string))
+    };
+    let repair = |text: &str| Some(text.to_string());
+
+    // The dim of the bias was not compared if `x` has three dims.
+    let wrong = ones(&[("other", 2)])?;
+    for x in [&x, &ones(&[("N", 5), ("time", 2), ("in", 3)])?] {
+        let bias = LinearOptions::new().bias(&wrong);
+        let want = (ErrorKind::NameMismatch, "linear", repair("bias.rename([\"out\"])?"));
+        assert_eq!(said(F::linear_with(x, &weight, bias)), want);
+        let bias = wrong.rename(["out"])?;
+        F::linear_with(x, &weight, LinearOptions::new().bias(&bias))?;
+    }
+    assert_eq!(
+        said(F::linear(&x, &ones(&[("N", 2), ("in", 3)])?)),
+        (ErrorKind::DuplicateName, "linear", repair("weight.rename([(\"N\", \"N_out\")])?"))
+    );
+    assert_eq!(
+        said(F::linear(&x.to(DType::F64)?, &weight)),
+        (ErrorKind::DType, "linear", repair("x.to(DType::F32)?"))
+    );
+    let signal = Tensor::ones([1, 4])?;
+    let (kernel, bias) = (Tensor::ones([2, 1, 3])?, Tensor::ones([3])?);
+    let error = F::conv1d_with(&signal, &kernel, Conv1dOptions::new().bias(&bias)).unwrap_err();
+    assert!(error.message().contains("the bias must have sizes [2], got [3]"), "{error}");
+    assert_eq!(error.operands()[0].to_string(), "[1, 4]");
+    assert_eq!(
+        said(F::conv1d(&signal.to(DType::F64)?, &kernel)),
+        (ErrorKind::DType, "conv1d", repair("x.to(DType::F32)?"))
+    );
+
+    let logits = ones(&[("N", 5), ("class", 3)])?;
+    let target = ones(&[("class", 3), ("N", 5)])?;
+    let turned = |op| (ErrorKind::Misaligned, op, repair("target.align_as(&logits)?"));
+    assert_eq!(said(F::cross_entropy(&logits, &target, "class")), turned("cross_entropy"));
+    F::cross_entropy(&logits, &target.align_as(&logits)?, "class")?;
+    assert_eq!(said(F::mse_loss(&logits, &ones(&[("class", 5), ("N", 3)])?)).0, ErrorKind::Misaligned);
+    let logits = ones(&[("N", 5), ("class", 3), ("time", 4)])?;
+    let classes = Tensor::zeros([("time", 4), ("N", 5)])?.to(DType::I64)?;
+    assert_eq!(
+        said(F::cross_entropy(&logits, &classes, "class")).2,
+        repair("target.align_as(&logits.select(\"class\", 0)?)?")
+    );
+    F::cross_entropy(&logits, &classes.align_as(&logits.select("class", 0)?)?, "class")?;
+    let bools = x.gt(0)?;
+    assert_eq!(
+        said(F::mse_loss(&bools, &bools)),
+        (ErrorKind::DType, "mse_loss", repair("x.to(DType::F32)?"))
+    );
+
+    let weight = Parameter::new(weight)?;
+    for error in
+        [init::uniform_(&weight, 1.0, 0.0).unwrap_err(), init::normal_(&weight, 0.0, -1.0).unwrap_err()]
+    {
+        assert!(error.location().file().ends_with("nn.rs"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn strict_names_reach_layers() -> Result<()> {
+    use namegrad::core::names::strict;
+    let (named, unnamed) = (Linear::new(("in", 3), ("out", 2))?, Linear::new(3, 2)?);
+    let (x, y) = (Tensor::ones([("N", 5), ("in", 3)])?, Tensor::ones([5, 3])?);
+    let repair = |result: Result<Tensor>| result.unwrap_err().repair().map(str::to_string);
+    assert_eq!(strict(|| repair(named.forward(&y))), Some("x.refine_names([\"...\", \"in\"])?".to_string()));
+    strict(|| named.forward(&y.refine_names(["...", "in"])?))?;
+    assert_eq!(strict(|| repair(unnamed.forward(&x))), Some("Linear::new((\"in\", 3), 2)?".to_string()));
+    strict(|| unnamed.forward(&y))?;
+    Ok(())
+}
+
+#[test]
+fn initializations_take_their_options() -> Result<()> {
+    use namegrad::nn::init::{self, Fan, Gain, KaimingOptions, XavierOptions};
+    manual_seed(7);
+    let weight = Parameter::new(Tensor::zeros([("out", 300), ("in", 200)])?)?;
+    let std = || Ok::<_, Error>(weight.tensor().std(..)?.item()?.to_f64());
+    let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 0.02, "{got} {want}");
+    init::xavier_normal_(&weight)?;
+    close(std()?, (2f64 / 500.0).sqrt());
+    init::xavier_uniform_with_(&weight, XavierOptions::new().gain(3.0))?;
+    close(std()?, 3.0 * (2f64 / 500.0).sqrt());
+    init::kaiming_uniform_(&weight)?;
+    close(std()?, (2f64 / 200.0).sqrt());
+    init::kaiming_normal_with_(&weight, KaimingOptions { fan: Fan::Out, gain: Gain::Tanh })?;
+    close(std()?, 5.0 / 3.0 / 300f64.sqrt());
+    let bias = Parameter::new(Tensor::zeros([3])?)?;
+    let error = init::xavier_normal_(&bias).unwrap_err();
+    assert_eq!((error.op(), error.kind()), ("xavier_normal_", ErrorKind::Shape));
     Ok(())
 }
 

@@ -1,33 +1,43 @@
-//! Starting values for parameters, in place.
+//! Starting values for parameters, in place: `init::normal_(layer.weight(), 0.0, 0.02)?`.
 //!
-//! A weight has the dims `[out, in, kernel...]`: its fan in is `in` times the size of the kernel, its fan out
-//! `out` times that.
+//! Layers initialize their parameters when they are made, so these functions are for other starts. [`Gain`] has the
+//! factors for nonlinearities, [`fans`] defines fan in and fan out.
 
-use namegrad_autograd::{Parameter, TensorOptions};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Scalar};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{Error, ErrorKind, Result, Scalar, Sizes};
 
 /// The pass whose variance an initialization keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
     /// The forward pass: the fan in.
+    #[default]
     In,
     /// The backward pass: the fan out.
     Out,
 }
 
 /// The nonlinearity after a layer, with the factor that makes up for it in the standard deviation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// ```
+/// use namegrad::nn::init::Gain;
+/// assert_eq!(Gain::LeakyRelu(0.0).value(), 2f64.sqrt());
+/// assert_eq!(Gain::from(1.5), Gain::Factor(1.5));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Gain {
     /// Nothing, or a sigmoid: 1.
+    #[default]
     Linear,
     /// 5/3.
     Tanh,
     /// √2.
     Relu,
-    /// `√(2 / (1 + slope²))`.
+    /// `√(2 / (1 + slope²))`, with the slope below 0.
     LeakyRelu(f64),
     /// 3/4.
     Selu,
+    /// This factor. A number becomes one: `XavierOptions::new().gain(1.5)`.
+    Factor(f64),
 }
 
 impl Gain {
@@ -39,16 +49,91 @@ impl Gain {
             Gain::Relu => 2f64.sqrt(),
             Gain::LeakyRelu(slope) => (2.0 / (1.0 + slope * slope)).sqrt(),
             Gain::Selu => 0.75,
+            Gain::Factor(factor) => factor,
         }
     }
 }
 
-/// The fan in and the fan out of a weight.
+impl From<f64> for Gain {
+    fn from(factor: f64) -> Gain {
+        Gain::Factor(factor)
+    }
+}
+
+/// The options of [`xavier_uniform_with_`] and [`xavier_normal_with_`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct XavierOptions {
+    /// The nonlinearity after the layer, or a factor.
+    pub gain: Gain,
+}
+
+impl XavierOptions {
+    /// The defaults: a gain of 1.
+    pub fn new() -> XavierOptions {
+        XavierOptions::default()
+    }
+
+    /// With this `gain`.
+    pub fn gain(mut self, gain: impl Into<Gain>) -> XavierOptions {
+        self.gain = gain.into();
+        self
+    }
+}
+
+/// The options of [`kaiming_uniform_with_`] and [`kaiming_normal_with_`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KaimingOptions {
+    /// The pass whose variance is kept.
+    pub fan: Fan,
+    /// The nonlinearity after the layer, or a factor.
+    pub gain: Gain,
+}
+
+impl Default for KaimingOptions {
+    fn default() -> KaimingOptions {
+        KaimingOptions { fan: Fan::In, gain: Gain::Relu }
+    }
+}
+
+impl KaimingOptions {
+    /// The defaults: the fan in, and the gain of `relu`.
+    pub fn new() -> KaimingOptions {
+        KaimingOptions::default()
+    }
+
+    /// With this `fan`.
+    pub fn fan(mut self, fan: Fan) -> KaimingOptions {
+        self.fan = fan;
+        self
+    }
+
+    /// With this `gain`.
+    pub fn gain(mut self, gain: impl Into<Gain>) -> KaimingOptions {
+        self.gain = gain.into();
+        self
+    }
+}
+
+/// The fan in and the fan out of a weight `[out, in, kernel...]`: `in Π kernel` and `out Π kernel`, with the product
+/// of the sizes of the kernel. The weight of a [`Linear`](crate::Linear) has no kernel, so they are `in` and `out`.
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let weight = Parameter::new(Tensor::zeros([("out", 8), ("in", 3), ("H", 5), ("W", 5)])?)?;
+/// assert_eq!(init::fans(&weight)?, (3 * 25, 8 * 25));
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
 pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
+    fans_for("fans", parameter)
+}
+
+#[track_caller]
+fn fans_for(op: &'static str, parameter: &Parameter) -> Result<(usize, usize)> {
     let tensor = parameter.tensor();
     match tensor.sizes() {
         [out, input, kernel @ ..] => {
@@ -56,51 +141,94 @@ pub fn fans(parameter: &Parameter) -> Result<(usize, usize)> {
             Ok((input * kernel, out * kernel))
         }
         _ => {
-            let message = "fan in and fan out can not be computed for a tensor with fewer than 2 dimensions";
-            Err(Error::new(ErrorKind::Shape, "init", message).with_operands([tensor.shape()]))
+            let message =
+                "fan in and fan out are those of a weight [out, in, kernel...], of two dims or more";
+            Err(Error::new(ErrorKind::Shape, op, message).with_operands([tensor.shape()]))
         }
     }
 }
 
-#[track_caller]
-fn replace(
-    parameter: &Parameter,
-    value: impl FnOnce(TensorOptions, &NamedTensor) -> Result<NamedTensor>,
-) -> Result<()> {
+/// The options and the sizes of a new value.
+fn like(parameter: &Parameter) -> (TensorOptions, Sizes) {
     let old = parameter.tensor();
-    let new = value(TensorOptions::new().dtype(old.dtype()), old.value())?;
-    parameter.set(&new)
+    (TensorOptions::new().dtype(old.dtype()), Sizes::from_slice(old.sizes()))
+}
+
+/// Sets the parameter to the value, whose error becomes one of `op`.
+#[track_caller]
+fn set(op: &'static str, parameter: &Parameter, value: Result<Tensor>) -> Result<()> {
+    parameter.set(value.map_err(|error| error.of(op))?.value()).map_err(|error| error.of(op))
 }
 
 /// Uniform in [`low`, `high`).
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 3), ("out", 2))?;
+/// init::uniform_(layer.weight(), -0.1, 0.1)?;
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 0.1);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::Value`] unless `low <= high`.
 #[track_caller]
 pub fn uniform_(parameter: &Parameter, low: f64, high: f64) -> Result<()> {
-    replace(parameter, |options, old| options.uniform(old.sizes(), low, high).map(|x| x.into_value()))
+    uniform("uniform_", parameter, low, high)
 }
 
-/// Normal.
+#[track_caller]
+fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Result<()> {
+    let (options, sizes) = like(parameter);
+    set(op, parameter, options.uniform(&sizes, low, high))
+}
+
+/// Normal with this mean and standard deviation.
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 300), ("out", 200))?;
+/// init::normal_(layer.weight(), 0.0, 0.02)?;
+/// let std = layer.weight().tensor().std(..)?.item()?.to_f64();
+/// assert!((std - 0.02).abs() < 0.001);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::Value`] for a negative `std`.
 #[track_caller]
 pub fn normal_(parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
-    replace(parameter, |options, old| options.normal(old.sizes(), mean, std).map(|x| x.into_value()))
+    normal("normal_", parameter, mean, std)
+}
+
+#[track_caller]
+fn normal(op: &'static str, parameter: &Parameter, mean: f64, std: f64) -> Result<()> {
+    let (options, sizes) = like(parameter);
+    set(op, parameter, options.normal(&sizes, mean, std))
 }
 
 /// One value everywhere.
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 3), ("out", 2))?;
+/// init::constant_(layer.bias().unwrap(), 0.5)?;
+/// assert_eq!(layer.bias().unwrap().tensor().to_vec::<f32>()?, [0.5, 0.5]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
 #[track_caller]
 pub fn constant_(parameter: &Parameter, value: impl Into<Scalar>) -> Result<()> {
-    let value = value.into();
-    replace(parameter, |options, old| options.full(old.sizes(), value).map(|x| x.into_value()))
+    let (options, sizes) = like(parameter);
+    set("constant_", parameter, options.full(&sizes, value))
 }
 
-/// Zeros.
+/// Zeros: [`constant_`] with 0.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -109,7 +237,7 @@ pub fn zeros_(parameter: &Parameter) -> Result<()> {
     constant_(parameter, 0.0)
 }
 
-/// Ones.
+/// Ones: [`constant_`] with 1.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -118,20 +246,40 @@ pub fn ones_(parameter: &Parameter) -> Result<()> {
     constant_(parameter, 1.0)
 }
 
-/// Ones on the diagonal of a matrix.
+/// Ones on the diagonal of a matrix, zeros elsewhere.
+///
+/// ```
+/// use namegrad::nn::init;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 3), ("out", 2))?;
+/// init::eye_(layer.weight())?;
+/// assert_eq!(layer.weight().tensor().to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] unless the parameter is a matrix.
 #[track_caller]
 pub fn eye_(parameter: &Parameter) -> Result<()> {
-    replace(parameter, |options, old| match *old.sizes() {
-        [rows, cols] => options.eye(rows, cols).map(|x| x.into_value()),
-        _ => Err(Error::new(ErrorKind::Shape, "eye_", "only tensors with 2 dimensions are supported")
-            .with_operands([old.shape()])),
-    })
+    let (options, sizes) = like(parameter);
+    let [rows, cols] = sizes[..] else {
+        let message = format!("the parameter must be a matrix, and has {} dims", sizes.len());
+        return Err(Error::new(ErrorKind::Shape, "eye_", message).with_operands([parameter.tensor().shape()]));
+    };
+    set("eye_", parameter, options.eye(rows, cols))
 }
 
-/// Uniform in `±gain √(6 / (fan_in + fan_out))`.
+/// Uniform in `±gain √(6 / (fan_in + fan_out))`, with the [fans](fans()) of the parameter and a gain of 1.
+///
+/// ```
+/// use namegrad::nn::init::{self, Gain, XavierOptions};
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 4), ("out", 2))?;
+/// init::xavier_uniform_(layer.weight())?;
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 1.0);
+/// init::xavier_uniform_with_(layer.weight(), XavierOptions::new().gain(Gain::Tanh))?;
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Source
 /// Glorot, Bengio, *Understanding the difficulty of training deep feedforward neural networks* (2010),
@@ -140,13 +288,23 @@ pub fn eye_(parameter: &Parameter) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
-pub fn xavier_uniform_(parameter: &Parameter, gain: Gain) -> Result<()> {
-    let (input, output) = fans(parameter)?;
-    let bound = gain.value() * (6.0 / (input + output).max(1) as f64).sqrt();
-    uniform_(parameter, -bound, bound)
+pub fn xavier_uniform_(parameter: &Parameter) -> Result<()> {
+    xavier_uniform_with_(parameter, XavierOptions::default())
 }
 
-/// Normal with the standard deviation `gain √(2 / (fan_in + fan_out))`.
+/// [`xavier_uniform_`] with options.
+///
+/// # Errors
+/// Those of [`xavier_uniform_`].
+#[track_caller]
+pub fn xavier_uniform_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
+    const OP: &str = "xavier_uniform_";
+    let bound = 3f64.sqrt() * xavier_std(OP, parameter, options)?;
+    uniform(OP, parameter, -bound, bound)
+}
+
+/// Normal with the standard deviation `gain √(2 / (fan_in + fan_out))`, with the [fans](fans()) of the parameter and a
+/// gain of 1. [`xavier_uniform_`] has an example.
 ///
 /// # Source
 /// That of [`xavier_uniform_`].
@@ -154,12 +312,38 @@ pub fn xavier_uniform_(parameter: &Parameter, gain: Gain) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
-pub fn xavier_normal_(parameter: &Parameter, gain: Gain) -> Result<()> {
-    let (input, output) = fans(parameter)?;
-    normal_(parameter, 0.0, gain.value() * (2.0 / (input + output).max(1) as f64).sqrt())
+pub fn xavier_normal_(parameter: &Parameter) -> Result<()> {
+    xavier_normal_with_(parameter, XavierOptions::default())
 }
 
-/// Uniform in `±gain √(3 / fan)`.
+/// [`xavier_normal_`] with options.
+///
+/// # Errors
+/// Those of [`xavier_normal_`].
+#[track_caller]
+pub fn xavier_normal_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
+    const OP: &str = "xavier_normal_";
+    normal(OP, parameter, 0.0, xavier_std(OP, parameter, options)?)
+}
+
+#[track_caller]
+fn xavier_std(op: &'static str, parameter: &Parameter, options: XavierOptions) -> Result<f64> {
+    let (input, output) = fans_for(op, parameter)?;
+    Ok(options.gain.value() * (2.0 / (input + output).max(1) as f64).sqrt())
+}
+
+/// Uniform in `±gain √(3 / fan)`, with the fan in of the parameter (see [`fans`]) and the gain of `relu`, √2.
+///
+/// ```
+/// use namegrad::nn::init::{self, Fan, Gain, KaimingOptions};
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 6), ("out", 2))?;
+/// init::kaiming_uniform_(layer.weight())?;
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 1.0);
+/// let options = KaimingOptions::new().fan(Fan::Out).gain(Gain::LeakyRelu(0.01));
+/// init::kaiming_uniform_with_(layer.weight(), options)?;
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Source
 /// He, Zhang, Ren, Sun, *Delving Deep into Rectifiers* (2015), equations 10 and 14.
@@ -167,12 +351,23 @@ pub fn xavier_normal_(parameter: &Parameter, gain: Gain) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
-pub fn kaiming_uniform_(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<()> {
-    let bound = 3f64.sqrt() * kaiming_std(parameter, fan, gain)?;
-    uniform_(parameter, -bound, bound)
+pub fn kaiming_uniform_(parameter: &Parameter) -> Result<()> {
+    kaiming_uniform_with_(parameter, KaimingOptions::default())
 }
 
-/// Normal with the standard deviation `gain / √fan`.
+/// [`kaiming_uniform_`] with options.
+///
+/// # Errors
+/// Those of [`kaiming_uniform_`].
+#[track_caller]
+pub fn kaiming_uniform_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
+    const OP: &str = "kaiming_uniform_";
+    let bound = 3f64.sqrt() * kaiming_std(OP, parameter, options)?;
+    uniform(OP, parameter, -bound, bound)
+}
+
+/// Normal with the standard deviation `gain / √fan`, with the fan in of the parameter (see [`fans`]) and the gain of
+/// `relu`, √2. [`kaiming_uniform_`] has an example.
 ///
 /// # Source
 /// That of [`kaiming_uniform_`].
@@ -180,14 +375,23 @@ pub fn kaiming_uniform_(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<(
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
 #[track_caller]
-pub fn kaiming_normal_(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<()> {
-    let std = kaiming_std(parameter, fan, gain)?;
-    normal_(parameter, 0.0, std)
+pub fn kaiming_normal_(parameter: &Parameter) -> Result<()> {
+    kaiming_normal_with_(parameter, KaimingOptions::default())
+}
+
+/// [`kaiming_normal_`] with options.
+///
+/// # Errors
+/// Those of [`kaiming_normal_`].
+#[track_caller]
+pub fn kaiming_normal_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
+    const OP: &str = "kaiming_normal_";
+    normal(OP, parameter, 0.0, kaiming_std(OP, parameter, options)?)
 }
 
 #[track_caller]
-fn kaiming_std(parameter: &Parameter, fan: Fan, gain: Gain) -> Result<f64> {
-    let (input, output) = fans(parameter)?;
-    let fan = if fan == Fan::In { input } else { output };
-    Ok(gain.value() / (fan.max(1) as f64).sqrt())
+fn kaiming_std(op: &'static str, parameter: &Parameter, options: KaimingOptions) -> Result<f64> {
+    let (input, output) = fans_for(op, parameter)?;
+    let fan = if options.fan == Fan::In { input } else { output };
+    Ok(options.gain.value() / (fan.max(1) as f64).sqrt())
 }

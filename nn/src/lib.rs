@@ -1,7 +1,53 @@
-//! Layers that find their dims by name.
+//! Layers that find their dims by name, and what models are made of. Programs use it as `namegrad::nn`.
 //!
-//! Read [`Module`] first, then a layer, [`Linear`], then [`functional`], the layers without state, [`init`],
-//! and [`StateDict`], the values of a model by path.
+//! ```
+//! use namegrad::nn::StateDict;
+//! use namegrad::prelude::*;
+//!
+//! #[derive(Module)]
+//! struct Model {
+//!     hidden: Linear,
+//!     dropout: Dropout,
+//!     out: Linear,
+//! }
+//!
+//! impl Model {
+//!     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+//!         let h = self.dropout.forward(&self.hidden.forward(x)?.relu()?)?;
+//!         self.out.forward(&h)
+//!     }
+//! }
+//!
+//! let model = Model {
+//!     hidden: Linear::new(("pixels", 64), ("hidden", 32))?,
+//!     dropout: Dropout::new(0.1)?,
+//!     out: Linear::builder(("hidden", 32), ("class", 10)).bias(false).build()?,
+//! };
+//! let images = Tensor::rand([("N", 4), ("pixels", 64)])?;
+//! let classes = Tensor::new([3, 1, 4, 1])?.refine_names(["N"])?;
+//! let loss = F::cross_entropy(&model.forward(&images)?, &classes, "class")?;
+//! loss.backward()?;
+//!
+//! model.eval(); // no dropout
+//! println!("{model}"); // every layer with its path, dims and number of parameters
+//! let state: StateDict = model.state_dict();
+//! assert!(state.get("hidden.weight").is_some());
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! # What is where
+//!
+//! * Models: [`Module`], which you derive, and [`Field`], what its fields can be: a
+//!   [`Parameter`](namegrad_autograd::Parameter), a [`Buffer`], a [`Training`] flag, other modules, plain data.
+//! * Layers: [`Linear`], [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]; [`Hooked`] gives any layer
+//!   hooks, and [`Layer`] is the trait of what they have in common.
+//! * Layers without state and losses are functions in [`functional`], `F` in the prelude.
+//! * Starting values: [`init`].
+//! * Values by path, saved and loaded: [`StateDict`], [`LoadOptions`]. The printed tree: [`Summary`].
+//!
+//! An error of a layer names the layer and its path in the model: see [`ModulePath`].
+
+#![doc(html_root_url = "https://docs.rs/namegrad-nn/0.1.0")] // links of other crates work in any order of building
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +59,7 @@ mod state;
 mod summary;
 
 pub use layers::*;
-pub use module::{Buffer, Entry, Module, Training, Visitor};
+pub use module::{Buffer, Entry, Field, Module, ModulePath, Training, Visitor};
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::Summary;

@@ -1,20 +1,33 @@
-//! [`Module`], the trait of everything that holds parameters, and the walk over them by path.
+//! [`Module`], the trait of layers and models, [`Field`], the trait of what they are made of, and the walk over
+//! parameters by path.
 
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A layer, a model, or a part of one: it holds parameters, buffers and other modules.
+/// A layer or a model: it finds its parameters, buffers and layers by path, such as `blocks.0.weight`.
 ///
-/// Derive it. Each field must be a module. Numbers, names and strings are modules that hold nothing;
-/// `Option`, `Vec`, arrays and boxes of modules are modules. `forward` is your own method, with the arguments
-/// that it needs.
+/// Derive it. Every field must be a [`Field`]: a parameter, a buffer, another module, an `Option`, a `Vec` or an
+/// array of these, or plain data such as a number or a string, which holds no parameters. `forward` is your own
+/// method, with the arguments that it needs; implement [`Layer`](crate::Layer) as well if the module goes into a
+/// [`Sequential`](crate::Sequential).
 ///
+/// The derive writes [`Display`](fmt::Display) too, so `println!("{model}")` prints the [`summary`](Self::summary).
+///
+/// # Attributes of the derive
+/// - `#[module(skip)]` on a field: the field is not visited, so its type need not be a [`Field`]
+/// - `#[module(flatten)]` on a field: its parts get no path segment of the field's name
+/// - `#[module(describe = path)]` on the struct: `path(&self)` gives the [description](Self::describe) instead of
+///   the name of the struct
+/// - `#[module(no_display)]` on the struct: `Display` is yours
+/// - `#[module(crate = path)]` on the struct: where this trait is found, if not at `::namegrad::nn`
+///
+/// # Examples
 /// ```
 /// use namegrad::prelude::*;
 ///
@@ -39,195 +52,323 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// let y = model.forward(&Tensor::rand([("N", 2), ("pixels", 64)])?)?;
 /// assert_eq!(y.shape().to_string(), "[N=2, classes=10]");
 /// assert_eq!(model.named_parameters()[0].0, "hidden.weight");
+/// assert!(model.to_string().contains("hidden.weight"));
 /// # Ok::<(), Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a module",
     label = "not a module",
-    note = "derive Module for it, or put `#[module(skip)]` on the field if it holds no parameters"
+    note = "add #[derive(Module)] to it"
 )]
-pub trait Module {
-    /// Shows the visitor every field: `visitor.field("weight", &self.weight)`.
-    fn visit(&self, visitor: &mut Visitor<'_>);
+pub trait Module: fmt::Display {
+    /// Shows the visitor every field: `visitor.field("weight", &self.weight)`. The derive writes it.
+    fn fields(&self, visitor: &mut Visitor<'_>);
 
-    /// A short description of the layer for the summary: `Linear(in=64 -> out=128)`.
-    fn describe(&self) -> String {
-        String::new()
-    }
+    /// The layer in a few words, as the summary shows it: `Linear(in=64 -> out=128)`. The derive gives the name of
+    /// the struct.
+    fn describe(&self) -> String;
 
-    /// Calls `f` with the path and the place of every parameter, buffer and training flag.
-    fn entries(&self, f: &mut dyn FnMut(&str, Entry<'_>))
-    where
-        Self: Sized,
-    {
-        walk(self, f);
+    /// Calls `f` with the path of every parameter, buffer, training flag and module within this one.
+    ///
+    /// ```
+    /// use namegrad::nn::Entry;
+    /// use namegrad::prelude::*;
+    /// let model = Sequential::new().then(Dropout::new(0.1)?).then(Relu);
+    /// let mut layers = Vec::new();
+    /// model.entries(&mut |path, entry| {
+    ///     if let Entry::Module(description) = entry {
+    ///         layers.push(format!("{path}: {description}"));
+    ///     }
+    /// });
+    /// assert_eq!(layers, ["0: Dropout(p=0.1)", "1: Relu"]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn entries(&self, f: &mut dyn FnMut(&str, Entry<'_>)) {
+        walk(&|visitor| self.fields(visitor), f);
     }
 
     /// The parameters with their paths, in the order of the fields. A parameter held twice is listed twice.
-    fn named_parameters(&self) -> Vec<(String, Parameter)>
-    where
-        Self: Sized,
-    {
-        let mut found = Vec::new();
-        walk(self, &mut |path, entry| {
-            if let Entry::Parameter(parameter) = entry {
-                found.push((path.to_string(), parameter.clone()));
-            }
-        });
-        found
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// let paths: Vec<String> = layer.named_parameters().into_iter().map(|(path, _)| path).collect();
+    /// assert_eq!(paths, ["weight", "bias"]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn named_parameters(&self) -> Vec<(String, Parameter)> {
+        named_parameters(&|visitor| self.fields(visitor))
     }
 
     /// The parameters, each once, in the order of the fields: the argument of an optimizer.
-    fn parameters(&self) -> Vec<Parameter>
-    where
-        Self: Sized,
-    {
-        let mut seen = HashSet::new();
-        self.named_parameters()
-            .into_iter()
-            .map(|(_, parameter)| parameter)
-            .filter(|parameter| seen.insert(parameter.id()))
-            .collect()
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// let optimizer = Sgd::new(layer.parameters()).lr(0.1).build()?;
+    /// assert_eq!(optimizer.parameters().len(), 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn parameters(&self) -> Vec<Parameter> {
+        parameters(&|visitor| self.fields(visitor))
     }
 
-    /// The buffers with their paths.
-    fn named_buffers(&self) -> Vec<(String, Buffer)>
-    where
-        Self: Sized,
-    {
-        let mut found = Vec::new();
-        walk(self, &mut |path, entry| {
-            if let Entry::Buffer(buffer) = entry {
-                found.push((path.to_string(), buffer.clone()));
-            }
-        });
-        found
+    /// The buffers with their paths, in the order of the fields.
+    ///
+    /// [`Buffer`] has an example.
+    fn named_buffers(&self) -> Vec<(String, Buffer)> {
+        named_buffers(&|visitor| self.fields(visitor))
     }
 
     /// Switches layers such as dropout to training.
-    fn train(&self)
-    where
-        Self: Sized,
-    {
-        set_training(self, true);
+    ///
+    /// [`Training`] has an example.
+    fn train(&self) {
+        set_training(&|visitor| self.fields(visitor), true);
     }
 
     /// Switches layers such as dropout to evaluation.
-    fn eval(&self)
-    where
-        Self: Sized,
-    {
-        set_training(self, false);
+    ///
+    /// [`Training`] has an example.
+    fn eval(&self) {
+        set_training(&|visitor| self.fields(visitor), false);
     }
 
     /// Removes the gradients of all parameters.
-    fn zero_grad(&self)
-    where
-        Self: Sized,
-    {
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// layer.forward(&Tensor::ones([("in", 3)])?)?.sum("out")?.backward()?;
+    /// assert!(layer.weight().grad().is_some());
+    /// layer.zero_grad();
+    /// assert!(layer.weight().grad().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn zero_grad(&self) {
         self.parameters().iter().for_each(Parameter::zero_grad);
     }
 
-    /// Freezes or unfreezes all parameters.
+    /// Freezes (`false`) or unfreezes (`true`) all parameters.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// layer.set_requires_grad(false)?;
+    /// assert!(!layer.forward(&Tensor::ones([("in", 3)])?)?.requires_grad());
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Those of [`Tensor::requires_grad_`].
+    /// Those of [`Parameter::set_requires_grad`].
     #[track_caller]
-    fn set_requires_grad(&self, requires_grad: bool) -> Result<()>
-    where
-        Self: Sized,
-    {
+    fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         for parameter in self.parameters() {
             parameter.set_requires_grad(requires_grad)?;
         }
         Ok(())
     }
 
-    /// The number of elements of all parameters, a shared one counted once.
-    fn num_parameters(&self) -> usize
-    where
-        Self: Sized,
-    {
+    /// The number of elements of all parameters. A shared parameter counts once.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(Linear::new(("in", 3), ("out", 2))?.num_parameters(), 3 * 2 + 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn num_parameters(&self) -> usize {
         self.parameters().iter().map(|parameter| parameter.tensor().numel()).sum()
     }
 
-    /// Casts parameters and floating-point buffers.
+    /// Casts the parameters and the floating-point buffers.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// layer.to(DType::F64)?;
+    /// assert_eq!(layer.weight().tensor().dtype(), DType::F64);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) unless `dtype` is floating-point.
+    /// [`ErrorKind::Autograd`] unless `dtype` is floating-point.
     #[track_caller]
-    fn to(&self, dtype: DType) -> Result<()>
-    where
-        Self: Sized,
-    {
-        for parameter in self.parameters() {
-            parameter.to_dtype(dtype)?;
-        }
-        for (_, buffer) in self.named_buffers() {
-            if buffer.value().dtype().is_floating_point() {
-                buffer.set(buffer.value().to(dtype)?);
-            }
-        }
-        Ok(())
+    fn to(&self, dtype: DType) -> Result<()> {
+        cast(&|visitor| self.fields(visitor), dtype)
     }
 
     /// The values of all parameters and buffers by path, as they are now.
-    fn state_dict(&self) -> StateDict
-    where
-        Self: Sized,
-    {
-        StateDict::of(self)
+    ///
+    /// [`StateDict`] has an example.
+    fn state_dict(&self) -> StateDict {
+        StateDict::of(&|visitor| self.fields(visitor))
     }
 
     /// Loads the values of `state`, which must have exactly the paths of this module, with the same names and
     /// sizes. Otherwise nothing changes.
     ///
+    /// [`StateDict`] has an example.
+    ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) with all paths that are missing, unexpected or
-    /// of other dims.
+    /// [`ErrorKind::Value`] with all paths that are missing, unexpected or of other dims.
     #[track_caller]
-    fn load_state_dict(&self, state: &StateDict) -> Result<()>
-    where
-        Self: Sized,
-    {
-        self.load_state_dict_with(state, LoadOptions::default()).map(drop)
+    fn load_state_dict(&self, state: &StateDict) -> Result<()> {
+        state.load_into(&|visitor| self.fields(visitor), LoadOptions::default()).map(drop)
     }
 
     /// Loads the values of `state` that fit, as the options say, and reports the others.
     ///
+    /// [`LoadOptions`] has an example.
+    ///
     /// # Errors
     /// Those of [`load_state_dict`](Self::load_state_dict), unless the options allow the misfit.
     #[track_caller]
-    fn load_state_dict_with(&self, state: &StateDict, options: LoadOptions) -> Result<LoadReport>
-    where
-        Self: Sized,
-    {
-        state.load_into(self, options)
+    fn load_state_dict_with(&self, state: &StateDict, options: LoadOptions) -> Result<LoadReport> {
+        state.load_into(&|visitor| self.fields(visitor), options)
     }
 
     /// The tree of layers with their parameters, dims by name, and counts.
-    fn summary(&self) -> Summary
-    where
-        Self: Sized,
-    {
-        Summary::of(self)
+    ///
+    /// [`Summary`] has an example.
+    fn summary(&self) -> Summary {
+        Summary::of(self.describe(), &|visitor| self.fields(visitor))
     }
 }
 
-/// Calls `f` for everything that `module` holds.
-pub(crate) fn walk(module: &dyn Module, f: &mut dyn FnMut(&str, Entry<'_>)) {
-    module.visit(&mut Visitor { path: String::new(), f });
+/// What a field of a [`Module`] can be: a parameter, a buffer, a flag, another module, a list of these, or plain
+/// data that holds none of them.
+///
+/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`], [`ModulePath`], numbers, strings,
+/// [`DType`], names and shapes of dims, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. A field
+/// of another type is left out with `#[module(skip)]`, or implements this trait.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::{Field, Visitor};
+/// use namegrad::prelude::*;
+///
+/// enum Norm {
+///     Scale(Parameter),
+///     Off,
+/// }
+///
+/// impl Field for Norm {
+///     fn visit(&self, visitor: &mut Visitor<'_>) {
+///         if let Norm::Scale(scale) = self {
+///             visitor.field("scale", scale);
+///         }
+///     }
+/// }
+///
+/// #[derive(Module)]
+/// struct Block {
+///     linear: Linear,
+///     norm: Norm,
+///     other: Norm,
+///     eps: f64,
+/// }
+///
+/// let block = Block {
+///     linear: Linear::builder(("in", 3), ("out", 2)).bias(false).build()?,
+///     norm: Norm::Scale(Parameter::new(Tensor::ones([("out", 2)])?)?),
+///     other: Norm::Off,
+///     eps: 1e-5,
+/// };
+/// let paths: Vec<String> = block.named_parameters().into_iter().map(|(path, _)| path).collect();
+/// assert_eq!(paths, ["linear.weight", "norm.scale"]);
+/// # assert_eq!(block.eps, 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a module",
+    label = "neither a module nor plain data",
+    note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters"
+)]
+pub trait Field {
+    /// Shows the visitor what the field holds.
+    fn visit(&self, visitor: &mut Visitor<'_>);
 }
 
-fn set_training(module: &dyn Module, training: bool) {
-    walk(module, &mut |_, entry| {
+impl<M: Module + ?Sized> Field for M {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.entry(Entry::Module(&Description(self)));
+        self.fields(visitor);
+    }
+}
+
+/// The description of a module, made when it is printed.
+struct Description<'m, M: ?Sized>(&'m M);
+
+impl<M: Module + ?Sized> fmt::Display for Description<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.describe())
+    }
+}
+
+/// Shows a visitor the fields of a module.
+pub(crate) type Fields<'m> = &'m dyn Fn(&mut Visitor<'_>);
+
+/// Calls `f` for everything that a module holds.
+pub(crate) fn walk(fields: Fields<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
+    fields(&mut Visitor { path: String::new(), f });
+}
+
+fn named_parameters(fields: Fields<'_>) -> Vec<(String, Parameter)> {
+    let mut found = Vec::new();
+    walk(fields, &mut |path, entry| {
+        if let Entry::Parameter(parameter) = entry {
+            found.push((path.to_string(), parameter.clone()));
+        }
+    });
+    found
+}
+
+fn parameters(fields: Fields<'_>) -> Vec<Parameter> {
+    let mut seen = HashSet::new();
+    named_parameters(fields)
+        .into_iter()
+        .map(|(_, parameter)| parameter)
+        .filter(|parameter| seen.insert(parameter.id()))
+        .collect()
+}
+
+fn named_buffers(fields: Fields<'_>) -> Vec<(String, Buffer)> {
+    let mut found = Vec::new();
+    walk(fields, &mut |path, entry| {
+        if let Entry::Buffer(buffer) = entry {
+            found.push((path.to_string(), buffer.clone()));
+        }
+    });
+    found
+}
+
+fn set_training(fields: Fields<'_>, training: bool) {
+    walk(fields, &mut |_, entry| {
         if let Entry::Training(flag) = entry {
             flag.set(training);
         }
     });
 }
 
-/// What a module can hold besides other modules.
+#[track_caller]
+fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
+    if !dtype.is_floating_point() {
+        let message =
+            format!("the parameters of a module are floating-point; they cannot be cast to {dtype}");
+        return Err(Error::new(ErrorKind::Autograd, "to", message));
+    }
+    for parameter in parameters(fields) {
+        parameter.to_dtype(dtype)?;
+    }
+    for (_, buffer) in named_buffers(fields) {
+        if buffer.value().dtype().is_floating_point() {
+            buffer.to_dtype(dtype)?;
+        }
+    }
+    Ok(())
+}
+
+/// What [`Module::entries`] finds.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Entry<'a> {
@@ -237,36 +378,35 @@ pub enum Entry<'a> {
     Buffer(&'a Buffer),
     /// The flag for training or evaluation.
     Training(&'a Training),
-    /// A module with its description. Its parts follow, with longer paths.
-    Module(&'a dyn Module),
+    /// A module, as its [description](Module::describe). Its parts follow, with longer paths.
+    Module(&'a dyn fmt::Display),
 }
 
-/// Walks through the fields of modules and tracks the path.
+/// Walks through the fields of modules and keeps track of the path. [`Field`] has an example.
 pub struct Visitor<'v> {
     path: String,
     f: &'v mut dyn FnMut(&str, Entry<'_>),
 }
 
 impl Visitor<'_> {
-    /// Visits a field.
-    pub fn field(&mut self, name: &str, module: &dyn Module) {
+    /// Visits a field, whose name becomes the next segment of the path.
+    pub fn field(&mut self, name: &str, field: &dyn Field) {
         let length = self.path.len();
         if length > 0 {
             self.path.push('.');
         }
         self.path.push_str(name);
-        (self.f)(&self.path, Entry::Module(module));
-        module.visit(self);
+        field.visit(self);
         self.path.truncate(length);
     }
 
-    /// Visits the place at the current path.
+    /// Reports what is at the current path.
     pub fn entry(&mut self, entry: Entry<'_>) {
         (self.f)(&self.path, entry);
     }
 }
 
-impl Module for Parameter {
+impl Field for Parameter {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Parameter(self));
     }
@@ -274,13 +414,43 @@ impl Module for Parameter {
 
 /// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones share the same
 /// value.
+///
+/// # Examples
+/// A layer that subtracts the mean of all batches so far:
+/// ```
+/// use namegrad::nn::{Buffer, Training};
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module)]
+/// struct Center {
+///     mean: Buffer,
+///     training: Training,
+/// }
+///
+/// impl Center {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         if self.training.get() {
+///             let batch = x.detach().mean("N")?;
+///             self.mean.set((self.mean.tensor() * 0.9 + batch * 0.1).value())?;
+///         }
+///         x.sub(&self.mean.tensor())
+///     }
+/// }
+///
+/// let layer = Center { mean: Buffer::new(Tensor::zeros([("C", 2)])?), training: Training::new() };
+/// layer.forward(&Tensor::ones([("N", 8), ("C", 2)])?)?;
+/// assert_eq!(layer.mean.tensor().to_vec::<f32>()?, [0.1, 0.1]);
+/// assert_eq!(layer.named_buffers()[0].0, "mean");
+/// assert_eq!(layer.state_dict().len(), 1); // it is saved with the parameters
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Buffer(Arc<RwLock<NamedTensor>>);
 
 impl Buffer {
-    /// A buffer with this value.
-    pub fn new(value: NamedTensor) -> Buffer {
-        Buffer(Arc::new(RwLock::new(value)))
+    /// A buffer with this value, which it keeps without a gradient.
+    pub fn new(value: Tensor) -> Buffer {
+        Buffer(Arc::new(RwLock::new(value.into_value())))
     }
 
     /// The current value.
@@ -293,8 +463,55 @@ impl Buffer {
         Tensor::constant(self.value())
     }
 
-    /// Replaces the value.
-    pub fn set(&self, value: NamedTensor) {
+    /// Another value of the same sizes, cast to the dtype of the buffer. The names of the buffer stay, as in
+    /// [`Parameter::set`].
+    ///
+    /// ```
+    /// use namegrad::nn::Buffer;
+    /// use namegrad::prelude::*;
+    /// let mean = Buffer::new(Tensor::zeros([("C", 2)])?);
+    /// mean.set(Tensor::new([0.5, 1.5])?.value())?;
+    /// assert_eq!(mean.value().shape().to_string(), "[C=2]");
+    /// let error = mean.set(Tensor::new([1.0, 2.0, 3.0])?.value()).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Shape);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] for floating-point values in a buffer of
+    /// integers.
+    #[track_caller]
+    pub fn set(&self, value: &NamedTensor) -> Result<()> {
+        let own = self.value();
+        if own.sizes() != value.sizes() {
+            let message =
+                format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
+            return Err(
+                Error::new(ErrorKind::Shape, "set", message).with_operands([own.shape(), value.shape()])
+            );
+        }
+        let (to, from) = (own.dtype(), value.dtype());
+        if from.is_floating_point() && !to.is_floating_point() {
+            let message = format!("a buffer of dtype {to} cannot take a value of {from}");
+            return Err(Error::new(ErrorKind::DType, "set", message)
+                .with_operands([own.shape(), value.shape()])
+                .with_repair(format!("value.to(DType::{to:?})?")));
+        }
+        self.replace(value.to(to)?.with_names(own.names().clone()));
+        Ok(())
+    }
+
+    /// Casts the value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn to_dtype(&self, dtype: DType) -> Result<()> {
+        self.replace(self.value().to(dtype)?);
+        Ok(())
+    }
+
+    fn replace(&self, value: NamedTensor) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
     }
 }
@@ -305,13 +522,49 @@ impl fmt::Debug for Buffer {
     }
 }
 
-impl Module for Buffer {
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer containing:\n{}", self.tensor())
+    }
+}
+
+impl Field for Buffer {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Buffer(self));
     }
 }
 
-/// Whether a layer is being trained; `train` and `eval` of the model set it. A new layer is in training.
+/// Whether a layer is being trained; [`train`](Module::train) and [`eval`](Module::eval) of the model set it. A
+/// new layer is in training.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::Training;
+/// use namegrad::prelude::*;
+///
+/// /// Adds noise while it is being trained.
+/// #[derive(Module)]
+/// struct Noise {
+///     std: f64,
+///     training: Training,
+/// }
+///
+/// impl Noise {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         if !self.training.get() {
+///             return Ok(x.clone());
+///         }
+///         x.add(&Tensor::randn(x.shape())?.mul(self.std)?)
+///     }
+/// }
+///
+/// let noise = Noise { std: 0.1, training: Training::new() };
+/// let x = Tensor::ones([("N", 3)])?;
+/// assert!(!noise.forward(&x)?.equal(&x)?);
+/// noise.eval();
+/// assert!(noise.forward(&x)?.equal(&x)?);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Training(AtomicBool);
 
@@ -326,7 +579,7 @@ impl Training {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Switches.
+    /// Switches to training (`true`) or evaluation (`false`).
     pub fn set(&self, training: bool) {
         self.0.store(training, Ordering::Relaxed);
     }
@@ -338,69 +591,117 @@ impl Default for Training {
     }
 }
 
-impl Module for Training {
+impl Field for Training {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Training(self));
     }
 }
 
-impl<M: Module + ?Sized> Module for Box<M> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        (**self).visit(visitor);
-    }
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-}
+/// The path of a layer in its model, for the errors of the layer.
+///
+/// Every walk over a model ([`parameters`](Module::parameters), [`state_dict`](Module::state_dict),
+/// [`eval`](Module::eval), [`summary`](Module::summary)) tells the layers their paths. Of several paths a layer
+/// keeps the longest, which is that in the outermost model.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::ModulePath;
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module, Default)]
+/// struct Scale {
+///     path: ModulePath,
+/// }
+///
+/// #[derive(Module)]
+/// struct Model {
+///     blocks: Vec<Scale>,
+/// }
+/// let model = Model { blocks: vec![Scale::default()] };
+/// assert_eq!(model.blocks[0].path.get(), None);
+/// model.eval();
+/// assert_eq!(model.blocks[0].path.get().as_deref(), Some("blocks.0"));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct ModulePath(RwLock<Option<Arc<str>>>);
 
-impl<M: Module + ?Sized> Module for Arc<M> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        (**self).visit(visitor);
+impl ModulePath {
+    /// No path yet.
+    pub fn new() -> ModulePath {
+        ModulePath::default()
     }
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-}
 
-impl<M: Module> Module for Option<M> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        if let Some(module) = self {
-            module.visit(visitor);
+    /// The path, if there was a walk over the layer or its model; empty if there was none over a model.
+    pub fn get(&self) -> Option<Arc<str>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn learn(&self, path: &str) {
+        if self.get().is_none_or(|known| path.len() > known.len()) {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
         }
     }
-    fn describe(&self) -> String {
-        self.as_ref().map(M::describe).unwrap_or_default()
-    }
 }
 
-impl<M: Module> Module for [M] {
+impl Field for ModulePath {
+    /// The field is at `blocks.0.path`, the layer at `blocks.0`.
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.iter().enumerate().for_each(|(index, module)| visitor.field(&index.to_string(), module));
+        self.learn(visitor.path.rsplit_once('.').map_or("", |(layer, _)| layer));
     }
 }
 
-impl<M: Module> Module for Vec<M> {
+/// Pointers to modules, which are the module that they point to.
+macro_rules! pointers {
+    ($($pointer:ident)*) => {$(
+        impl<M: Module + ?Sized> Module for $pointer<M> {
+            fn fields(&self, visitor: &mut Visitor<'_>) {
+                (**self).fields(visitor);
+            }
+            fn describe(&self) -> String {
+                (**self).describe()
+            }
+        }
+    )*};
+}
+pointers! { Box Arc }
+
+impl<F: Field> Field for Option<F> {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        if let Some(field) = self {
+            field.visit(visitor);
+        }
+    }
+}
+
+impl<F: Field> Field for [F] {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.iter().enumerate().for_each(|(index, field)| visitor.field(&index.to_string(), field));
+    }
+}
+
+impl<F: Field> Field for Vec<F> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.as_slice().visit(visitor);
     }
 }
 
-impl<M: Module, const K: usize> Module for [M; K] {
+impl<F: Field, const K: usize> Field for [F; K] {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.as_slice().visit(visitor);
     }
 }
 
-impl<M: Module> Module for BTreeMap<String, M> {
+impl<F: Field> Field for BTreeMap<String, F> {
     fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.iter().for_each(|(name, module)| visitor.field(name, module));
+        self.iter().for_each(|(name, field)| visitor.field(name, field));
     }
 }
 
 /// Types of fields without parameters.
 macro_rules! plain {
     ($($ty:ty),* $(,)?) => {$(
-        impl Module for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }
+        impl Field for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }
     )*};
 }
 plain!(
@@ -427,6 +728,6 @@ plain!(
     namegrad_core::DType,
 );
 
-impl<T> Module for std::marker::PhantomData<T> {
+impl<T> Field for std::marker::PhantomData<T> {
     fn visit(&self, _: &mut Visitor<'_>) {}
 }

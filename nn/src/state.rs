@@ -1,6 +1,6 @@
 //! The values of a model by path: saved, compared, loaded.
 
-use crate::module::{Buffer, Entry, Module, walk};
+use crate::module::{Buffer, Entry, Fields, walk};
 use namegrad_autograd::Parameter;
 use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
@@ -10,11 +10,40 @@ use std::path::Path;
 
 /// The values of parameters and buffers by path, such as `hidden.weight`.
 ///
-/// Nothing is copied, and later updates of the model do not change it.
+/// Taking one copies nothing, and later updates of the model do not change it.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::StateDict;
+/// use namegrad::prelude::*;
+/// let (trained, fresh) = (Linear::new(("in", 3), ("out", 2))?, Linear::new(("in", 3), ("out", 2))?);
+/// # let path = std::env::temp_dir().join(format!("namegrad-state-{}.safetensors", std::process::id()));
+/// # let path = path.to_str().unwrap();
+/// trained.state_dict().save(path)?;
+/// let state = StateDict::load(path)?;
+/// # std::fs::remove_file(path).unwrap();
+/// assert_eq!(state.get("weight").unwrap().shape().to_string(), "[out=2, in=3]");
+/// fresh.load_state_dict(&state)?;
+/// assert!(fresh.weight().tensor().equal(&trained.weight().tensor())?);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct StateDict(BTreeMap<String, NamedTensor>);
 
-/// The misfits that [`Module::load_state_dict_with`] allows. By default the state must fit exactly.
+/// The misfits that [`load_state_dict_with`](crate::Module::load_state_dict_with) allows. By default the state must
+/// fit exactly.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::LoadOptions;
+/// use namegrad::prelude::*;
+/// let small = Linear::builder(("in", 3), ("out", 2)).bias(false).build()?;
+/// let model = Linear::new(("in", 3), ("out", 2))?;
+/// assert!(model.load_state_dict(&small.state_dict()).is_err());
+/// let report = model.load_state_dict_with(&small.state_dict(), LoadOptions::new().partial(true))?;
+/// assert_eq!(report.missing, ["bias"]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Allow paths that only the state or only the model has.
@@ -26,7 +55,32 @@ pub struct LoadOptions {
     pub ignore_names: bool,
 }
 
-/// The paths that did not fit.
+impl LoadOptions {
+    /// The state must fit exactly.
+    pub fn new() -> LoadOptions {
+        LoadOptions::default()
+    }
+
+    /// With this [`partial`](Self#structfield.partial).
+    pub fn partial(mut self, partial: bool) -> LoadOptions {
+        self.partial = partial;
+        self
+    }
+
+    /// With this [`align`](Self#structfield.align).
+    pub fn align(mut self, align: bool) -> LoadOptions {
+        self.align = align;
+        self
+    }
+
+    /// With this [`ignore_names`](Self#structfield.ignore_names).
+    pub fn ignore_names(mut self, ignore_names: bool) -> LoadOptions {
+        self.ignore_names = ignore_names;
+        self
+    }
+}
+
+/// The paths that did not fit. [`LoadOptions`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     /// Paths of the model that the state does not have.
@@ -52,6 +106,42 @@ impl fmt::Display for LoadReport {
     }
 }
 
+impl LoadReport {
+    /// The call that loads what fits.
+    fn repair(&self, options: LoadOptions) -> String {
+        let every =
+            |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
+        let differ = !self.mismatched.is_empty();
+        let align = options.align || differ && every(same_dims);
+        let ignore_names =
+            options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
+        // Values of other sizes cannot be loaded.
+        let removed: String = match differ && !align && !ignore_names {
+            true => self.mismatched.iter().map(|(path, ..)| format!("state.remove({path:?}); ")).collect(),
+            false => String::new(),
+        };
+        let absent = !self.missing.is_empty() || !self.unexpected.is_empty();
+        let partial = options.partial || absent || !removed.is_empty();
+        let setters: String = [("partial", partial), ("align", align), ("ignore_names", ignore_names)]
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| format!(".{name}(true)"))
+            .collect();
+        format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
+    }
+}
+
+/// Whether both have the same named dims of the same sizes, in any order.
+fn same_dims(own: &Shape, given: &Shape) -> bool {
+    let dims = |shape: &Shape| {
+        let mut dims: Vec<_> = shape.names.iter(shape.sizes.len()).zip(shape.sizes.iter().copied()).collect();
+        dims.sort();
+        dims
+    };
+    let named = |shape: &Shape| shape.names.iter(shape.sizes.len()).all(|name| name.is_some());
+    named(own) && named(given) && dims(own) == dims(given)
+}
+
 /// The place of a value in a model.
 enum Place {
     Parameter(Parameter),
@@ -67,9 +157,9 @@ impl Place {
     }
 }
 
-fn places(module: &dyn Module) -> BTreeMap<String, Place> {
+fn places(fields: Fields<'_>) -> BTreeMap<String, Place> {
     let mut places = BTreeMap::new();
-    walk(module, &mut |path, entry| {
+    walk(fields, &mut |path, entry| {
         let place = match entry {
             Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
             Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
@@ -81,8 +171,8 @@ fn places(module: &dyn Module) -> BTreeMap<String, Place> {
 }
 
 impl StateDict {
-    pub(crate) fn of(module: &dyn Module) -> StateDict {
-        StateDict(places(module).into_iter().map(|(path, place)| (path, place.value())).collect())
+    pub(crate) fn of(fields: Fields<'_>) -> StateDict {
+        StateDict(places(fields).into_iter().map(|(path, place)| (path, place.value())).collect())
     }
 
     /// Writes the values with the names of their dims to a safetensors file. An existing file is replaced
@@ -111,6 +201,20 @@ impl StateDict {
     }
 
     /// Sets the value at a path and returns the previous one.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = Linear::new(("in", 3), ("out", 2))?;
+    /// // A file of an older version of the model, which called the bias `offset`:
+    /// let mut state = model.state_dict();
+    /// let bias = state.remove("bias").unwrap();
+    /// state.insert("offset", bias);
+    ///
+    /// let offset = state.remove("offset").unwrap();
+    /// state.insert("bias", offset);
+    /// model.load_state_dict(&state)?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn insert(&mut self, path: impl Into<String>, value: NamedTensor) -> Option<NamedTensor> {
         self.0.insert(path.into(), value)
     }
@@ -137,8 +241,8 @@ impl StateDict {
 
     /// Loads `state`, after comparing everything with it.
     #[track_caller]
-    pub(crate) fn load_into(&self, module: &dyn Module, options: LoadOptions) -> Result<LoadReport> {
-        let places = places(module);
+    pub(crate) fn load_into(&self, fields: Fields<'_>, options: LoadOptions) -> Result<LoadReport> {
+        let places = places(fields);
         let mut report = LoadReport {
             missing: places.keys().filter(|path| !self.0.contains_key(*path)).cloned().collect(),
             unexpected: self.0.keys().filter(|path| !places.contains_key(*path)).cloned().collect(),
@@ -157,18 +261,12 @@ impl StateDict {
         if !report.mismatched.is_empty() || absent && !options.partial {
             let message = format!("the state does not fit the model: {report}");
             let error = Error::new(ErrorKind::Value, "load_state_dict", message);
-            return Err(match (report.mismatched.is_empty(), options) {
-                (true, _) => error.with_repair("LoadOptions { partial: true, .. } takes what is there"),
-                (false, LoadOptions { align: false, .. }) => error.with_repair(
-                    "LoadOptions { align: true, .. } reorders dims by name; ignore_names takes sizes alone",
-                ),
-                _ => error,
-            });
+            return Err(error.with_repair(report.repair(options)));
         }
         for (place, value) in updates {
             match place {
                 Place::Parameter(parameter) => parameter.set(&value)?,
-                Place::Buffer(buffer) => buffer.set(value),
+                Place::Buffer(buffer) => buffer.set(&value)?,
             }
         }
         Ok(report)

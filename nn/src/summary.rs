@@ -1,11 +1,29 @@
 //! The printed tree of the layers of a model.
 
-use crate::module::{Entry, Module, walk};
+use crate::module::{Entry, Fields, walk};
 use std::collections::HashSet;
 use std::fmt;
 
 /// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows
 /// them.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// #[derive(Module)]
+/// struct Model {
+///     blocks: Vec<Linear>,
+/// }
+/// let model = Model { blocks: vec![Linear::new(("in", 3), ("out", 2))?] };
+/// let summary = model.summary();
+/// assert_eq!((summary.total(), summary.trainable()), (8, 8));
+/// let text = summary.to_string();
+/// assert_eq!(text, model.to_string());
+/// assert!(text.contains("blocks.0         Linear(in=3 -> out=2)"), "{text}");
+/// assert!(text.contains("blocks.0.weight  float32[out=2, in=3]"), "{text}");
+/// assert!(text.ends_with("8 parameters, 8 trainable, 0.00 MiB"), "{text}");
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Summary {
     title: String,
@@ -24,18 +42,14 @@ struct Row {
 }
 
 impl Summary {
-    pub(crate) fn of(module: &dyn Module) -> Summary {
-        let mut summary =
-            Summary { title: module.describe(), rows: Vec::new(), total: 0, trainable: 0, bytes: 0 };
+    pub(crate) fn of(title: String, fields: Fields<'_>) -> Summary {
+        let mut summary = Summary { title, rows: Vec::new(), total: 0, trainable: 0, bytes: 0 };
         let mut seen = HashSet::new();
-        walk(module, &mut |path, entry| {
+        walk(fields, &mut |path, entry| {
             let path = path.to_string();
             match entry {
                 Entry::Module(module) => {
-                    let what = module.describe();
-                    if !what.is_empty() {
-                        summary.rows.push(Row { path, what, count: None, note: "" });
-                    }
+                    summary.rows.push(Row { path, what: module.to_string(), count: None, note: "" });
                 }
                 Entry::Parameter(parameter) => {
                     let value = parameter.tensor();
@@ -94,19 +108,19 @@ fn grouped(number: usize) -> String {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { title, rows, total, trainable, bytes } = self;
-        writeln!(f, "{title}")?;
-        let label = |row: &Row| {
-            let (depth, name) =
-                (row.path.matches('.').count() + 1, row.path.rsplit('.').next().unwrap_or_default());
-            format!("{}{name}", "  ".repeat(depth))
-        };
-        let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
-        let wide = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+        f.write_str(title)?;
+        if rows.is_empty() {
+            return Ok(()); // a layer such as `Relu` has nothing to count
+        }
+        let widest =
+            |text: fn(&Row) -> &str| rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
+        let (width, wide) = (widest(|row| &row.path), widest(|row| &row.what));
         for row in rows {
             let count = row.count.map(grouped).unwrap_or_default();
-            let line = format!("{:width$}  {:wide$}  {count:>12} {}", label(row), row.what, row.note);
-            writeln!(f, "{}", line.trim_end())?;
+            let line = format!("  {:width$}  {:wide$}  {count:>12} {}", row.path, row.what, row.note);
+            write!(f, "\n{}", line.trim_end())?;
         }
+        writeln!(f)?;
         write!(
             f,
             "{} parameters, {} trainable, {:.2} MiB",

@@ -3,37 +3,40 @@
 #![forbid(unsafe_code)]
 
 use proc_macro::TokenStream;
-use quote::{format_ident, quote};
-use syn::{Data, DeriveInput, Fields, Generics, parse_macro_input, parse_quote};
+use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote};
 
-/// Makes a struct a module: each field is one, and its name is the next part of the path of what it holds.
+/// Makes a struct a module: the name of each field is the next segment of the path of what it holds. Writes
+/// `Module`, and a `Display` that prints the summary.
 ///
-/// `#[module(skip)]` on a field leaves it out. `#[module(no_display)]` on the struct leaves out the `Display`
-/// that prints the summary.
+/// On a field, `#[module(skip)]` leaves it out, and `#[module(flatten)]` leaves out its name. On the struct,
+/// `#[module(describe = path)]` names the function that describes it, `#[module(no_display)]` leaves out `Display`,
+/// and `#[module(crate = path)]` says where `Module` is, if not at `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The words of `#[module(..)]` on a struct or field.
+/// The words of `#[module(..)]` on a field.
 #[derive(Default)]
-struct Options {
+struct FieldOptions {
     skip: bool,
-    no_display: bool,
+    flatten: bool,
 }
 
-impl Options {
-    fn of(attributes: &[syn::Attribute]) -> syn::Result<Options> {
-        let mut options = Options::default();
+impl FieldOptions {
+    fn of(attributes: &[syn::Attribute]) -> syn::Result<FieldOptions> {
+        let mut options = FieldOptions::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("skip") {
                     options.skip = true;
-                } else if meta.path.is_ident("no_display") {
-                    options.no_display = true;
+                } else if meta.path.is_ident("flatten") {
+                    options.flatten = true;
                 } else {
-                    return Err(meta.error("expected `skip` on a field or `no_display` on the struct"));
+                    return Err(meta.error("expected `skip` or `flatten` on a field"));
                 }
                 Ok(())
             })?;
@@ -42,62 +45,122 @@ impl Options {
     }
 }
 
-fn expand(input: DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
+/// The words of `#[module(..)]` on the struct.
+struct StructOptions {
+    krate: Path,
+    describe: Option<Path>,
+    no_display: bool,
+}
+
+impl StructOptions {
+    fn of(attributes: &[syn::Attribute]) -> syn::Result<StructOptions> {
+        let mut options =
+            StructOptions { krate: parse_quote!(::namegrad::nn), describe: None, no_display: false };
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("crate") {
+                    options.krate = meta.value()?.call(Path::parse_mod_style)?;
+                } else if meta.path.is_ident("describe") {
+                    options.describe = Some(meta.value()?.call(Path::parse_mod_style)?);
+                } else if meta.path.is_ident("no_display") {
+                    options.no_display = true;
+                } else {
+                    let words = "expected `crate = path`, `describe = path` or `no_display` on the struct";
+                    return Err(meta.error(words));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(options)
+    }
+}
+
+fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {
         return Err(syn::Error::new_spanned(
             name,
-            "Module can be derived for structs; implement `visit` by hand for an enum",
+            "Module can be derived for structs; for an enum, implement `namegrad::nn::Field` by hand and make it a field",
         ));
     };
+    let StructOptions { krate, describe, no_display } = StructOptions::of(&input.attrs)?;
     let mut visits = Vec::new();
+    let mut types = Vec::new();
     for (index, field) in data.fields.iter().enumerate() {
-        if Options::of(&field.attrs)?.skip {
+        let options = FieldOptions::of(&field.attrs)?;
+        if options.skip {
             continue;
         }
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
-        let access = match (&data.fields, &field.ident) {
-            (Fields::Named(_), Some(ident)) => quote!(self.#ident),
-            _ => {
-                let index = syn::Index::from(index);
-                quote!(self.#index)
+        let label = label.trim_start_matches("r#");
+        // The compiler points at the type of a field that cannot be one.
+        let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
+        let member = match &field.ident {
+            Some(ident) => {
+                let mut ident = ident.clone();
+                ident.set_span(span);
+                Member::Named(ident)
             }
+            None => Member::Unnamed(Index { index: index as u32, span }),
         };
-        // The span of the type lets the compiler point at the field that is no module.
-        let ty = &field.ty;
-        let visit = format_ident!("field", span = syn::spanned::Spanned::span(ty));
-        visits.push(quote!(visitor.#visit(#label, &#access);));
+        let access = quote_spanned!(span=> self.#member);
+        visits.push(match options.flatten {
+            true => quote_spanned!(span=> #krate::Field::visit(&#access, visitor);),
+            false => quote_spanned!(span=> visitor.field(#label, &#access);),
+        });
+        types.push(&field.ty);
     }
-    let label = name.to_string();
-    let generics = with_bounds(input.generics.clone());
+    let describe = match describe {
+        Some(describe) => quote!(#describe(self)),
+        None => {
+            let label = name.to_string();
+            quote!(::std::string::String::from(#label))
+        }
+    };
+    let generics = with_bounds(input.generics.clone(), &types, &krate);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
-    let display = (!Options::of(&input.attrs)?.no_display).then(|| {
+    let display = (!no_display).then(|| {
         quote! {
             impl #impl_generics ::std::fmt::Display for #name #ty_generics #where_clause {
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                    ::std::fmt::Display::fmt(&::namegrad::nn::Module::summary(self), f)
+                    ::std::fmt::Display::fmt(&#krate::Module::summary(self), f)
                 }
             }
         }
     });
     Ok(quote! {
-        impl #impl_generics ::namegrad::nn::Module for #name #ty_generics #where_clause {
-            fn visit(&self, visitor: &mut ::namegrad::nn::Visitor<'_>) {
+        impl #impl_generics #krate::Module for #name #ty_generics #where_clause {
+            fn fields(&self, visitor: &mut #krate::Visitor<'_>) {
                 let _ = &visitor;
                 #(#visits)*
             }
             fn describe(&self) -> ::std::string::String {
-                ::std::string::String::from(#label)
+                #describe
             }
         }
         #display
     })
 }
 
-/// Each type parameter is a module.
-fn with_bounds(mut generics: Generics) -> Generics {
+/// Each type parameter of a field that is visited is a field.
+fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Path) -> Generics {
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(parse_quote!(::namegrad::nn::Module));
+        if types.iter().any(|ty| !is_phantom(ty) && mentions(ty.to_token_stream(), &parameter.ident)) {
+            parameter.bounds.push(parse_quote!(#krate::Field));
+        }
     }
     generics
+}
+
+fn is_phantom(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|segment| segment.ident == "PhantomData")
+}
+
+fn mentions(tokens: Tokens, parameter: &Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *parameter,
+        TokenTree::Group(group) => mentions(group.stream(), parameter),
+        _ => false,
+    })
 }

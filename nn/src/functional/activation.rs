@@ -9,7 +9,7 @@ functions! {
     along: softmax, log_softmax;
 }
 
-/// How [`gelu`] computes the normal distribution.
+/// How [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
     /// By the error function, exactly.
@@ -23,6 +23,17 @@ plain! { Approximate: ["none" = Approximate::None, "tanh" = Approximate::Tanh] }
 functional! { activation;
     /// `x Φ(x)`, with the distribution function `Φ` of the normal distribution, as [`Tensor::gelu`];
     /// approximately `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([-1.0, 0.0, 2.0])?;
+    /// let exact = F::gelu(&x)?;
+    /// assert!(exact.allclose(&x.gelu()?)?);
+    /// let tanh = F::gelu_with(&x, GeluOptions::new().approximate(F::Approximate::Tanh))?;
+    /// assert!(tanh.sub(&exact)?.abs()?.amax(..)?.item()?.to_f64() < 1e-3);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.

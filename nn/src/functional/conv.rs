@@ -5,6 +5,17 @@ use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
 
 /// The padding of the input of a convolution.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?;
+/// let sum = Tensor::ones([1, 1, 3])?;
+/// let same = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Same))?;
+/// assert_eq!(same.to_vec::<f32>()?, [3.0, 7.0, 14.0, 12.0]);
+/// let wide = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Zeros(2)))?;
+/// assert_eq!(wide.to_vec::<f32>()?, [1.0, 3.0, 7.0, 14.0, 12.0, 8.0]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// This number of zeros on both sides.
@@ -50,7 +61,7 @@ functional! { conv;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of
-    /// groups of 0 and for [`Padding::Same`] with a stride.
+    /// groups of 0 and for [`Padding::Same`] with a stride, [`ErrorKind::DType`] if the dtypes differ.
     conv1d (
         x, weight, bias?;
         stride: usize = 1,
@@ -74,10 +85,11 @@ mod kernels {
         groups: usize,
     ) -> Result<Tensor> {
         let options = Conv1dOptions { bias, stride, padding, dilation, groups };
+        let given = [x, weight];
         let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
         let (x, weight) = (x.rename(None)?, weight.rename(None)?);
         let x = if batched { x } else { x.unsqueeze(0)? };
-        check(&x, &weight, &options)?;
+        check(&x, &weight, &options, &given)?;
         let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
         let span = dilation * length.saturating_sub(1) + 1;
         let (before, after) = match padding {
@@ -88,7 +100,7 @@ mod kernels {
         if length == 0 || span > x.sizes()[2] {
             let message =
                 format!("Kernel size can't be greater than actual input size: {span} and {}", x.sizes()[2]);
-            return Err(fail(ErrorKind::Shape, message, &[&x, &weight]));
+            return Err(fail(ErrorKind::Shape, message, &given));
         }
         let batch = x.sizes()[0];
         // The window of each place, as the rows of a matrix for each group.
@@ -127,16 +139,22 @@ fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
 }
 
 #[track_caller]
-fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>) -> Result<()> {
+fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>, given: &[&Tensor]) -> Result<()> {
+    let dtype = weight.dtype();
+    if x.dtype() != dtype {
+        let message = format!("x is {}, and the weight is {dtype}", x.dtype());
+        let error = fail(ErrorKind::DType, message, given);
+        return Err(error.with_repair(format!("x.to(DType::{dtype:?})?")));
+    }
     let Conv1dOptions { stride, padding, dilation, groups, .. } = *options;
     if stride == 0 || dilation == 0 || groups == 0 {
         let message =
             format!("stride {stride}, dilation {dilation} and groups {groups} must all be at least 1");
-        return Err(fail(ErrorKind::Value, message, &[x, weight]));
+        return Err(fail(ErrorKind::Value, message, given));
     }
     if padding == Padding::Same && stride != 1 {
         let message = "padding='same' is not supported for strided convolutions".to_string();
-        return Err(fail(ErrorKind::Value, message, &[x, weight]));
+        return Err(fail(ErrorKind::Value, message, given));
     }
     let (channels, expected) = (x.sizes()[1], weight.sizes()[1] * groups);
     if channels != expected || !weight.sizes()[0].is_multiple_of(groups) {
@@ -145,9 +163,16 @@ fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>) -> Result<()>
             weight.sizes(),
             x.sizes()
         );
-        return Err(fail(ErrorKind::Shape, message, &[x, weight]));
+        return Err(fail(ErrorKind::Shape, message, given));
     }
-    Ok(())
+    let out = weight.sizes()[0];
+    match options.bias {
+        Some(bias) if *bias.sizes() != [out] => {
+            let message = format!("the bias must have sizes [{out}], got {:?}", bias.sizes());
+            Err(fail(ErrorKind::Shape, message, given))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Zeros before and after the last of three dims.

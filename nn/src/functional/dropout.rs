@@ -8,6 +8,17 @@ functional! { dropout;
     /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise
     /// `x`.
     ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::ones([("N", 100)])?;
+    /// let y = F::dropout(&x, 0.5)?.to_vec::<f32>()?;
+    /// assert!(y.iter().all(|y| *y == 0.0 || *y == 2.0));
+    /// let same = F::dropout_with(&x, 0.5, DropoutOptions::new().training(false))?;
+    /// assert!(same.equal(&x)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Source
     /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
     /// (2014).
@@ -27,7 +38,7 @@ mod kernels {
             return Err(Error::new(ErrorKind::Value, "dropout", message));
         }
         if !x.dtype().is_floating_point() {
-            let message = format!("dropout takes floating-point dtypes, not {}", x.dtype());
+            let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
             return Err(Error::new(ErrorKind::DType, "dropout", message)
                 .with_operands([x.shape()])
                 .with_repair("x.to(DType::F32)?"));

@@ -3,6 +3,7 @@
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Names, Result, Sizes};
 use namegrad_macros::functional;
+use std::panic::Location;
 
 functional! { linear;
     /// `x weightᵀ + bias` over the last dim of `x`.
@@ -36,18 +37,13 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        check(x, weight, bias)?;
         if weight.ndim() == 1 {
             let y = x.matmul(weight)?;
             return match bias {
                 Some(bias) => y.add(bias),
                 None => Ok(y),
             };
-        }
-        if weight.ndim() != 2 {
-            let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
-            return Err(
-                Error::new(ErrorKind::Shape, "linear", message).with_operands([x.shape(), weight.shape()])
-            );
         }
         let across = weight.t()?;
         if x.ndim() == 2 {
@@ -77,5 +73,58 @@ mod kernels {
         linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?
             .reshape(sizes)?
             .rename(Some(names))
+    }
+}
+
+/// Sizes and dtypes, so that an error is about the inputs of `linear` and not about those of the ops that it calls.
+#[track_caller]
+fn check(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    let operands = || [x.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));
+    let caller = Location::caller();
+    let fail =
+        |kind, message: String| Error::new(kind, "linear", message).with_operands(operands()).at(caller);
+    let (out, input) = match *weight.sizes() {
+        [input] => (None, input),
+        [out, input] => (Some(out), input),
+        _ => {
+            let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
+            return Err(fail(ErrorKind::Shape, message));
+        }
+    };
+    let of_x = x.sizes().last().copied();
+    if of_x != Some(input) {
+        let of_x = of_x.map_or("x has no dims".into(), |size| format!("that of x has {size}"));
+        let message = format!("the last dim of the weight has {input} elements, and {of_x}");
+        return Err(fail(ErrorKind::Shape, message));
+    }
+    let dtype = weight.dtype();
+    if x.dtype() != dtype {
+        let message = format!("x is {}, and the weight is {dtype}", x.dtype());
+        return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
+    }
+    let name = weight.name(0).filter(|_| out.is_some());
+    if let Some(name) = name
+        && x.names().position(name).is_some_and(|taken| taken + 1 < x.ndim())
+    {
+        let message = format!("the result would have the dim '{name}' of the weight, which x already has");
+        let repair = format!("weight.rename([(\"{name}\", \"{name}_out\")])?");
+        return Err(fail(ErrorKind::DuplicateName, message).with_repair(repair));
+    }
+    let Some(bias) = bias else { return Ok(()) };
+    if bias.dtype() != dtype {
+        let message = format!("the bias is {}, and x and the weight are {dtype}", bias.dtype());
+        return Err(fail(ErrorKind::DType, message).with_repair(format!("bias.to(DType::{dtype:?})?")));
+    }
+    if bias.numel() != 1 && bias.sizes() != out.as_slice() {
+        let want = out.map_or("one number".into(), |out| format!("sizes [{out}]"));
+        let message = format!("the bias must have {want}, got {:?}", bias.sizes());
+        return Err(fail(ErrorKind::Shape, message));
+    }
+    match (bias.sizes().first().and_then(|_| bias.name(0)), name) {
+        (Some(own), Some(name)) if own != name => {
+            let message = format!("the dim of the bias is '{own}', and that of the weight is '{name}'");
+            Err(fail(ErrorKind::NameMismatch, message).with_repair(format!("bias.rename([\"{name}\"])?")))
+        }
+        _ => Ok(()),
     }
 }

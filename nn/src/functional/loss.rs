@@ -7,6 +7,17 @@ use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, 
 use namegrad_macros::functional;
 
 /// How the losses of the elements are combined.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let (x, target) = (Tensor::new([1.0, 3.0])?, Tensor::new([0.0, 0.0])?);
+/// assert_eq!(F::mse_loss(&x, &target)?.item()?.to_f64(), 5.0); // the mean
+/// let sum = MseLossOptions::new().reduction(F::Reduction::Sum);
+/// assert_eq!(F::mse_loss_with(&x, &target, sum)?.item()?.to_f64(), 10.0);
+/// let each = MseLossOptions::new().reduction(F::Reduction::None);
+/// assert_eq!(F::mse_loss_with(&x, &target, each)?.to_vec::<f32>()?, [1.0, 9.0]);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reduction {
     /// The mean, weighted if there are weights.
@@ -20,18 +31,30 @@ pub enum Reduction {
 
 impl Reduction {
     #[track_caller]
-    fn apply(self, losses: Tensor) -> Result<Tensor> {
+    fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
+        self.check_not_empty(op, losses.numel(), &losses)?;
         match self {
             Reduction::Mean => losses.mean(..),
             Reduction::Sum => losses.sum(..),
             Reduction::None => Ok(losses),
         }
     }
+
+    /// There is no mean of no losses. PyTorch gives NaN, which then is the value of every parameter.
+    #[track_caller]
+    fn check_not_empty(self, op: &'static str, losses: usize, x: &Tensor) -> Result<()> {
+        if self != Reduction::Mean || losses > 0 {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
+            .with_operands([x.shape()])
+            .with_repair("skip empty batches, or take Reduction::Sum, which gives 0"))
+    }
 }
 
 plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
 
-/// The dim of the classes. In a call by name, its default is PyTorch's: the dim after the batch, or the only
+/// The dim of the classes: what can be written for a dim, such as `"class"` or `1`. In a call by name, its default is PyTorch's: the dim after the batch, or the only
 /// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassDim(Option<Dim>);
@@ -63,6 +86,23 @@ impl Argument for ClassDim {
 
 functional! { loss;
     /// The mean of `(x - target)²`.
+    ///
+    /// Numbers and dims of size one are broadcast, but only to the sizes of the other tensor: `[5, 1]` against `[5]`
+    /// would be 25 differences of 5 pairs, and is an error.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0], [3.0]])?.refine_names(["N", "out"])?;
+    /// let target = Tensor::new([0.0, 1.0])?.refine_names(["N"])?;
+    /// assert!(F::mse_loss(&x, &target).is_err());
+    /// assert_eq!(F::mse_loss(&x.squeeze("out")?, &target)?.item()?.to_f64(), 2.5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes differ and neither broadcasts to the other, [`ErrorKind::Value`] for the mean
+    /// of an empty batch, and the errors of the name rule.
     mse_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers names "unifies names from inputs";
     /// The cross entropy of `softmax(logits)` along `class_dim` with the target, averaged. `weight` has a
     /// number for each class; targets of class `ignore_index` are ignored; `label_smoothing` is the share of
@@ -93,8 +133,9 @@ functional! { loss;
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`]; [`ErrorKind::Shape`] and the errors of the name
-    /// rule if the target or the weight does not fit; [`ErrorKind::Index`] for a class that does not exist;
-    /// [`ErrorKind::Value`] for a smoothing outside [0, 1].
+    /// rule if the target or the weight does not fit; [`ErrorKind::DType`] for classes that are not integers;
+    /// [`ErrorKind::Index`] for a class that does not exist; [`ErrorKind::Value`] for a smoothing outside [0, 1] and
+    /// for the mean of an empty batch.
     cross_entropy (
         logits, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
@@ -107,6 +148,16 @@ functional! { loss;
     ///
     /// # Shapes
     /// As for [`cross_entropy`] with class indices.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let logits = Tensor::randn([("N", 4), ("class", 3)])?;
+    /// let target = Tensor::new([0, 2, 1, 1])?;
+    /// let loss = F::nll_loss(&logits.log_softmax("class")?, &target, "class")?;
+    /// assert!(loss.allclose(&F::cross_entropy(&logits, &target, "class")?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the log probabilities are floating-point and
@@ -124,7 +175,8 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        reduction.apply(x.sub(target)?.square()?)
+        check_pair("mse_loss", x, target)?;
+        reduction.apply("mse_loss", x.sub(target)?.square()?)
     }
 
     #[track_caller]
@@ -142,7 +194,12 @@ mod kernels {
             let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
-        logits.value().check_float(OP)?;
+        if !logits.dtype().is_floating_point() {
+            let message = format!("logits are floating-point, not {}", logits.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([logits.shape(), target.shape()])
+                .with_repair("logits.to(DType::F32)?"));
+        }
         let classes = Classes::new(OP, logits, weight, dim)?;
         if target.dtype().is_floating_point() {
             return with_probabilities(OP, logits, target, &classes, label_smoothing, reduction);
@@ -155,7 +212,7 @@ mod kernels {
         } else {
             targets.smoothed(&logits, &classes, label_smoothing)?
         };
-        targets.reduce(losses, reduction)
+        targets.reduce(OP, losses, reduction)
     }
 
     #[track_caller]
@@ -170,7 +227,7 @@ mod kernels {
         const OP: &str = "nll_loss";
         let dtype = log_probabilities.dtype();
         if !dtype.is_floating_point() {
-            let message = format!("nll_loss takes log probabilities of a floating-point dtype, not {dtype}");
+            let message = format!("log probabilities are floating-point, not {dtype}");
             return Err(Error::new(ErrorKind::DType, OP, message)
                 .with_operands([log_probabilities.shape()])
                 .with_repair("log_probabilities.to(DType::F32)?"));
@@ -178,8 +235,74 @@ mod kernels {
         let classes = Classes::new(OP, log_probabilities, weight, dim)?;
         let targets = Targets::new(OP, log_probabilities, target, &classes, ignore_index)?;
         let log_p = log_probabilities.rename(None)?.to(targets.compute())?;
-        targets.reduce(targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
+        targets.reduce(OP, targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
     }
+}
+
+/// The input and the target of a loss by element: numbers, with the same dims in the same order, that broadcast to the
+/// sizes of one of them.
+#[track_caller]
+fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+    for (name, x) in [("x", x), ("target", target)] {
+        if x.dtype() == DType::Bool {
+            return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
+                .with_operands([x.shape()])
+                .with_repair(format!("{name}.to(DType::F32)?")));
+        }
+    }
+    check_order(op, ("x", x.value()), target)?;
+    let (own, other) = (x.sizes(), target.sizes());
+    let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
+    let ndim = own.len().max(other.len());
+    let pairs = || (0..ndim).map(|k| (from_right(own, k), from_right(other, k)));
+    let broadcast: Vec<usize> = pairs().map(|(x, y)| if x == 1 { y } else { x }).rev().collect();
+    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails, and says why
+    if !fits || broadcast == own || broadcast == other {
+        return Ok(());
+    }
+    let message = format!(
+        "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
+    );
+    let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), target.shape()]);
+    let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
+    match more(x, target, "x").or_else(|| more(target, x, "target")) {
+        Some(repair) => Err(error.with_repair(repair)),
+        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is what you want"))),
+    }
+}
+
+/// The dims of the target are those of `x`, if both have the same.
+#[track_caller]
+fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
+    let sorted = |names: &Names, ndim: usize| {
+        let mut names: Vec<_> = names.iter(ndim).collect();
+        names.sort();
+        names
+    };
+    let (own, other) = (x.names(), target.names());
+    let same =
+        |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
+    if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
+        return Ok(()); // or not the same names at all, which the op checks
+    }
+    let message = "the input and the target have the same dims in another order";
+    Err(Error::new(ErrorKind::Misaligned, op, message)
+        .with_operands([x.shape(), target.shape()])
+        .with_repair(format!("target.align_as(&{name})?")))
+}
+
+/// The call that removes the dim of size one which `x` has beyond `sizes`.
+fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
+    let without = |dim: usize| {
+        let mut rest = x.sizes().to_vec();
+        rest.remove(dim);
+        rest
+    };
+    let dim = (0..x.ndim()).rev().find(|dim| x.sizes()[*dim] == 1 && without(*dim) == sizes)?;
+    Some(match x.name(dim) {
+        Some(dim) => format!("{name}.squeeze(\"{dim}\")?"),
+        None => format!("{name}.squeeze({dim})?"),
+    })
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after those of the
@@ -230,6 +353,12 @@ impl Classes {
         Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
     }
 
+    /// Sizes without the class dim.
+    fn rest(&self, sizes: &[usize]) -> Vec<usize> {
+        let others = sizes.iter().enumerate().filter(|(dim, _)| Some(*dim) != self.dim);
+        others.map(|(_, size)| *size).collect()
+    }
+
     /// The dtype of the loss.
     fn dtype(&self, logits: &Tensor) -> DType {
         self.weight.as_ref().map_or(logits.dtype(), |weight| logits.dtype().promote(weight.dtype()))
@@ -253,6 +382,28 @@ impl Classes {
     }
 }
 
+/// The error of a floating-point target that does not have the sizes of the logits: probabilities of other sizes, or
+/// classes that are not integers.
+#[cold]
+#[track_caller]
+fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
+    let (sizes, dtype, want) = (target.sizes(), target.dtype(), classes.rest(logits.sizes()));
+    let (kind, repair) = match sizes == want {
+        true => (ErrorKind::DType, Some("target.to(DType::I64)?")),
+        false => (ErrorKind::Shape, None),
+    };
+    let message = format!(
+        "the target is {dtype} of sizes {sizes:?}: class indices must be integers, of sizes {want:?}; probabilities \
+         must have the sizes of the logits, {:?}",
+        logits.sizes()
+    );
+    let error = Error::new(kind, op, message).with_operands([logits.shape(), target.shape()]);
+    match repair {
+        Some(repair) => error.with_repair(repair),
+        None => error,
+    }
+}
+
 /// The loss `-Σ target log p` against probabilities.
 #[track_caller]
 fn with_probabilities(
@@ -263,14 +414,12 @@ fn with_probabilities(
     smoothing: f64,
     reduction: Reduction,
 ) -> Result<Tensor> {
+    check_order(op, ("logits", logits.value()), target)?;
     if target.sizes() != logits.sizes() {
-        let message = format!(
-            "target probabilities {:?} must have the sizes of the logits {:?}",
-            target.sizes(),
-            logits.sizes()
-        );
-        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([logits.shape(), target.shape()]));
+        return Err(float_target(op, logits, target, classes));
     }
+    let count = logits.numel() / classes.count.max(1);
+    reduction.check_not_empty(op, count, logits)?;
     let names = logits.value().unified_names(op, "broadcast", target.value())?;
     let rest = names.iter(logits.ndim()).enumerate().filter(|(dim, _)| Some(*dim) != classes.dim);
     let rest = Names::new(op, rest.map(|(_, name)| name))?;
@@ -283,11 +432,26 @@ fn with_probabilities(
     let log_p = unnamed(logits)?.log_softmax(classes.dim.unwrap_or(0))?;
     let losses = classes.sum(&classes.weigh(log_p.mul(&target)?)?)?.neg()?;
     let losses = match reduction {
-        Reduction::Mean => losses.sum(..)?.div((logits.numel() / classes.count.max(1)).max(1))?,
+        Reduction::Mean => losses.sum(..)?.div(count)?,
         Reduction::Sum => losses.sum(..)?,
         Reduction::None => losses.rename(Some(rest))?,
     };
     losses.to(dtype)
+}
+
+/// The place of the element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
+fn position(x: &Tensor, mut at: usize) -> String {
+    let mut places = Vec::new();
+    for (dim, size) in x.sizes().iter().enumerate().rev() {
+        let place = at % size;
+        places.push(x.name(dim).map_or(place.to_string(), |name| format!("{name}={place}")));
+        at /= size;
+    }
+    places.reverse();
+    match places.is_empty() {
+        true => String::new(),
+        false => format!(" at [{}]", places.join(", ")),
+    }
 }
 
 /// Class indices that were checked.
@@ -334,19 +498,43 @@ impl Targets {
             Some(dim) => logits.value().select(dim, 0)?,
             None => logits.value().clone(),
         };
+        if let Some(class) = classes.dim.and_then(|dim| logits.name(dim)) {
+            check_order(op, (&format!("logits.select(\"{class}\", 0)?"), &rest), target)?;
+        }
         if rest.sizes() != target.sizes() {
-            let message = format!("expected a target of sizes {:?}, got {:?}", rest.sizes(), target.sizes());
-            return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
+            let dim = match classes.dim.and_then(|dim| logits.name(dim)) {
+                Some(name) => format!(" '{name}'"),
+                None => String::new(),
+            };
+            let message = format!(
+                "expected class indices of sizes {:?}, those of the logits without the class dim{dim}, got {:?}",
+                rest.sizes(),
+                target.sizes()
+            );
+            let error = Error::new(ErrorKind::Shape, op, message).with_operands(operands());
+            return Err(match squeezed(target, rest.sizes(), "target") {
+                Some(repair) => error.with_repair(repair),
+                None if target.sizes() == logits.sizes() => error.with_repair(format!(
+                    "target.to(DType::{:?})?, if these are probabilities",
+                    logits.dtype()
+                )),
+                None => error,
+            });
         }
         let names = rest.unified_names(op, "broadcast", target.value())?;
         let indices = target.rename(None)?.to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();
-        for class in indices.to_vec::<i64>()? {
+        for (at, class) in indices.to_vec::<i64>()?.into_iter().enumerate() {
             if class == ignore_index {
                 counted -= 1;
             } else if class < 0 || class as u64 >= classes.count as u64 {
-                let message = format!("Target {class} is out of bounds for {} classes.", classes.count);
+                let message = format!(
+                    "Target {class}{} is out of bounds for {} classes: they are 0 to {}",
+                    position(target, at),
+                    classes.count,
+                    classes.count - 1
+                );
                 return Err(Error::new(ErrorKind::Index, op, message).with_operands(operands()));
             }
         }
@@ -416,7 +604,8 @@ impl Targets {
     }
 
     #[track_caller]
-    fn reduce(&self, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
+    fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
+        reduction.check_not_empty(op, losses.numel(), &losses)?;
         let loss = match (reduction, &self.weights) {
             (Reduction::Mean, Some(weights)) => losses.sum(..)?.div(&weights.sum(..)?)?,
             (Reduction::Mean, None) => losses.sum(..)?.div(self.counted as f64)?,

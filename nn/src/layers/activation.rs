@@ -1,32 +1,36 @@
 //! Activations as layers for [`Sequential`](super::Sequential).
 
 use super::Layer;
-use crate::module::{Module, Visitor};
+use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 
-/// An op by element as a layer.
+/// An op by element as a layer. The row `Relu relu [0.0, 2.0];` becomes a unit struct `Relu` whose `forward` is
+/// `x.relu()`, with an example: what it makes of `[-1.0, 2.0]`.
 macro_rules! activations {
-    ($($layer:ident $op:ident;)*) => {$(
+    ($($(#[$doc:meta])* $layer:ident $op:ident $example:literal;)*) => {$(
+        $(#[$doc])*
         #[doc = concat!("[`Tensor::", stringify!($op), "`] as a layer.")]
-        #[derive(Clone, Copy, Debug, Default)]
+        ///
+        /// # Examples
+        /// ```
+        /// use namegrad::prelude::*;
+        #[doc = concat!("let y = ", stringify!($layer), ".forward(&Tensor::new([-1.0, 2.0])?)?;")]
+        #[doc = concat!("assert!(y.allclose(&Tensor::new(", $example, ")?)?);")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, Default, Module)]
+        #[module(crate = crate)]
         pub struct $layer;
 
         impl $layer {
-            /// The output for `x`.
+            /// The output for `x`, with the dims of `x`.
             ///
             /// # Errors
             /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) on `bool`.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                x.$op()
-            }
-        }
-
-        impl Module for $layer {
-            fn visit(&self, _: &mut Visitor<'_>) {}
-            fn describe(&self) -> String {
-                stringify!($layer).into()
+                x.$op().map_err(|error| error.of(stringify!($layer)))
             }
         }
 
@@ -39,7 +43,10 @@ macro_rules! activations {
     )*};
 }
 activations! {
-    Relu relu;
-    Sigmoid sigmoid;
-    Tanh tanh;
+    /// `max(x, 0)` of each element:
+    Relu relu "[0.0, 2.0]";
+    /// `1 / (1 + e^-x)` of each element:
+    Sigmoid sigmoid "[1.0 / (1.0 + 1f64.exp()), 1.0 / (1.0 + (-2f64).exp())]";
+    /// `tanh x` of each element:
+    Tanh tanh "[(-1f64).tanh(), 2f64.tanh()]";
 }

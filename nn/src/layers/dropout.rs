@@ -1,9 +1,10 @@
 //! Dropout.
 
-use super::Layer;
+use super::{Layer, within};
+use crate::Module;
 use crate::functional as F;
 use crate::functional::options::DropoutOptions;
-use crate::module::{Module, Training, Visitor};
+use crate::module::{ModulePath, Training};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 
@@ -22,10 +23,12 @@ use namegrad_core::{Error, ErrorKind, Result};
 /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0; 4]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = Dropout::text)]
 pub struct Dropout {
     p: f64,
     training: Training,
+    path: ModulePath,
 }
 
 impl Dropout {
@@ -39,7 +42,7 @@ impl Dropout {
             let message = format!("dropout probability has to be between 0 and 1, but got {p}");
             return Err(Error::new(ErrorKind::Value, "Dropout", message));
         }
-        Ok(Dropout { p, training: Training::new() })
+        Ok(Dropout { p, training: Training::new(), path: ModulePath::new() })
     }
 
     /// The probability to drop an element.
@@ -47,22 +50,17 @@ impl Dropout {
         self.p
     }
 
-    /// The output for `x`.
+    /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         F::dropout_with(x, self.p, DropoutOptions { training: self.training.get() })
-    }
-}
-
-impl Module for Dropout {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.field("training", &self.training);
+            .map_err(|error| within(error, "Dropout", &self.path))
     }
 
-    fn describe(&self) -> String {
+    fn text(&self) -> String {
         format!("Dropout(p={})", self.p)
     }
 }

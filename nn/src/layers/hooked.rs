@@ -4,7 +4,9 @@ use super::Layer;
 use crate::module::{Module, Visitor};
 use namegrad_autograd::{HookHandle, Op, Tensor};
 use namegrad_core::Result;
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -23,6 +25,9 @@ use std::thread::ThreadId;
 /// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
 ///    output.
 ///
+/// Forward hooks work with every [`Layer`], whatever its input and output; hooks of gradients with those from tensor to
+/// tensor.
+///
 /// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. Hooks of
 /// gradients apply to the calls of `forward` after their registration, and still do after they are removed. A
 /// hook that holds a clone of its own `Hooked` keeps it alive forever.
@@ -40,26 +45,26 @@ use std::thread::ThreadId;
 /// assert_eq!(model.named_parameters()[0].0, "0.weight");
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Hooked<L> {
+pub struct Hooked<L, Input = Tensor, Output = Tensor> {
     layer: Arc<L>,
-    hooks: Arc<Mutex<Hooks<L>>>,
+    hooks: Arc<Mutex<Hooks<L, Input, Output>>>,
 }
 
 /// A hook of one value: the input, or the gradient of the output.
-type One<L> = dyn Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+type One<L, I> = dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync;
 /// A hook of input and output.
-type Both<L> = dyn Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
+type Both<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
 /// A hook of the gradients of the input, if it has one, and the output.
 type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
 /// Hooks of one kind with their numbers, in order of registration.
 type List<H> = Vec<(u64, Arc<H>)>;
 
-struct Hooks<L> {
+struct Hooks<L, I, O> {
     next: u64,
-    forward_pre: List<One<L>>,
-    forward: List<Both<L>>,
-    backward_pre: List<One<L>>,
+    forward_pre: List<One<L, I>>,
+    forward: List<Both<L, I, O>>,
+    backward_pre: List<One<L, Tensor>>,
     backward: List<Gradients<L>>,
 }
 
@@ -68,15 +73,20 @@ fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
     list.iter().map(|(_, hook)| hook.clone()).collect()
 }
 
-impl<L> Clone for Hooked<L> {
-    fn clone(&self) -> Hooked<L> {
+impl<L, I, O> Clone for Hooked<L, I, O> {
+    fn clone(&self) -> Hooked<L, I, O> {
         Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() }
     }
 }
 
-impl<L: Layer + 'static> Hooked<L> {
+impl<L, I, O> Hooked<L, I, O>
+where
+    L: Layer<I, O> + 'static,
+    I: 'static,
+    O: 'static,
+{
     /// The layer without hooks. Your own layer needs an `impl` of [`Layer`].
-    pub fn new(layer: L) -> Hooked<L> {
+    pub fn new(layer: L) -> Hooked<L, I, O> {
         let hooks = Hooks {
             next: 0,
             forward_pre: Vec::new(),
@@ -95,41 +105,22 @@ impl<L: Layer + 'static> Hooked<L> {
     /// Calls `hook(layer, input)` before the layer; `Some` replaces the input.
     pub fn register_forward_pre_hook(
         &self,
-        hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+        hook: impl Fn(&L, &I) -> Result<Option<I>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<One<L>>(|hooks| &mut hooks.forward_pre, Arc::new(hook))
+        self.register::<One<L, I>>(|hooks| &mut hooks.forward_pre, Arc::new(hook))
     }
 
     /// Calls `hook(layer, input, output)` after the layer; `Some` replaces the output.
     pub fn register_forward_hook(
         &self,
-        hook: impl Fn(&L, &Tensor, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+        hook: impl Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync + 'static,
     ) -> HookHandle {
-        self.register::<Both<L>>(|hooks| &mut hooks.forward, Arc::new(hook))
-    }
-
-    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` replaces the gradient, and
-    /// must have its sizes and dtype, as in [`Tensor::register_hook`].
-    pub fn register_full_backward_pre_hook(
-        &self,
-        hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-    ) -> HookHandle {
-        self.register::<One<L>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
-    }
-
-    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
-    /// the gradient of the input. If the input requires no gradient, the hook gets none, and is called when
-    /// the gradient of the output is known.
-    pub fn register_full_backward_hook(
-        &self,
-        hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-    ) -> HookHandle {
-        self.register::<Gradients<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
+        self.register::<Both<L, I, O>>(|hooks| &mut hooks.forward, Arc::new(hook))
     }
 
     fn register<H: ?Sized + 'static>(
         &self,
-        list: fn(&mut Hooks<L>) -> &mut List<H>,
+        list: fn(&mut Hooks<L, I, O>) -> &mut List<H>,
         hook: Arc<H>,
     ) -> HookHandle {
         let mut hooks = self.hooks();
@@ -143,16 +134,16 @@ impl<L: Layer + 'static> Hooked<L> {
         })
     }
 
-    fn hooks(&self) -> MutexGuard<'_, Hooks<L>> {
+    fn hooks(&self) -> MutexGuard<'_, Hooks<L, I, O>> {
         lock(&self.hooks)
     }
 
-    /// The output for `x`, with the hooks.
+    /// The output for `input`, with the hooks.
     ///
     /// # Errors
     /// Those of the layer and of the hooks.
     #[track_caller]
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn forward(&self, input: &I) -> Result<O> {
         let (before, after, passing) = {
             let hooks = self.hooks();
             let passing = Passing {
@@ -163,24 +154,75 @@ impl<L: Layer + 'static> Hooked<L> {
             };
             (copied(&hooks.forward_pre), copied(&hooks.forward), passing)
         };
-        let mut x = x.clone();
+        // The input, unless a hook replaces it.
+        let mut other: Option<I> = None;
         for hook in before {
-            x = hook(&self.layer, &x)?.unwrap_or(x);
+            other = hook(&self.layer, other.as_ref().unwrap_or(input))?.or(other);
         }
         let watched = !(passing.before.is_empty() && passing.after.is_empty());
         if watched {
-            x = place_of_its_own(&x);
+            other = on_tensor(other.as_ref().unwrap_or(input), place_of_its_own).or(other);
         }
-        let mut y = self.layer.forward(&x)?;
+        let input = other.as_ref().unwrap_or(input);
+        let mut output = self.layer.forward(input)?;
         for hook in after {
-            y = hook(&self.layer, &x, &y)?.unwrap_or(y);
+            output = hook(&self.layer, input, &output)?.unwrap_or(output);
         }
         if watched {
-            y = place_of_its_own(&y);
-            passing.watch(&x, &y)?;
+            output = on_tensor(&output, place_of_its_own).unwrap_or(output);
+            if let (Some(x), Some(y)) = (tensor(input), tensor(&output)) {
+                passing.watch(x, y)?;
+            }
         }
-        Ok(y)
+        Ok(output)
     }
+}
+
+impl<L: Layer + 'static> Hooked<L> {
+    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` replaces the gradient, and
+    /// must have its sizes and dtype, as in [`Tensor::register_hook`].
+    pub fn register_full_backward_pre_hook(
+        &self,
+        hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<One<L, Tensor>>(|hooks| &mut hooks.backward_pre, Arc::new(hook))
+    }
+
+    /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
+    /// the gradient of the input. If the input requires no gradient, the hook gets none, and is called when
+    /// the gradient of the output is known.
+    ///
+    /// ```
+    /// use namegrad::nn::Hooked;
+    /// use namegrad::prelude::*;
+    /// let layer = Hooked::new(Tanh);
+    /// // Gradients that go back through the layer are at most 1 in size.
+    /// layer.register_full_backward_hook(|_, grad_input, _| {
+    ///     grad_input.map(|g| g.clamp(-1.0, 1.0)).transpose()
+    /// });
+    /// let x = Tensor::zeros([("N", 3)])?.requires_grad_(true)?;
+    /// layer.forward(&x)?.mul(100.0)?.sum("N")?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0; 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn register_full_backward_hook(
+        &self,
+        hook: impl Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.register::<Gradients<L>>(|hooks| &mut hooks.backward, Arc::new(hook))
+    }
+}
+
+/// The value, if it is a tensor: only such have hooks of gradients.
+fn tensor<T: 'static>(value: &T) -> Option<&Tensor> {
+    (value as &dyn Any).downcast_ref()
+}
+
+/// What `f` makes of the value, if it is a tensor.
+#[track_caller]
+fn on_tensor<T: 'static>(value: &T, f: fn(&Tensor) -> Tensor) -> Option<T> {
+    let made: Box<dyn Any> = Box::new(f(tensor(value)?));
+    made.downcast().ok().map(|made| *made)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -197,14 +239,14 @@ fn place_of_its_own(x: &Tensor) -> Tensor {
 /// The data for the backward pass of one call.
 struct Passing<L> {
     layer: Arc<L>,
-    before: Vec<Arc<One<L>>>,
+    before: Vec<Arc<One<L, Tensor>>>,
     after: Vec<Arc<Gradients<L>>>,
     /// The gradient of the output until that of the input is known, for each thread that walks through the
     /// graph.
     of_output: Mutex<HashMap<ThreadId, Tensor>>,
 }
 
-impl<L: Layer + 'static> Passing<L> {
+impl<L: Send + Sync + 'static> Passing<L> {
     #[track_caller]
     fn watch(self, x: &Tensor, y: &Tensor) -> Result<()> {
         if !y.requires_grad() {
@@ -247,9 +289,16 @@ impl<L: Layer + 'static> Passing<L> {
     }
 }
 
-impl<L: Layer> Module for Hooked<L> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.layer.visit(visitor);
+impl<L: Layer<I, O>, I, O> fmt::Display for Hooked<L, I, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.layer.fmt(f)
+    }
+}
+
+/// The layer itself, with the same paths.
+impl<L: Layer<I, O>, I, O> Module for Hooked<L, I, O> {
+    fn fields(&self, visitor: &mut Visitor<'_>) {
+        self.layer.fields(visitor);
     }
 
     fn describe(&self) -> String {
@@ -257,9 +306,14 @@ impl<L: Layer> Module for Hooked<L> {
     }
 }
 
-impl<L: Layer + 'static> Layer for Hooked<L> {
+impl<L, I, O> Layer<I, O> for Hooked<L, I, O>
+where
+    L: Layer<I, O> + 'static,
+    I: 'static,
+    O: 'static,
+{
     #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Hooked::forward(self, x)
+    fn forward(&self, input: &I) -> Result<O> {
+        Hooked::forward(self, input)
     }
 }

@@ -1,12 +1,14 @@
 //! The affine map.
 
-use super::Layer;
+use super::{Layer, called, within};
+use crate::Module;
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
-use crate::init;
-use crate::module::{Module, Visitor};
+use crate::module::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{Error, ErrorKind, Name, NewDim, Result, Shape};
+use namegrad_core::names::{Name, is_strict};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use std::panic::Location;
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
@@ -20,51 +22,129 @@ use namegrad_core::{Error, ErrorKind, Name, NewDim, Result, Shape};
 /// - `weight`: `[out, in]`, uniform in ±1/√in
 /// - `bias`: `[out]`, uniform in ±1/√in
 ///
+/// The dims of the weight have the names that were given to [`new`](Self::new). A weight cannot have one name
+/// twice, so that of a layer from `hidden` to `hidden` is `[hidden, hidden_in]`.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("C", 3), ("features", 8))?;
 /// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 5)])?;
 /// assert_eq!(layer.forward(&images)?.shape().to_string(), "[N=2, features=8, H=5, W=5]");
+/// assert_eq!(layer.weight().tensor().shape().to_string(), "[features=8, C=3]");
+///
+/// // From a dim to one of the same name, as in a residual block:
+/// let square = Linear::new(("C", 3), ("C", 3))?;
+/// assert_eq!(images.add(&square.forward(&images)?)?.shape(), images.shape());
+/// assert_eq!(square.weight().tensor().shape().to_string(), "[C=3, C_in=3]");
 /// # Ok::<(), Error>(())
 /// ```
+#[derive(Module)]
+#[module(crate = crate, describe = Linear::text)]
 pub struct Linear {
     weight: Parameter,
     bias: Option<Parameter>,
-    /// The name, if it has one, and the size.
-    input: (Option<Name>, usize),
-    output: (Option<Name>, usize),
+    #[module(skip)]
+    input: Named,
+    #[module(skip)]
+    output: Named,
+    path: ModulePath,
+}
+
+/// A dim: the name, if it has one, and the size.
+type Named = (Option<Name>, usize);
+
+/// Builds a [`Linear`]; [`Linear::builder`] makes one.
+#[derive(Clone, Debug)]
+pub struct LinearBuilder {
+    /// Input and output, or the mistake in one of them.
+    dims: Result<(Named, Named)>,
+    bias: bool,
+    dtype: DType,
+}
+
+impl LinearBuilder {
+    /// Whether the layer has a bias: `true` if nothing is said.
+    pub fn bias(mut self, bias: bool) -> LinearBuilder {
+        self.bias = bias;
+        self
+    }
+
+    /// The dtype of weight and bias: the default dtype if nothing is said.
+    pub fn dtype(mut self, dtype: DType) -> LinearBuilder {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] and [`ErrorKind::Value`] for a name or a size that a dim cannot have,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<Linear> {
+        let LinearBuilder { dims, bias, dtype } = self;
+        let (input, output) = dims?;
+        if !dtype.is_floating_point() {
+            let message = format!("the parameters of a layer are floating-point, not {dtype}");
+            return Err(Error::new(ErrorKind::DType, "Linear", message));
+        }
+        let bound = 1.0 / (input.1.max(1) as f64).sqrt();
+        let weight = uniform(&[output, (input_of_weight(input.0, output.0)?, input.1)], bound, dtype)?;
+        let bias = if bias { Some(uniform(&[output], bound, dtype)?) } else { None };
+        Ok(Linear { weight, bias, input, output, path: ModulePath::new() })
+    }
+}
+
+/// A parameter of these dims, uniform in ±`bound`.
+#[track_caller]
+fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
+    let shape = Shape::new(dims.iter().copied())?;
+    let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
+    Parameter::new(value.map_err(|error| error.of("Linear"))?)
+}
+
+/// What errors call a dim of this name.
+fn of(name: Option<Name>) -> String {
+    name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
+}
+
+/// The name of the input dim of a weight, which differs from that of its output dim.
+#[track_caller]
+fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<Name>> {
+    match input {
+        Some(name) if input == output => Name::new(&format!("{name}_in")).map(Some),
+        _ => Ok(input),
+    }
 }
 
 impl Linear {
-    /// A layer from the dim `input` to the dim `output`, each a size with or without a name.
+    /// A layer with a bias from the dim `input` to the dim `output`, each a size with or without a name.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`] if both have the same name,
-    /// [`ErrorKind::Value`] for a negative size.
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
     #[track_caller]
     pub fn new(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
-        let mut layer = Linear::without_bias(input, output)?;
-        let bound = 1.0 / (layer.input.1.max(1) as f64).sqrt();
-        layer.bias = Some(Parameter::new(TensorOptions::new().uniform(
-            Shape::new([layer.output])?,
-            -bound,
-            bound,
-        )?)?);
-        Ok(layer)
+        Linear::builder(input, output).build()
     }
 
-    /// [`new`](Self::new) without the bias.
+    /// A builder of a layer from the dim `input` to the dim `output`, with what differs from the defaults of
+    /// [`new`](Self::new).
     ///
-    /// # Errors
-    /// Those of `new`.
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::builder(("in", 3), ("out", 2)).bias(false).dtype(DType::F64).build()?;
+    /// assert!(layer.bias().is_none());
+    /// assert_eq!(layer.weight().tensor().dtype(), DType::F64);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
-    pub fn without_bias(input: impl NewDim, output: impl NewDim) -> Result<Linear> {
-        let (input, output) = (input.into_new_dim()?, output.into_new_dim()?);
-        let weight = Parameter::new(Tensor::zeros(Shape::new([output, input])?)?)?;
-        // With a = √5 the bound is 1/√in.
-        init::kaiming_uniform_(&weight, init::Fan::In, init::Gain::LeakyRelu(5f64.sqrt()))?;
-        Ok(Linear { weight, bias: None, input, output })
+    pub fn builder(input: impl NewDim, output: impl NewDim) -> LinearBuilder {
+        let dims = match (input.into_new_dim(), output.into_new_dim()) {
+            (Ok(input), Ok(output)) => Ok((input, output)),
+            (Err(error), _) | (_, Err(error)) => Err(error.of("Linear")),
+        };
+        LinearBuilder { dims, bias: true, dtype: default_dtype() }
     }
 
     /// The weight, `[out, in]`.
@@ -77,50 +157,123 @@ impl Linear {
         self.bias.as_ref()
     }
 
-    /// The output for `x`.
+    /// The output for `x`: its dims, with the output dim in place of the input dim.
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size,
-    /// [`ErrorKind::DuplicateName`] if `x` already has a dim of the output's name.
+    /// [`ErrorKind::DuplicateName`] if `x` already has a dim of the output's name, [`ErrorKind::DType`] if `x` has
+    /// another dtype than the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
-        let last = x.ndim().wrapping_sub(1);
-        let (name, size) = self.input;
-        let dim = match name {
-            Some(name) => match x.names().position(name) {
-                Some(dim) => dim,
-                None if x.ndim() > 0 && x.name(last).is_none() => last,
-                None => x.size(name).map(|_| last)?, // for its error, which suggests the closest name
-            },
+        let dim = self.input_dim(x)?;
+        self.check(x, dim, weight.dtype())?;
+        self.map(x, dim, &weight, bias.as_ref()).map_err(|error| within(error, "Linear", &self.path))
+    }
+
+    /// The position of the input dim.
+    #[track_caller]
+    fn input_dim(&self, x: &Tensor) -> Result<usize> {
+        let last = x.ndim().checked_sub(1);
+        let dim = match self.input.0 {
+            Some(name) => x.names().position(name).or(last.filter(|last| x.name(*last).is_none())),
             None => last,
         };
-        if x.ndim() == 0 || x.sizes()[dim] != size {
-            let message = format!("{} expects {size} elements in its input dim", self.describe());
-            return Err(Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]));
-        }
-        let options = LinearOptions { bias: bias.as_ref() };
-        if dim == last {
-            return F::linear_with(x, &weight, options);
-        }
-        let y = F::linear_with(&x.movedim(dim, last)?, &weight, options)?;
-        y.movedim(last, dim)
-    }
-}
-
-impl Module for Linear {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.field("weight", &self.weight);
-        if let Some(bias) = &self.bias {
-            visitor.field("bias", bias);
+        match dim {
+            Some(dim) => Ok(dim),
+            None => Err(self.no_input_dim(x)),
         }
     }
 
-    fn describe(&self) -> String {
-        let dim = |(name, size): (Option<Name>, usize)| {
-            name.map_or(size.to_string(), |name| format!("{name}={size}"))
+    #[cold]
+    #[track_caller]
+    fn no_input_dim(&self, x: &Tensor) -> Error {
+        let (who, size) = (called(&self.path, &self.dims()), self.input.1);
+        let Some(name) = self.input.0.filter(|_| x.ndim() > 0) else {
+            let message = format!("{who} needs an input dim of size {size}, and the input is one number");
+            return Error::new(ErrorKind::Shape, "Linear", message);
         };
-        format!("Linear({} -> {})", dim(self.input), dim(self.output))
+        let message = format!("{who} needs the dim '{name}', which the input does not have");
+        let error = Error::new(ErrorKind::NameNotFound, "Linear", message).with_operands([x.shape()]);
+        // The last dim of that size, and otherwise a name that is close.
+        let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
+        match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
+            (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
+            (None, Some(repair)) => error.with_repair(repair),
+            (None, None) => error,
+        }
+    }
+
+    #[track_caller]
+    fn check(&self, x: &Tensor, dim: usize, dtype: DType) -> Result<()> {
+        let who = || called(&self.path, &self.dims());
+        let caller = Location::caller();
+        let fail = |kind, message| Error::new(kind, "Linear", message).with_operands([x.shape()]).at(caller);
+        let (size, found) = (self.input.1, x.sizes()[dim]);
+        if found != size {
+            let dim = match x.name(dim) {
+                Some(name) => format!("the dim '{name}'"),
+                None => format!("dim {dim}"),
+            };
+            return Err(fail(
+                ErrorKind::Shape,
+                format!("{} needs {size} elements in {dim}, got {found}", who()),
+            ));
+        }
+        if x.dtype() != dtype {
+            let message = format!("{} has parameters of {dtype}, and the input is {}", who(), x.dtype());
+            return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
+        }
+        if is_strict() && x.name(dim) != self.input.0 {
+            let message = format!("strict names: {} would take {} as its input dim", who(), of(x.name(dim)));
+            let repair = match (self.input.0, x.name(dim)) {
+                (Some(name), _) => format!("x.refine_names([\"...\", \"{name}\"])?"),
+                (None, own) => {
+                    let output = match self.output {
+                        (Some(name), size) => format!("(\"{name}\", {size})"),
+                        (None, size) => size.to_string(),
+                    };
+                    format!("Linear::new((\"{}\", {size}), {output})?", own.map_or("", Name::as_str))
+                }
+            };
+            return Err(fail(ErrorKind::NameMismatch, message).with_repair(repair));
+        }
+        match self.output.0 {
+            Some(name) if x.names().position(name).is_some_and(|taken| taken != dim) => {
+                let message = format!("{} makes the dim '{name}', which the input already has", who());
+                Err(fail(ErrorKind::DuplicateName, message)
+                    .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The affine map of the dim `dim`.
+    #[track_caller]
+    fn map(&self, x: &Tensor, dim: usize, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let (options, last) = (LinearOptions { bias }, x.ndim() - 1);
+        // The input dim of the weight of a layer from `C` to `C` is `C_in`, and so it is here.
+        let renamed = match (x.name(dim), weight.name(1)) {
+            (Some(own), Some(of_weight)) if own != of_weight => {
+                Some(x.rename([(own.as_str(), of_weight.as_str())])?)
+            }
+            _ => None,
+        };
+        let x = renamed.as_ref().unwrap_or(x);
+        if dim == last {
+            return F::linear_with(x, weight, options);
+        }
+        F::linear_with(&x.movedim(dim, last)?, weight, options)?.movedim(last, dim)
+    }
+
+    /// `in=64 -> out=128`.
+    fn dims(&self) -> String {
+        let dim = |(name, size): Named| name.map_or(size.to_string(), |name| format!("{name}={size}"));
+        format!("{} -> {}", dim(self.input), dim(self.output))
+    }
+
+    fn text(&self) -> String {
+        format!("Linear({})", self.dims())
     }
 }
 

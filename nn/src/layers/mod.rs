@@ -9,19 +9,116 @@ mod sequential;
 pub use activation::{Relu, Sigmoid, Tanh};
 pub use dropout::Dropout;
 pub use hooked::Hooked;
-pub use linear::Linear;
+pub use linear::{Linear, LinearBuilder};
 pub use sequential::Sequential;
 
 use crate::Module;
+use crate::module::ModulePath;
 use namegrad_autograd::Tensor;
-use namegrad_core::Result;
+use namegrad_core::{Error, Result};
+use std::sync::Arc;
 
-/// A module from one tensor to one tensor: a part of a [`Sequential`].
-pub trait Layer: Module + Send + Sync {
-    /// The output for `x`.
+/// A module with a `forward` from one `Input` to one `Output`, both [`Tensor`] if nothing is said.
+///
+/// A layer from tensor to tensor can be a part of a [`Sequential`] and be [`Hooked`]. Several inputs or outputs are a
+/// tuple or a struct. A model that nothing generic has to call needs no `Layer`: its own `forward` will do.
+///
+/// # Examples
+/// A layer for a [`Sequential`]:
+/// ```
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module)]
+/// struct Residual {
+///     inner: Linear,
+/// }
+///
+/// impl Layer for Residual {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         x.add(&self.inner.forward(x)?)
+///     }
+/// }
+///
+/// let block = || Ok::<_, Error>(Residual { inner: Linear::new(("C", 4), ("C", 4))? });
+/// let model = Sequential::new().then(block()?).then(Relu).then(block()?);
+/// assert_eq!(model.forward(&Tensor::ones([("N", 2), ("C", 4)])?)?.shape().to_string(), "[N=2, C=4]");
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// A layer with two inputs and two outputs:
+/// ```
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module)]
+/// struct Cell {
+///     update: Linear,
+/// }
+///
+/// struct Step {
+///     output: Tensor,
+///     state: Tensor,
+/// }
+///
+/// impl Layer<(Tensor, Tensor), Step> for Cell {
+///     fn forward(&self, (x, state): &(Tensor, Tensor)) -> Result<Step> {
+///         let state = self.update.forward(&x.add(state)?)?.tanh()?;
+///         Ok(Step { output: state.relu()?, state })
+///     }
+/// }
+///
+/// fn run<I, O>(layer: &impl Layer<I, O>, input: &I) -> Result<O> {
+///     layer.forward(input)
+/// }
+/// let cell = Cell { update: Linear::new(("h", 3), ("h", 3))? };
+/// let step = run(&cell, &(Tensor::ones([("h", 3)])?, Tensor::zeros([("h", 3)])?))?;
+/// assert_eq!(step.output.sizes(), step.state.sizes());
+/// # Ok::<(), Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a layer from `{Input}` to `{Output}`",
+    label = "not such a layer",
+    note = "implement `Layer` for it: fn forward(&self, input: &{Input}) -> Result<{Output}>"
+)]
+pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
+    /// The output for `input`.
     ///
     /// # Errors
     /// Those of the ops of the layer.
     #[track_caller]
-    fn forward(&self, x: &Tensor) -> Result<Tensor>;
+    fn forward(&self, input: &Input) -> Result<Output>;
+}
+
+/// Pointers to layers.
+macro_rules! pointers {
+    ($($pointer:ident)*) => {$(
+        impl<L, Input, Output> Layer<Input, Output> for $pointer<L>
+        where
+            L: Layer<Input, Output> + ?Sized,
+            Input: ?Sized,
+        {
+            #[track_caller]
+            fn forward(&self, input: &Input) -> Result<Output> {
+                (**self).forward(input)
+            }
+        }
+    )*};
+}
+pointers! { Box Arc }
+
+/// What errors call a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path `the layer (in=3 -> out=2)`.
+fn called(path: &ModulePath, about: &str) -> String {
+    match path.get().filter(|path| !path.is_empty()) {
+        Some(path) => format!("the layer '{path}' ({about})"),
+        None => format!("the layer ({about})"),
+    }
+}
+
+/// The error of an op within a layer, as one of the layer: of the type `layer`, at its path.
+#[cold]
+fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
+    let error = error.of(layer);
+    match path.get().filter(|path| !path.is_empty()) {
+        Some(path) => error.context(format_args!("the layer '{path}': ")),
+        None => error,
+    }
 }

@@ -1,11 +1,12 @@
 //! Layers one after the other.
 
 use super::Layer;
-use crate::module::{Module, Visitor};
+use crate::Module;
+use crate::module::{Field, ModulePath, Visitor};
 use namegrad_autograd::Tensor;
-use namegrad_core::Result;
+use namegrad_core::{Error, Result};
 
-/// Runs layers one after the other; their paths are `0`, `1`, ... or the names given.
+/// Runs layers one after the other, each from tensor to tensor; their paths are `0`, `1`, ... or the names given.
 ///
 /// # Examples
 /// ```
@@ -19,8 +20,25 @@ use namegrad_core::Result;
 /// assert_eq!(model.named_parameters()[2].0, "head.weight");
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// An error says in which layer it happened: `the layer 'head.0': ...`.
+#[derive(Default, Module)]
+#[module(crate = crate)]
+pub struct Sequential {
+    #[module(flatten)]
+    layers: Layers,
+    path: ModulePath,
+}
+
+/// Layers by the name that is their path.
 #[derive(Default)]
-pub struct Sequential(Vec<(String, Box<dyn Layer>)>);
+struct Layers(Vec<(String, Box<dyn Layer>)>);
+
+impl Field for Layers {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.0.iter().for_each(|(name, layer)| visitor.field(name, layer));
+    }
+}
 
 impl Sequential {
     /// No layers: the output is the input.
@@ -30,24 +48,24 @@ impl Sequential {
 
     /// Appends a layer, whose path is its number.
     pub fn then(self, layer: impl Layer + 'static) -> Sequential {
-        let number = self.0.len().to_string();
+        let number = self.len().to_string();
         self.then_named(number, layer)
     }
 
     /// Appends a layer with a name as its path.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
-        self.0.push((name.into(), Box::new(layer)));
+        self.layers.0.push((name.into(), Box::new(layer)));
         self
     }
 
     /// The number of layers.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.layers.0.len()
     }
 
     /// Whether there are no layers.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.layers.0.is_empty()
     }
 
     /// The output for `x`.
@@ -57,20 +75,32 @@ impl Sequential {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut y = x.clone();
-        for (_, layer) in &self.0 {
-            y = layer.forward(&y)?;
+        for (name, layer) in &self.layers.0 {
+            y = layer.forward(&y).map_err(|error| self.in_layer(name, error))?;
         }
         Ok(y)
     }
-}
 
-impl Module for Sequential {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.0.iter().for_each(|(name, layer)| visitor.field(name, layer));
-    }
-
-    fn describe(&self) -> String {
-        "Sequential".into()
+    /// The error of a layer, with the path of the layer.
+    #[cold]
+    fn in_layer(&self, name: &str, error: Error) -> Error {
+        const PLACE: &str = "the layer '";
+        match (self.path.get(), error.message().strip_prefix(PLACE)) {
+            // Its path is known, and the error begins with it.
+            (Some(_), Some(_)) => error,
+            (Some(path), None) if !path.is_empty() => error.context(format_args!("{PLACE}{path}.{name}': ")),
+            (_, None) => error.context(format_args!("{PLACE}{name}': ")),
+            (None, Some(inner)) => {
+                let message = format!("{PLACE}{name}.{inner}");
+                let outer = Error::new(error.kind(), error.op(), message)
+                    .with_operands(error.operands().iter().cloned())
+                    .at(error.location());
+                match error.repair() {
+                    Some(repair) => outer.with_repair(repair),
+                    None => outer,
+                }
+            }
+        }
     }
 }
 
