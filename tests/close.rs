@@ -20,7 +20,7 @@ fn tensors_that_are_near_pass() -> Result<()> {
     assert_abs_diff_eq!(x, y, epsilon = 1.0);
     assert_abs_diff_eq!(x.value(), y.value(), epsilon = 1.0);
     // The tape does not matter; dtype, names and sizes do.
-    assert_relative_eq!(x, x.clone().requires_grad_(true)?);
+    assert_relative_eq!(x, x.clone().requiring_grad()?);
     assert_relative_ne!(x, x.to(DType::F64)?);
     assert_relative_ne!(x, x.rename(None)?);
     assert_relative_ne!(x, x.t()?);
@@ -67,8 +67,8 @@ fn a_sample_depends_on_the_seed_alone() -> Result<()> {
     assert_eq!((x.dtype(), x.shape().to_string().as_str()), (DType::F32, "[N=100000]"));
     assert!([2, 5].into_iter().all(|threads| draw(threads).unwrap() == x));
     let StdMean { std, mean } = x.std_mean(..)?; // √2 and 2, each within four standard errors
-    assert_abs_diff_eq!(mean.item()?.to_f64(), 2.0, epsilon = 0.02);
-    assert_abs_diff_eq!(std.item()?.to_f64(), 2f64.sqrt(), epsilon = 0.03);
+    assert_abs_diff_eq!(mean.item::<f64>()?, 2.0, epsilon = 0.02);
+    assert_abs_diff_eq!(std.item::<f64>()?, 2f64.sqrt(), epsilon = 0.03);
 
     fn dtype<T: namegrad::core::random::Sampled>(of: &(impl Distribution<T> + Sync)) -> Result<DType> {
         Tensor::sample([3], of).map(|x| x.dtype())

@@ -261,7 +261,7 @@ fn a_generic_module_is_bounded_by_what_its_fields_need() -> Result<()> {
 
 #[test]
 fn a_buffer_is_checked_like_a_parameter() -> Result<()> {
-    let buffer = Buffer::new(Tensor::zeros([("C", 2)])?.requires_grad_(true)?);
+    let buffer = Buffer::new(Tensor::zeros([("C", 2)])?.requiring_grad()?);
     assert!(!buffer.tensor().requires_grad());
     let wrong = NamedTensor::zeros([3])?;
     assert_eq!(buffer.set(&wrong).unwrap_err().kind(), ErrorKind::Shape);

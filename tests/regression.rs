@@ -846,9 +846,9 @@ fn errors_named_the_op_that_another_is_made_of() -> Result<()> {
 
 #[test]
 fn the_median_of_an_empty_tensor_was_an_error() -> Result<()> {
-    let x = Tensor::zeros([2, 0])?.requires_grad_(true)?;
+    let x = Tensor::zeros([2, 0])?.requiring_grad()?;
     for Picked { values, indices } in [x.median(..)?, x.nanmedian(..)?] {
-        assert!(values.item()?.to_f64().is_nan() && indices.item()?.to_f64() == -1.0);
+        assert!(values.item::<f64>()?.is_nan() && indices.item::<f64>()? == -1.0);
         values.backward()?;
     }
     assert_eq!(x.grad().unwrap().sizes(), [2, 0]);
@@ -911,7 +911,7 @@ fn errors_in_place_named_the_other_form() -> Result<()> {
         ("squeeze_", x.squeeze_(9).unwrap_err()),
     ];
     // On the tape, and as plain values.
-    let mut y = Tensor::ones([2, 3])?.requires_grad_(true)?.mul(1.0)?;
+    let mut y = Tensor::ones([2, 3])?.requiring_grad()?.mul(1.0)?;
     errors.push(("add_", y.add_(&four).unwrap_err()));
     errors.push(("cumsum_", y.cumsum_("C").unwrap_err()));
     let mut value = NamedTensor::ones([2, 3])?;
@@ -944,8 +944,8 @@ fn the_gradient_of_logcumsumexp_of_large_numbers_was_nan() -> Result<()> {
 
 #[test]
 fn a_0d_tensor_and_an_index_of_one_element_did_not_meet() -> Result<()> {
-    let x = Tensor::new(5.0)?.requires_grad_(true)?;
-    let source = Tensor::new([2.0])?.requires_grad_(true)?;
+    let x = Tensor::new(5.0)?.requiring_grad()?;
+    let source = Tensor::new([2.0])?.requiring_grad()?;
     let index = Tensor::new([0])?;
     assert_eq!(x.gather(&index, 0)?.to_vec::<f32>()?, [5.0]);
     for (y, value) in [
@@ -954,10 +954,10 @@ fn a_0d_tensor_and_an_index_of_one_element_did_not_meet() -> Result<()> {
         (x.scatter(&index, &source, 0)?, 2.0),
         (x.scatter_add(&index, &source, 0)?, 7.0),
     ] {
-        assert_eq!((y.ndim(), y.item()?.to_f64()), (0, value));
+        assert_eq!((y.ndim(), y.item::<f64>()?), (0, value));
         y.backward()?;
     }
-    assert_eq!((x.grad().unwrap().item()?.to_f64(), x.grad().unwrap().ndim()), (2.0, 0));
+    assert_eq!((x.grad().unwrap().item::<f64>()?, x.grad().unwrap().ndim()), (2.0, 0));
     assert_eq!(source.grad().unwrap().to_vec::<f32>()?, [4.0]);
     assert!(x.gather(&Tensor::new([[0]])?, 0).is_err());
     Ok(())
@@ -989,7 +989,7 @@ fn a_tensor_could_not_be_saved_without_a_module() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("namegrad-tensor-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let at = |name: &str| folder.join(name);
-    let x = Tensor::new([[1.5, f64::NEG_INFINITY]])?.refine_names(["N", "C"])?.requires_grad_(true)?;
+    let x = Tensor::new([[1.5, f64::NEG_INFINITY]])?.refine_names(["N", "C"])?.requiring_grad()?;
     for dtype in [DType::BF16, DType::F32, DType::I64, DType::Bool] {
         let y = x.detach().to(dtype)?;
         y.t()?.save(at("x.safetensors"))?;
@@ -1047,7 +1047,7 @@ fn sums_did_not_have_the_integer_dtype_that_was_asked_for() -> Result<()> {
         let numbers = x.nansum_with(.., NansumOptions::new().dtype(dtype))?;
         assert_eq!((numbers.dtype(), numbers.to_vec::<f64>()?), (dtype, wrapped(203)?));
     }
-    let leaf = x.detach().requires_grad_(true)?;
+    let leaf = x.detach().requiring_grad()?;
     let sum = leaf.sum_with("C", SumOptions::new().dtype(DType::F32))?;
     assert!(sum.requires_grad());
     assert!(!leaf.sum_with("C", SumOptions::new().dtype(DType::I32))?.requires_grad());

@@ -200,7 +200,7 @@ impl<L: Layer + 'static> Hooked<L> {
     /// layer.register_full_backward_hook(|_, grad_input, _| {
     ///     grad_input.map(|g| g.clamp(-1.0, 1.0)).transpose()
     /// });
-    /// let x = Tensor::zeros([("N", 3)])?.requires_grad_(true)?;
+    /// let x = Tensor::zeros([("N", 3)])?.requiring_grad()?;
     /// layer.forward(&x)?.mul(100.0)?.sum("N")?.backward()?;
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0; 3]);
     /// # Ok::<(), Error>(())
