@@ -443,9 +443,9 @@ fn a_loss_that_would_broadcast_to_more_than_both_was_computed() -> Result<()> {
         assert_eq!((error.kind(), error.repair()), (ErrorKind::Shape, Some(repair)), "{error}");
         assert!(error.message().contains("which is larger than both"), "{error}");
     }
-    assert_eq!(F::mse_loss(&column.squeeze("out")?, &row)?.item()?.to_f64(), 0.0);
-    assert_eq!(F::mse_loss(&column, &Tensor::new(1.0)?)?.item()?.to_f64(), 0.0);
-    assert_eq!(F::mse_loss(&Tensor::ones([2, 3])?, &Tensor::ones([3])?)?.item()?.to_f64(), 0.0);
+    assert_eq!(F::mse_loss(&column.squeeze("out")?, &row)?.item::<f64>()?, 0.0);
+    assert_eq!(F::mse_loss(&column, &Tensor::new(1.0)?)?.item::<f64>()?, 0.0);
+    assert_eq!(F::mse_loss(&Tensor::ones([2, 3])?, &Tensor::ones([3])?)?.item::<f64>()?, 0.0);
     Ok(())
 }
 
@@ -479,7 +479,7 @@ fn the_mean_loss_of_an_empty_batch_was_nan() -> Result<()> {
     ] {
         let error = mean.unwrap_err();
         assert!(error.kind() == ErrorKind::Value && error.message().contains("empty batch"), "{error}");
-        assert_eq!(sum?.item()?.to_f64(), 0.0);
+        assert_eq!(sum?.item::<f64>()?, 0.0);
     }
     Ok(())
 }
@@ -591,7 +591,7 @@ fn initializations_take_their_options() -> Result<()> {
     use namegrad::nn::init::{self, Fan, Gain, KaimingOptions, XavierOptions};
     manual_seed(7);
     let weight = Parameter::new(Tensor::zeros([("out", 300), ("in", 200)])?)?;
-    let std = || Ok::<_, Error>(weight.tensor().std(..)?.item()?.to_f64());
+    let std = || Ok::<_, Error>(weight.tensor().std(..)?.item::<f64>()?);
     let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 0.02, "{got} {want}");
     init::xavier_normal_(&weight)?;
     close(std()?, (2f64 / 500.0).sqrt());
