@@ -167,7 +167,7 @@ fn set(op: &'static str, parameter: &Parameter, value: Result<Tensor>) -> Result
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("in", 3), ("out", 2))?;
 /// init::uniform_(layer.weight(), -0.1, 0.1)?;
-/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 0.1);
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item::<f64>()? <= 0.1);
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -191,7 +191,7 @@ fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Resu
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("in", 300), ("out", 200))?;
 /// init::normal_(layer.weight(), 0.0, 0.02)?;
-/// let std = layer.weight().tensor().std(..)?.item()?.to_f64();
+/// let std = layer.weight().tensor().std(..)?.item::<f64>()?;
 /// assert!((std - 0.02).abs() < 0.001);
 /// # Ok::<(), Error>(())
 /// ```
@@ -276,7 +276,7 @@ pub fn eye_(parameter: &Parameter) -> Result<()> {
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("in", 4), ("out", 2))?;
 /// init::xavier_uniform_(layer.weight())?;
-/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 1.0);
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item::<f64>()? <= 1.0);
 /// init::xavier_uniform_with_(layer.weight(), XavierOptions::new().gain(Gain::Tanh))?;
 /// # Ok::<(), Error>(())
 /// ```
@@ -339,7 +339,7 @@ fn xavier_std(op: &'static str, parameter: &Parameter, options: XavierOptions) -
 /// use namegrad::prelude::*;
 /// let layer = Linear::new(("in", 6), ("out", 2))?;
 /// init::kaiming_uniform_(layer.weight())?;
-/// assert!(layer.weight().tensor().abs()?.amax(..)?.item()?.to_f64() <= 1.0);
+/// assert!(layer.weight().tensor().abs()?.amax(..)?.item::<f64>()? <= 1.0);
 /// let options = KaimingOptions::new().fan(Fan::Out).gain(Gain::LeakyRelu(0.01));
 /// init::kaiming_uniform_with_(layer.weight(), options)?;
 /// # Ok::<(), Error>(())

@@ -150,7 +150,7 @@ impl Tensor {
     /// manual_seed(0);
     /// let rates = Tensor::sample([("N", 1000)], &Gamma::new(2.0, 1.0).unwrap())?;
     /// assert_eq!((rates.dtype(), rates.shape().to_string().as_str()), (DType::F32, "[N=1000]"));
-    /// assert!((rates.mean("N")?.item()?.to_f64() - 2.0).abs() < 0.2);
+    /// assert!((rates.mean("N")?.item::<f64>()? - 2.0).abs() < 0.2);
     /// let heads = Tensor::sample([("N", 4)], &Binomial::new(10, 0.5).unwrap())?;
     /// assert_eq!(heads.dtype(), DType::I64);
     /// # Ok::<(), Error>(())

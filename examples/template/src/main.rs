@@ -39,7 +39,7 @@ fn main() -> Result<()> {
         loss.backward()?;
         optimizer.step()?;
         if step % 50 == 0 {
-            println!("step {step}: loss {:.3}", loss.item()?.to_f64());
+            println!("step {step}: loss {:.3}", loss.item::<f64>()?);
         }
     }
     println!("{:.2} ms a step", start.elapsed().as_secs_f64() * 1e3 / f64::from(steps));

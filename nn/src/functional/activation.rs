@@ -31,7 +31,7 @@ functional! { activation;
     /// let exact = F::gelu(&x)?;
     /// assert!(exact.allclose(&x.gelu()?)?);
     /// let tanh = F::gelu_with(&x, GeluOptions::new().approximate(F::Approximate::Tanh))?;
-    /// assert!(tanh.sub(&exact)?.abs()?.amax(..)?.item()?.to_f64() < 1e-3);
+    /// assert!(tanh.sub(&exact)?.abs()?.amax(..)?.item::<f64>()? < 1e-3);
     /// # Ok::<(), Error>(())
     /// ```
     ///

@@ -11,9 +11,9 @@ use namegrad_macros::functional;
 /// ```
 /// use namegrad::prelude::*;
 /// let (x, target) = (Tensor::new([1.0, 3.0])?, Tensor::new([0.0, 0.0])?);
-/// assert_eq!(F::mse_loss(&x, &target)?.item()?.to_f64(), 5.0); // the mean
+/// assert_eq!(F::mse_loss(&x, &target)?.item::<f64>()?, 5.0); // the mean
 /// let sum = MseLossOptions::new().reduction(F::Reduction::Sum);
-/// assert_eq!(F::mse_loss_with(&x, &target, sum)?.item()?.to_f64(), 10.0);
+/// assert_eq!(F::mse_loss_with(&x, &target, sum)?.item::<f64>()?, 10.0);
 /// let each = MseLossOptions::new().reduction(F::Reduction::None);
 /// assert_eq!(F::mse_loss_with(&x, &target, each)?.to_vec::<f32>()?, [1.0, 9.0]);
 /// # Ok::<(), Error>(())
@@ -96,7 +96,7 @@ functional! { loss;
     /// let x = Tensor::new([[1.0], [3.0]])?.refine_names(["N", "out"])?;
     /// let target = Tensor::new([0.0, 1.0])?.refine_names(["N"])?;
     /// assert!(F::mse_loss(&x, &target).is_err());
-    /// assert_eq!(F::mse_loss(&x.squeeze("out")?, &target)?.item()?.to_f64(), 2.5);
+    /// assert_eq!(F::mse_loss(&x.squeeze("out")?, &target)?.item::<f64>()?, 2.5);
     /// # Ok::<(), Error>(())
     /// ```
     ///
