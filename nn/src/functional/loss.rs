@@ -54,8 +54,8 @@ impl Reduction {
 
 plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
 
-/// The dim of the classes: what can be written for a dim, such as `"class"` or `1`. In a call by name, its default is PyTorch's: the dim after the batch, or the only
-/// one.
+/// The dim of the classes: what can be written for a dim, such as `"class"` or `1`. In a call by name, its default
+/// is PyTorch's: the dim after the batch, or the only one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassDim(Option<Dim>);
 
