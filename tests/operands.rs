@@ -25,8 +25,8 @@ fn a_parameter_is_an_operand() -> Result<()> {
     assert_eq!(numbers(&y), [-1.0, 7.0]);
     assert_eq!(x.lt(&p)?.to_vec::<bool>()?, [true, false]);
     let w = Parameter::new(Tensor::new([[1.0], [2.0]])?.refine_names(["C", "out"])?)?;
-    assert_eq!([numbers(&x.matmul(&w)?), numbers(&x.contract(w.clone(), "C")?)], [[21.0], [21.0]]);
-    assert_eq!(numbers(&F::linear(&x, Parameter::new(Tensor::new([[1.0, 3.0]])?)?)?), [31.0]);
+    assert_eq!([numbers(&x.matmul(&w)?), numbers(&x.contract(&w, "C")?)], [[21.0], [21.0]]);
+    assert_eq!(numbers(&F::linear(&x, &Parameter::new(Tensor::new([[1.0, 3.0]])?)?)?), [31.0]);
     assert_eq!(numbers(&x.index_select(&Tensor::new([1])?, "C")?), [10.0]);
     (&x * &p).sum(..)?.backward()?;
     assert_eq!(numbers(&p.grad().unwrap()), [1.0, 10.0]);
@@ -184,7 +184,8 @@ fn requires_grad_changes_its_tensor() -> Result<()> {
 /// The prelude's `Result` takes another type of error too.
 #[test]
 fn the_prelude_keeps_results_of_other_errors() {
-    fn parse(text: &str) -> Result<f64, Box<dyn std::error::Error>> {
+    use std::error::Error;
+    fn parse(text: &str) -> Result<f64, Box<dyn Error>> {
         let x = Tensor::new([text.parse::<f64>()?])?;
         Ok(x.item()?)
     }

@@ -71,6 +71,13 @@ impl Parameter {
     /// [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn new(value: Tensor) -> Result<Parameter> {
+        if !value.dtype().is_floating_point() {
+            let message =
+                format!("only Tensors of floating point dtype can require gradients, got {}", value.dtype());
+            return Err(Error::new(ErrorKind::Autograd, "Parameter::new", message)
+                .with_operands([value.shape()])
+                .with_repair("Parameter::new(x.to(DType::F32)?)?"));
+        }
         let tensor = RwLock::new(value.detach().requiring_grad()?);
         Ok(Parameter(Arc::new(Shared { tensor, updating: Mutex::new(None), updated: Condvar::new() })))
     }

@@ -551,7 +551,7 @@ fn made_like_another() {
         args.extend((name == "fill_").then(|| ("value", 7.into())));
         let y = ops::call(name, &[&x], &args).unwrap().swap_remove(0);
         assert_eq!((y.dtype(), y.shape()), (dtype, shape), "{name}");
-        let numbers = y.to_vec::<f64>().unwrap();
+        let numbers = y.to(DType::F64).unwrap().to_vec::<f64>().unwrap();
         assert!(numbers.iter().all(|x| is_right(*x)), "{name}: {numbers:?}");
         assert!(!name.starts_with("rand") || numbers[0] != numbers[1], "{name}: {numbers:?}");
         if info.args.iter().any(|arg| arg.name == "dtype") {
