@@ -57,7 +57,7 @@ fn accuracy(model: &Classifier, points: &Tensor, class: &Tensor) -> Result<f64> 
     model.eval();
     let logits = no_grad(|| model.forward(points))?;
     model.train();
-    Ok(logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item::<f64>()?)
+    logits.argmax("class")?.eq(class)?.to(DType::F64)?.mean("N")?.item::<f64>()
 }
 
 fn main() -> Result<()> {
