@@ -1,8 +1,12 @@
 //! `docs/migration.md`: its calls compile, and what is said of them holds.
 
-use namegrad::autograd;
+use namegrad::autograd::Parameter;
+use namegrad::autograd::{self, checkpoint, detect_anomaly, functional, inference_mode};
 use namegrad::core::Triangle;
 use namegrad::names;
+use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
+use namegrad::nn::{Buffer, LoadOptions};
+use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 
 fn images() -> Result<Tensor> {
@@ -266,8 +270,10 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.matmul(&w)?;
     Tensor::einsum("bi,io->bo", [&x, &w])?;
     x.contract(&w, "in")?;
-    x.item::<f64>()?;
+    x.item::<f32>()?;
     x.to_vec::<f32>()?;
+    x.item_at::<f32>([1, 2])?;
+    let [n, t] = x.sizes_of(["N", "time"])?;
     x.double()?;
     x.to(DType::I64)?;
     x.type_as(&y)?;
@@ -289,25 +295,51 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     let f = |x: &[Tensor]| x[0].square();
     loss.backward()?;
     x.grad();
-    loss.backward_with(Some(&g), BackwardOptions { retain_graph: true, ..Default::default() })?;
+    loss.backward_with(Some(&g), BackwardOptions::new().retain_graph(true))?;
     autograd::grad(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
+    BackwardOptions::new().named(true);
     no_grad(|| ..);
-    autograd::inference_mode(|| ..);
-    autograd::detect_anomaly(|| ..);
-    autograd::functional::jacobian(f, &[&x])?;
-    autograd::checkpoint(f, &[&x])?;
+    inference_mode(|| ..);
+    x.requires_grad_(true)?;
+    Tensor::randn([3])?.requiring_grad()?;
+    detect_anomaly(|| ..);
+    functional::jacobian(f, &[&x])?;
+    checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
+    Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;
     F::cross_entropy(&logits, &target, "class")?;
+    F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
+    let w = Parameter::new(w)?;
+    init::xavier_uniform_(&w)?;
+    init::xavier_uniform_with_(&w, XavierOptions::new().gain(2.0))?;
+    init::kaiming_normal_with_(&w, KaimingOptions::new().fan(Fan::Out))?;
+    Buffer::new(Tensor::zeros([("C", 3)])?);
     net.state_dict().save(path)?;
+    let state = net.state_dict();
+    net.load_state_dict_with(&state, LoadOptions::new().partial(true))?;
+    x.save("x.safetensors")?;
+    Tensor::load("x.safetensors")?;
     AdamW::builder(net.parameters()).lr(1e-3).build()?;
+    clip_grad_norm_(net.parameters(), 1.0)?;
     Ok(())
 }
 
 /// What the page shows without a call that could be compiled.
-const SKETCHES: [&str; 6] = [
+const SKETCHES: [&str; 17] = [
     "Option",
     "g",
-    "BackwardOptions { named: true, .. }",
+    "gradcheck(f, &[x], GradCheck::default())?",
+    "gradcheck_parameters(f, model.named_parameters(), GradCheck::default())?",
+    "mean: Buffer",
+    "training: Training",
+    "self.training.get()",
+    ".npy",
+    "optimizer.step_with(&mut || loss(&model))?",
+    "step_with",
+    "zero_grad",
+    "backward",
+    "clip_grad_value_",
+    "namegrad::optim",
     "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     "Op::with_outputs",

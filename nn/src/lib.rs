@@ -48,7 +48,6 @@
 //! An error of a layer names the layer and its path in the model: see [`ModulePath`].
 
 #![doc(html_root_url = "https://docs.rs/namegrad-nn/0.1.0")] // links of other crates work in any order of building
-
 #![forbid(unsafe_code)]
 
 pub mod functional;
