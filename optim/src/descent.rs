@@ -282,7 +282,7 @@ struct Closure<'a> {
     caller: &'static Location<'static>,
 }
 
-impl<M: Method> Pass<'_, M> {
+impl<'a, M: Method> Pass<'a, M> {
     /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the hyperparameters
     /// of its group. If `f` fails, the parameters before stay changed.
     ///
@@ -300,8 +300,9 @@ impl<M: Method> Pass<'_, M> {
 
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order
     /// of [`each`](Self::each). They share the buffers of the parameters' gradients.
-    pub fn gradients(&self) -> Vec<(&M, NamedTensor)> {
-        let groups = self.groups.iter().zip(&*self.members);
+    pub fn gradients(&self) -> Vec<(&'a M, NamedTensor)> {
+        let methods: &'a [M] = self.groups;
+        let groups = methods.iter().zip(&*self.members);
         let all = groups.flat_map(|(method, members)| members.iter().map(move |member| (method, member)));
         all.filter_map(|(method, member)| Some((method, member.parameter.grad()?.into_value().unnamed())))
             .collect()

@@ -182,7 +182,7 @@ impl Tensor {
     /// use namegrad::prelude::*;
     /// let mut x = Tensor::zeros([("N", 9)])?;
     /// x.random_(2..5)?;
-    /// assert!(x.to_vec::<i64>()?.iter().all(|x| (2..5).contains(x)));
+    /// assert!(x.to(DType::I64)?.to_vec::<i64>()?.iter().all(|x| (2..5).contains(x)));
     /// # Ok::<(), Error>(())
     /// ```
     ///
