@@ -3,6 +3,7 @@
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::fmt;
+use std::panic::Location;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, ThreadId};
 
@@ -165,6 +166,7 @@ impl Parameter {
     /// [`ErrorKind::Shape`] if the sizes differ.
     #[track_caller]
     pub fn set(&self, value: &NamedTensor) -> Result<()> {
+        let caller = Location::caller();
         self.update(|own| {
             if own.sizes() != value.sizes() {
                 let message = format!(
@@ -172,9 +174,9 @@ impl Parameter {
                     own.sizes(),
                     value.sizes()
                 );
-                return Err(
-                    Error::new(ErrorKind::Shape, "set", message).with_operands([own.shape(), value.shape()])
-                );
+                return Err(Error::new(ErrorKind::Shape, "Parameter::set", message)
+                    .with_operands([own.shape(), value.shape()])
+                    .at(caller));
             }
             *own = value.to(own.dtype())?.with_names(own.names().clone());
             Ok(())

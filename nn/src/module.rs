@@ -487,13 +487,13 @@ impl Buffer {
             let message =
                 format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
             return Err(
-                Error::new(ErrorKind::Shape, "set", message).with_operands([own.shape(), value.shape()])
+                Error::new(ErrorKind::Shape, "Buffer::set", message).with_operands([own.shape(), value.shape()])
             );
         }
         let (to, from) = (own.dtype(), value.dtype());
         if from.is_floating_point() && !to.is_floating_point() {
             let message = format!("a buffer of dtype {to} cannot take a value of {from}");
-            return Err(Error::new(ErrorKind::DType, "set", message)
+            return Err(Error::new(ErrorKind::DType, "Buffer::set", message)
                 .with_operands([own.shape(), value.shape()])
                 .with_repair(format!("value.to(DType::{to:?})?")));
         }

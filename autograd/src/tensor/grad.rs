@@ -24,7 +24,7 @@ impl Tensor {
     /// [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn requiring_grad(mut self) -> Result<Tensor> {
-        self.requires_grad_(true)?;
+        self.requires_grad_(true).map_err(|error| error.of("requiring_grad"))?;
         Ok(self)
     }
 

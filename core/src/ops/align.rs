@@ -31,7 +31,10 @@ impl NamedTensor {
             .iter(other.ndim())
             .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
             .collect();
-        let dims = naming::align_to(self.input(), &names)?;
+        let dims = naming::align_to(self.input(), &names).map_err(|error| {
+            let repair = "rename the dim, or reduce it first: the other tensor must have every dim";
+            error.of("align_as").with_operands([self.shape(), other.shape()]).with_repair(repair)
+        })?;
         Ok(self.aligned(&dims))
     }
 

@@ -1,0 +1,296 @@
+//! The full texts of errors: wrong calls as users write them, and what they read.
+//!
+//! A snapshot shows the line of the call, found by the place that the error names, and the text under it. So
+//! each case also checks that the error points to the line of its caller. `INSTA_UPDATE=always cargo test
+//! --test messages` rewrites the snapshots; read the difference before you commit it.
+
+use namegrad::autograd::{GradCheck, Op, Parameter, gradcheck};
+use namegrad::nn::Buffer;
+use namegrad::prelude::*;
+use namegrad::{names, ops};
+
+/// What users read after wrong calls.
+#[derive(Default)]
+struct Messages {
+    text: String,
+    count: usize,
+}
+
+impl Messages {
+    /// Adds the error of a call, which must have failed at the line that calls this.
+    fn wrong<T>(&mut self, result: Result<T>) {
+        let error = result.err().expect("the call should fail");
+        let place = error.location();
+        assert_eq!(place.file(), file!(), "{error}");
+        let line = include_str!("messages.rs").lines().nth(place.line() as usize - 1).expect("a line of this file");
+        let call = line.trim().trim_start_matches("m.wrong(").trim_end_matches(");");
+        let text = error.to_string().replace(&place.to_string(), "here");
+        let text = text.replace(&format!("{}:{}", place.file(), place.line()), "here");
+        self.text += &format!("{call}\n    {}\n\n", text.replace('\n', "\n    "));
+        self.count += 1;
+    }
+
+    /// Compares all texts with the snapshot of this name.
+    fn check(self, name: &str, least: usize) {
+        assert!(self.count >= least, "{name}: {} wrong calls", self.count);
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, self.text);
+        });
+    }
+}
+
+fn images() -> Result<Tensor> {
+    Tensor::ones([("N", 2), ("C", 3), ("H", 4), ("W", 5)])
+}
+
+fn matrix() -> Result<Tensor> {
+    Tensor::ones([("N", 2), ("in", 3)])
+}
+
+#[test]
+fn names_of_dims() -> Result<()> {
+    let mut m = Messages::default();
+    let (x, y) = (images()?, matrix()?);
+    m.wrong(x.sum("width"));
+    m.wrong(x.sum("c"));
+    m.wrong(x.sum(["N", "N"]));
+    m.wrong(x.sum(4));
+    m.wrong(x.sum(-5));
+    m.wrong(x.softmax("class"));
+    m.wrong(x.add(&y));
+    m.wrong(x.mul(&Tensor::ones([("W", 4), ("H", 5)])?));
+    m.wrong(x.align_to(["N", "C"]));
+    m.wrong(x.align_to(["N", "C", "H", "X"]));
+    m.wrong(y.align_as(&Tensor::ones([("N", 2), ("out", 3)])?));
+    m.wrong(x.rename(["a", "b"]));
+    m.wrong(x.rename(["a", "a", "b", "c"]));
+    m.wrong(x.refine_names(["N", "C", "W", "H"]));
+    m.wrong(x.refine_names(["N", "C"]));
+    m.wrong(x.transpose("H", "depth"));
+    m.wrong(x.permute(["N", "C", "H"]));
+    m.wrong(x.permute([0, 1, 2, 2]));
+    m.wrong(x.flatten(["C", "W"], "features"));
+    m.wrong(x.unflatten("C", [("a", 2), ("b", 2)]));
+    m.wrong(x.select("T", 0));
+    m.wrong(x.narrow("H", 3, 4));
+    m.wrong(x.squeeze("time"));
+    m.wrong(x.size("depth"));
+    m.wrong(x.sizes_of(["N", "time"]));
+    m.wrong(y.contract(&y, "out"));
+    m.wrong(y.mm(&y));
+    m.wrong(Tensor::ones([("a b", 2)]));
+    m.wrong(Tensor::ones([("N", 2), ("N", 3)]));
+    m.wrong(names::strict(|| x.add(&Tensor::ones([5])?)));
+    m.check("names_of_dims", 30);
+    Ok(())
+}
+
+#[test]
+fn sizes() -> Result<()> {
+    let mut m = Messages::default();
+    let (x, plain) = (matrix()?, Tensor::ones([2, 3])?);
+    m.wrong(plain.add(&Tensor::ones([4])?));
+    m.wrong(x.mul(&Tensor::ones([("N", 5), ("in", 3)])?));
+    m.wrong(plain.matmul(&plain));
+    m.wrong(plain.mm(&Tensor::ones([2])?));
+    m.wrong(plain.bmm(&plain));
+    m.wrong(plain.mv(&Tensor::ones([2])?));
+    m.wrong(plain.dot(&plain));
+    m.wrong(plain.reshape([4, 2]));
+    m.wrong(plain.reshape([-1, -1]));
+    m.wrong(plain.reshape([-1, 4]));
+    m.wrong(plain.t()?.view([6]));
+    m.wrong(plain.expand([3, 3]));
+    m.wrong(plain.expand([3]));
+    m.wrong(plain.unsqueeze(4));
+    m.wrong(plain.chunk(0, 0));
+    m.wrong(plain.split(0, 0));
+    m.wrong(plain.repeat([2]));
+    m.wrong(plain.diagonal(0, 0));
+    m.wrong(plain.unfold(0, 5, 1));
+    m.wrong(plain.unfold(0, 1, 0));
+    m.wrong(Tensor::cat([&plain, &Tensor::ones([2, 4])?], 0));
+    m.wrong(Tensor::stack([&plain, &Tensor::ones([3, 2])?], 0));
+    m.wrong(Tensor::cat([] as [&Tensor; 0], 0));
+    m.wrong(Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.item::<f32>());
+    m.wrong(plain.item_at::<f32>([2, 0]));
+    m.wrong(plain.addmm(&plain, &plain));
+    m.wrong(plain.tensordot(&plain, 0, 1));
+    m.wrong(Tensor::einsum("ij,jk->ik", [&plain, &plain]));
+    m.wrong(Tensor::einsum("ij,k->q", [&plain, &plain]));
+    m.wrong(Tensor::ones([usize::MAX, 2]));
+    m.wrong(Tensor::zeros([1_usize << 50]));
+    m.wrong(Tensor::eye(1_usize << 40, 1_usize << 40));
+    m.wrong(plain.clone().add_(&Tensor::ones([4, 2, 3])?));
+    m.check("sizes", 33);
+    Ok(())
+}
+
+#[test]
+fn indices() -> Result<()> {
+    let mut m = Messages::default();
+    let (x, y) = (images()?, Tensor::ones([2, 3])?);
+    let (floats, far) = (Tensor::new([0.5])?, Tensor::new([7])?);
+    m.wrong(x.select("C", 3));
+    m.wrong(x.select("C", -4));
+    m.wrong(x.index_select(&far, "C"));
+    m.wrong(x.index_select(&floats, "C"));
+    m.wrong(y.gather(&far, 0));
+    m.wrong(y.gather(&Tensor::new([[0, 9]])?, 0));
+    m.wrong(y.take(&far));
+    m.wrong(y.index_add(&far, &y, 0));
+    m.wrong(y.index_fill(&far, 1.0, 0));
+    m.wrong(y.scatter(&Tensor::new([[9]])?, 1.0, 0));
+    m.wrong(y.masked_fill(&Tensor::ones([2])?, 0.0));
+    m.wrong(y.masked_fill(&Tensor::ones([2])?.gt(0)?, 0.0));
+    m.wrong(y.masked_select(&floats));
+    m.wrong(y.index(&[Index::At(5)]));
+    m.wrong(y.index(&[Index::At(0), Index::At(0), Index::At(0)]));
+    m.wrong(y.topk(4, 1));
+    m.wrong(y.kthvalue(0, 1));
+    m.wrong(y.kthvalue(4, 1));
+    m.wrong(Tensor::zeros([0])?.argmax(..));
+    m.wrong(Tensor::zeros([0])?.amax(..));
+    m.wrong(y.repeat_interleave(&Tensor::new([1, 2, 3])?, 0));
+    m.wrong(Tensor::new([-1])?.bincount());
+    m.wrong(Tensor::new([-1])?.one_hot());
+    m.check("indices", 23);
+    Ok(())
+}
+
+#[test]
+fn dtypes() -> Result<()> {
+    let mut m = Messages::default();
+    let (floats, ints) = (Tensor::ones([2])?, Tensor::new([1, 2])?);
+    let (truth, bytes) = (ints.gt(1)?, ints.to(DType::U8)?);
+    let wide = floats.to(DType::F64)?;
+    m.wrong(floats.matmul(&wide));
+    m.wrong(ints.clone().add_(0.5));
+    m.wrong(ints.clone().exp_());
+    m.wrong(truth.sub(&truth));
+    m.wrong(truth.neg());
+    m.wrong(floats.bitwise_and(&floats));
+    m.wrong(ints.mean(..));
+    m.wrong(ints.requiring_grad());
+    m.wrong(bytes.full_like(300));
+    m.wrong(bytes.masked_fill(&truth, 1000));
+    m.wrong(bytes.clamp(0, 1000));
+    m.wrong(floats.choose(1, 2));
+    m.wrong(floats.to_vec::<i32>());
+    m.wrong(Tensor::new(1.5)?.item::<i64>());
+    m.wrong(Tensor::new(3)?.item::<f32>());
+    m.wrong(floats.lerp(&wide, 0.5));
+    m.wrong(floats.logical_and("x".len() as f64)?.sub(&truth));
+    m.check("dtypes", 17);
+    Ok(())
+}
+
+#[test]
+fn values() -> Result<()> {
+    let mut m = Messages::default();
+    let x = Tensor::ones([2, 3])?;
+    m.wrong(Tensor::arange(0, 10, 0));
+    m.wrong(Tensor::arange(10, 0, 1));
+    m.wrong(Tensor::arange(0.0, f64::INFINITY, 1.0));
+    m.wrong(Tensor::linspace(0.0, 1.0, usize::MAX));
+    m.wrong(x.quantile(1.5, 0));
+    m.wrong(x.clone().bernoulli_(1.5));
+    m.wrong(x.clone().normal_(0.0, -1.0));
+    m.wrong(x.clone().uniform_(1.0, 0.0));
+    m.wrong(x.clone().exponential_(0.0));
+    m.wrong(F::dropout(&x, 1.5));
+    m.wrong(Dropout::new(-0.1));
+    m.wrong(Linear::new(("in", 0), ("out", 2)).and_then(|l| l.forward(&x)));
+    m.wrong(Tensor::load("missing.safetensors"));
+    m.wrong(x.save("x.txt"));
+    m.check("values", 14);
+    Ok(())
+}
+
+#[test]
+fn gradients() -> Result<()> {
+    let mut m = Messages::default();
+    let x = Tensor::ones([2, 3])?.requiring_grad()?;
+    let y = x.square()?;
+    m.wrong(y.backward());
+    m.wrong(Tensor::ones([2])?.sum(..)?.backward());
+    m.wrong(x.argmax(..)?.backward());
+    m.wrong(y.backward_with(Some(&Tensor::ones([4])?), BackwardOptions::new()));
+    let loss = y.sum(..)?;
+    loss.backward()?;
+    m.wrong(loss.backward());
+    m.wrong(x.clone().add_(1.0));
+    m.wrong(y.clone().requires_grad_(false));
+    m.wrong(gradcheck(|_| x.sum(..), &[], GradCheck::default()));
+    m.wrong(gradcheck(|_| Tensor::ones([2]), &[x.detach().double()?], GradCheck::default()));
+    m.wrong(Op::new("mine", Tensor::ones([2])?.into_value()).input(&x, |_, _| Tensor::ones([7])).output().sum(..)?.backward());
+    let weight = Parameter::new(Tensor::ones([3])?)?;
+    m.wrong(weight.set(Tensor::ones([4])?.value()));
+    m.wrong(Buffer::new(Tensor::ones([3])?).set(Tensor::ones([4])?.value()));
+    m.wrong(weight.tensor().mul_(2.0));
+    m.check("gradients", 13);
+    Ok(())
+}
+
+#[test]
+fn layers_and_losses() -> Result<()> {
+    let mut m = Messages::default();
+    let layer = Linear::new(("pixels", 4), ("hidden", 3))?;
+    let logits = Tensor::ones([("N", 5), ("class", 3)])?;
+    m.wrong(layer.forward(&Tensor::ones([("N", 5), ("features", 4)])?));
+    m.wrong(layer.forward(&Tensor::ones([("N", 5), ("pixels", 6)])?));
+    m.wrong(layer.forward(&Tensor::ones([5, 6])?));
+    m.wrong(layer.forward(&Tensor::ones([("N", 5), ("pixels", 4)])?.double()?));
+    m.wrong(layer.forward(&Tensor::ones([("hidden", 5), ("pixels", 4)])?));
+    m.wrong(layer.forward(&Tensor::ones([("N", 5), ("pixels", 4)])?.to(DType::I64)?));
+    m.wrong(F::cross_entropy(&logits, &Tensor::ones([("N", 5)])?, "class"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1, 2, 3, 0])?, "class"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1, -2, 0, 0])?, "class"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([[0], [1], [2], [0], [0]])?, "class"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1])?, "class"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1, 2, 0, 0])?, "classes"));
+    m.wrong(F::mse_loss(&Tensor::ones([5, 1])?, &Tensor::ones([5])?));
+    m.wrong(F::mse_loss(&Tensor::ones([0, 2])?, &Tensor::ones([0, 2])?));
+    m.wrong(F::mse_loss(&Tensor::ones([("N", 5)])?, &Tensor::ones([("M", 5)])?));
+    m.wrong(F::nll_loss(&logits, &Tensor::new([0, 1, 2, 9, 0])?, "class"));
+    m.wrong(Linear::new(("in", 3), ("in out", 3)));
+    let model = Sequential::new().then(Linear::new(("pixels", 4), ("hidden", 3))?).then(Linear::new(("hiden", 3), ("out", 2))?);
+    m.wrong(model.forward(&Tensor::ones([("N", 5), ("pixels", 4)])?));
+    let other = Linear::new(("pixels", 4), ("hidden", 7))?;
+    m.wrong(other.load_state_dict(&layer.state_dict()));
+    m.wrong(model.load_state_dict(&layer.state_dict()));
+    m.check("layers_and_losses", 20);
+    Ok(())
+}
+
+#[test]
+fn optimizers() -> Result<()> {
+    let mut m = Messages::default();
+    let layer = Linear::new(("in", 2), ("out", 2))?;
+    m.wrong(AdamW::builder(layer.parameters()).lr(-1.0).build());
+    m.wrong(AdamW::builder(layer.parameters()).betas((1.0, 0.999)).build());
+    m.wrong(AdamW::builder(layer.parameters()).eps(-1.0).build());
+    m.wrong(Adam::builder(layer.parameters()).weight_decay(f64::NAN).build());
+    m.wrong(Sgd::builder(layer.parameters()).momentum(-0.5).build());
+    m.wrong(Sgd::builder(Vec::new()).lr(0.1).build());
+    m.check("optimizers", 6);
+    Ok(())
+}
+
+#[test]
+fn calls_by_name() -> Result<()> {
+    let mut m = Messages::default();
+    let x = matrix()?;
+    m.wrong(ops::find("sofmax"));
+    let softmax = ops::find("softmax")?;
+    m.wrong(softmax.call(&[&x], &[]));
+    m.wrong(softmax.call(&[&x], &[("dims", "in".into())]));
+    m.wrong(softmax.call(&[&x], &[("dim", "out".into())]));
+    m.wrong(softmax.call(&[&x], &[("dim", 0.5.into())]));
+    m.wrong(softmax.call(&[&x, &x], &[("dim", "in".into())]));
+    m.wrong(softmax.call(&[], &[("dim", "in".into())]));
+    m.wrong(softmax.call(&[&x], &[("dim", "in".into()), ("dim", "N".into())]));
+    m.wrong(ops::find("sum")?.call_in_place(&mut x.clone(), &[], &[]));
+    m.check("calls_by_name", 9);
+    Ok(())
+}
