@@ -43,7 +43,7 @@
 //!
 //! # Debug builds
 //!
-//! A plain `cargo run` is hundreds of times slower than one with `--release`. These lines in your `Cargo.toml`
+//! A plain `cargo run` is many times slower than one with `--release`. These lines in your `Cargo.toml`
 //! compile what you depend on with optimizations in either case; `examples/template/` is a project that has them.
 //!
 //! ```toml
