@@ -22,7 +22,8 @@ impl Messages {
         let error = result.err().expect("the call should fail");
         let place = error.location();
         assert_eq!(place.file(), file!(), "{error}");
-        let line = include_str!("messages.rs").lines().nth(place.line() as usize - 1).expect("a line of this file");
+        let line =
+            include_str!("messages.rs").lines().nth(place.line() as usize - 1).expect("a line of this file");
         let call = line.trim().trim_start_matches("m.wrong(").trim_end_matches(");");
         let text = error.to_string().replace(&place.to_string(), "here");
         let text = text.replace(&format!("{}:{}", place.file(), place.line()), "here");
@@ -223,7 +224,13 @@ fn gradients() -> Result<()> {
     m.wrong(y.clone().requires_grad_(false));
     m.wrong(gradcheck(|_| x.sum(..), &[], GradCheck::default()));
     m.wrong(gradcheck(|_| Tensor::ones([2]), &[x.detach().double()?], GradCheck::default()));
-    m.wrong(Op::new("mine", Tensor::ones([2])?.into_value()).input(&x, |_, _| Tensor::ones([7])).output().sum(..)?.backward());
+    m.wrong(
+        Op::new("mine", Tensor::ones([2])?.into_value())
+            .input(&x, |_, _| Tensor::ones([7]))
+            .output()
+            .sum(..)?
+            .backward(),
+    );
     let weight = Parameter::new(Tensor::ones([3])?)?;
     m.wrong(weight.set(Tensor::ones([4])?.value()));
     m.wrong(Buffer::new(Tensor::ones([3])?).set(Tensor::ones([4])?.value()));
@@ -254,7 +261,9 @@ fn layers_and_losses() -> Result<()> {
     m.wrong(F::mse_loss(&Tensor::ones([("N", 5)])?, &Tensor::ones([("M", 5)])?));
     m.wrong(F::nll_loss(&logits, &Tensor::new([0, 1, 2, 9, 0])?, "class"));
     m.wrong(Linear::new(("in", 3), ("in out", 3)));
-    let model = Sequential::new().then(Linear::new(("pixels", 4), ("hidden", 3))?).then(Linear::new(("hiden", 3), ("out", 2))?);
+    let model = Sequential::new()
+        .then(Linear::new(("pixels", 4), ("hidden", 3))?)
+        .then(Linear::new(("hiden", 3), ("out", 2))?);
     m.wrong(model.forward(&Tensor::ones([("N", 5), ("pixels", 4)])?));
     let other = Linear::new(("pixels", 4), ("hidden", 7))?;
     m.wrong(other.load_state_dict(&layer.state_dict()));

@@ -486,9 +486,8 @@ impl Buffer {
         if own.sizes() != value.sizes() {
             let message =
                 format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
-            return Err(
-                Error::new(ErrorKind::Shape, "Buffer::set", message).with_operands([own.shape(), value.shape()])
-            );
+            return Err(Error::new(ErrorKind::Shape, "Buffer::set", message)
+                .with_operands([own.shape(), value.shape()]));
         }
         let (to, from) = (own.dtype(), value.dtype());
         if from.is_floating_point() && !to.is_floating_point() {
