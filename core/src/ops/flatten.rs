@@ -61,7 +61,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;
-        let wanted = shape.into_open_shape()?;
+        let wanted = shape.into_open_shape().map_err(|error| error.of("unflatten"))?;
         let size = self.length_of(dim);
         if wanted.is_empty() {
             return Err(Error::about(
