@@ -133,7 +133,7 @@ fn removing() -> Result<()> {
     Ok(())
 }
 
-/// Rule "unifies names from inputs": positions from the right must match, and no name may stand at two of
+/// Rule "unifies names from inputs": positions from the right must match, and no name may be at two of
 /// them.
 fn unifying() -> Result<()> {
     let tensor = Tensor::randn((("N", 3), 3))?;

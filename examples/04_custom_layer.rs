@@ -1,4 +1,4 @@
-//! A layer and a model of one's own: derive, forward, a few steps of training, the summary, and the state
+//! Your own layer and model: derive, forward, a few steps of training, the summary, and the state
 //! saved and loaded.
 //!
 //! `cargo run --example 04_custom_layer`

@@ -59,7 +59,7 @@
 //! * [`Tensor`](prelude::Tensor) has the ops as methods, [`TensorOptions`](prelude::TensorOptions) the
 //!   factories of other dtypes; the numbered programs in `examples/` introduce them in order.
 //! * [`names`]: what a name is, the rules by which ops hand names on, [`names::strict`].
-//! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for ops of one's own,
+//! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive, layers, [`nn::functional`], [`nn::init`], states.
 //! * [`optim`]: optimizers and their states.

@@ -108,7 +108,7 @@ fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
     Ok(())
 }
 
-/// Elements that nobody had picked were read from memory that nobody had written.
+/// Elements that were not picked were read from uninitialized memory.
 #[test]
 fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
     let x = Tensor::full([0usize; 0], 3.0)?;

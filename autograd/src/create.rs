@@ -71,7 +71,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn empty(self, shape: impl IntoShape) -> Result<Tensor> {
-        // Zeros: memory that nobody wrote must not be read in Rust, and fresh pages are zero anyway.
+        // Zeros, since reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
         self.finish(NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
 

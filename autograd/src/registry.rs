@@ -189,7 +189,7 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
     crate::rules::OPS.iter().chain(crate::composed::OPS.iter()).flat_map(|table| table.iter().copied())
 }
 
-/// What stands for a tensor of the row.
+/// What is given for a tensor of the row.
 #[derive(Clone)]
 enum Slot<'a> {
     Given(&'a Tensor),

@@ -190,7 +190,7 @@ impl Tensor {
         self.value.shape()
     }
 
-    /// Do the elements stand in row-major order without gaps?
+    /// Returns whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.value.is_contiguous()
     }

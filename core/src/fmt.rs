@@ -201,7 +201,7 @@ impl<'a> Printer<'a> {
     fn push_vector(&mut self, text: &mut String, dim: usize, indent: usize) {
         let per_line = (self.options.linewidth.saturating_sub(indent) / (self.width + ", ".len())).max(1);
         let (head, tail, cut) = self.shown(dim);
-        // Without an edge there is no column that the dots could stand in.
+        // Without an edge there is no column for the dots.
         let dots = if head.is_empty() { "..." } else { " ..." };
         let cut_at = if cut { head.len() } else { usize::MAX };
         for item in 0..head.len() + usize::from(cut) + tail.len() {

@@ -1,4 +1,4 @@
-//! What may stand beside a tensor in an op by element: another tensor or a plain number.
+//! The other operand of an op by element: another tensor or a plain number.
 
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;

@@ -7,7 +7,7 @@ const WIDTH: usize = 190;
 const HEIGHT: usize = 44;
 const GAP: usize = 36;
 
-/// The row of each node: the results stand in the last one, any other node just above what uses it first.
+/// The row of each node: results are in the last one, any other node is just above the first that uses it.
 fn layers(graph: &Graph) -> Vec<usize> {
     let mut above = vec![0; graph.nodes.len()];
     // What others were made of stands before them, so one pass from the end is enough.

@@ -53,7 +53,7 @@ fn panel(
     legend: SeriesLabelPosition,
     curves: &[Vec<f64>; 2],
 ) -> Result<()> {
-    // One epoch alone stands in the middle: an axis needs two ends.
+    // A single epoch is drawn in the middle: an axis needs two ends.
     let epochs = match curves[0].len() {
         0 | 1 => 0..2,
         count => 1..count,

@@ -244,23 +244,56 @@ fn fitted_group<M: Method>(
     state: &GroupState,
     members: &[Member],
 ) -> Result<(M, Vec<Member>)> {
-    let (theirs, own) = (state.parameters.len(), members.len());
-    if theirs != own {
-        let message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
-        return Err(misfit(message));
-    }
+    check_count(number, state, members)?;
     let wrong = |error: &dyn fmt::Display| misfit(format!("hyperparameters of group {number}: {error}"));
     if !state.hyperparameters.is_object() {
         return Err(wrong(&format_args!("expected them by name, got {}", state.hyperparameters)));
     }
     let method = M::deserialize(&state.hyperparameters).map_err(|error| wrong(&error))?;
     method.check().map_err(|error| wrong(&error.message()))?;
-    let mut fitted = Vec::with_capacity(own);
+    let fitted = fitted_members(number, &method, state, members)?;
+    Ok((method, fitted))
+}
+
+fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<()> {
+    let (theirs, own) = (state.parameters.len(), members.len());
+    if theirs == own {
+        return Ok(());
+    }
+    Err(misfit(format!("group {number} has {theirs} parameters in the state, {own} in the optimizer")))
+}
+
+fn fitted_members(
+    number: usize,
+    method: &dyn Stateful,
+    state: &GroupState,
+    members: &[Member],
+) -> Result<Vec<Member>> {
+    let mut fitted = Vec::with_capacity(members.len());
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let place = |error: Error| error.context(format!("parameter {index} of group {number}: "));
-        fitted.push(member.fitted(&method, parameter).map_err(place)?);
+        fitted.push(member.fitted(method, parameter).map_err(place)?);
     }
-    Ok((method, fitted))
+    Ok(fitted)
+}
+
+/// What the state of a parameter depends on in a [`Method`]: what needs no more is compiled once for all methods.
+trait Stateful {
+    fn name(&self) -> &'static str;
+    fn slots(&self) -> &'static [&'static str];
+    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize>;
+}
+
+impl<M: Method> Stateful for M {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+    fn slots(&self) -> &'static [&'static str] {
+        Method::slots(self)
+    }
+    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+        Method::slot_sizes(self, slot, sizes)
+    }
 }
 
 fn misfit(message: String) -> Error {
@@ -345,7 +378,7 @@ impl<M> fmt::Debug for Pass<'_, M> {
 
 impl Member {
     /// Calls `f` with the parameter, if it has a gradient.
-    fn step<M: Method>(&mut self, method: &M, f: &mut dyn FnMut(Turn<'_>) -> Result<()>) -> Result<()> {
+    fn step(&mut self, method: &dyn Stateful, f: &mut dyn FnMut(Turn<'_>) -> Result<()>) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let Member { parameter, steps, counted, slots } = self;
         let number = if *counted { *steps } else { steps.saturating_add(1) };
@@ -353,18 +386,18 @@ impl Member {
             let dtype = value.dtype();
             if !dtype.is_floating_point() {
                 let message = format!("a parameter must be of a floating point dtype, not {dtype}");
-                return Err(Error::new(ErrorKind::DType, M::NAME, message));
+                return Err(Error::new(ErrorKind::DType, method.name(), message));
             }
             if grad.sizes() != value.sizes() {
                 let message =
                     format!("a gradient of {:?} for a parameter of {:?}", grad.sizes(), value.sizes());
-                return Err(Error::new(ErrorKind::Shape, M::NAME, message));
+                return Err(Error::new(ErrorKind::Shape, method.name(), message));
             }
             let fresh = make_slots(method, slots, value)?;
             let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
             let shape = value.shape();
             let named = slots.len() - method.slots().len();
-            let slots = Slots { method: M::NAME, slots: &mut slots[named..] };
+            let slots = Slots { method: method.name(), slots: &mut slots[named..] };
             if dtype == dtype.compute() {
                 f(Turn { number, fresh, param: value, grad: &grad, slots })?;
             } else {
@@ -374,7 +407,7 @@ impl Member {
             }
             if value.sizes() != &shape.sizes[..] {
                 let message = format!("a step changed a parameter of {shape} to {}", value.shape());
-                return Err(Error::new(ErrorKind::Shape, M::NAME, message));
+                return Err(Error::new(ErrorKind::Shape, method.name(), message));
             }
             Ok(())
         })?;
@@ -393,7 +426,7 @@ impl Member {
     }
 
     /// The same parameter with the given state.
-    fn fitted<M: Method>(&self, method: &M, state: &ParameterState) -> Result<Member> {
+    fn fitted(&self, method: &dyn Stateful, state: &ParameterState) -> Result<Member> {
         let own = self.parameter.tensor();
         let theirs = Shape { sizes: state.sizes.as_slice().into(), names: state.names.clone() };
         if state.sizes != own.sizes() {
@@ -439,13 +472,13 @@ fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
     if sizes == value.sizes() { value.names().clone() } else { Names::none() }
 }
 
-fn sort_slots<M: Method>(method: &M, slots: &mut [(String, NamedTensor)]) {
+fn sort_slots(method: &dyn Stateful, slots: &mut [(String, NamedTensor)]) {
     slots.sort_by_key(|(name, _)| method.slots().iter().position(|slot| slot == name));
 }
 
 /// Makes the missing slots of `method`. Returns whether all of its slots are new.
-fn make_slots<M: Method>(
-    method: &M,
+fn make_slots(
+    method: &dyn Stateful,
     slots: &mut Vec<(String, NamedTensor)>,
     value: &NamedTensor,
 ) -> Result<bool> {
@@ -460,7 +493,7 @@ fn make_slots<M: Method>(
                     kept.sizes(),
                     value.sizes()
                 );
-                return Err(Error::new(ErrorKind::Shape, M::NAME, message)
+                return Err(Error::new(ErrorKind::Shape, method.name(), message)
                     .with_repair("build a new optimizer after changing the sizes of a parameter"));
             }
             Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
@@ -468,7 +501,7 @@ fn make_slots<M: Method>(
             None => {
                 let names = slot_names(&sizes, value);
                 let shape = Shape { sizes: sizes.into(), names };
-                slots.push((slot.into(), NamedTensor::full_as(M::NAME, shape, Scalar::Float(0.0), dtype)?));
+                slots.push((slot.into(), NamedTensor::full_as(method.name(), shape, Scalar::Float(0.0), dtype)?));
                 made += 1;
             }
         }

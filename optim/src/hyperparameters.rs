@@ -5,7 +5,7 @@
 ///
 /// `Sgd(momentum) SgdOptions { lr: f64 = 1e-3, .. }` becomes the struct `Sgd` around a `Descent<SgdOptions>`,
 /// with `new`, `builder` and access to its groups; the struct `SgdOptions`, which is the [`Method`], with
-/// `Default` and a setter for each row; and the same setters of `Builder<SgdOptions>`. What stands in
+/// `Default` and a setter for each row; and the same setters of `Builder<SgdOptions>`. What is in
 /// parentheses is the place of the momentum. The formula is in functions of the options: `formula`, which
 /// gives something with `check_as`, `tensors` and `advance`.
 ///

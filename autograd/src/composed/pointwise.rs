@@ -153,7 +153,7 @@ impl Tensor {
         self.isclose_with(other, options)?.all(..)?.is_nonzero()
     }
 
-    /// Have the two tensors the same sizes, names and elements? NaN is not equal to itself.
+    /// Do both tensors have the same sizes, names and elements? NaN is not equal to itself.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

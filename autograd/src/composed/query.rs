@@ -50,7 +50,7 @@ impl Tensor {
         self.dtype().is_floating_point()
     }
 
-    /// Have the elements a sign?
+    /// Is the dtype signed?
     pub fn is_signed(&self) -> bool {
         self.dtype().is_signed()
     }

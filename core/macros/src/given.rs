@@ -11,9 +11,9 @@ pub(crate) struct Side {
     pub(crate) core: TokenStream,
     /// The type of a tensor.
     pub(crate) tensor: TokenStream,
-    /// The trait of what may stand beside a tensor.
+    /// The trait of the other operands of a tensor.
     pub(crate) operand: TokenStream,
-    /// The trait of what may stand for a tensor that is not the first; empty if that is a reference alone.
+    /// The trait of what can be given for a tensor that is not the first; empty if that is a reference alone.
     pub(crate) as_tensor: TokenStream,
     /// What makes a plain value of a reference to a tensor: `.value()`, or nothing.
     pub(crate) value: TokenStream,
@@ -81,7 +81,7 @@ impl Side {
         self.methods && row.is_method()
     }
 
-    /// May a parameter of the model stand for the tensor? Not for the first, which is the receiver of methods.
+    /// Can a parameter of the model be given for the tensor? Not for the first, which is the receiver of methods.
     fn takes_parameter(&self, row: &Row, tensor: &Tensor) -> bool {
         let first = row.tensors.first().is_some_and(|first| first.name == tensor.name);
         let plain = matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask);

@@ -366,7 +366,7 @@ impl Row {
         self.body.is_some()
     }
 
-    /// May a number stand for this tensor?
+    /// Can this tensor be a number?
     pub(crate) fn takes_number(&self, tensor: &Tensor) -> bool {
         let first = self.tensors.first().is_some_and(|first| first.name == tensor.name);
         tensor.kind == TensorKind::Operand || self.by_element() && !first && tensor.kind == TensorKind::Plain

@@ -66,7 +66,7 @@ pub trait Argument: Sized {
         None
     }
 
-    /// The argument made of tensors, such as indices, or `None` if no tensor can stand for it.
+    /// The argument made of tensors, such as indices, or `None` if it is not made of tensors.
     fn from_tensors(_tensors: &[&NamedTensor]) -> Option<Self> {
         None
     }

@@ -31,7 +31,7 @@ const NAMES: &str = "names:";
 
 /// Named tensors with notes beside them: what a `.safetensors` file holds.
 ///
-/// The names of a tensor's dims stand in the file's metadata, one entry for each tensor that has any: under
+/// The names of a tensor's dims are in the file's metadata, one entry for each tensor that has any: under
 /// the key `names:<tensor>` a JSON list such as `["N","C",null]`. So other programs read these files, without
 /// the names, and files of other programs are read here, as tensors without names. Keys that begin with
 /// `names:` are therefore not free for notes.

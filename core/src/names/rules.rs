@@ -139,7 +139,7 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
     let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
     let (l, r) = (list(&left), list(&right));
     if doing != "broadcast" {
-        return "align_to or rename one of them so that the names stand at the same dims".into();
+        return "align_to or rename one of them so that the same dims have the names".into();
     }
     if l.iter().chain(&r).any(Option::is_none) {
         return "name every dim with refine_names, then bring one into the order of the other with align_as"

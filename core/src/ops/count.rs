@@ -44,7 +44,7 @@ pub struct Unique<T = NamedTensor> {
     pub values: T,
     /// For each element of the tensor its place among the values; with the sizes and names of the tensor.
     pub inverse: T,
-    /// How often each of the values stands in the tensor.
+    /// How often each of the values occurs in the tensor.
     pub counts: T,
 }
 

@@ -1,5 +1,5 @@
-//! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a dim made
-//! anew has none.
+//! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a new dim has
+//! none unless it is given one.
 
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;

@@ -85,7 +85,7 @@ impl Generator {
         self.state = state;
     }
 
-    /// Runs `f`, in which this generator stands in the place of the default one for all that the calling
+    /// Runs `f`, with this generator in place of the default one for everything that the calling
     /// thread draws.
     ///
     /// ```

@@ -76,7 +76,7 @@ pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     Some(block)
 }
 
-/// Reading memory that nobody wrote is undefined behavior, although it holds some bytes. To the compiler this
+/// Reading uninitialized memory is undefined behavior, although it holds some bytes. To the compiler this
 /// assembly block, which is empty, has written all that the pointer reaches, so that the bytes that are there
 /// can be read as numbers.
 #[inline]

@@ -32,7 +32,7 @@ pub(crate) struct Job<'a, const N: usize> {
 /// Drives a loop.
 ///
 /// # Safety
-/// `to` has room for a dense tensor of the sizes and dtype of the output that nobody else reads. Unless
+/// `to` has room for a dense tensor of the sizes and dtype of the output that nothing else reads. Unless
 /// `aliased`, no input overlaps it.
 #[inline]
 pub(crate) unsafe fn drive<const N: usize>(job: Job<'_, N>, to: *mut u8, aliased: bool) {
