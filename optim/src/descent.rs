@@ -501,7 +501,10 @@ fn make_slots(
             None => {
                 let names = slot_names(&sizes, value);
                 let shape = Shape { sizes: sizes.into(), names };
-                slots.push((slot.into(), NamedTensor::full_as(method.name(), shape, Scalar::Float(0.0), dtype)?));
+                slots.push((
+                    slot.into(),
+                    NamedTensor::full_as(method.name(), shape, Scalar::Float(0.0), dtype)?,
+                ));
                 made += 1;
             }
         }

@@ -116,11 +116,16 @@ impl Tensor {
     #[track_caller]
     pub fn update<R>(&mut self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
         let result = f(&mut self.value);
+        self.renew_leaf();
+        result
+    }
+
+    /// A new leaf, if the value no longer has the sizes or the dtype of this one.
+    fn renew_leaf(&mut self) {
         if let Some(meta) = &self.meta
             && (meta.sizes[..] != *self.sizes() || meta.dtype != self.dtype())
         {
             self.meta = Some(Meta::leaf(&self.value));
         }
-        result
     }
 }

@@ -338,7 +338,8 @@ mod tests {
             let y = &b.tensors[name];
             assert_eq!((x.dtype(), x.sizes(), x.names()), (y.dtype(), y.sizes(), y.names()), "{name}");
             let bits = |x: &NamedTensor| {
-                x.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect::<Vec<_>>()
+                let numbers = x.to(DType::F64).unwrap().to_vec::<f64>().unwrap();
+                numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>()
             };
             assert_eq!(bits(x), bits(y), "{name}");
         }

@@ -281,10 +281,15 @@ impl crate::NamedTensor {
     /// As `namegrad::Tensor::nextafter`.
     #[track_caller]
     pub fn nextafter(&self, other: impl crate::Operand) -> crate::Result<crate::NamedTensor> {
+        self.next_towards(&*other.operand_beside(self.dtype())?)
+    }
+
+    /// [`nextafter`](Self::nextafter), compiled once for all operands.
+    #[track_caller]
+    fn next_towards(&self, other: &NamedTensor) -> Result<NamedTensor> {
         use crate::cpu::fill::{half_down, half_up, next_after};
         use half::{bf16, f16};
         const OP: &str = "nextafter";
-        let other = &*other.operand_beside(self.dtype())?;
         let dtype = self.result_type(other);
         let names = crate::names::rules::unify(OP, "broadcast", self.input(), other.input())?;
         let sizes = crate::shape::broadcast(OP, self.sizes(), other.sizes())

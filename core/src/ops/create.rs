@@ -72,51 +72,7 @@ impl NamedTensor {
         step: impl Into<Scalar>,
         dtype: DType,
     ) -> Result<NamedTensor> {
-        const OP: &str = "arange";
-        let (start, end, step) = (start.into(), end.into(), step.into());
-        let (first, last, by) = (start.to_f64(), end.to_f64(), step.to_f64());
-        let caller = Location::caller();
-        let invalid = |message: String| Err(Error::new(ErrorKind::Value, OP, message).at(caller));
-        if !(first.is_finite() && last.is_finite() && by.is_finite()) {
-            return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
-        }
-        // As in PyTorch, the numbers of an integer dtype start and step in integers.
-        let whole = dtype.category() != Category::Float;
-        let [start, end, step] = match whole {
-            true => [start, end, step].map(|number| Scalar::Int(number.to_i64())),
-            false => [start, end, step],
-        };
-        if step.to_f64() == 0.0 {
-            return invalid("step must be nonzero".into());
-        }
-        let integers = [start, end, step].iter().all(|number| matches!(number, Scalar::Int(_)));
-        let [from, to, stride] = [start, end, step].map(|number| i128::from(number.to_i64()));
-        let backwards = match integers {
-            true => (to - from).signum() * stride.signum() < 0,
-            false => (last - first) * by < 0.0,
-        };
-        if backwards {
-            return invalid(format!(
-                "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
-            ));
-        }
-        // Dtypes smaller than `i64` count their elements before they cut fractions off, as in PyTorch.
-        let fractions = [first, last, by].iter().any(|number| number.fract() != 0.0);
-        let count = match integers && (dtype == DType::I64 || !fractions) {
-            true => usize::try_from((to - from).unsigned_abs().div_ceil(stride.unsigned_abs()))
-                .unwrap_or(usize::MAX),
-            false => ((last - first) / by).ceil() as usize,
-        };
-        checked_numel(OP, &[count], dtype.itemsize())?;
-        let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
-        let mut out = NamedTensor::fresh(OP, shape, dtype)?;
-        dispatch!(dtype, T => match (start, step) {
-            (Scalar::Int(start), Scalar::Int(step)) if whole => {
-                fill::count(start, step, out.as_mut_slice::<T>()?);
-            }
-            _ => fill::steps(first, by, out.as_mut_slice::<T>()?),
-        });
-        Ok(out)
+        range(start.into(), end.into(), step.into(), dtype)
     }
 
     /// `steps` numbers evenly spaced from `start` to `end`, both included, of `dtype`.
@@ -150,4 +106,54 @@ impl NamedTensor {
         dispatch!(dtype, T => fill::unit([rows, cols], out.as_mut_slice::<T>()?));
         Ok(out)
     }
+}
+
+/// [`NamedTensor::arange`], compiled once for all types of numbers.
+#[track_caller]
+fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<NamedTensor> {
+    const OP: &str = "arange";
+    let (first, last, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+    let caller = Location::caller();
+    let invalid = |message: String| Err(Error::new(ErrorKind::Value, OP, message).at(caller));
+    if !(first.is_finite() && last.is_finite() && by.is_finite()) {
+        return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
+    }
+    // As in PyTorch, the numbers of an integer dtype start and step in integers.
+    let whole = dtype.category() != Category::Float;
+    let [start, end, step] = match whole {
+        true => [start, end, step].map(|number| Scalar::Int(number.to_i64())),
+        false => [start, end, step],
+    };
+    if step.to_f64() == 0.0 {
+        return invalid("step must be nonzero".into());
+    }
+    let integers = [start, end, step].iter().all(|number| matches!(number, Scalar::Int(_)));
+    let [from, to, stride] = [start, end, step].map(|number| i128::from(number.to_i64()));
+    let backwards = match integers {
+        true => (to - from).signum() * stride.signum() < 0,
+        false => (last - first) * by < 0.0,
+    };
+    if backwards {
+        return invalid(format!(
+            "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
+        ));
+    }
+    // Dtypes smaller than `i64` count their elements before they cut fractions off, as in PyTorch.
+    let fractions = [first, last, by].iter().any(|number| number.fract() != 0.0);
+    let count = match integers && (dtype == DType::I64 || !fractions) {
+        true => {
+            usize::try_from((to - from).unsigned_abs().div_ceil(stride.unsigned_abs())).unwrap_or(usize::MAX)
+        }
+        false => ((last - first) / by).ceil() as usize,
+    };
+    checked_numel(OP, &[count], dtype.itemsize())?;
+    let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
+    let mut out = NamedTensor::fresh(OP, shape, dtype)?;
+    dispatch!(dtype, T => match (start, step) {
+        (Scalar::Int(start), Scalar::Int(step)) if whole => {
+            fill::count(start, step, out.as_mut_slice::<T>()?);
+        }
+        _ => fill::steps(first, by, out.as_mut_slice::<T>()?),
+    });
+    Ok(out)
 }

@@ -21,11 +21,17 @@ impl NamedTensor {
         dims: impl Into<Dims>,
         out_dim: impl Into<Option<&'a str>>,
     ) -> Result<NamedTensor> {
-        let name = match out_dim.into() {
+        self.flattened(dims.into(), out_dim.into())
+    }
+
+    /// [`flatten`](Self::flatten), compiled once for all types of dims.
+    #[track_caller]
+    fn flattened(&self, dims: Dims, out_dim: Option<&str>) -> Result<NamedTensor> {
+        let name = match out_dim {
             Some(text) => Some(Name::new(text)?),
             None => None,
         };
-        let dims = dims.into().resolve("flatten", self)?;
+        let dims = dims.resolve("flatten", self)?;
         if self.ndim() == 0 {
             let names = Names::new("flatten", [name])?;
             return reshaped("flatten", self, Sizes::from_slice(&[1]), names);
