@@ -105,7 +105,7 @@ pub trait Module: fmt::Display {
     /// ```
     /// use namegrad::prelude::*;
     /// let layer = Linear::new(("in", 3), ("out", 2))?;
-    /// let optimizer = Sgd::new(layer.parameters()).lr(0.1).build()?;
+    /// let optimizer = Sgd::builder(layer.parameters()).lr(0.1).build()?;
     /// assert_eq!(optimizer.parameters().len(), 2);
     /// # Ok::<(), Error>(())
     /// ```
