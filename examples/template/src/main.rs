@@ -26,7 +26,7 @@ impl Mlp {
 fn main() -> Result<()> {
     manual_seed(0);
     let model = Mlp::new()?;
-    let mut optimizer = AdamW::new(model.parameters()).lr(1e-2).build()?;
+    let mut optimizer = AdamW::builder(model.parameters()).lr(1e-2).build()?;
 
     // Replace these with your data. The class is the brightest of the first ten pixels.
     let x = Tensor::rand([("N", 64), ("pixels", 64)])?;
