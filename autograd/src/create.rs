@@ -100,13 +100,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
     pub fn uniform(self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::uniform(
-            "rand",
-            shape.into_shape().map_err(|error| error.of("rand"))?,
-            low,
-            high,
-            self.float(),
-        )?)
+        self.finish(NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
     }
 
     /// Normal with mean 0 and standard deviation 1.
@@ -124,13 +118,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
     pub fn normal(self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::normal(
-            "randn",
-            shape.into_shape().map_err(|error| error.of("randn"))?,
-            mean,
-            std,
-            self.float(),
-        )?)
+        self.finish(NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
     }
 
     /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.

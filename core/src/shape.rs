@@ -130,6 +130,13 @@ pub trait IntoShape: Sized {
         }
         Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
     }
+
+    /// [`into_shape`](Self::into_shape) as an argument of `op`, which its errors name.
+    #[doc(hidden)]
+    #[track_caller]
+    fn shape_for(self, op: &'static str) -> Result<Shape> {
+        self.into_shape().map_err(|error| error.of(op))
+    }
 }
 
 #[track_caller]

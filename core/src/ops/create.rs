@@ -49,7 +49,7 @@ impl NamedTensor {
         value: Scalar,
         dtype: DType,
     ) -> Result<NamedTensor> {
-        NamedTensor::filled(op, shape.into_shape().map_err(|error| error.of(op))?, dtype, value)
+        NamedTensor::filled(op, shape.shape_for(op)?, dtype, value)
     }
 
     /// A tensor of the same sizes and names filled with `value`, of `dtype`.

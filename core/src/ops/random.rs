@@ -53,13 +53,7 @@ impl NamedTensor {
     /// Those of the shape, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn rand(shape: impl IntoShape) -> Result<NamedTensor> {
-        NamedTensor::uniform(
-            "rand",
-            shape.into_shape().map_err(|error| error.of("rand"))?,
-            0.0,
-            1.0,
-            default_dtype(),
-        )
+        NamedTensor::uniform("rand", shape.shape_for("rand")?, 0.0, 1.0, default_dtype())
     }
 
     /// Normal numbers of mean 0 and standard deviation 1 of the default dtype.
@@ -68,13 +62,7 @@ impl NamedTensor {
     /// As [`rand`](Self::rand).
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Result<NamedTensor> {
-        NamedTensor::normal(
-            "randn",
-            shape.into_shape().map_err(|error| error.of("randn"))?,
-            0.0,
-            1.0,
-            default_dtype(),
-        )
+        NamedTensor::normal("randn", shape.shape_for("randn")?, 0.0, 1.0, default_dtype())
     }
 
     /// Uniform numbers in [`low`, `high`) of `dtype`; `op` is named in errors.
@@ -143,12 +131,7 @@ impl NamedTensor {
                 format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
             return Err(Error::new(ErrorKind::Value, "randint", message));
         }
-        let mut out = NamedTensor::filled(
-            "randint",
-            shape.into_shape().map_err(|error| error.of("randint"))?,
-            DType::I64,
-            0.into(),
-        )?;
+        let mut out = NamedTensor::filled("randint", shape.shape_for("randint")?, DType::I64, 0.into())?;
         let mut generator = next_of_default(out.numel());
         fill_randint(out.as_mut_slice::<i64>()?, low, high, &mut generator);
         Ok(out)

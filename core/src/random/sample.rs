@@ -62,7 +62,7 @@ impl NamedTensor {
         distribution: &(impl Distribution<T> + Sync),
         dtype: Option<DType>,
     ) -> Result<NamedTensor> {
-        let shape = shape.into_shape().map_err(|error| error.of("sample"))?;
+        let shape = shape.shape_for("sample")?;
         let mut drawn = NamedTensor::filled("sample", shape, T::Element::DTYPE, Scalar::Int(0))?;
         let mut generator = next_of_default(drawn.numel());
         let out = drawn.as_mut_slice::<T::Element>()?;
