@@ -650,20 +650,23 @@ impl Field for ModulePath {
     }
 }
 
-/// Pointers to modules, which are the module that they point to.
-macro_rules! pointers {
-    ($($pointer:ident)*) => {$(
-        impl<M: Module + ?Sized> Module for $pointer<M> {
-            fn fields(&self, visitor: &mut Visitor<'_>) {
-                (**self).fields(visitor);
-            }
-            fn describe(&self) -> String {
-                (**self).describe()
-            }
-        }
-    )*};
+impl<M: Module + ?Sized> Module for Box<M> {
+    fn fields(&self, visitor: &mut Visitor<'_>) {
+        (**self).fields(visitor);
+    }
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
 }
-pointers! { Box Arc }
+
+impl<M: Module + ?Sized> Module for Arc<M> {
+    fn fields(&self, visitor: &mut Visitor<'_>) {
+        (**self).fields(visitor);
+    }
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+}
 
 impl<F: Field> Field for Option<F> {
     fn visit(&self, visitor: &mut Visitor<'_>) {

@@ -88,22 +88,27 @@ pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
     fn forward(&self, input: &Input) -> Result<Output>;
 }
 
-/// Pointers to layers.
-macro_rules! pointers {
-    ($($pointer:ident)*) => {$(
-        impl<L, Input, Output> Layer<Input, Output> for $pointer<L>
-        where
-            L: Layer<Input, Output> + ?Sized,
-            Input: ?Sized,
-        {
-            #[track_caller]
-            fn forward(&self, input: &Input) -> Result<Output> {
-                (**self).forward(input)
-            }
-        }
-    )*};
+impl<L, Input, Output> Layer<Input, Output> for Box<L>
+where
+    L: Layer<Input, Output> + ?Sized,
+    Input: ?Sized,
+{
+    #[track_caller]
+    fn forward(&self, input: &Input) -> Result<Output> {
+        (**self).forward(input)
+    }
 }
-pointers! { Box Arc }
+
+impl<L, Input, Output> Layer<Input, Output> for Arc<L>
+where
+    L: Layer<Input, Output> + ?Sized,
+    Input: ?Sized,
+{
+    #[track_caller]
+    fn forward(&self, input: &Input) -> Result<Output> {
+        (**self).forward(input)
+    }
+}
 
 /// What errors call a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path `the layer (in=3 -> out=2)`.
 fn called(path: &ModulePath, about: &str) -> String {
