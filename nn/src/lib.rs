@@ -50,15 +50,19 @@
 #![doc(html_root_url = "https://docs.rs/namegrad-nn/0.1.0")] // links of other crates work in any order of building
 #![forbid(unsafe_code)]
 
+mod buffer;
 pub mod functional;
 pub mod init;
 mod layers;
 mod module;
 mod state;
 mod summary;
+mod training;
 
+pub use buffer::Buffer;
 pub use layers::*;
-pub use module::{Buffer, Entry, Field, Module, ModulePath, Training, Visitor};
+pub use module::{Entry, Field, Module, Visitor};
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
 pub use summary::Summary;
+pub use training::{ModulePath, Training};

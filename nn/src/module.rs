@@ -1,14 +1,15 @@
 //! [`Module`], the trait of layers and models, [`Field`], the trait of what they are made of, and the walk over
 //! parameters by path.
 
+use crate::buffer::Buffer;
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
-use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use crate::training::Training;
+use namegrad_autograd::Parameter;
+use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// A layer or a model: it finds its parameters, buffers and layers by path, such as `blocks.0.weight`.
 ///
@@ -238,7 +239,7 @@ pub trait Module: fmt::Display {
 /// What a field of a [`Module`] can be: a parameter, a buffer, a flag, another module, a list of these, or plain
 /// data that holds none of them.
 ///
-/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`], [`ModulePath`], numbers, strings,
+/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`], [`ModulePath`](crate::ModulePath), numbers, strings,
 /// [`DType`], names and shapes of dims, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. A field
 /// of another type is left out with `#[module(skip)]`, or implements this trait.
 ///
@@ -384,7 +385,7 @@ pub enum Entry<'a> {
 
 /// Walks through the fields of modules and keeps track of the path. [`Field`] has an example.
 pub struct Visitor<'v> {
-    path: String,
+    pub(crate) path: String,
     f: &'v mut dyn FnMut(&str, Entry<'_>),
 }
 
@@ -409,244 +410,6 @@ impl Visitor<'_> {
 impl Field for Parameter {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Parameter(self));
-    }
-}
-
-/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones share the same
-/// value.
-///
-/// # Examples
-/// A layer that subtracts the mean of all batches so far:
-/// ```
-/// use namegrad::nn::{Buffer, Training};
-/// use namegrad::prelude::*;
-///
-/// #[derive(Module)]
-/// struct Center {
-///     mean: Buffer,
-///     training: Training,
-/// }
-///
-/// impl Center {
-///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-///         if self.training.get() {
-///             let batch = x.detach().mean("N")?;
-///             self.mean.set((self.mean.tensor() * 0.9 + batch * 0.1).value())?;
-///         }
-///         x.sub(&self.mean.tensor())
-///     }
-/// }
-///
-/// let layer = Center { mean: Buffer::new(Tensor::zeros([("C", 2)])?), training: Training::new() };
-/// layer.forward(&Tensor::ones([("N", 8), ("C", 2)])?)?;
-/// assert_eq!(layer.mean.tensor().to_vec::<f32>()?, [0.1, 0.1]);
-/// assert_eq!(layer.named_buffers()[0].0, "mean");
-/// assert_eq!(layer.state_dict().len(), 1); // it is saved with the parameters
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone)]
-pub struct Buffer(Arc<RwLock<NamedTensor>>);
-
-impl Buffer {
-    /// A buffer with this value, which it keeps without a gradient.
-    pub fn new(value: Tensor) -> Buffer {
-        Buffer(Arc::new(RwLock::new(value.into_value())))
-    }
-
-    /// The current value.
-    pub fn value(&self) -> NamedTensor {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The current value as a tensor that requires no gradient.
-    pub fn tensor(&self) -> Tensor {
-        Tensor::constant(self.value())
-    }
-
-    /// Another value of the same sizes, cast to the dtype of the buffer. The names of the buffer stay, as in
-    /// [`Parameter::set`].
-    ///
-    /// ```
-    /// use namegrad::nn::Buffer;
-    /// use namegrad::prelude::*;
-    /// let mean = Buffer::new(Tensor::zeros([("C", 2)])?);
-    /// mean.set(Tensor::new([0.5, 1.5])?.value())?;
-    /// assert_eq!(mean.value().shape().to_string(), "[C=2]");
-    /// let error = mean.set(Tensor::new([1.0, 2.0, 3.0])?.value()).unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::Shape);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] for floating-point values in a buffer of
-    /// integers.
-    #[track_caller]
-    pub fn set(&self, value: &NamedTensor) -> Result<()> {
-        let own = self.value();
-        if own.sizes() != value.sizes() {
-            let message =
-                format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
-            return Err(Error::new(ErrorKind::Shape, "Buffer::set", message)
-                .with_operands([own.shape(), value.shape()]));
-        }
-        let (to, from) = (own.dtype(), value.dtype());
-        if from.is_floating_point() && !to.is_floating_point() {
-            let message = format!("a buffer of dtype {to} cannot take a value of {from}");
-            return Err(Error::new(ErrorKind::DType, "Buffer::set", message)
-                .with_operands([own.shape(), value.shape()])
-                .with_repair(format!("value.to(DType::{to:?})?")));
-        }
-        self.replace(value.to(to)?.with_names(own.names().clone()));
-        Ok(())
-    }
-
-    /// Casts the value.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn to_dtype(&self, dtype: DType) -> Result<()> {
-        self.replace(self.value().to(dtype)?);
-        Ok(())
-    }
-
-    fn replace(&self, value: NamedTensor) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
-    }
-}
-
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer {:?}", self.value())
-    }
-}
-
-impl fmt::Display for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer containing:\n{}", self.tensor())
-    }
-}
-
-impl Field for Buffer {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Buffer(self));
-    }
-}
-
-/// Whether a layer is being trained; [`train`](Module::train) and [`eval`](Module::eval) of the model set it. A
-/// new layer is in training.
-///
-/// # Examples
-/// ```
-/// use namegrad::nn::Training;
-/// use namegrad::prelude::*;
-///
-/// /// Adds noise while it is being trained.
-/// #[derive(Module)]
-/// struct Noise {
-///     std: f64,
-///     training: Training,
-/// }
-///
-/// impl Noise {
-///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-///         if !self.training.get() {
-///             return Ok(x.clone());
-///         }
-///         x.add(&Tensor::randn(x.shape())?.mul(self.std)?)
-///     }
-/// }
-///
-/// let noise = Noise { std: 0.1, training: Training::new() };
-/// let x = Tensor::ones([("N", 3)])?;
-/// assert!(!noise.forward(&x)?.equal(&x)?);
-/// noise.eval();
-/// assert!(noise.forward(&x)?.equal(&x)?);
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Training(AtomicBool);
-
-impl Training {
-    /// In training.
-    pub fn new() -> Training {
-        Training(AtomicBool::new(true))
-    }
-
-    /// Whether the layer is being trained.
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Switches to training (`true`) or evaluation (`false`).
-    pub fn set(&self, training: bool) {
-        self.0.store(training, Ordering::Relaxed);
-    }
-}
-
-impl Default for Training {
-    fn default() -> Training {
-        Training::new()
-    }
-}
-
-impl Field for Training {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Training(self));
-    }
-}
-
-/// The path of a layer in its model, for the errors of the layer.
-///
-/// Every walk over a model ([`parameters`](Module::parameters), [`state_dict`](Module::state_dict),
-/// [`eval`](Module::eval), [`summary`](Module::summary)) tells the layers their paths. Of several paths a layer
-/// keeps the longest, which is that in the outermost model.
-///
-/// # Examples
-/// ```
-/// use namegrad::nn::ModulePath;
-/// use namegrad::prelude::*;
-///
-/// #[derive(Module, Default)]
-/// struct Scale {
-///     path: ModulePath,
-/// }
-///
-/// #[derive(Module)]
-/// struct Model {
-///     blocks: Vec<Scale>,
-/// }
-/// let model = Model { blocks: vec![Scale::default()] };
-/// assert_eq!(model.blocks[0].path.get(), None);
-/// model.eval();
-/// assert_eq!(model.blocks[0].path.get().as_deref(), Some("blocks.0"));
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Debug, Default)]
-pub struct ModulePath(RwLock<Option<Arc<str>>>);
-
-impl ModulePath {
-    /// No path yet.
-    pub fn new() -> ModulePath {
-        ModulePath::default()
-    }
-
-    /// The path, if there was a walk over the layer or its model; empty if there was none over a model.
-    pub fn get(&self) -> Option<Arc<str>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn learn(&self, path: &str) {
-        if self.get().is_none_or(|known| path.len() > known.len()) {
-            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
-        }
-    }
-}
-
-impl Field for ModulePath {
-    /// The field is at `blocks.0.path`, the layer at `blocks.0`.
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.learn(visitor.path.rsplit_once('.').map_or("", |(layer, _)| layer));
     }
 }
 

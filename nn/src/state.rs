@@ -1,6 +1,7 @@
 //! The values of a model by path: saved, compared, loaded.
 
-use crate::module::{Buffer, Entry, Fields, walk};
+use crate::buffer::Buffer;
+use crate::module::{Entry, Fields, walk};
 use namegrad_autograd::Parameter;
 use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};

@@ -4,7 +4,7 @@ use super::{Layer, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::DropoutOptions;
-use crate::module::{ModulePath, Training};
+use crate::training::{ModulePath, Training};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 

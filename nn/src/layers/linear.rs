@@ -4,7 +4,7 @@ use super::{Layer, called, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
-use crate::module::ModulePath;
+use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};

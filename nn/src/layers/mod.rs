@@ -13,7 +13,7 @@ pub use linear::{Linear, LinearBuilder};
 pub use sequential::Sequential;
 
 use crate::Module;
-use crate::module::ModulePath;
+use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::Layer;
 use crate::Module;
-use crate::module::{Field, ModulePath, Visitor};
+use crate::module::{Field, Visitor};
+use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
 

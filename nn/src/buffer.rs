@@ -1,0 +1,128 @@
+//! [`Buffer`]: a tensor that a layer keeps and saves but does not learn.
+
+use crate::module::{Entry, Field, Visitor};
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones share the same
+/// value.
+///
+/// # Examples
+/// A layer that subtracts the mean of all batches so far:
+/// ```
+/// use namegrad::nn::{Buffer, Training};
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module)]
+/// struct Center {
+///     mean: Buffer,
+///     training: Training,
+/// }
+///
+/// impl Center {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         if self.training.get() {
+///             let batch = x.detach().mean("N")?;
+///             self.mean.set((self.mean.tensor() * 0.9 + batch * 0.1).value())?;
+///         }
+///         x.sub(&self.mean.tensor())
+///     }
+/// }
+///
+/// let layer = Center { mean: Buffer::new(Tensor::zeros([("C", 2)])?), training: Training::new() };
+/// layer.forward(&Tensor::ones([("N", 8), ("C", 2)])?)?;
+/// assert_eq!(layer.mean.tensor().to_vec::<f32>()?, [0.1, 0.1]);
+/// assert_eq!(layer.named_buffers()[0].0, "mean");
+/// assert_eq!(layer.state_dict().len(), 1); // it is saved with the parameters
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Buffer(Arc<RwLock<NamedTensor>>);
+
+impl Buffer {
+    /// A buffer with this value, which it keeps without a gradient.
+    pub fn new(value: Tensor) -> Buffer {
+        Buffer(Arc::new(RwLock::new(value.into_value())))
+    }
+
+    /// The current value.
+    pub fn value(&self) -> NamedTensor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The current value as a tensor that requires no gradient.
+    pub fn tensor(&self) -> Tensor {
+        Tensor::constant(self.value())
+    }
+
+    /// Another value of the same sizes, cast to the dtype of the buffer. The names of the buffer stay, as in
+    /// [`Parameter::set`](namegrad_autograd::Parameter::set).
+    ///
+    /// ```
+    /// use namegrad::nn::Buffer;
+    /// use namegrad::prelude::*;
+    /// let mean = Buffer::new(Tensor::zeros([("C", 2)])?);
+    /// mean.set(Tensor::new([0.5, 1.5])?.value())?;
+    /// assert_eq!(mean.value().shape().to_string(), "[C=2]");
+    /// let error = mean.set(Tensor::new([1.0, 2.0, 3.0])?.value()).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Shape);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] for floating-point values in a buffer of
+    /// integers.
+    #[track_caller]
+    pub fn set(&self, value: &NamedTensor) -> Result<()> {
+        let own = self.value();
+        if own.sizes() != value.sizes() {
+            let message =
+                format!("a buffer of sizes {:?} cannot take a value of {:?}", own.sizes(), value.sizes());
+            return Err(Error::new(ErrorKind::Shape, "Buffer::set", message)
+                .with_operands([own.shape(), value.shape()]));
+        }
+        let (to, from) = (own.dtype(), value.dtype());
+        if from.is_floating_point() && !to.is_floating_point() {
+            let message = format!("a buffer of dtype {to} cannot take a value of {from}");
+            return Err(Error::new(ErrorKind::DType, "Buffer::set", message)
+                .with_operands([own.shape(), value.shape()])
+                .with_repair(format!("value.to(DType::{to:?})?")));
+        }
+        self.replace(value.to(to)?.with_names(own.names().clone()));
+        Ok(())
+    }
+
+    /// Casts the value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn to_dtype(&self, dtype: DType) -> Result<()> {
+        self.replace(self.value().to(dtype)?);
+        Ok(())
+    }
+
+    fn replace(&self, value: NamedTensor) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer {:?}", self.value())
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer containing:\n{}", self.tensor())
+    }
+}
+
+impl Field for Buffer {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.entry(Entry::Buffer(self));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a model tells its layers: [`Training`], whether they are being trained, and [`ModulePath`], where they are.
+
+use crate::module::{Entry, Field, Visitor};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Whether a layer is being trained; [`train`](crate::Module::train) and [`eval`](crate::Module::eval) of the model set it. A
+/// new layer is in training.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::Training;
+/// use namegrad::prelude::*;
+///
+/// /// Adds noise while it is being trained.
+/// #[derive(Module)]
+/// struct Noise {
+///     std: f64,
+///     training: Training,
+/// }
+///
+/// impl Noise {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         if !self.training.get() {
+///             return Ok(x.clone());
+///         }
+///         x.add(&Tensor::randn(x.shape())?.mul(self.std)?)
+///     }
+/// }
+///
+/// let noise = Noise { std: 0.1, training: Training::new() };
+/// let x = Tensor::ones([("N", 3)])?;
+/// assert!(!noise.forward(&x)?.equal(&x)?);
+/// noise.eval();
+/// assert!(noise.forward(&x)?.equal(&x)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Training(AtomicBool);
+
+impl Training {
+    /// In training.
+    pub fn new() -> Training {
+        Training(AtomicBool::new(true))
+    }
+
+    /// Whether the layer is being trained.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Switches to training (`true`) or evaluation (`false`).
+    pub fn set(&self, training: bool) {
+        self.0.store(training, Ordering::Relaxed);
+    }
+}
+
+impl Default for Training {
+    fn default() -> Training {
+        Training::new()
+    }
+}
+
+impl Field for Training {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.entry(Entry::Training(self));
+    }
+}
+
+/// The path of a layer in its model, for the errors of the layer.
+///
+/// Every walk over a model ([`parameters`](crate::Module::parameters), [`state_dict`](crate::Module::state_dict),
+/// [`eval`](crate::Module::eval), [`summary`](crate::Module::summary)) tells the layers their paths. Of several paths a layer
+/// keeps the longest, which is that in the outermost model.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::ModulePath;
+/// use namegrad::prelude::*;
+///
+/// #[derive(Module, Default)]
+/// struct Scale {
+///     path: ModulePath,
+/// }
+///
+/// #[derive(Module)]
+/// struct Model {
+///     blocks: Vec<Scale>,
+/// }
+/// let model = Model { blocks: vec![Scale::default()] };
+/// assert_eq!(model.blocks[0].path.get(), None);
+/// model.eval();
+/// assert_eq!(model.blocks[0].path.get().as_deref(), Some("blocks.0"));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct ModulePath(RwLock<Option<Arc<str>>>);
+
+impl ModulePath {
+    /// No path yet.
+    pub fn new() -> ModulePath {
+        ModulePath::default()
+    }
+
+    /// The path, if there was a walk over the layer or its model; empty if there was none over a model.
+    pub fn get(&self) -> Option<Arc<str>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn learn(&self, path: &str) {
+        if self.get().is_none_or(|known| path.len() > known.len()) {
+            *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
+        }
+    }
+}
+
+impl Field for ModulePath {
+    /// The field is at `blocks.0.path`, the layer at `blocks.0`.
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.learn(visitor.path.rsplit_once('.').map_or("", |(layer, _)| layer));
+    }
+}
