@@ -359,43 +359,32 @@ fn a_method_must_name_the_tensors_that_it_takes() -> Result<()> {
     Ok(())
 }
 
-/// Declares a method with a learning rate alone.
-macro_rules! method {
-    ($(#[$doc:meta])* $Method:ident { $($item:item)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
-        struct $Method(f64);
-        impl Method for $Method {
-            const NAME: &'static str = stringify!($Method);
-            type Optimizer = Descent<$Method>;
-            fn lr(&self) -> f64 {
-                self.0
-            }
-            fn set_lr(&mut self, lr: f64) {
-                self.0 = lr;
-            }
-            $($item)*
-        }
-    };
-}
+/// The gradient as a matrix, made orthogonal by the iteration of Newton and Schulz, as in Muon.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Orthogonal(f64);
 
-method! {
-    /// The gradient as a matrix, made orthogonal by the iteration of Newton and Schulz, as in Muon.
-    Orthogonal {
-        fn slots(&self) -> &'static [&'static str] {
-            &["momentum_buffer"]
+impl Method for Orthogonal {
+    const NAME: &'static str = "Orthogonal";
+    type Optimizer = Descent<Orthogonal>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn slots(&self) -> &'static [&'static str] {
+        &["momentum_buffer"]
+    }
+    fn update(&self, turn: Turn<'_>) -> Result<()> {
+        let Turn { param, grad, slots, .. } = turn;
+        let [momentum] = slots.take()?;
+        momentum.add_(grad)?;
+        let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
+        for _ in 0..40 {
+            let square = x.mm(&x.t()?)?.mm(&x)?;
+            x = x.mul(1.5)?.sub(&square.mul(0.5)?)?;
         }
-        fn update(&self, turn: Turn<'_>) -> Result<()> {
-            let Turn { param, grad, slots, .. } = turn;
-            let [momentum] = slots.take()?;
-            momentum.add_(grad)?;
-            let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
-            for _ in 0..40 {
-                let square = x.mm(&x.t()?)?.mm(&x)?;
-                x = x.mul(1.5)?.sub(&square.mul(0.5)?)?;
-            }
-            param.sub_(&x.mul(self.0)?).map(drop)
-        }
+        param.sub_(&x.mul(self.0)?).map(drop)
     }
 }
 
@@ -418,18 +407,25 @@ fn a_method_can_treat_a_parameter_as_a_matrix() -> Result<()> {
     Ok(())
 }
 
-method! {
-    /// Steps of one length for all parameters together.
-    Normalized {
-        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-            let mut square = 0.0;
-            for (_, gradient) in pass.gradients() {
-                square += gradient.square()?.sum(..)?.item::<f64>()?;
-            }
-            pass.each(|method, turn| {
-                turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop)
-            })
+/// Steps of one length for all parameters together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Normalized(f64);
+
+impl Method for Normalized {
+    const NAME: &'static str = "Normalized";
+    type Optimizer = Descent<Normalized>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+        let mut square = 0.0;
+        for (_, gradient) in pass.gradients() {
+            square += gradient.square()?.sum(..)?.item::<f64>()?;
         }
+        pass.each(|method, turn| turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop))
     }
 }
 
@@ -448,19 +444,26 @@ fn a_method_can_see_all_gradients() -> Result<()> {
     Ok(())
 }
 
-method! {
-    /// Newton's method by the secant of two gradients.
-    Secant {
-        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-            assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
-            let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-            pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
-            pass.evaluate()?;
-            let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-            pass.each(|method, turn| {
-                turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop)
-            })
-        }
+/// Newton's method by the secant of two gradients.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Secant(f64);
+
+impl Method for Secant {
+    const NAME: &'static str = "Secant";
+    type Optimizer = Descent<Secant>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+        assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
+        let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+        pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
+        pass.evaluate()?;
+        let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+        pass.each(|method, turn| turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop))
     }
 }
 
@@ -501,7 +504,18 @@ fn step_with_removes_old_gradients_and_computes_new_ones() -> Result<()> {
 
 #[test]
 fn a_method_without_a_formula_is_refused() -> Result<()> {
-    method! { Idle {} }
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    struct Idle(f64);
+    impl Method for Idle {
+        const NAME: &'static str = "Idle";
+        type Optimizer = Descent<Idle>;
+        fn lr(&self) -> f64 {
+            self.0
+        }
+        fn set_lr(&mut self, lr: f64) {
+            self.0 = lr;
+        }
+    }
     let a = parameter(&[1.0])?;
     let mut optimizer = Builder::new([a.clone()], Idle(1.0)).build()?;
     set_grad(&a, &[1.0])?;

@@ -5,12 +5,16 @@ use crate::check::{
     Args, Axes, Case, Input, Reference, axes, by_name, check, near_one, numbers, sizes, values,
 };
 use crate::plain::{self, Plain};
+use Order::*;
+use Place::*;
 use namegrad::prelude::*;
 use std::cmp::Ordering;
 
 /// A row of the table.
 struct Along {
     op: &'static str,
+    /// Which output, if there are several.
+    output: &'static str,
     /// Other arguments than the dim, of `n` elements along it.
     args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
@@ -81,9 +85,21 @@ pub(crate) fn lanes(
 }
 
 impl Along {
+    const fn new(
+        op: &'static str,
+        output: &'static str,
+        args: fn(usize) -> Args,
+        dtype: fn(DType) -> Option<DType>,
+        place: Place,
+        order: Order,
+        reference: fn(&[f64]) -> Vec<f64>,
+    ) -> Along {
+        Along { op, output, args, dtype, reference, place, order }
+    }
+
     fn case(&'static self, input: Input, from: &str, dim: usize) -> Case {
         let (result, reference) = lanes(from, dim, self.place, self.reference);
-        let (call, in_place) = by_name(self.op, with_dim(self.args, from, dim), "");
+        let (call, in_place) = by_name(self.op, with_dim(self.args, from, dim), self.output);
         let scale = if self.order == Order::Exact { None } else { Some(input.magnitude()) };
         Case {
             op: self.op,
@@ -126,48 +142,7 @@ impl Along {
     }
 }
 
-/// Rows of ops along a dim, a test for each:
-///
-/// ```ignore
-/// argsort_descending = argsort (n: descending true) indices Stays Exact |x| plain::sorted(x, true);
-/// ```
-/// The name of the test, if it is not that of the op; the op and its other arguments, of `n` elements along
-/// the dim; how the dtype of the result follows, what becomes of the dim, whether the result depends on the
-/// memory order, and the reference on the numbers along the dim. The row becomes
-///
-/// ```ignore
-/// static ROWS: &[(&str, Along)] = &[("argsort_descending", Along { op: "argsort", args: |n| vec![("descending", true.into())], .. })];
-/// #[test]
-/// fn argsort_descending() {
-///     row("argsort_descending").check();
-/// }
-/// ```
-macro_rules! along {
-    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident $order:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        static ROWS: &[(&str, Along)] = &[$((stringify!($name), Along {
-            op: [$(stringify!($op),)? stringify!($name)][0],
-            args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
-            dtype: $crate::check::$dtype,
-            reference: |$x| $reference,
-            place: Place::$place,
-            order: Order::$order,
-        })),*];
-        $(
-            #[test]
-            fn $name() {
-                row(stringify!($name)).check();
-            }
-        )*
-    };
-}
-
-fn row(name: &str) -> &'static Along {
-    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
-}
-
-along! {
+rows! { Along:
 //  op, or name = op, arguments      dtype   the dim order   reference
     softmax                          floats  Stays   Rounds |x| plain::softmax(x);
     log_softmax                      floats  Stays   Rounds |x| plain::log_softmax(x);

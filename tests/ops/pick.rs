@@ -1,7 +1,8 @@
 //! Ops that pick along a dim: a row gives the call and the places that a plain search finds; the values are
 //! the numbers there.
 
-use crate::along::{Place, lanes, with_dim};
+use crate::along::Place::{self, *};
+use crate::along::{lanes, with_dim};
 use crate::check::{Args, Case, Input, axes, by_name, check, identical, indices, numbers, values};
 use crate::plain;
 use namegrad::core::Picked;
@@ -19,6 +20,18 @@ struct Pick {
 }
 
 impl Pick {
+    /// The outputs are `values` and `indices`, so a row says nothing of them.
+    const fn new(
+        op: &'static str,
+        _: &'static str,
+        args: fn(usize) -> Args,
+        dtype: fn(DType) -> Option<DType>,
+        place: Place,
+        reference: fn(&[f64]) -> Vec<f64>,
+    ) -> Pick {
+        Pick { op, args, dtype, reference, place }
+    }
+
     /// The values as a case.
     fn values(&'static self, input: Input, from: &str, dim: usize) -> Case {
         let numbers = |x: &[f64]| (self.reference)(x).into_iter().map(|place| x[place as usize]).collect();
@@ -86,46 +99,12 @@ impl Pick {
     }
 }
 
-/// Rows of ops that pick, a test for each:
-///
-/// ```ignore
-/// sort_descending = sort (_n: descending true) any Stays |x| plain::sorted(x, true);
-/// ```
-/// As the rows of `along!`; the reference gives the places. The row becomes
-///
-/// ```ignore
-/// #[test]
-/// fn sort_descending() {
-///     static ROW: Pick = Pick { op: "sort", args: |_n| vec![("descending", true.into())], dtype: any, reference: |x| .., place: Place::Stays };
-///     ROW.check();
-/// }
-/// ```
-macro_rules! picks {
-    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        $(
-            #[test]
-            fn $name() {
-                static ROW: Pick = Pick {
-                    op: [$(stringify!($op),)? stringify!($name)][0],
-                    args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
-                    dtype: $crate::check::$dtype,
-                    reference: |$x| $reference,
-                    place: Place::$place,
-                };
-                ROW.check();
-            }
-        )*
-    };
-}
-
 /// The first half of places.
 fn first_half(places: Vec<f64>) -> Vec<f64> {
     places[..places.len().div_ceil(2)].to_vec()
 }
 
-picks! {
+rows! { Pick:
 //  op, or name = op, arguments                     dtype   the dim places
     max                                             any     Removed |x| vec![plain::best(x, Ordering::Greater)];
     max_kept = max (_n: keepdim true)               any     One     |x| vec![plain::best(x, Ordering::Greater)];

@@ -3,6 +3,8 @@
 
 use crate::check::{Args, Case, Input, axes, by_name, check, near_one, numbers, sizes, values};
 use crate::plain::{self, Plain, unravel};
+use Nothing::*;
+use Order::*;
 use namegrad::ops::Value;
 use namegrad::prelude::*;
 
@@ -12,7 +14,7 @@ struct Reduction {
     /// Which output, if there are several.
     output: &'static str,
     /// Other arguments than the dims.
-    args: &'static [(&'static str, f64)],
+    args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> f64,
     nothing: Nothing,
@@ -34,10 +36,21 @@ enum Order {
 }
 
 impl Reduction {
+    const fn new(
+        op: &'static str,
+        output: &'static str,
+        args: fn(usize) -> Args,
+        dtype: fn(DType) -> Option<DType>,
+        nothing: Nothing,
+        order: Order,
+        reference: fn(&[f64]) -> f64,
+    ) -> Reduction {
+        Reduction { op, output, args, dtype, reference, nothing, order }
+    }
+
     fn arguments(&self, dims: &[usize], keepdim: bool) -> Args {
         let dims = Value::from(dims.to_vec());
-        let own = self.args.iter().map(|(name, value)| (*name, Value::from(*value)));
-        own.chain([("dim", dims), ("keepdim", keepdim.into())]).collect()
+        (self.args)(0).into_iter().chain([("dim", dims), ("keepdim", keepdim.into())]).collect()
     }
 
     /// The op over `dims` of an input, with the reduced dims gone or of size one.
@@ -162,48 +175,7 @@ impl Reduction {
     }
 }
 
-/// Rows of reductions, a test for each:
-///
-/// ```ignore
-/// var_of_half = var (correction 0.5) floats Answers Rounds |x| plain::variance(x, 0.5);
-/// ```
-/// The name of the test, if it is not that of the op; the op, which of its outputs, other arguments; how the
-/// dtype of the result follows, what there is over nothing, whether the result depends on the order of the
-/// terms, and the reference on the numbers that become one. The row becomes an entry of `ROWS` and
-///
-/// ```ignore
-/// #[test]
-/// fn var_of_half() {
-///     row("var_of_half").check();
-/// }
-/// ```
-macro_rules! reductions {
-    ($($name:ident $(= $op:ident $(.$output:ident)?)? $(($key:ident $arg:expr))? $dtype:ident $nothing:ident $order:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        static ROWS: &[(&str, Reduction)] = &[$((stringify!($name), Reduction {
-            op: [$(stringify!($op),)? stringify!($name)][0],
-            output: concat!($($(stringify!($output))?)?),
-            args: &[$((stringify!($key), $arg))?],
-            dtype: $crate::check::$dtype,
-            reference: |$x| $reference,
-            nothing: Nothing::$nothing,
-            order: Order::$order,
-        })),*];
-        $(
-            #[test]
-            fn $name() {
-                row(stringify!($name)).check();
-            }
-        )*
-    };
-}
-
-fn row(name: &str) -> &'static Reduction {
-    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
-}
-
-reductions! {
+rows! { Reduction:
 //  op, or name = op, arguments            dtype    nothing order   reference
     sum                                    sums     Answers Rounds |x| plain::sum(x.len(), |i| x[i]);
     prod                                   sums     Answers Rounds |x| x.iter().product();
@@ -217,24 +189,24 @@ reductions! {
     logsumexp                              to_float Answers Rounds |x| plain::logsumexp(x);
     var                                    floats   Answers Rounds |x| plain::variance(x, 1.0);
     std                                    floats   Answers Rounds |x| plain::variance(x, 1.0).sqrt();
-    var_of_half = var (correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5);
-    std_of_half = std (correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5).sqrt();
+    var_of_half = var (_n: correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5);
+    std_of_half = std (_n: correction 0.5)     floats   Answers Rounds |x| plain::variance(x, 0.5).sqrt();
     var_of_pair = var_mean.var             floats   Answers Rounds |x| plain::variance(x, 1.0);
     mean_beside_var = var_mean.mean        floats   Answers Rounds |x| plain::mean(x);
     std_of_pair = std_mean.std             floats   Answers Rounds |x| plain::variance(x, 1.0).sqrt();
     mean_beside_std = std_mean.mean        floats   Answers Rounds |x| plain::mean(x);
     norm                                   floats   Answers Rounds |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
-    vector_norm (ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
+    vector_norm (_n: ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
     // The orders that have a formula of their own, and some between them. A ratio of 0 to a negative order
     // has no derivative.
-    norm_0 = vector_norm (ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
-    norm_half = vector_norm (ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
-    norm_1 = vector_norm (ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
-    norm_1_5 = vector_norm (ord 1.5)       floats   Answers Rounds |x| plain::norm(x, 1.5);
-    norm_2 = vector_norm (ord 2.0)         floats   Answers Rounds |x| plain::norm(x, 2.0);
-    norm_inf = vector_norm (ord f64::INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::INFINITY);
-    norm_neg_inf = vector_norm (ord f64::NEG_INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::NEG_INFINITY);
-    norm_neg_1 = vector_norm (ord -1.0)    floats   Refuses Rounds |x| plain::norm(x, -1.0);
+    norm_0 = vector_norm (_n: ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
+    norm_half = vector_norm (_n: ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
+    norm_1 = vector_norm (_n: ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
+    norm_1_5 = vector_norm (_n: ord 1.5)       floats   Answers Rounds |x| plain::norm(x, 1.5);
+    norm_2 = vector_norm (_n: ord 2.0)         floats   Answers Rounds |x| plain::norm(x, 2.0);
+    norm_inf = vector_norm (_n: ord f64::INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::INFINITY);
+    norm_neg_inf = vector_norm (_n: ord f64::NEG_INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::NEG_INFINITY);
+    norm_neg_1 = vector_norm (_n: ord -1.0)    floats   Refuses Rounds |x| plain::norm(x, -1.0);
     nansum                                 sums     Answers Rounds |x| x.iter().filter(|x| !x.is_nan()).sum();
     nanmean                                floats   Answers Rounds |x| plain::nanmean(x);
     count_nonzero                          indices  Answers Exact  |x| x.iter().filter(|x| **x != 0.0).count() as f64;

@@ -101,3 +101,54 @@ macro_rules! cases {
         )*
     };
 }
+
+/// Rows of ops along dims, a test for each:
+///
+/// ```ignore
+/// rows! { Along:
+///     argsort_descending = argsort (_n: descending true) indices Stays Exact |x| plain::sorted(x, true);
+/// }
+/// ```
+/// The type of the rows; the name of the test, if it is not that of the op; the op, which of its outputs, and
+/// its other arguments for `n` elements; how the dtype of the result follows, what else `new` of the type takes,
+/// and the reference on the numbers along the dims. The row becomes an entry of `ROWS` and its test:
+///
+/// ```ignore
+/// static ROWS: &[(&str, Along)] = &[(
+///     "argsort_descending",
+///     Along::new("argsort", "", |_n| vec![("descending", true.into())], indices, Stays, Exact, |x| plain::sorted(x, true)),
+/// )];
+/// #[test]
+/// fn argsort_descending() {
+///     row("argsort_descending").check();
+/// }
+/// ```
+macro_rules! rows {
+    ($Row:ident: $(
+        $name:ident $(= $op:ident $(.$output:ident)?)? $(($n:ident: $($key:ident $arg:expr),*))?
+        $dtype:ident $($word:ident)* |$x:ident| $reference:expr;
+    )*) => {
+        /// The ops of this table.
+        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
+
+        static ROWS: &[(&str, $Row)] = &[$((stringify!($name), $Row::new(
+            [$(stringify!($op),)? stringify!($name)][0],
+            concat!($($(stringify!($output))?)?),
+            [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
+            $crate::check::$dtype,
+            $($word,)*
+            |$x| $reference,
+        ))),*];
+
+        fn row(name: &str) -> &'static $Row {
+            ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
+        }
+
+        $(
+            #[test]
+            fn $name() {
+                row(stringify!($name)).check();
+            }
+        )*
+    };
+}
