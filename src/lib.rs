@@ -28,7 +28,7 @@
 //!
 //! // Points of the plane; the class says whether both coordinates have the same sign.
 //! let points = Tensor::randn([("N", 256), ("coord", 2)])?;
-//! let class = points.prod("coord")?.gt(0)?.to(DType::I64)?; // [N]
+//! let class = points.prod("coord").gt(0).to(DType::I64)?; // [N]
 //! for _ in 0..200 {
 //!     let logits = model.forward(&points)?; // [N, class]
 //!     let loss = F::cross_entropy(&logits, &class, "class")?;
@@ -36,8 +36,8 @@
 //!     loss.backward()?;
 //!     optimizer.step()?;
 //! }
-//! let right = model.forward(&points)?.argmax("class")?.eq(&class)?;
-//! assert!(right.to(DType::F32)?.mean("N")?.item::<f64>()? > 0.95);
+//! let right = model.forward(&points)?.argmax("class").eq(&class)?;
+//! assert!(right.to(DType::F32).mean("N").item::<f64>()? > 0.95);
 //! # Ok::<(), Error>(())
 //! ```
 //!
@@ -92,6 +92,7 @@ pub mod options {
 /// What most programs need.
 pub mod prelude {
     pub use crate::options::*;
+    pub use namegrad_autograd::chain::*;
     pub use namegrad_autograd::{
         BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
     };

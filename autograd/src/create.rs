@@ -178,7 +178,15 @@ impl TensorOptions {
     }
 }
 
-/// Factories with the default options.
+/// Factories with the default options. `zeros(shape: impl IntoShape);` with its doc becomes
+///
+/// ```ignore
+/// impl Tensor {
+///     pub fn zeros(shape: impl IntoShape) -> Result<Tensor> {
+///         TensorOptions::new().zeros(shape)
+///     }
+/// }
+/// ```
 macro_rules! factories {
     ($($(#[$meta:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {
         /// # New tensors

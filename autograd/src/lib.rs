@@ -23,6 +23,7 @@ mod rules;
 
 mod composed;
 
+pub mod chain;
 mod checkpoint;
 pub mod functional;
 mod gradcheck;

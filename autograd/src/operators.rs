@@ -108,6 +108,18 @@ impl<T: Operand> Operand for &T {
     }
 }
 
+/// Numbers as operands. `f64` becomes
+///
+/// ```ignore
+/// impl Operand for f64 {
+///     fn operand(&self) -> Result<Cow<'_, Tensor>> {
+///         Ok(Cow::Owned(Tensor::constant(NamedTensor::number(*self)?)))
+///     }
+///     fn operand_beside(&self, dtype: DType) -> Result<Cow<'_, Tensor>> {
+///         Ok(Cow::Owned(Tensor::constant(NamedTensor::number_beside(*self, dtype)?)))
+///     }
+/// }
+/// ```
 macro_rules! numbers {
     ($($ty:ty),*) => {$(
         impl Operand for $ty {
@@ -169,9 +181,19 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
                 .all(|dim| other.name(dim).is_none() || other.name(dim) == x.name(left + dim)))
 }
 
-/// The operators of a row: its trait and method, those of its assignment, the method in place, and whether it
-/// divides. `Sub sub, SubAssign sub_assign sub_, false` becomes `Sub` and `SubAssign` for tensors, parameters and
-/// numbers.
+/// The operators of a row: the trait and its method, those of the assignment, the method in place, and whether
+/// the operator divides. `Sub sub, SubAssign sub_assign sub_, false` becomes
+///
+/// ```ignore
+/// impl<T: Operand> ops::Sub<T> for &Tensor {
+///     type Output = Tensor;
+///     fn sub(self, other: T) -> Tensor {
+///         or_panic(Tensor::sub(self, other))
+///     }
+/// }
+/// ```
+///
+/// the same for `Tensor`, `Parameter`, `&Parameter` and numbers on the left, and `SubAssign` for `Tensor`.
 macro_rules! operators {
     ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $divides:literal;)*) => {$(
         impl<T: Operand> ops::$trait<T> for &Tensor {

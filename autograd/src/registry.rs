@@ -87,7 +87,13 @@ impl<T: Into<Value>, const K: usize> From<[T; K]> for Given<'_> {
     }
 }
 
-/// `From<i64> for Given` is `Given::Value(value.into())`.
+/// What can be given as an argument. `i64` becomes
+///
+/// ```ignore
+/// impl From<i64> for Given<'_> {
+///     fn from(value: i64) -> Self { Given::Value(value.into()) }
+/// }
+/// ```
 macro_rules! values {
     ($($ty:ty),*) => {$(
         impl From<$ty> for Given<'_> {

@@ -463,7 +463,11 @@ impl<F: Field> Field for BTreeMap<String, F> {
     }
 }
 
-/// Types of fields without parameters.
+/// Types of fields without parameters. `bool` becomes
+///
+/// ```ignore
+/// impl Field for bool { fn visit(&self, _: &mut Visitor<'_>) {} }
+/// ```
 macro_rules! plain {
     ($($ty:ty),* $(,)?) => {$(
         impl Field for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }

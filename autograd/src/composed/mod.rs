@@ -46,6 +46,7 @@ pub use parts::Sections;
 /// ```ignore
 /// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[along::OPS];
 /// pub(crate) mod options { pub use super::along::options::*; }
+/// pub(crate) mod chained { pub use super::along::Chained as _; }
 /// ```
 macro_rules! tables {
     ($($table:ident)*) => {
@@ -54,6 +55,10 @@ macro_rules! tables {
         #[allow(unused_imports, unreachable_pub)] // not every table has ops with options
         pub(crate) mod options {
             $(pub use super::$table::options::*;)*
+        }
+        #[allow(unreachable_pub)] // public by another path
+        pub(crate) mod chained {
+            $(pub use super::$table::Chained as _;)*
         }
     };
 }

@@ -60,10 +60,15 @@ pub(crate) mod loss;
 ///
 /// ```ignore
 /// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[unary::OPS];
+/// pub(crate) mod chained { pub use super::unary::Chained as _; }
 /// ```
 macro_rules! tables {
     ($($table:ident)*) => {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
+        #[allow(unreachable_pub)] // public by another path
+        pub(crate) mod chained {
+            $(pub use super::$table::Chained as _;)*
+        }
     };
 }
 namegrad_core::op_tables! { tables }

@@ -1,6 +1,7 @@
 //! The back end for ops made of others: methods of `Tensor` that call a function of the same name, and
 //! entries of the registry.
 
+use crate::chain;
 use crate::derivative::How;
 use crate::given::Side;
 use crate::row::{Form, Row, Table};
@@ -31,9 +32,11 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         let info = info(row, &table.name.to_string(), &side);
         entries.extend(entry(row, &how(row), &side, &quote!(&#info)));
     }
+    let chained = chain::table(table, &side);
     quote! {
         #(#heading)*
         impl crate::Tensor { #methods }
+        #chained
         #[doc(hidden)]
         pub mod options { use super::*; #options }
         #[allow(unused_imports)] // a table may have none

@@ -4,10 +4,11 @@
 //! [`ops!`] makes the methods of plain values, in-place forms, structs of options and data on each op, and a
 //! macro that hands the same tokens to other crates; [`derivatives!`] makes the methods of tensors that
 //! record what they do. To read: `row` and `derivative` for the grammar, `given` for what a method takes and
-//! how it reaches the kernel, `values` and `tape` for the two back ends.
+//! how it reaches the kernel, `values` and `tape` for the two back ends, `chain` for the methods of results.
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod composed;
 mod derivative;
 mod docs;

@@ -1,6 +1,7 @@
 //! The back end for the tape: methods of `Tensor`, each of which computes the value in core and records its
 //! derivative, and the entries of the registry.
 
+use crate::chain;
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
 use crate::row::{Form, Row, Table, Tensor, TensorKind};
@@ -26,10 +27,12 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
         let info = quote!(&::namegrad_core::ops::#name::ROWS[#at]);
         entries.extend(entry(row, how, &side, &info));
     }
+    let chained = chain::table(table, &side);
     let code = quote! {
         #recorded
         #(#heading)*
         impl crate::Tensor { #methods }
+        #chained
         /// The ops of this table, as the registry has them.
         pub(crate) const OPS: &[&crate::registry::Op] = &[#entries];
     };

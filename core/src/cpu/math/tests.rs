@@ -67,10 +67,17 @@ fn all_f64() -> impl Iterator<Item = f64> {
     (0..=u64::MAX).step_by(400_009 << 28).map(f64::from_bits).chain(special).chain(middle)
 }
 
-/// A row has a method, its reference, and the bounds on its error for `f32` and `f64`. The row of `exp`
-/// becomes
+/// A row has a method, its reference, and the bounds on its error in units in the last place for `f32` and
+/// `f64`. The second bound includes the error of `libm` itself, up to one unit. The row of `exp` becomes
 ///
-/// The second bound includes the error of `libm` itself, up to one unit in `f64`.
+/// ```ignore
+/// #[test]
+/// fn exp() {
+///     check("exp", Row, libm::exp, 1.0, all_f32()); // `Row` calls `x.exp()`
+///     check("exp", Row, libm::exp, 2.0, all_f64());
+///     // and the same with fused multiply-add
+/// }
+/// ```
 macro_rules! accuracy {
     ($($name:ident: $reference:expr, $f32:literal, $f64:literal;)*) => { $(
         #[test]

@@ -1,0 +1,98 @@
+//! Ops on the result of another op, so that a chain of ops needs one `?`.
+//!
+//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>`, except the in-place forms. The
+//! first op that fails ends the chain, and the error names that op and its line. The prelude brings the methods
+//! into scope.
+//!
+//! ```
+//! use namegrad_autograd::Tensor;
+//! use namegrad_autograd::chain::*;
+//! use namegrad_core::keep;
+//!
+//! let x = Tensor::randn([("N", 2), ("C", 3)])?;
+//! let scale = x.square().mean(keep("C")).add(1e-6).rsqrt()?; // [N, C=1]
+//! assert_eq!(scale.sizes_of(["N", "C"])?, [2, 1]);
+//!
+//! let error = x
+//!     .exp()
+//!     .sum("H") // the op and the line that the error names
+//!     .log()
+//!     .unwrap_err();
+//! assert_eq!((error.op(), error.location().line()), ("sum", line!() - 3));
+//! # Ok::<(), namegrad_core::Error>(())
+//! ```
+
+use crate::tensor::Tensor;
+use namegrad_core::{Dim, Dims, Element, IntoShape, NameList, Number, RenameArg, Result, Whole};
+
+pub use crate::composed::chained::*;
+pub use crate::rules::chained::*;
+
+/// What an op has made: a tensor or an error.
+#[doc(hidden)]
+pub trait Made: Sized {
+    fn made(self) -> Result<Tensor>;
+}
+
+impl Made for Result<Tensor> {
+    #[inline]
+    fn made(self) -> Result<Tensor> {
+        self
+    }
+}
+
+/// The methods of the result of an op that no row makes: names, and what a chain ends with.
+#[doc(hidden)]
+pub trait Chained: Made {
+    #[track_caller]
+    fn rename(self, names: impl RenameArg) -> Result<Tensor> {
+        self.made()?.rename(names)
+    }
+
+    #[track_caller]
+    fn refine_names(self, names: impl NameList) -> Result<Tensor> {
+        self.made()?.refine_names(names)
+    }
+
+    #[track_caller]
+    fn align_to(self, names: impl NameList) -> Result<Tensor> {
+        self.made()?.align_to(names)
+    }
+
+    #[track_caller]
+    fn align_as(self, other: &Tensor) -> Result<Tensor> {
+        self.made()?.align_as(other)
+    }
+
+    #[track_caller]
+    fn flatten<'a>(self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<Tensor> {
+        self.made()?.flatten(dims, out_dim)
+    }
+
+    #[track_caller]
+    fn unflatten(self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<Tensor> {
+        self.made()?.unflatten(dim, shape)
+    }
+
+    #[track_caller]
+    fn item<T: Number>(self) -> Result<T> {
+        self.made()?.item()
+    }
+
+    #[track_caller]
+    fn item_at<T: Number>(self, at: impl IntoIterator<Item: Whole>) -> Result<T> {
+        self.made()?.item_at(at)
+    }
+
+    #[track_caller]
+    fn to_vec<T: Element>(self) -> Result<Vec<T>> {
+        self.made()?.to_vec()
+    }
+
+    #[track_caller]
+    fn backward(self) -> Result<()> {
+        self.made()?.backward()
+    }
+}
+
+impl Chained for Result<Tensor> {}

@@ -1,0 +1,41 @@
+//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op.
+
+use crate::given::Side;
+use crate::row::{Row, Table};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+/// A trait with the methods of a table, implemented for `Result<Tensor>`.
+pub(crate) fn table(table: &Table, side: &Side) -> TokenStream {
+    let methods = table.rows.iter().filter(|row| side.is_method(row) && !row.is_in_place_only());
+    let methods = methods.map(|row| methods_of(row, side));
+    quote! {
+        /// The ops of this table as methods of the result of another op.
+        #[doc(hidden)]
+        pub trait Chained: crate::chain::Made { #(#methods)* }
+        impl Chained for ::namegrad_core::Result<crate::Tensor> {}
+    }
+}
+
+fn methods_of(row: &Row, side: &Side) -> TokenStream {
+    let (name, returned) = (&row.name, side.returned(row));
+    let (parameters, passed) = side.parameters(row);
+    let with_options = row.has_options().then(|| {
+        let (name, options) = (row.with_name(false), side.options_type(row));
+        quote! {
+            #[inline]
+            #[track_caller]
+            fn #name(self, #(#parameters,)* options: #options) -> ::namegrad_core::Result<#returned> {
+                crate::chain::Made::made(self)?.#name(#(#passed,)* options)
+            }
+        }
+    });
+    quote! {
+        #[inline]
+        #[track_caller]
+        fn #name(self, #(#parameters),*) -> ::namegrad_core::Result<#returned> {
+            crate::chain::Made::made(self)?.#name(#(#passed),*)
+        }
+        #with_options
+    }
+}

@@ -1,0 +1,53 @@
+//! Chains of ops with one `?`: each gives what the same ops give one by one, and its error is that of the op that
+//! failed, at its line.
+
+use namegrad::prelude::*;
+
+#[test]
+fn a_chain_gives_what_its_ops_give() -> Result<()> {
+    let x = Tensor::randn([("N", 3), ("C", 4)])?;
+    let chained = x.square().mean(keep("C")).add(1e-6).rsqrt().mul(&x)?;
+    let step_by_step = x.mul(&x.square()?.mean(keep("C"))?.add(1e-6)?.rsqrt()?)?;
+    assert!(chained.equal(&step_by_step)?);
+    Ok(())
+}
+
+#[test]
+fn methods_of_the_standard_library_do_not_come_first() -> Result<()> {
+    let x = Tensor::arange(0, 6, 1)?.reshape([("N", 2), ("C", 3)])?;
+    assert_eq!(x.neg().flatten(.., "all")?.to_string(), x.neg()?.flatten(.., "all")?.to_string());
+    assert_eq!(x.neg().transpose("N", "C")?.shape().to_string(), "[C=3, N=2]");
+    assert_eq!(x.neg().max("C")?.values.to_vec::<i64>()?, [0, -3]);
+    assert_eq!(x.neg().eq(&x)?.sum(..).item::<i64>()?, 1);
+    assert_eq!(x.neg().clamp(-2, 5)?.min(..)?.values.item::<i64>()?, -2);
+    Ok(())
+}
+
+#[test]
+fn an_error_names_the_op_and_the_line_that_failed() -> Result<()> {
+    let x = Tensor::ones([("N", 3), ("C", 4)])?;
+    let line = line!() + 4;
+    #[rustfmt::skip]
+    let error = x
+        .exp()
+        .softmax("H")
+        .log()
+        .sum(..)
+        .unwrap_err();
+    assert_eq!((error.op(), error.location().file(), error.location().line()), ("softmax", file!(), line));
+    assert_eq!(error.kind(), ErrorKind::NameNotFound);
+    Ok(())
+}
+
+#[test]
+fn a_chain_can_have_names_options_and_an_end() -> Result<()> {
+    let x = Tensor::ones([2, 3])?.requiring_grad()?;
+    let named = x.exp().refine_names(["N", "C"]).align_to(["C", "N"])?;
+    assert_eq!(*named.names(), ["C", "N"]);
+    let sum = x.mul(2.0).sum_with(1, SumOptions::new().dtype(DType::F64))?;
+    assert_eq!(sum.dtype(), DType::F64);
+    x.mul(3.0).sum(..).backward()?;
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [3.0; 6]);
+    assert_eq!(x.mul(3.0).sum(..).item::<f32>()?, 18.0);
+    Ok(())
+}
