@@ -3,21 +3,25 @@
 use crate::tensor::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
+use namegrad_core::args::NewNames;
 use namegrad_core::random::{Distribution, Sampled};
-use namegrad_core::{DType, Data, IntoShape, NamedTensor, Result, Scalar, default_dtype};
+use namegrad_core::{Argument, DType, Data, IntoShape, NamedTensor, Names, Result, Scalar, default_dtype};
 
-/// Dtype and gradient of a tensor to be made.
+/// Dtype, gradient and names of a tensor to be made.
 ///
 /// ```
 /// use namegrad::prelude::*;
 /// let x = TensorOptions::new().dtype(DType::F64).requires_grad(true).zeros([("N", 2), ("C", 3)])?;
 /// assert_eq!((x.dtype(), x.requires_grad()), (DType::F64, true));
+/// let months = TensorOptions::new().names(["time"]).arange(0, 12, 1)?;
+/// assert_eq!(months.shape().to_string(), "[time=12]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TensorOptions {
     dtype: Option<DType>,
     requires_grad: bool,
+    names: NewNames,
 }
 
 impl TensorOptions {
@@ -36,14 +40,26 @@ impl TensorOptions {
         TensorOptions { requires_grad, ..self }
     }
 
+    /// With these names, one for each dim, for what is made without a shape: `tensor`, `arange`, `linspace`,
+    /// `eye`. They must agree with those of a shape that has some.
+    pub fn names(self, names: impl Into<NewNames>) -> TensorOptions {
+        TensorOptions { names: names.into(), ..self }
+    }
+
     #[track_caller]
-    fn finish(self, value: NamedTensor) -> Result<Tensor> {
+    fn finish(&self, mut value: NamedTensor) -> Result<Tensor> {
+        const OP: &str = "TensorOptions::names";
+        if self.names != NewNames::default() {
+            let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
+            Names::given(OP, &names, &vec![None; value.ndim()])?; // as many as dims
+            value = value.refine_names(&names[..]).map_err(|error| error.of(OP))?;
+        }
         let mut tensor = Tensor::constant(value);
         tensor.requires_grad_(self.requires_grad)?;
         Ok(tensor)
     }
 
-    fn float(self) -> DType {
+    fn float(&self) -> DType {
         self.dtype.unwrap_or_else(default_dtype)
     }
 
@@ -52,7 +68,7 @@ impl TensorOptions {
     /// # Errors
     /// Those of the shape, [`ErrorKind::OutOfMemory`], [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
-    pub fn zeros(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.finish(NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
     }
 
@@ -61,7 +77,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn ones(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn ones(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.finish(NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
     }
 
@@ -70,7 +86,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn empty(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
         // Zeros, since reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
         self.finish(NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
@@ -80,7 +96,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn full(self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn full(&self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         self.finish(NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
     }
@@ -90,7 +106,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros); [`ErrorKind::DType`] unless floating-point.
     #[track_caller]
-    pub fn rand(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn rand(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.uniform(shape, 0.0, 1.0)
     }
 
@@ -99,7 +115,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
-    pub fn uniform(self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
+    pub fn uniform(&self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
         self.finish(NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
     }
 
@@ -108,7 +124,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`rand`](Self::rand).
     #[track_caller]
-    pub fn randn(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn randn(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.normal(shape, 0.0, 1.0)
     }
 
@@ -117,7 +133,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
-    pub fn normal(self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
+    pub fn normal(&self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
         self.finish(NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
     }
 
@@ -127,7 +143,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn sample<T: Sampled>(
-        self,
+        &self,
         shape: impl IntoShape,
         distribution: &(impl Distribution<T> + Sync),
     ) -> Result<Tensor> {
@@ -140,7 +156,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros); [`ErrorKind::Value`] for a step of zero or in the wrong direction.
     #[track_caller]
     pub fn arange(
-        self,
+        &self,
         start: impl Into<Scalar>,
         end: impl Into<Scalar>,
         step: impl Into<Scalar>,
@@ -155,7 +171,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn linspace(self, start: f64, end: f64, steps: usize) -> Result<Tensor> {
+    pub fn linspace(&self, start: f64, end: f64, steps: usize) -> Result<Tensor> {
         self.finish(NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
@@ -164,7 +180,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn eye(self, rows: usize, cols: usize) -> Result<Tensor> {
+    pub fn eye(&self, rows: usize, cols: usize) -> Result<Tensor> {
         self.finish(NamedTensor::eye(rows, cols, self.float())?)
     }
 
@@ -173,7 +189,7 @@ impl TensorOptions {
     /// # Errors
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
-    pub fn tensor(self, data: impl Data) -> Result<Tensor> {
+    pub fn tensor(&self, data: impl Data) -> Result<Tensor> {
         self.finish(NamedTensor::new_as(data, self.dtype)?)
     }
 }

@@ -271,7 +271,10 @@ impl<'a> Call<'a> {
 
     pub(crate) fn options(&self) -> Answer<TensorOptions> {
         let options = TensorOptions::new().requires_grad(self.flag("requires_grad", false));
-        Ok(self.dtype("dtype")?.map_or(options, |dtype| options.dtype(dtype)))
+        Ok(match self.dtype("dtype")? {
+            Some(dtype) => options.dtype(dtype),
+            None => options,
+        })
     }
 
     /// The tensor that a keyword names.

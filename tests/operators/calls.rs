@@ -2250,6 +2250,12 @@ fn call_einsum(equation: &str, operands: &[&Tensor]) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_einsum_with(equation: &str, operands: &[&Tensor], names: &[&str]) -> Result<()> {
+    Tensor::einsum_with(equation, operands, EinsumOptions::new().names(names))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_index(x: &Tensor, indices: &[Index]) -> Result<()> {
     x.index(indices)?;
     Ok(())
@@ -2396,6 +2402,12 @@ fn call_meshgrid_with(tensors: &[&Tensor], indexing: Indexing) -> Result<()> {
 #[rustfmt::skip]
 fn call_kron(x: &Tensor, other: &Tensor) -> Result<()> {
     x.kron(other)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_kron_with(x: &Tensor, other: &Tensor, names: &[&str]) -> Result<()> {
+    x.kron_with(other, KronOptions::new().names(names))?;
     Ok(())
 }
 
@@ -2750,6 +2762,12 @@ fn call_tile(x: &Tensor, dims: &[isize]) -> Result<()> {
 #[rustfmt::skip]
 fn call_ravel(x: &Tensor) -> Result<()> {
     x.ravel()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_ravel_with(x: &Tensor, name: &str) -> Result<()> {
+    x.ravel_with(RavelOptions::new().name(name))?;
     Ok(())
 }
 
@@ -3567,6 +3585,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("float", |given| Some(call_float(given.tensor("x")?))),
     ("double", |given| Some(call_double(given.tensor("x")?))),
     ("einsum", |given| Some(call_einsum(given.text("equation")?, &given.tensors("operands")?))),
+    ("einsum", |given| Some(call_einsum_with(given.text("equation")?, &given.tensors("operands")?, &given.texts("names")?))),
     ("index", |given| Some(call_index(given.tensor("x")?, &given.indices("indices")?))),
     ("index_fill", |given| Some(call_index_fill(given.tensor("x")?, given.tensor("index")?, given.tensor("value")?, given.arg("dim")?))),
     ("index_fill", |given| Some(call_index_fill_(&mut given.tensor("x")?.clone(), given.tensor("index")?, given.tensor("value")?, given.arg("dim")?))),
@@ -3592,6 +3611,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("meshgrid", |given| Some(call_meshgrid(&given.tensors("tensors")?))),
     ("meshgrid", |given| Some(call_meshgrid_with(&given.tensors("tensors")?, given.arg("indexing")?))),
     ("kron", |given| Some(call_kron(given.tensor("x")?, given.tensor("other")?))),
+    ("kron", |given| Some(call_kron_with(given.tensor("x")?, given.tensor("other")?, &given.texts("names")?))),
     ("zeros_like", |given| Some(call_zeros_like(given.tensor("x")?))),
     ("zeros_like", |given| Some(call_zeros_like_with(given.tensor("x")?, given.arg("dtype")?))),
     ("ones_like", |given| Some(call_ones_like(given.tensor("x")?))),
@@ -3651,6 +3671,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("repeat_interleave", |given| Some(call_repeat_interleave(given.tensor("x")?, given.tensor("repeats")?, given.arg("dim")?))),
     ("tile", |given| Some(call_tile(given.tensor("x")?, &given.sizes("dims")?))),
     ("ravel", |given| Some(call_ravel(given.tensor("x")?))),
+    ("ravel", |given| Some(call_ravel_with(given.tensor("x")?, given.text("name")?))),
     ("fliplr", |given| Some(call_fliplr(given.tensor("x")?))),
     ("flipud", |given| Some(call_flipud(given.tensor("x")?))),
     ("swapaxes", |given| Some(call_swapaxes(given.tensor("x")?, given.arg("axis0")?, given.arg("axis1")?))),

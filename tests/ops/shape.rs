@@ -122,6 +122,16 @@ fn new_dims_can_be_named() -> Result<()> {
         (q, "[N=4, rank=4]"),
         (r, "[rank=4, C=6]"),
         (
+            Tensor::einsum_with("i,j->ji", [&v, &v], EinsumOptions::new().names(["row", "col"]))?,
+            "[row=3, col=3]",
+        ),
+        (v.kron_with(&v, KronOptions::new().names(["pair"]))?, "[pair=9]"),
+        (square.ravel_with(RavelOptions::new().name("all"))?, "[all=4]"),
+        (v.ravel()?, "[N=3]"),
+        (TensorOptions::new().names(["time"]).arange(0, 4, 1)?, "[time=4]"),
+        (TensorOptions::new().names(["row", "col"]).eye(2, 3)?, "[row=2, col=3]"),
+        (TensorOptions::new().names([None, Some("C")]).tensor([[1.0, 2.0]])?, "[?=1, C=2]"),
+        (
             Tensor::block_diag_with([&square, &x], BlockDiagOptions::new().names(["row", "col"]))?,
             "[row=6, col=8]",
         ),
@@ -131,6 +141,10 @@ fn new_dims_can_be_named() -> Result<()> {
     }
     let error = v.outer_with(&v, OuterOptions::new().names(["row"])).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::NameCount, "outer"));
+    let error = TensorOptions::new().names(["row", "col"]).linspace(0.0, 1.0, 3).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameCount, "TensorOptions::names"));
+    let error = TensorOptions::new().names(["row"]).zeros([("N", 3)]).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::RefineConflict, "TensorOptions::names"));
     let error = x.qr_with(QrOptions::new().name("C")).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::DuplicateName, "qr"));
     Ok(())

@@ -5,7 +5,7 @@
 //! itself, which is one batched product of matrices.
 
 use crate::Tensor;
-use namegrad_core::{Argument, DType, Error, ErrorKind, NamedTensor, Result, Value};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value};
 use namegrad_macros::composed;
 
 /// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
@@ -96,8 +96,8 @@ composed! { einsum;
     /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`,
     /// those of the result. A label that is not in the result is summed over; dims of one label have one
     /// size, or size one, which broadcasts. Without `->` the result has the labels that occur once, in the
-    /// order of the alphabet. `...` stands for all dims without a label. [`contract`](Self::contract) does
-    /// this by name.
+    /// order of the alphabet. `...` stands for all dims without a label. The result has `names`, one for each of
+    /// its dims, or none. [`contract`](Self::contract) does this by name.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -109,14 +109,14 @@ composed! { einsum;
     ///
     /// # Errors
     /// `Shape` if the labels do not fit the operands, `Value` if the equation cannot be read, `Ellipsis`.
-    einsum (equation: Equation; [operands]) on floats integers names "drops names";
+    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or none";
 }
 
 mod kernels {
     use super::*;
 
     #[track_caller]
-    pub(super) fn einsum(operands: &[&Tensor], equation: String) -> Result<Tensor> {
+    pub(super) fn einsum(operands: &[&Tensor], equation: String, names: Vec<Option<Name>>) -> Result<Tensor> {
         let equation: String = equation.split_whitespace().collect();
         let (left, right) = match equation.split_once("->") {
             Some((left, right)) => (left, Some(right)),
@@ -133,6 +133,7 @@ mod kernels {
             factors.push(labelled(number, part, x)?);
         }
         let output = output_labels(&factors, right)?;
+        let names = Names::given("einsum", &names, &vec![None; output.len()])?;
         check_sizes(&factors)?;
         let mut factors = factors.into_iter();
         let mut product = factors.next().expect("there is an operand").on_own_diagonals()?;
@@ -148,7 +149,7 @@ mod kernels {
         }
         let product = product.summed(&|label| output.contains(label))?;
         let order: Vec<usize> = output.iter().filter_map(|label| product.place(*label)).collect();
-        product.x.permute(order)
+        product.x.permute(order).map(|y| y.named(names))
     }
 }
 

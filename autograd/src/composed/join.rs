@@ -67,7 +67,7 @@ composed! { join;
     /// `Shape` for a tensor of more than one dim, `DuplicateName` for two vectors of one name.
     meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names "keeps the name of each vector";
     /// Kronecker's product: a block `x[i] y` for each element `x[i]` of this tensor. The one with fewer dims
-    /// is given some of size one in front.
+    /// is given some of size one in front. The dims of the product have `names`, one for each, or none.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -75,7 +75,7 @@ composed! { join;
     /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
     /// # Ok::<(), Error>(())
     /// ```
-    kron (x, other) names "drops names";
+    kron (x, other; names: NewNames = None) names "has `names` or none";
 }
 
 mod kernels {
@@ -151,7 +151,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn block_diag(tensors: &[&Tensor], names: Vec<Option<Name>>) -> Result<Tensor> {
-        let names = Names::given("block_diag", &names, [None, None])?;
+        let names = Names::given("block_diag", &names, &[None, None])?;
         let blocks = grown(tensors, &[0, 0], 2)?;
         let matrices = blocks.iter().all(|x| x.ndim() == 2);
         let message = "Input tensors must have 2 or fewer dimensions";
@@ -190,8 +190,9 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn kron(x: &Tensor, other: &Tensor) -> Result<Tensor> {
+    pub(super) fn kron(x: &Tensor, other: &Tensor, names: Vec<Option<Name>>) -> Result<Tensor> {
         let ndim = x.ndim().max(other.ndim());
+        let names = Names::given("kron", &names, &vec![None; ndim])?;
         let size =
             |x: &Tensor, dim: usize| (dim + x.ndim()).checked_sub(ndim).map_or(1, |own| x.sizes()[own]);
         let (mut left, mut right, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
@@ -202,6 +203,9 @@ mod kernels {
             sizes.push(own.saturating_mul(others));
         }
         let products = x.unnamed().reshape(left)?.mul(other.unnamed().reshape(right)?);
-        products.map_err(|error| error.with_operands([x.shape(), other.shape()]))?.reshape(sizes)
+        products
+            .map_err(|error| error.with_operands([x.shape(), other.shape()]))?
+            .reshape(sizes)
+            .map(|y| y.named(names))
     }
 }

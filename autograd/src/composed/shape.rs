@@ -63,7 +63,7 @@ composed! { shape;
     /// [`repeat`](Self::repeat), for which none may be left out.
     tile (x; dims: Shape) names "keeps input names; new dims have those given";
     /// The elements in row-major order, as a vector; a view if possible.
-    ravel (x) names "drops names unless the tensor is a vector";
+    ravel (x; name: NewName = None) names "has `name`; without one a vector keeps its own";
     /// The tensor with dim 1 reversed: left to right.
     ///
     /// # Errors
@@ -115,11 +115,11 @@ mod kernels {
         const OP: &str = "diag";
         match x.ndim() {
             1 => {
-                let names = Names::given(OP, &names, [None, None])?;
+                let names = Names::given(OP, &names, &[None, None])?;
                 Ok(x.diag_embed_with(DiagEmbedOptions::new().offset(diagonal))?.named(names))
             }
             2 => {
-                let names = Names::given(OP, &names, [None])?;
+                let names = Names::given(OP, &names, &[None])?;
                 Ok(x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal))?.named(names))
             }
             ndim => {
@@ -138,7 +138,7 @@ mod kernels {
         names: Vec<Option<Name>>,
     ) -> Result<Tensor> {
         const OP: &str = "diag_embed";
-        let new = Names::given(OP, &names, [None, None])?;
+        let new = Names::given(OP, &names, &[None, None])?;
         let Some((last, rest)) = x.sizes().split_last() else {
             return Err(Error::new(ErrorKind::Shape, OP, "diag_embed expects a tensor of at least one dim"));
         };
@@ -219,8 +219,12 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn ravel(x: &Tensor) -> Result<Tensor> {
-        x.reshape([-1])
+    pub(super) fn ravel(x: &Tensor, name: Option<Name>) -> Result<Tensor> {
+        let y = x.reshape([-1])?;
+        match name {
+            Some(_) => Ok(y.named(Names::new("ravel", [name])?)),
+            None => Ok(y),
+        }
     }
 
     #[track_caller]

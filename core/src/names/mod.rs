@@ -208,15 +208,11 @@ impl Names {
     /// [`ErrorKind::NameCount`] unless there are as many, [`ErrorKind::DuplicateName`].
     #[doc(hidden)]
     #[track_caller]
-    pub fn given<const K: usize>(
-        op: &'static str,
-        given: &[Option<Name>],
-        own: [Option<Name>; K],
-    ) -> Result<Names> {
+    pub fn given(op: &'static str, given: &[Option<Name>], own: &[Option<Name>]) -> Result<Names> {
         match given.len() {
-            0 => Names::new(op, own),
-            count if count == K => Names::new(op, given.iter().copied()),
-            _ => Err(naming::name_count(op, K, given)),
+            0 => Names::new(op, own.iter().copied()),
+            count if count == own.len() => Names::new(op, given.iter().copied()),
+            _ => Err(naming::name_count(op, own.len(), given)),
         }
     }
 

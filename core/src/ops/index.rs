@@ -407,7 +407,7 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn nonzero(x: &NamedTensor, names: Vec<Option<Name>>) -> Result<NamedTensor> {
-        let names = Names::given("nonzero", &names, [None, None])?;
+        let names = Names::given("nonzero", &names, &[None, None])?;
         let truth = x.ne(0)?.contiguous()?;
         let count = truth.count_nonzero(..)?.item::<usize>()?;
         let places = NamedTensor::from_slice(&cpu::places(truth.as_slice()?, x.sizes()), [count, x.ndim()])?;

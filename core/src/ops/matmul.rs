@@ -425,7 +425,7 @@ pub(crate) mod kernels {
                 format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
-        let names = Names::given("outer", &names, [x.name(0), other.name(0)])
+        let names = Names::given("outer", &names, &[x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
         Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
     }
