@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example 03_autograd`
 
-use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::prelude::*;
 
 fn main() -> Result<()> {
@@ -51,7 +51,7 @@ fn gradients_by_request() -> Result<()> {
     let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     let y = x.exp()?;
     let start = Tensor::new([1.0, 10.0])?;
-    let found = grad(&[&y], &[&x], &[Some(&start)], BackwardOptions::default())?;
+    let found = grad_with(&[&y], &[&x], &[Some(&start)], BackwardOptions::default())?;
     println!("{}", found[0].as_ref().unwrap());
     assert!(x.grad().is_none());
     Ok(())
@@ -91,7 +91,7 @@ fn second_order() -> Result<()> {
     for (order, want) in [16.0, 32.0, 48.0, 48.0].into_iter().enumerate() {
         println!("derivative {order} of x^4 at 2 is {}", y.item::<f64>()?);
         assert!((y.item::<f64>()? - want).abs() < 1e-4);
-        y = grad(&[&y], &[&x], &[], options)?[0].clone().unwrap();
+        y = grad_with(&[&y], &[&x], &[], options)?[0].clone().unwrap();
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example 05_custom_op`
 
-use namegrad::autograd::{BackwardOptions, GradCheck, Kept, Op, grad, gradcheck, gradgradcheck};
+use namegrad::autograd::{BackwardOptions, Kept, Op, grad, grad_with, gradcheck, gradgradcheck};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 
@@ -70,9 +70,9 @@ fn main() -> Result<()> {
 
     // The derivatives are made of tensor ops, so they can be differentiated again: the second one at 0 is 1.
     let zero = Tensor::new(0.0)?.requiring_grad()?;
-    let options = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = grad(&[&log_cosh(&zero)?], &[&zero], &[], options)?[0].clone().unwrap();
-    let second = grad(&[&first], &[&zero], &[], options)?[0].clone().unwrap();
+    let options = BackwardOptions::new().create_graph(true);
+    let first = grad_with(&[&log_cosh(&zero)?], &[&zero], &[], options)?[0].clone().unwrap();
+    let second = grad(&[&first], &[&zero])?.remove(0);
     assert_eq!(second.item::<f64>()?, 1.0);
 
     // The gradient of what was broadcast is summed by the tape.
@@ -85,10 +85,10 @@ fn main() -> Result<()> {
     // `gradcheck` compares with differences, in f64; see 06_gradient_check.
     let f64s = |data: [f64; 3]| TensorOptions::new().dtype(DType::F64).tensor(data);
     let both = [f64s([-0.7, 0.1, 1.5])?, f64s([0.5, 1.0, 2.0])?];
-    gradcheck(|x| log_cosh(&x[0]), &both[..1], GradCheck::default())?;
-    gradgradcheck(|x| log_cosh(&x[0]), &both[..1], GradCheck::default())?;
-    gradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
-    gradgradcheck(|x| bump(&x[0], &x[1]), &both, GradCheck::default())?;
+    gradcheck(|x| log_cosh(&x[0]), &both[..1])?;
+    gradgradcheck(|x| log_cosh(&x[0]), &both[..1])?;
+    gradcheck(|x| bump(&x[0], &x[1]), &both)?;
+    gradgradcheck(|x| bump(&x[0], &x[1]), &both)?;
 
     // Both outputs of one op; the graph that the gradient leaves leads back to them.
     let rows = TensorOptions::new().dtype(DType::F64).tensor([[1.0, 3.0, 8.0], [0.5, -1.0, 2.0]])?;
@@ -96,8 +96,8 @@ fn main() -> Result<()> {
         let [mean, std] = mean_and_std(&x[0])?;
         mean.mul(std.log()?)
     };
-    gradcheck(both_used, std::slice::from_ref(&rows), GradCheck::default())?;
-    gradgradcheck(both_used, &[rows], GradCheck::default())?;
+    gradcheck(both_used, std::slice::from_ref(&rows))?;
+    gradgradcheck(both_used, &[rows])?;
 
     let x = Tensor::new([-0.3, 0.2])?.requiring_grad()?;
     binarize(&x)?.mul(Tensor::new([2.0, 3.0])?)?.sum(..)?.backward()?;

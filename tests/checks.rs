@@ -1,7 +1,8 @@
 //! What gradcheck and anomaly mode find, and how they say it.
 
 use namegrad::autograd::{
-    GradCheck, Kept, Op, detect_anomaly, gradcheck, gradcheck_parameters, gradgradcheck,
+    GradCheckOptions, Kept, Op, detect_anomaly, gradcheck, gradcheck_parameters, gradcheck_with,
+    gradgradcheck, gradgradcheck_with,
 };
 use namegrad::prelude::*;
 use std::sync::Arc;
@@ -21,8 +22,7 @@ fn square(x: &Tensor, factor: &Tensor) -> Result<Tensor> {
 fn the_worst_element_is_given_by_name() -> Result<()> {
     let x = wide().tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])?.refine_names(["N", "C"])?;
     let factor = wide().tensor([[1.0, 1.0, 1.0], [1.0, 1.5, 1.01]])?;
-    let error =
-        gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x), GradCheck::new()).unwrap_err();
+    let error = gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x)).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
     let text = error.to_string();
     assert!(text.contains("2 of 36 derivatives differ."), "{text}");
@@ -33,7 +33,7 @@ fn the_worst_element_is_given_by_name() -> Result<()> {
     let plain = x.rename(None)?.select(0, 1)?;
     let factor = factor.select(0, 1)?;
     let sum = |x: &[Tensor]| square(&x[0], &factor)?.sum(..);
-    let text = gradcheck(sum, &[plain], GradCheck::new()).unwrap_err().to_string();
+    let text = gradcheck(sum, &[plain]).unwrap_err().to_string();
     assert!(
         text.contains("2 of 3 derivatives differ. The worst: that of output by input 0 [1] is 10 "),
         "{text}"
@@ -44,12 +44,12 @@ fn the_worst_element_is_given_by_name() -> Result<()> {
 #[test]
 fn what_is_slightly_wrong_fails() -> Result<()> {
     let (x, factor) = (wide().tensor([0.5, 2.0])?, wide().tensor([1.0005, 1.0005])?);
-    assert!(gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x), GradCheck::new()).is_err());
+    assert!(gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x)).is_err());
     let factor = wide().ones([2])?;
-    gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x), GradCheck::new())?;
-    gradgradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x), GradCheck::new())?;
+    gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x))?;
+    gradgradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x))?;
     // Large outputs leave fewer digits for the difference.
-    gradcheck(|x| x[0].add(1e6)?.sin()?.add(1e8), &[x], GradCheck::new())?;
+    gradcheck(|x| x[0].add(1e6)?.sin()?.add(1e8), &[x])?;
     Ok(())
 }
 
@@ -59,22 +59,22 @@ fn what_cannot_be_checked_fails() -> Result<()> {
     let f = |x: &[Tensor]| x[0].exp();
     for second in [false, true] {
         let check = |f: &dyn Fn(&[Tensor]) -> Result<Tensor>, x: &[Tensor], options| match second {
-            true => gradgradcheck(f, x, options),
-            false => gradcheck(f, x, options),
+            true => gradgradcheck_with(f, x, options),
+            false => gradcheck_with(f, x, options),
         };
-        let error = check(&|x| x[0].argmax(..), &x, GradCheck::new()).unwrap_err();
+        let error = check(&|x| x[0].argmax(..), &x, GradCheckOptions::new()).unwrap_err();
         assert!(error.to_string().contains("the output is of int64, which has no gradient"), "{error}");
-        let error = check(&|x| x[0].detach().exp(), &x, GradCheck::new()).unwrap_err();
+        let error = check(&|x| x[0].detach().exp(), &x, GradCheckOptions::new()).unwrap_err();
         assert!(error.to_string().contains("depends on no input on the tape"), "{error}");
-        let error = check(&|x| x[0].add(wide().rand([2])?), &x, GradCheck::new()).unwrap_err();
+        let error = check(&|x| x[0].add(wide().rand([2])?), &x, GradCheckOptions::new()).unwrap_err();
         assert!(error.to_string().contains("two calls of the function"), "{error}");
-        let error = check(&|_| wide().ones([2]), &[], GradCheck::new()).unwrap_err();
+        let error = check(&|_| wide().ones([2]), &[], GradCheckOptions::new()).unwrap_err();
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
         assert!(error.to_string().contains("there are no inputs"), "{error}");
         // A linear function has a second derivative of zero.
-        check(&|x| x[0].mul(2.0), &x, GradCheck::new())?;
+        check(&|x| x[0].mul(2.0), &x, GradCheckOptions::new())?;
     }
-    gradcheck(f, &x, GradCheck::new())?;
+    gradcheck(f, &x)?;
     Ok(())
 }
 
@@ -89,11 +89,11 @@ fn parameters_are_checked_by_path() -> Result<()> {
         .iter()
         .map(|(_, p)| p.tensor().to_vec::<f64>())
         .collect::<Result<Vec<_>>>()?;
-    gradcheck_parameters(|| model.forward(&x), model.named_parameters(), GradCheck::new())?;
+    gradcheck_parameters(|| model.forward(&x), model.named_parameters())?;
     let (path, bias) = model.named_parameters().remove(1);
     let factor = wide().ones([2])?.mul(3.0)?;
     let wrong = || model.forward(&x)?.add(square(&bias.tensor(), &factor)?);
-    let error = gradcheck_parameters(wrong, model.named_parameters(), GradCheck::new()).unwrap_err();
+    let error = gradcheck_parameters(wrong, model.named_parameters()).unwrap_err();
     assert_eq!((error.op(), error.location().file()), ("gradcheck_parameters", file!()));
     assert!(error.to_string().contains(&format!("by '{path}' [hidden=")), "{error}");
     let after = model
@@ -104,8 +104,7 @@ fn parameters_are_checked_by_path() -> Result<()> {
     assert_eq!(before, after);
     assert!(bias.grad().is_none());
     bias.set_requires_grad(false)?;
-    let error =
-        gradcheck_parameters(|| model.forward(&x), model.named_parameters(), GradCheck::new()).unwrap_err();
+    let error = gradcheck_parameters(|| model.forward(&x), model.named_parameters()).unwrap_err();
     assert!(error.to_string().contains(&format!("parameter '{path}' is frozen")), "{error}");
     Ok(())
 }

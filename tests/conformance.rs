@@ -31,7 +31,7 @@ use conformance::case::{self, Case};
 use conformance::compare::Difference;
 use conformance::report::{Report, Verdict};
 use conformance::{compare, ops, optim, program};
-use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -340,7 +340,7 @@ fn backward(
     let given: Vec<Option<&Tensor>> = given.iter().map(Some).collect();
     let inputs: Vec<&Tensor> = leaves.iter().flatten().collect();
     let options = BackwardOptions { allow_unused: true, ..BackwardOptions::default() };
-    let mut found = grad(&outputs, &inputs, &given, options)?.into_iter();
+    let mut found = grad_with(&outputs, &inputs, &given, options)?.into_iter();
     let mut gradients = Vec::with_capacity(leaves.len());
     for leaf in leaves {
         let gradient = leaf.as_ref().and_then(|_| found.next()).flatten();

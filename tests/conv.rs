@@ -1,6 +1,6 @@
 //! Convolution against plain loops, its derivatives against differences, and bad input.
 
-use namegrad::autograd::{GradCheck, gradcheck, gradgradcheck};
+use namegrad::autograd::{gradcheck, gradgradcheck};
 use namegrad::nn::functional::Padding;
 use namegrad::prelude::*;
 
@@ -62,8 +62,8 @@ fn values_and_gradients() -> Result<()> {
             F::conv1d_with(&inputs[0], &inputs[1], options)
         };
         let inputs = [numbers(&[1, 4, 7]), weight.clone(), bias.clone()];
-        gradcheck(f, &inputs, GradCheck::default())?;
-        gradgradcheck(f, &inputs, GradCheck::default())?;
+        gradcheck(f, &inputs)?;
+        gradgradcheck(f, &inputs)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! a repair where there is one, and the line of the caller; and no tensor is changed by it.
 
 use namegrad::autograd::{
-    BackwardOptions, GradCheck, Op, Operand, checkpoint, grad, gradcheck, gradgradcheck,
+    BackwardOptions, GradCheckOptions, Op, Operand, checkpoint, grad_with, gradcheck_with, gradgradcheck_with,
 };
 use namegrad::prelude::*;
 use namegrad::{memory, names};
@@ -815,12 +815,17 @@ fn gradients_that_do_not_fit() -> Result<()> {
     let (long, ints) = (Tensor::ones([3])?, Tensor::new([1, 1])?);
     let mismatch = "Mismatch in shape: the gradient has sizes [3] and the tensor [2]";
     assert_error!(y.backward_with(Some(&long), CREATE), Autograd, "backward", mismatch);
-    assert_error!(grad(&[&y], &[&x], &[Some(&long)], CREATE), Autograd, "grad", mismatch);
+    assert_error!(grad_with(&[&y], &[&x], &[Some(&long)], CREATE), Autograd, "grad", mismatch);
     assert_error!(x.set_grad(Some(long.clone())), Autograd, "set_grad", mismatch);
     let of_int = "a gradient of int64 for a tensor of float32";
     assert_error!(y.backward_with(Some(&ints), CREATE), Autograd, "backward", of_int);
     assert_error!(x.set_grad(Some(ints.clone())), Autograd, "set_grad", of_int);
-    assert_error!(grad(&[&y], &[&x], &[None, None], CREATE), Autograd, "grad", "1 outputs and 2 gradients");
+    assert_error!(
+        grad_with(&[&y], &[&x], &[None, None], CREATE),
+        Autograd,
+        "grad",
+        "1 outputs and 2 gradients"
+    );
     assert_error!(y.backward(), Autograd, "backward", "only for scalar outputs", "try: ");
     assert!(x.grad().is_none());
     Ok(())
@@ -861,7 +866,7 @@ fn what_cannot_have_a_gradient() -> Result<()> {
     );
     assert_error!(ints.retain_grad(), Autograd, "retain_grad", "requires_grad=False");
     assert_error!(ints.register_hook(|_| Ok(None)), Autograd, "register_hook", "doesn't require gradient");
-    assert_error!(grad(&[&leaf()], &[&ints], &[Some(&ints)], CREATE), Autograd, "grad");
+    assert_error!(grad_with(&[&leaf()], &[&ints], &[Some(&ints)], CREATE), Autograd, "grad");
     Ok(())
 }
 
@@ -962,7 +967,7 @@ fn own_op_once(x: &Tensor) -> Result<Tensor> {
 fn second_derivatives_that_are_not_there() -> Result<()> {
     let x = leaf();
     let again = "the gradient of this op cannot be differentiated again";
-    let first = |y: &Tensor| grad(&[y], &[&x], &[], CREATE).map(|mut found| found.remove(0).unwrap());
+    let first = |y: &Tensor| grad_with(&[y], &[&x], &[], CREATE).map(|mut found| found.remove(0).unwrap());
     assert_error!(
         first(&own_op_once(&x)?)?.sum(..)?.backward(),
         Autograd,
@@ -984,18 +989,18 @@ fn second_derivatives_that_are_not_there() -> Result<()> {
 
 #[test]
 fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
-    let (x, options) = ([Tensor::ones([("N", 2)])?], GradCheck::default());
+    let (x, options) = ([Tensor::ones([("N", 2)])?], GradCheckOptions::default());
     let f = |x: &[Tensor]| x[0].exp();
     let whole = [x[0].to(DType::I64)?];
     let floats = "expected inputs of floats, got int64";
-    assert_error!(gradcheck(f, &whole, options), DType, "gradcheck", floats, "[N=2]", "DType::F64");
-    assert_error!(gradgradcheck(f, &whole, options), DType, "gradgradcheck", floats, "DType::F64");
+    assert_error!(gradcheck_with(f, &whole, options), DType, "gradcheck", floats, "[N=2]", "DType::F64");
+    assert_error!(gradgradcheck_with(f, &whole, options), DType, "gradgradcheck", floats, "DType::F64");
     // In less than f64 a difference of so small a step is noise; a large one passes, with a warning.
-    assert_error!(gradcheck(f, &x, options), Autograd, "gradcheck", "float32", "DType::F64");
-    let coarse = GradCheck { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
-    let warning = gradcheck(f, &x, coarse)?.warning.expect("f32 is narrow");
+    assert_error!(gradcheck_with(f, &x, options), Autograd, "gradcheck", "float32", "DType::F64");
+    let coarse = GradCheckOptions { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
+    let warning = gradcheck_with(f, &x, coarse)?.warning.expect("f32 is narrow");
     assert!(warning.contains("float32"), "{warning}");
-    assert_eq!(gradcheck(f, &[x[0].to(DType::F64)?], options)?.warning, None);
+    assert_eq!(gradcheck_with(f, &[x[0].to(DType::F64)?], options)?.warning, None);
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 mod draw;
 
 use draw::{Draw, Drawn};
-use namegrad::autograd::{GradCheck, gradcheck, gradgradcheck};
+use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
 use namegrad::core::Category;
 use namegrad::ops::{self, Gradients, Op, OpInfo};
 use namegrad::prelude::*;
@@ -71,7 +71,7 @@ fn joined(op: &Op, call: &Drawn, given: &[Tensor]) -> Result<Tensor> {
 
 #[test]
 fn every_op_has_the_derivative_of_its_values() {
-    let check = GradCheck { eps: 1e-5, atol: 1e-5, rtol: 1e-4 };
+    let check = GradCheckOptions { eps: 1e-5, atol: 1e-5, rtol: 1e-4 };
     let mut wrong = Vec::new();
     for op in ops::all().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused)) {
         let name = op.info.name;
@@ -85,7 +85,8 @@ fn every_op_has_the_derivative_of_its_values() {
                 continue;
             }
             let of = |given: &[Tensor]| joined(op, &call, given);
-            let checked = gradcheck(of, &given, check).and_then(|_| gradgradcheck(of, &given, check));
+            let checked =
+                gradcheck_with(of, &given, check).and_then(|_| gradgradcheck_with(of, &given, check));
             if let Err(error) = checked {
                 wrong.push(format!("{name}, seed {seed}: {error}"));
                 break;

@@ -1,6 +1,6 @@
 //! Hooks of layers: when they are called, with what, and what they can replace.
 
-use namegrad::autograd::{BackwardOptions, HookHandle, grad};
+use namegrad::autograd::{BackwardOptions, HookHandle, grad_with};
 use namegrad::nn::Hooked;
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -148,7 +148,10 @@ fn hooks_of_gradients_stay_with_the_calls_that_they_were_there_for() -> Result<(
     handle.remove();
     let after = layer.forward(&x)?;
     for (y, want) in [(before, "[3.0]"), (during, "[30.0]"), (after, "[3.0]")] {
-        assert_eq!(text(&grad(&[&y], &[&x], &[], BackwardOptions::default())?[0].clone().unwrap()), want);
+        assert_eq!(
+            text(&grad_with(&[&y], &[&x], &[], BackwardOptions::default())?[0].clone().unwrap()),
+            want
+        );
     }
     Ok(())
 }
@@ -178,8 +181,8 @@ fn gradients_through_hooks_are_differentiated_again() -> Result<()> {
     layer.register_full_backward_hook(|_, g, _| Ok(Some(g.unwrap().mul(2.0)?)));
     let create = BackwardOptions { create_graph: true, ..Default::default() };
     let second = |y: Tensor, x: &Tensor| -> Result<f64> {
-        let first = grad(&[&y], &[x], &[], create)?.remove(0).unwrap();
-        grad(&[&first], &[x], &[], BackwardOptions::default())?.remove(0).unwrap().item::<f64>()
+        let first = grad_with(&[&y], &[x], &[], create)?.remove(0).unwrap();
+        grad_with(&[&first], &[x], &[], BackwardOptions::default())?.remove(0).unwrap().item::<f64>()
     };
     // The second walk comes to the input past the output, so the hook is not called again.
     let (got, plain) = (second(layer.forward(&x)?, &x)?, second(x.tanh()?, &x)?);
@@ -240,7 +243,7 @@ fn threads_walk_through_one_hooked_graph() -> Result<()> {
             scope.spawn(move || {
                 for _ in 0..100 {
                     let factor = Tensor::new([number as f64]).unwrap().to(DType::F32).unwrap();
-                    let of_x = grad(&[y], &[x], &[Some(&factor)], retain).unwrap().remove(0).unwrap();
+                    let of_x = grad_with(&[y], &[x], &[Some(&factor)], retain).unwrap().remove(0).unwrap();
                     assert_eq!(of_x.item::<f64>().unwrap(), 3.0 * f64::from(number * number));
                 }
             });

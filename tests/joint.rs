@@ -1,8 +1,7 @@
 //! Derivatives of several inputs and outputs at once, given through the public API.
 
 use namegrad::autograd::{
-    BackwardOptions, Cx, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck,
-    gradgradcheck,
+    BackwardOptions, Cx, Graph, Kept, Op, checkpoint, detect_anomaly, grad_with, gradcheck, gradgradcheck,
 };
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
@@ -28,7 +27,7 @@ fn grad_of(x: &Tensor) -> Vec<f64> {
 
 /// The gradient of the sum of `y` by `x`.
 fn slope(y: &Tensor, x: &Tensor, options: BackwardOptions) -> Result<Tensor> {
-    Ok(grad(&[&y.sum(..)?], &[x], &[], options)?.remove(0).expect("used"))
+    Ok(grad_with(&[&y.sum(..)?], &[x], &[], options)?.remove(0).expect("used"))
 }
 
 fn assert_near(got: &[f64], want: &[f64]) {
@@ -113,13 +112,13 @@ fn one_derivative_for_inputs_that_may_be_missing() -> Result<()> {
     let (weight, bias) = (leaf([0.5, 1.5, -1.0]), leaf([0.1, 0.2, 0.3]));
     let all = [x.clone(), weight.clone(), bias.clone()];
     let affine = |x: &[Tensor]| layer_norm(&x[0], Some(&x[1]), Some(&x[2]));
-    gradcheck(affine, &all, GradCheck::default())?;
-    gradgradcheck(affine, &all, GradCheck::default())?;
+    gradcheck(affine, &all)?;
+    gradgradcheck(affine, &all)?;
     let bare = |x: &[Tensor]| layer_norm(&x[0], None, None);
-    gradcheck(bare, &all[..1], GradCheck::default())?;
-    gradgradcheck(bare, &all[..1], GradCheck::default())?;
+    gradcheck(bare, &all[..1])?;
+    gradgradcheck(bare, &all[..1])?;
     let shifted = |x: &[Tensor]| layer_norm(&x[0], None, Some(&x[1]));
-    gradcheck(shifted, &[x.clone(), bias.clone()], GradCheck::default())?;
+    gradcheck(shifted, &[x.clone(), bias.clone()])?;
     // A frozen input among the others.
     layer_norm(&x, Some(&weight), Some(&bias))?.sum(..)?.backward()?;
     assert_near(&grad_of(&bias), &[2.0, 2.0, 2.0]);
@@ -176,8 +175,8 @@ fn an_input_with_its_own_derivative_beside_joint_ones() -> Result<()> {
         Ok(op.output())
     };
     let inputs = [leaf([0.5, -0.2]), leaf([1.5, 2.0]), leaf([-1.0, 0.7])];
-    gradcheck(f, &inputs, GradCheck::default())?;
-    gradgradcheck(f, &inputs, GradCheck::default())?;
+    gradcheck(f, &inputs)?;
+    gradgradcheck(f, &inputs)?;
     // Only one of the two kinds is tracked.
     for tracked in 0..3 {
         let mut some = inputs.clone().map(|x| x.detach());
@@ -204,8 +203,8 @@ fn a_derivative_made_of_two_outputs() -> Result<()> {
         |[r, angle]| r.mul(&r)?.add(angle.mul(&r)?), // r three times
     ];
     for f in uses {
-        gradcheck(|x| f(polar(&x[0], &x[1])?), &inputs, GradCheck::default())?;
-        gradgradcheck(|x| f(polar(&x[0], &x[1])?), &inputs, GradCheck::default())?;
+        gradcheck(|x| f(polar(&x[0], &x[1])?), &inputs)?;
+        gradgradcheck(|x| f(polar(&x[0], &x[1])?), &inputs)?;
         // To third order, against built-in ops.
         let third = |outputs: [Tensor; 2]| -> Result<Vec<f64>> {
             let first = slope(&f(outputs)?, &inputs[0], CREATE)?;
@@ -320,8 +319,8 @@ fn outputs_without_a_gradient_by_nature() -> Result<()> {
         }))
     };
     let x = TensorOptions::new().dtype(DType::F64).tensor([[0.3, 2.0], [1.5, -1.0]])?;
-    gradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x), GradCheck::default())?;
-    gradgradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x), GradCheck::default())?;
+    gradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x))?;
+    gradgradcheck(|x| largest(&x[0])?[0].exp(), std::slice::from_ref(&x))?;
     let outputs = largest(&x.requiring_grad()?)?;
     assert!(outputs[0].requires_grad() && !outputs[1].requires_grad());
     assert_eq!((outputs[1].dtype(), outputs[1].to_vec::<i64>()?), (DType::I64, vec![1, 0]));
@@ -342,8 +341,8 @@ fn an_input_twice() -> Result<()> {
         let [r, angle] = polar(&x[0], &x[0])?;
         r.square()?.mul(angle.exp()?)
     };
-    gradcheck(f, std::slice::from_ref(&x), GradCheck::default())?;
-    gradgradcheck(f, std::slice::from_ref(&x), GradCheck::default())?;
+    gradcheck(f, std::slice::from_ref(&x))?;
+    gradgradcheck(f, std::slice::from_ref(&x))?;
     let [r, _] = polar(&x, &x)?;
     r.square()?.sum(..)?.backward()?; // 2 x²
     assert_near(&grad_of(&x), &[2.4, 6.8]);
@@ -607,7 +606,7 @@ fn a_checkpoint_of_joint_derivatives() -> Result<()> {
     };
     let inputs = [leaf([0.7, -1.1, 0.2]), leaf([1.3, 0.4, 0.9])];
     let gradients = |y: Tensor| -> Result<Vec<Vec<f64>>> {
-        let found = grad(&[&y.square()?.sum(..)?], &[&inputs[0], &inputs[1]], &[], ONCE)?;
+        let found = grad_with(&[&y.square()?.sum(..)?], &[&inputs[0], &inputs[1]], &[], ONCE)?;
         Ok(found.iter().map(|g| numbers(g.as_ref().unwrap())).collect())
     };
     let want = gradients(block(&inputs)?)?;
@@ -648,7 +647,7 @@ fn joint_gradients_with_names() -> Result<()> {
     assert_eq!(*x.grad().unwrap().names(), ["N", "C"]);
     let weight = leaf([1.0, 2.0]).refine_names(["C"])?;
     let y = layer_norm(&x, Some(&weight), None)?;
-    let found = grad(&[&y], &[&x, &weight], &[Some(&y.detach())], named)?;
+    let found = grad_with(&[&y], &[&x, &weight], &[Some(&y.detach())], named)?;
     let names: Vec<_> = found.iter().map(|g| g.as_ref().unwrap().shape().to_string()).collect();
     assert_eq!(names, ["[N=2, C=2]", "[C=2]"]);
     Ok(())

@@ -1,6 +1,6 @@
 //! What a program leaves behind. One test alone in its process: the counts are those of all threads.
 
-use namegrad::autograd::{BackwardOptions, Cx, Kept, Op, grad};
+use namegrad::autograd::{BackwardOptions, Cx, Kept, Op, grad_with};
 use namegrad::core::memory;
 use namegrad::prelude::*;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ fn graphs_that_hold_themselves() -> Result<()> {
         let y = x.exp()?.softmax(0)?.tanh()?;
         y.register_hook(|_| Ok(None))?;
         let create = BackwardOptions { create_graph: true, ..Default::default() };
-        let first = grad(&[&y.sum(..)?], &[&x], &[], create)?;
+        let first = grad_with(&[&y.sum(..)?], &[&x], &[], create)?;
         assert!(y.sum("nothing").is_err() && y.backward().is_err());
         drop((first, y));
     }
@@ -234,7 +234,7 @@ fn outputs_that_their_op_keeps() -> Result<()> {
             loss
         };
         for _ in 0..3 {
-            gradient = grad(&[&gradient], &[&x], &[], create)?.remove(0).unwrap().sum(..)?;
+            gradient = grad_with(&[&gradient], &[&x], &[], create)?.remove(0).unwrap().sum(..)?;
         }
         drop(gradient);
     }

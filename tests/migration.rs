@@ -157,7 +157,7 @@ fn gradients_and_layers() -> Result<()> {
     let y = x.square()?;
     let g = Tensor::ones([2, 3])?;
     y.backward_with(Some(&g), BackwardOptions { retain_graph: true, ..Default::default() })?;
-    let found = autograd::grad(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
+    let found = autograd::grad_with(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
     assert_eq!(found[0].as_ref().unwrap().to_vec::<f32>()?, x.grad().unwrap().to_vec::<f32>()?);
     assert!(!no_grad(|| x.exp())?.requires_grad());
     let logits = Linear::new(("C", 3), ("class", 5))?.forward(&x)?;
@@ -296,7 +296,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     loss.backward()?;
     x.grad();
     loss.backward_with(Some(&g), BackwardOptions::new().retain_graph(true))?;
-    autograd::grad(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
+    autograd::grad(&[&y], &[&x])?;
+    autograd::grad_with(&[&y], &[&x], &[Some(&g)], BackwardOptions::default())?;
     BackwardOptions::new().named(true);
     no_grad(|| ..);
     inference_mode(|| ..);
@@ -328,8 +329,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
 const SKETCHES: [&str; 17] = [
     "Option",
     "g",
-    "gradcheck(f, &[x], GradCheck::default())?",
-    "gradcheck_parameters(f, model.named_parameters(), GradCheck::default())?",
+    "gradcheck(f, &[x])?",
+    "gradcheck_parameters(f, model.named_parameters())?",
     "mean: Buffer",
     "training: Training",
     "self.training.get()",

@@ -2,8 +2,8 @@
 //! again, values computed again, NaN, names, pictures.
 
 use namegrad::autograd::{
-    BackwardOptions, Cx, GradCheck, Graph, Kept, Op, checkpoint, detect_anomaly, grad, gradcheck,
-    gradgradcheck, is_anomaly_enabled, is_grad_enabled,
+    BackwardOptions, Cx, Graph, Kept, Op, checkpoint, detect_anomaly, grad_with, gradcheck, gradgradcheck,
+    is_anomaly_enabled, is_grad_enabled,
 };
 use namegrad::core::random::Generator;
 use namegrad::prelude::*;
@@ -37,7 +37,7 @@ fn an_op_of_several_outputs() -> Result<()> {
     let gradients = |outputs: [Tensor; 2], create_graph: bool| -> Result<Vec<Tensor>> {
         let loss = outputs[0].exp()?.mul(&outputs[1])?.sum(..)?;
         let options = BackwardOptions { create_graph, ..Default::default() };
-        Ok(grad(&[&loss], &[&a, &b], &[], options)?.into_iter().flatten().collect())
+        Ok(grad_with(&[&loss], &[&a, &b], &[], options)?.into_iter().flatten().collect())
     };
     let of = gradients(complex_square(&a, &b, &calls)?, false)?;
     let want: [Tensor; 2] = plain(&a, &b)?;
@@ -49,7 +49,7 @@ fn an_op_of_several_outputs() -> Result<()> {
     // Again through the gradient of the gradient.
     let second = |outputs: [Tensor; 2]| -> Result<Vec<f64>> {
         let first = gradients(outputs, true)?;
-        grad(&[&first[0].sum(..)?], &[&b], &[], BackwardOptions::default())?
+        grad_with(&[&first[0].sum(..)?], &[&b], &[], BackwardOptions::default())?
             .remove(0)
             .unwrap()
             .to_vec::<f64>()
@@ -102,7 +102,7 @@ fn a_gradient_outside_of_the_tape_is_not_differentiated() -> Result<()> {
     cube(&x)?.sum(..)?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [12.0]);
     let create = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = grad(&[&cube(&x)?.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    let first = grad_with(&[&cube(&x)?.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
     assert!(first.requires_grad(), "not cut in silence");
     let error = first.sum(..)?.backward().unwrap_err();
     assert!(
@@ -132,8 +132,8 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
     assert_eq!(run(true)?, run(false)?);
 
     let y = checkpoint(block.clone(), &[&x])?;
-    let only = grad(&[&y.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
-    let plain = grad(
+    let only = grad_with(&[&y.sum(..)?], &[&weight.tensor()], &[], BackwardOptions::default())?;
+    let plain = grad_with(
         &[&block(std::slice::from_ref(&x))?.sum(..)?],
         &[&weight.tensor()],
         &[],
@@ -164,11 +164,12 @@ fn checkpoints_within_checkpoints() -> Result<()> {
     let x = vector(&[0.2, 0.4])?;
     let y = checkpoint(|x| checkpoint(|x| x[0].sin()?.sin(), &[&x[0].exp()?])?.exp(), &[&x])?;
     let create = BackwardOptions { create_graph: true, ..Default::default() };
-    let first = grad(&[&y.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
-    let second = grad(&[&first.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
+    let first = grad_with(&[&y.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    let second = grad_with(&[&first.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
     let plain = x.exp()?.sin()?.sin()?.exp()?;
-    let want = grad(&[&plain.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
-    let want_second = grad(&[&want.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
+    let want = grad_with(&[&plain.sum(..)?], &[&x], &[], create)?.remove(0).unwrap();
+    let want_second =
+        grad_with(&[&want.sum(..)?], &[&x], &[], BackwardOptions::default())?.remove(0).unwrap();
     assert_eq!(first.to_vec::<f64>()?, want.to_vec::<f64>()?);
     assert_eq!(second.to_vec::<f64>()?, want_second.to_vec::<f64>()?);
     Ok(())
@@ -199,9 +200,9 @@ fn gradients_with_names() -> Result<()> {
     assert_eq!(*x.grad().unwrap().names(), ["N", "C"]);
     let y = x.mul(2)?;
     let right = Tensor::ones([("N", 2), ("C", 3)])?;
-    assert_eq!(*grad(&[&y], &[&x], &[Some(&right)], named)?[0].as_ref().unwrap().names(), ["N", "C"]);
+    assert_eq!(*grad_with(&[&y], &[&x], &[Some(&right)], named)?[0].as_ref().unwrap().names(), ["N", "C"]);
     let wrong = Tensor::ones([("C", 2), ("N", 3)])?;
-    let error = grad(&[&x.mul(2)?], &[&x], &[Some(&wrong)], named).unwrap_err();
+    let error = grad_with(&[&x.mul(2)?], &[&x], &[Some(&wrong)], named).unwrap_err();
     assert!([ErrorKind::NameMismatch, ErrorKind::Misaligned].contains(&error.kind()), "{error}");
     x.zero_grad();
     x.mul(2)?.backward_with(Some(&wrong), BackwardOptions::default())?;
@@ -235,8 +236,8 @@ fn parts_of_which_some_are_not_used() -> Result<()> {
         parts[2].exp()?.sum("C")?.mul(&rows[1].sum(..)?.square()?)
     };
     let x = Tensor::from_slice(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [("N", 2), ("C", 3)])?;
-    gradcheck(f, std::slice::from_ref(&x), GradCheck::default())?;
-    gradgradcheck(f, &[x], GradCheck::default())?;
+    gradcheck(f, std::slice::from_ref(&x))?;
+    gradgradcheck(f, &[x])?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The tape on many threads at once.
 
-use namegrad::autograd::{BackwardOptions, Cx, Op, checkpoint, grad};
+use namegrad::autograd::{BackwardOptions, Cx, Op, checkpoint, grad_with};
 use namegrad::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ fn checkpoints_draw_their_own_numbers_again_whatever_others_draw() -> Result<()>
             let block = |x: &[Tensor]| F::dropout(&F::dropout(&x[0], 0.5)?, 0.5);
             let y = checkpoint(block, &[&x])?;
             let options = BackwardOptions::default();
-            let of_x = grad(&[&y.sum(..)?], &[&x], &[], options)?.remove(0).expect("it depends on x");
+            let of_x = grad_with(&[&y.sum(..)?], &[&x], &[], options)?.remove(0).expect("it depends on x");
             assert_eq!(of_x.to_vec::<f32>()?, y.to_vec::<f32>()?, "what was dropped has no gradient");
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! on and the inputs require gradients: they can be differentiated again.
 
 use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
-use crate::tensor::{Tensor, grad};
+use crate::tensor::{Tensor, grad_with};
 use namegrad_core::options::StackOptions;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 
@@ -42,7 +42,7 @@ fn gradients(
         allow_unused: true,
         ..BackwardOptions::default()
     };
-    let found = grad(&[y], &inputs, &[of_y], options)?;
+    let found = grad_with(&[y], &inputs, &[of_y], options)?;
     found.into_iter().zip(xs).map(|(gradient, x)| gradient.map_or_else(|| zeros(x), Ok)).collect()
 }
 
@@ -135,7 +135,9 @@ pub fn jvp(
             BackwardOptions { create_graph: create, allow_unused: true, ..BackwardOptions::default() };
         match outputs.is_empty() {
             true => zeros(&y),
-            false => grad(&outputs, &[&u], &directions, options)?.remove(0).map_or_else(|| zeros(&y), Ok),
+            false => {
+                grad_with(&outputs, &[&u], &directions, options)?.remove(0).map_or_else(|| zeros(&y), Ok)
+            }
         }
     })?;
     let along = along.with_names_of(&y);

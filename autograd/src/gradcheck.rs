@@ -2,18 +2,20 @@
 
 use crate::parameter::Parameter;
 use crate::tape::{BackwardOptions, enable_grad, no_grad};
-use crate::tensor::{Tensor, grad};
+use crate::tensor::{Tensor, grad_with};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_macros::Setters;
 use std::panic::Location;
 
-/// How a derivative is checked. The tolerances are tighter than PyTorch's, which let pass what is off by 0.1 %.
+/// The options of [`gradcheck_with`], [`gradgradcheck_with`] and [`gradcheck_parameters_with`]. The tolerances
+/// are tighter than PyTorch's, which let pass what is off by 0.1 %.
 ///
 /// ```
-/// use namegrad::autograd::GradCheck;
-/// assert_eq!(GradCheck::new().eps(1e-5), GradCheck { eps: 1e-5, ..GradCheck::default() });
+/// use namegrad::autograd::GradCheckOptions;
+/// assert_eq!(GradCheckOptions::new().eps(1e-5), GradCheckOptions { eps: 1e-5, ..GradCheckOptions::default() });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GradCheck {
+#[derive(Clone, Copy, Debug, PartialEq, Setters)]
+pub struct GradCheckOptions {
     /// The step of the central difference.
     ///
     /// Default: `1e-6`.
@@ -28,34 +30,9 @@ pub struct GradCheck {
     pub rtol: f64,
 }
 
-impl Default for GradCheck {
-    fn default() -> GradCheck {
-        GradCheck { eps: 1e-6, atol: 1e-6, rtol: 1e-5 }
-    }
-}
-
-impl GradCheck {
-    /// The defaults.
-    pub fn new() -> GradCheck {
-        GradCheck::default()
-    }
-
-    /// The step of the central difference.
-    pub fn eps(mut self, eps: f64) -> GradCheck {
-        self.eps = eps;
-        self
-    }
-
-    /// Absolute tolerance.
-    pub fn atol(mut self, atol: f64) -> GradCheck {
-        self.atol = atol;
-        self
-    }
-
-    /// Relative tolerance.
-    pub fn rtol(mut self, rtol: f64) -> GradCheck {
-        self.rtol = rtol;
-        self
+impl Default for GradCheckOptions {
+    fn default() -> GradCheckOptions {
+        GradCheckOptions { eps: 1e-6, atol: 1e-6, rtol: 1e-5 }
     }
 }
 
@@ -71,9 +48,9 @@ pub struct Checked {
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// use namegrad::autograd::{gradcheck, GradCheck};
+/// use namegrad::autograd::gradcheck;
 /// let x = TensorOptions::new().dtype(DType::F64).tensor([0.5, -1.0, 2.0])?;
-/// gradcheck(|x| x[0].sigmoid(), &[x], GradCheck::default())?;
+/// gradcheck(|x| x[0].sigmoid(), &[x])?;
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -84,10 +61,19 @@ pub struct Checked {
 /// Inputs narrower than `f64`, in which alone differences are exact enough, most likely fail; if they do not,
 /// [`Checked::warning`] says so.
 #[track_caller]
-pub fn gradcheck(
+pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
+    gradcheck_with(f, inputs, GradCheckOptions::default())
+}
+
+/// [`gradcheck`] with options.
+///
+/// # Errors
+/// Those of [`gradcheck`].
+#[track_caller]
+pub fn gradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
-    options: GradCheck,
+    options: GradCheckOptions,
 ) -> Result<Checked> {
     let inputs = fresh_leaves(inputs)?;
     Check { op: "gradcheck", f: &f, inputs: &inputs, names: &[], second: false }.run(options)
@@ -98,10 +84,19 @@ pub fn gradcheck(
 /// # Errors
 /// Those of [`gradcheck`].
 #[track_caller]
-pub fn gradgradcheck(
+pub fn gradgradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
+    gradgradcheck_with(f, inputs, GradCheckOptions::default())
+}
+
+/// [`gradgradcheck`] with options.
+///
+/// # Errors
+/// Those of [`gradcheck`].
+#[track_caller]
+pub fn gradgradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &[Tensor],
-    options: GradCheck,
+    options: GradCheckOptions,
 ) -> Result<Checked> {
     let inputs = fresh_leaves(inputs)?;
     Check { op: "gradgradcheck", f: &f, inputs: &inputs, names: &[], second: true }.run_second(options)
@@ -112,11 +107,11 @@ pub fn gradgradcheck(
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// use namegrad::autograd::{gradcheck_parameters, GradCheck};
+/// use namegrad::autograd::gradcheck_parameters;
 /// let layer = Linear::new(("in", 3), ("out", 2))?;
 /// layer.to(DType::F64)?;
 /// let x = TensorOptions::new().dtype(DType::F64).randn([("N", 4), ("in", 3)])?;
-/// gradcheck_parameters(|| layer.forward(&x)?.tanh(), layer.named_parameters(), GradCheck::default())?;
+/// gradcheck_parameters(|| layer.forward(&x)?.tanh(), layer.named_parameters())?;
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -126,7 +121,19 @@ pub fn gradgradcheck(
 pub fn gradcheck_parameters(
     f: impl Fn() -> Result<Tensor>,
     parameters: impl IntoIterator<Item = (String, Parameter)>,
-    options: GradCheck,
+) -> Result<Checked> {
+    gradcheck_parameters_with(f, parameters, GradCheckOptions::default())
+}
+
+/// [`gradcheck_parameters`] with options.
+///
+/// # Errors
+/// Those of [`gradcheck_parameters`].
+#[track_caller]
+pub fn gradcheck_parameters_with(
+    f: impl Fn() -> Result<Tensor>,
+    parameters: impl IntoIterator<Item = (String, Parameter)>,
+    options: GradCheckOptions,
 ) -> Result<Checked> {
     let (names, parameters): (Vec<String>, Vec<Parameter>) = parameters.into_iter().unzip();
     check_parameters(&f, &names, Restored::new(parameters), options)
@@ -137,7 +144,7 @@ fn check_parameters(
     f: &dyn Fn() -> Result<Tensor>,
     names: &[String],
     parameters: Restored,
-    options: GradCheck,
+    options: GradCheckOptions,
 ) -> Result<Checked> {
     const OP: &str = "gradcheck_parameters";
     let inputs: Vec<Tensor> = parameters.0.iter().map(|(parameter, _)| parameter.tensor()).collect();
@@ -216,7 +223,7 @@ impl Check<'_> {
     /// Checks the gradient of a weighted sum of the outputs, as a function of the inputs; the weights differ,
     /// so that no error cancels.
     #[track_caller]
-    fn run_second(&self, options: GradCheck) -> Result<Checked> {
+    fn run_second(&self, options: GradCheckOptions) -> Result<Checked> {
         self.check_inputs()?;
         let y = enable_grad(|| (self.f)(self.inputs))?;
         self.check_output(&y)?;
@@ -232,7 +239,7 @@ impl Check<'_> {
                     if !loss.requires_grad() {
                         return xs[which].zeros_like();
                     }
-                    let found = grad(&[&loss], &[&xs[which]], &[], options)?;
+                    let found = grad_with(&[&loss], &[&xs[which]], &[], options)?;
                     found[0].clone().map_or_else(|| xs[which].zeros_like(), Ok)
                 })
             };
@@ -242,7 +249,7 @@ impl Check<'_> {
     }
 
     #[track_caller]
-    fn run(&self, options: GradCheck) -> Result<Checked> {
+    fn run(&self, options: GradCheckOptions) -> Result<Checked> {
         self.check_inputs()?;
         let y = enable_grad(|| (self.f)(self.inputs))?;
         // The gradient of a linear function depends on no input.
@@ -300,7 +307,7 @@ impl Check<'_> {
         let depends = y.requires_grad() && {
             let inputs: Vec<&Tensor> = self.inputs.iter().collect();
             let ones = y.ones_like()?.detach();
-            grad(&[y], &inputs, &[Some(&ones)], options)?.iter().any(Option::is_some)
+            grad_with(&[y], &inputs, &[Some(&ones)], options)?.iter().any(Option::is_some)
         };
         if depends {
             return Ok(());
@@ -350,7 +357,7 @@ impl Check<'_> {
             one[output] = 1.0;
             let one = Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?.to(y.dtype())?);
             let options = BackwardOptions { retain_graph: true, allow_unused: true, ..Default::default() };
-            let found = grad(&[y], &[x], &[Some(&one)], options)?.remove(0);
+            let found = grad_with(&[y], &[x], &[Some(&one)], options)?.remove(0);
             rows.push(found.map_or_else(nothing, |gradient| gradient.to_vec::<f64>())?);
         }
         Ok(rows)
@@ -358,7 +365,12 @@ impl Check<'_> {
 
     /// The central difference of each output by an element of an input, and how far rounding may change it.
     #[track_caller]
-    fn by_difference(&self, input: usize, element: usize, options: GradCheck) -> Result<Vec<(f64, f64)>> {
+    fn by_difference(
+        &self,
+        input: usize,
+        element: usize,
+        options: GradCheckOptions,
+    ) -> Result<Vec<(f64, f64)>> {
         let eps = options.eps;
         let (above, below) = (self.moved(input, element, eps)?, self.moved(input, element, -eps)?);
         let difference = |(above, below): (f64, f64)| {

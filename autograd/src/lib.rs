@@ -38,7 +38,10 @@ mod tape;
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;
-pub use gradcheck::{Checked, GradCheck, gradcheck, gradcheck_parameters, gradgradcheck};
+pub use gradcheck::{
+    Checked, GradCheckOptions, gradcheck, gradcheck_parameters, gradcheck_parameters_with, gradcheck_with,
+    gradgradcheck, gradgradcheck_with,
+};
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
 pub use op::{Joined, Kept, Op, Outputs};
@@ -48,7 +51,7 @@ pub use tape::{
     BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled,
 };
-pub use tensor::{Tensor, grad};
+pub use tensor::{Tensor, grad, grad_with};
 
 /// The options of ops: those of core, and of the ops made of others.
 pub mod options {

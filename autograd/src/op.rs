@@ -301,7 +301,7 @@ impl Outputs {
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// use namegrad::autograd::{BackwardOptions, Kept, Op, grad};
+/// use namegrad::autograd::{BackwardOptions, Kept, Op, grad_with};
 ///
 /// /// `1 / x`, whose derivative is `-y²`.
 /// fn inverse(x: &Tensor) -> Result<Tensor> {
@@ -312,8 +312,8 @@ impl Outputs {
 ///
 /// let x = Tensor::new(2.0)?.requiring_grad()?;
 /// let create = BackwardOptions { create_graph: true, ..Default::default() };
-/// let first = grad(&[&inverse(&x)?], &[&x], &[], create)?[0].clone().unwrap();
-/// let second = grad(&[&first], &[&x], &[], create)?[0].clone().unwrap();
+/// let first = grad_with(&[&inverse(&x)?], &[&x], &[], create)?[0].clone().unwrap();
+/// let second = grad_with(&[&first], &[&x], &[], create)?[0].clone().unwrap();
 /// assert_eq!([first.item::<f64>()?, second.item::<f64>()?], [-0.25, 0.25]);
 /// # Ok::<(), Error>(())
 /// ```

@@ -4,7 +4,7 @@
 mod grad;
 mod write;
 
-pub use self::grad::grad;
+pub use self::grad::{grad, grad_with};
 
 use crate::tape::{Meta, is_grad_enabled};
 #[cfg(doc)]

@@ -5,6 +5,7 @@ use crate::module::{Entry, Fields, walk};
 use namegrad_autograd::Parameter;
 use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_macros::Setters;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub struct StateDict(BTreeMap<String, NamedTensor>);
 /// assert_eq!(report.missing, ["bias"]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct LoadOptions {
     /// Allow paths that only the state or only the model has.
     pub partial: bool,
@@ -54,31 +55,6 @@ pub struct LoadOptions {
     pub align: bool,
     /// Allow values whose dims have other names, or none.
     pub ignore_names: bool,
-}
-
-impl LoadOptions {
-    /// The state must fit exactly.
-    pub fn new() -> LoadOptions {
-        LoadOptions::default()
-    }
-
-    /// With this [`partial`](Self#structfield.partial).
-    pub fn partial(mut self, partial: bool) -> LoadOptions {
-        self.partial = partial;
-        self
-    }
-
-    /// With this [`align`](Self#structfield.align).
-    pub fn align(mut self, align: bool) -> LoadOptions {
-        self.align = align;
-        self
-    }
-
-    /// With this [`ignore_names`](Self#structfield.ignore_names).
-    pub fn ignore_names(mut self, ignore_names: bool) -> LoadOptions {
-        self.ignore_names = ignore_names;
-        self
-    }
 }
 
 /// The paths that did not fit. [`LoadOptions`] has an example.

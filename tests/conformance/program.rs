@@ -3,7 +3,7 @@
 
 use crate::conformance::call::{Answer, Call, Stop, Value, missing};
 use crate::conformance::ops::play;
-use namegrad::autograd::{BackwardOptions, grad};
+use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
@@ -86,7 +86,7 @@ fn run_step(step: &Step, registers: &mut Registers) -> Answer<()> {
             let outputs: Vec<&Tensor> = outputs.iter().collect();
             let inputs: Vec<&Tensor> = inputs.iter().collect();
             let cotangents: Vec<Option<&Tensor>> = cotangents.iter().map(Some).collect();
-            let found = grad(&outputs, &inputs, &cotangents, options)?;
+            let found = grad_with(&outputs, &inputs, &cotangents, options)?;
             found.into_iter().for_each(|x| registers.push(maybe(x)));
         }
         "backward" => inputs[0].backward_with(inputs.get(1), options)?,

@@ -6,6 +6,7 @@ use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
 use crate::hooks::Hook;
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_macros::Setters;
 use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +14,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 /// How a backward pass treats the graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct BackwardOptions {
     /// Keep the values that the ops kept, so that the graph can be walked again. Without kept values, it can
     /// be walked again in any case. `create_graph` implies it.
@@ -31,37 +32,6 @@ pub struct BackwardOptions {
     /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
     /// By default names are ignored, as PyTorch's specification says.
     pub named: bool,
-}
-
-impl BackwardOptions {
-    /// The defaults.
-    pub fn new() -> BackwardOptions {
-        BackwardOptions::default()
-    }
-
-    /// Keep the values that the ops kept, so that the graph can be walked again.
-    pub fn retain_graph(mut self, retain_graph: bool) -> BackwardOptions {
-        self.retain_graph = retain_graph;
-        self
-    }
-
-    /// Record the backward pass, so that gradients can be differentiated.
-    pub fn create_graph(mut self, create_graph: bool) -> BackwardOptions {
-        self.create_graph = create_graph;
-        self
-    }
-
-    /// In [`grad`](crate::grad), an input that no output depends on has no gradient.
-    pub fn allow_unused(mut self, allow_unused: bool) -> BackwardOptions {
-        self.allow_unused = allow_unused;
-        self
-    }
-
-    /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
-    pub fn named(mut self, named: bool) -> BackwardOptions {
-        self.named = named;
-        self
-    }
 }
 
 /// Ids are distinct, so they need no mixing.
@@ -390,7 +360,7 @@ impl Walk<'_> {
                        already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
                        autograd.grad(). Specify retain_graph if you need to backward through the graph a second time.";
         let first = match self.op {
-            "grad" => "grad(&[&y], &[&x], &[], BackwardOptions::new().retain_graph(true))?",
+            "grad" => "grad_with(&[&y], &[&x], &[], BackwardOptions::new().retain_graph(true))?",
             _ => "loss.backward_with(None, BackwardOptions::new().retain_graph(true))?",
         };
         Error::new(ErrorKind::Autograd, self.op, message)

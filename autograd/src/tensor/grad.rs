@@ -287,16 +287,38 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
 }
 
 /// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no
-/// `grad` is touched. `grad_outputs` are the gradients of the outputs, `None` standing for one.
+/// `grad` is touched.
+///
+/// ```
+/// use namegrad::autograd::grad;
+/// use namegrad::prelude::*;
+/// let x = Tensor::new([1.0, 3.0])?.requiring_grad()?;
+/// let y = x.pow(3).sum(..)?;
+/// let of_x = grad(&[&y], &[&x])?.remove(0);
+/// assert_eq!(of_x.to_vec::<f32>()?, [3.0, 27.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it; those of
+/// [`Tensor::backward`].
+#[track_caller]
+pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let found = grad_with(outputs, inputs, &[], BackwardOptions::default())?;
+    Ok(found.into_iter().flatten().collect()) // unused inputs are not allowed, so none is missing
+}
+
+/// [`grad`] with options. `grad_outputs` are the gradients of the outputs, a `None` or an empty list standing for
+/// ones. An input that no output depends on has no gradient, where [`BackwardOptions::allow_unused`] allows it.
 ///
 /// ```
 /// use namegrad::prelude::*;
-/// use namegrad::autograd::{grad, BackwardOptions};
+/// use namegrad::autograd::{BackwardOptions, grad, grad_with};
 /// let x = Tensor::new(3.0)?.requiring_grad()?;
-/// let y = x.mul(&x)?.mul(&x)?;
-/// let create = BackwardOptions { create_graph: true, ..Default::default() };
-/// let first = grad(&[&y], &[&x], &[], create)?[0].clone().unwrap();
-/// let second = grad(&[&first], &[&x], &[], BackwardOptions::default())?[0].clone().unwrap();
+/// let y = x.pow(3)?;
+/// let create = BackwardOptions::new().create_graph(true);
+/// let first = grad_with(&[&y], &[&x], &[], create)?[0].clone().unwrap();
+/// let second = grad(&[&first], &[&x])?.remove(0);
 /// assert_eq!([first.item::<f64>()?, second.item::<f64>()?], [27.0, 18.0]);
 /// # Ok::<(), Error>(())
 /// ```
@@ -305,7 +327,7 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
 /// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it and `allow_unused` is
 /// not set; those of [`Tensor::backward_with`].
 #[track_caller]
-pub fn grad(
+pub fn grad_with(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
     grad_outputs: &[Option<&Tensor>],

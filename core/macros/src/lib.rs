@@ -15,6 +15,7 @@ mod docs;
 mod functional;
 mod given;
 mod row;
+mod setters;
 mod tape;
 #[cfg(test)]
 mod tests;
@@ -79,6 +80,13 @@ pub fn functions_of(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 #[proc_macro]
 pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
+}
+
+/// The constructor and the chained setters of a struct of options with public fields: what rows give to theirs, for
+/// structs that no row makes.
+#[proc_macro_derive(Setters)]
+pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
 }
 
 /// The path of the file in which the macro is called.

@@ -5,7 +5,7 @@ use super::inputs::Role;
 use super::values::{own, reversed};
 use super::{Case, plain};
 use crate::plain::Plain;
-use namegrad::autograd::{BackwardOptions, GradCheck, grad, gradcheck, gradgradcheck};
+use namegrad::autograd::{BackwardOptions, GradCheckOptions, grad_with, gradcheck_with, gradgradcheck_with};
 use namegrad::ops::{self, Gradients};
 use namegrad::prelude::*;
 
@@ -33,7 +33,7 @@ fn derivative(op: &str) -> Derivative {
 const NOT_FINITE: [&str; 4] = ["var", "std", "var_mean", "std_mean"];
 
 /// Tighter than PyTorch's, which lets a factor of 1.0005 pass.
-const GRADCHECK: GradCheck = GradCheck { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
+const GRADCHECK: GradCheckOptions = GradCheckOptions { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
 
 /// Do the fused gradients of an op equal those of its formula, for each subset of the inputs that requires
 /// one?
@@ -49,7 +49,7 @@ pub(crate) fn by_subsets(inputs: &[Tensor], op: impl Fn(&[Tensor]) -> Result<Ten
         let leaves: Vec<&Tensor> = given.iter().filter(|x| x.requires_grad()).collect();
         let gradients = |create_graph| {
             let options = BackwardOptions { create_graph, retain_graph: true, ..BackwardOptions::default() };
-            grad(&[&y], &leaves, &[Some(&g)], options)
+            grad_with(&[&y], &leaves, &[Some(&g)], options)
         };
         for (fused, plainly) in gradients(false)?.iter().zip(&gradients(true)?) {
             let (Some(fused), Some(plainly)) = (fused, plainly) else { panic!("an input has no gradient") };
@@ -90,8 +90,8 @@ impl Case {
         };
         let what = |how: &str| format!("{how}{}", self.describe(DType::F64));
         let plainly = |given: &[Tensor]| (self.call)(&all(given));
-        gradcheck(plainly, &given, GRADCHECK).unwrap_or_else(|error| panic!("{}: {error}", what("")));
-        gradgradcheck(plainly, &given, GRADCHECK)
+        gradcheck_with(plainly, &given, GRADCHECK).unwrap_or_else(|error| panic!("{}: {error}", what("")));
+        gradgradcheck_with(plainly, &given, GRADCHECK)
             .unwrap_or_else(|error| panic!("{}: {error}", what("second order of ")));
 
         let reordered: Vec<Tensor> = given.iter().map(|x| x.permute(reversed(x)).unwrap()).collect();
@@ -99,14 +99,14 @@ impl Case {
             let given: Result<Vec<Tensor>> = given.iter().map(|x| x.permute(reversed(x))).collect();
             (self.call)(&all(&given?))
         };
-        gradcheck(permuted, &reordered, GRADCHECK)
+        gradcheck_with(permuted, &reordered, GRADCHECK)
             .unwrap_or_else(|error| panic!("{}: {error}", what("permuted inputs of ")));
 
         let twice = |given: &[Tensor]| {
             let (y, z) = ((self.call)(&all(given))?, (self.call)(&all(given))?);
             y.mul(&z)
         };
-        gradcheck(twice, &given, GRADCHECK)
+        gradcheck_with(twice, &given, GRADCHECK)
             .unwrap_or_else(|error| panic!("{}: {error}", what("inputs used twice by ")));
 
         if let Some(in_place) = &self.in_place
@@ -118,7 +118,7 @@ impl Case {
                 in_place(&mut y, &inputs[1..])?;
                 Ok(y)
             };
-            gradcheck(changed, &given, GRADCHECK)
+            gradcheck_with(changed, &given, GRADCHECK)
                 .unwrap_or_else(|error| panic!("{}: {error}", what("in place: ")));
         }
         for dtype in [DType::F64, DType::F32, DType::F16] {
@@ -162,7 +162,7 @@ impl Case {
             allow_unused: false,
             named: false,
         };
-        let walk = |create_graph| grad(&[&y], &given, &[Some(&weights)], options(create_graph)).unwrap();
+        let walk = |create_graph| grad_with(&[&y], &given, &[Some(&weights)], options(create_graph)).unwrap();
         for (fused, row) in walk(false).into_iter().zip(walk(true)) {
             let what = || format!("fused gradient of {}", self.describe(dtype));
             let want = plain(&row.unwrap());
