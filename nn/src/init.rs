@@ -5,6 +5,7 @@
 
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{Error, ErrorKind, Result, Scalar, Sizes};
+use namegrad_macros::Setters;
 
 /// The pass whose variance an initialization keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,56 +62,26 @@ impl From<f64> for Gain {
 }
 
 /// The options of [`xavier_uniform_with_`] and [`xavier_normal_with_`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Setters)]
 pub struct XavierOptions {
-    /// The nonlinearity after the layer, or a factor.
+    /// The nonlinearity after the layer, or a factor. By default `Gain::Linear`, which is 1.
+    #[setters(into)]
     pub gain: Gain,
 }
 
-impl XavierOptions {
-    /// The defaults: a gain of 1.
-    pub fn new() -> XavierOptions {
-        XavierOptions::default()
-    }
-
-    /// With this `gain`.
-    pub fn gain(mut self, gain: impl Into<Gain>) -> XavierOptions {
-        self.gain = gain.into();
-        self
-    }
-}
-
 /// The options of [`kaiming_uniform_with_`] and [`kaiming_normal_with_`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct KaimingOptions {
-    /// The pass whose variance is kept.
+    /// The pass whose variance is kept. By default the forward pass, `Fan::In`.
     pub fan: Fan,
-    /// The nonlinearity after the layer, or a factor.
+    /// The nonlinearity after the layer, or a factor. By default `Gain::Relu`.
+    #[setters(into)]
     pub gain: Gain,
 }
 
 impl Default for KaimingOptions {
     fn default() -> KaimingOptions {
         KaimingOptions { fan: Fan::In, gain: Gain::Relu }
-    }
-}
-
-impl KaimingOptions {
-    /// The defaults: the fan in, and the gain of `relu`.
-    pub fn new() -> KaimingOptions {
-        KaimingOptions::default()
-    }
-
-    /// With this `fan`.
-    pub fn fan(mut self, fan: Fan) -> KaimingOptions {
-        self.fan = fan;
-        self
-    }
-
-    /// With this `gain`.
-    pub fn gain(mut self, gain: impl Into<Gain>) -> KaimingOptions {
-        self.gain = gain.into();
-        self
     }
 }
 

@@ -13,24 +13,39 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
         return Err(Error::new_spanned(input, "options are fields with names"));
     };
     let name = &input.ident;
-    let setters = fields.named.iter().map(|field| {
+    let mut setters = TokenStream::new();
+    for field in &fields.named {
         let (field_name, ty) = (&field.ident, &field.ty);
+        let mut into = false;
+        for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("setters")) {
+            attribute.parse_nested_meta(|meta| match meta.path.is_ident("into") {
+                true => {
+                    into = true;
+                    Ok(())
+                }
+                false => Err(meta.error("expected `into`")),
+            })?;
+        }
+        let (given, value) = match into {
+            true => (quote!(impl ::std::convert::Into<#ty>), quote!(#field_name.into())),
+            false => (quote!(#ty), quote!(#field_name)),
+        };
         let docs = field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
-        quote! {
+        setters.extend(quote! {
             #(#docs)*
-            pub fn #field_name(mut self, #field_name: #ty) -> #name {
-                self.#field_name = #field_name;
+            pub fn #field_name(mut self, #field_name: #given) -> #name {
+                self.#field_name = #value;
                 self
             }
-        }
-    });
+        });
+    }
     Ok(quote! {
         impl #name {
             /// The defaults.
             pub fn new() -> #name {
                 ::std::default::Default::default()
             }
-            #(#setters)*
+            #setters
         }
     })
 }

@@ -4,7 +4,7 @@ mod forms;
 
 use crate::derivative::Derivatives;
 use crate::row::Table;
-use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, of_file, values};
+use crate::{Expansion, expand_composed, expand_kernels, expand_ops, expand_tape, of_file, setters, values};
 use proc_macro2::{Ident, Span, TokenStream};
 
 fn tokens(text: &str) -> TokenStream {
@@ -463,4 +463,21 @@ fn a_table_of_another_file() {
     assert_eq!(reported(table, &error).0, "plar");
     assert_eq!(error.to_string(), "the table of polar.rs is called `polar`, not `plar`");
     assert!(of_file(tokens(table), "rules/plar.rs").is_ok() && of_file(tokens(table), "").is_ok());
+}
+
+#[test]
+fn setters_are_for_structs_with_fields_that_have_names() {
+    let of = |text: &str| setters::of_struct(&syn::parse_str(text).expect("a type"));
+    let made = of("struct Options { #[setters(into)] gain: Gain, #[doc = \"Kept.\"] fan: Fan }")
+        .unwrap()
+        .to_string();
+    assert!(made.contains("gain : impl :: std :: convert :: Into < Gain >"), "{made}");
+    assert!(made.contains("# [doc = \"Kept.\"] pub fn fan (mut self , fan : Fan) -> Options"), "{made}");
+    for (text, message) in [
+        ("enum Options { A }", "options are a struct"),
+        ("struct Options(f64);", "options are fields with names"),
+        ("struct Options { #[setters(from)] gain: f64 }", "expected `into`"),
+    ] {
+        assert_eq!(of(text).unwrap_err().to_string(), message);
+    }
 }
