@@ -97,7 +97,7 @@ pub mod prelude {
         BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
     };
     pub use namegrad_core::random::manual_seed;
-    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, keep};
+    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};

@@ -39,6 +39,20 @@ fn an_error_names_the_op_and_the_line_that_failed() -> Result<()> {
     Ok(())
 }
 
+/// A parameter is a tensor for every op, not only as the other operand.
+#[test]
+fn a_parameter_has_the_methods_of_a_tensor() -> Result<()> {
+    let p = Parameter::new(Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?)?;
+    let loss = p.square().sum(except("C")).mul(&p)?.sum(..)?;
+    loss.backward()?;
+    // The derivative of Σ_nc p_nc Σ_m p_mc², and of its other factor.
+    assert_eq!(p.grad().expect("a gradient").to_vec::<f32>()?, [18.0, 44.0, 34.0, 68.0]);
+    assert_eq!(p.index_select(&Tensor::new([1])?, "N")?.shape().to_string(), "[N=1, C=2]");
+    assert_eq!((p.shape().to_string().as_str(), p.ndim(), p.numel()), ("[N=2, C=2]", 2, 4));
+    assert!(p.max("C")?.values.requires_grad());
+    Ok(())
+}
+
 #[test]
 fn a_chain_can_have_names_options_and_an_end() -> Result<()> {
     let x = Tensor::ones([2, 3])?.requiring_grad()?;

@@ -1,8 +1,8 @@
 //! Ops on the result of another op, so that a chain of ops needs one `?`.
 //!
-//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>`, except the in-place forms. The
-//! first op that fails ends the chain, and the error names that op and its line. The prelude brings the methods
-//! into scope.
+//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>` and of [`Parameter`], except the
+//! in-place forms. The first op that fails ends the chain, and the error names that op and its line. The prelude
+//! brings the methods into scope.
 //!
 //! ```
 //! use namegrad_autograd::Tensor;
@@ -22,13 +22,14 @@
 //! # Ok::<(), namegrad_core::Error>(())
 //! ```
 
+use crate::parameter::Parameter;
 use crate::tensor::Tensor;
 use namegrad_core::{Dim, Dims, Element, IntoShape, NameList, Number, RenameArg, Result, Whole};
 
 pub use crate::composed::chained::*;
 pub use crate::rules::chained::*;
 
-/// What an op has made: a tensor or an error.
+/// What an op can be called on: the result of another op, or a parameter.
 #[doc(hidden)]
 pub trait Made: Sized {
     fn made(self) -> Result<Tensor>;
@@ -38,6 +39,13 @@ impl Made for Result<Tensor> {
     #[inline]
     fn made(self) -> Result<Tensor> {
         self
+    }
+}
+
+impl Made for &Parameter {
+    #[inline]
+    fn made(self) -> Result<Tensor> {
+        Ok(self.tensor())
     }
 }
 
@@ -75,6 +83,11 @@ pub trait Chained: Made {
     }
 
     #[track_caller]
+    fn requiring_grad(self) -> Result<Tensor> {
+        self.made()?.requiring_grad()
+    }
+
+    #[track_caller]
     fn item<T: Number>(self) -> Result<T> {
         self.made()?.item()
     }
@@ -96,3 +109,4 @@ pub trait Chained: Made {
 }
 
 impl Chained for Result<Tensor> {}
+impl Chained for &Parameter {}

@@ -171,7 +171,8 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn linspace(&self, start: f64, end: f64, steps: usize) -> Result<Tensor> {
+    pub fn linspace(&self, start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
+        let (start, end) = (start.into().to_f64(), end.into().to_f64());
         self.finish(NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
@@ -235,7 +236,7 @@ factories! {
     /// `start, start + step, ...` up to before `end`; `i64` if all three are integers.
     arange(start: impl Into<Scalar>, end: impl Into<Scalar>, step: impl Into<Scalar>);
     /// `steps` numbers evenly spaced from `start` to `end`, both included.
-    linspace(start: f64, end: f64, steps: usize);
+    linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize);
     /// The unit matrix, or the first `rows` and `cols` of it.
     eye(rows: usize, cols: usize);
 }

@@ -15,11 +15,11 @@ use namegrad_core::{DType, NamedTensor, Result, Scalar};
 use std::borrow::Cow;
 use std::ops;
 
-/// What methods take for a tensor beside the first, such as `x.matmul(&w)`: a reference to a tensor or to a
-/// [`Parameter`].
+/// What methods take for a tensor beside the first, such as `x.matmul(&w)`: a tensor, a [`Parameter`], or a
+/// reference to one.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a reference to a tensor",
-    label = "expected `&Tensor` or `&Parameter`",
+    message = "`{Self}` is not a tensor",
+    label = "expected a tensor, a parameter, or a reference to one",
     note = "a `Result` must be unwrapped first, with `?`; `&Tensor::new(..)?` makes a tensor of numbers"
 )]
 pub trait AsTensor {
@@ -27,21 +27,21 @@ pub trait AsTensor {
     fn as_tensor(&self) -> Cow<'_, Tensor>;
 }
 
-impl AsTensor for &Tensor {
+impl AsTensor for Tensor {
     #[inline]
     fn as_tensor(&self) -> Cow<'_, Tensor> {
         Cow::Borrowed(self)
     }
 }
 
-impl AsTensor for &Parameter {
+impl AsTensor for Parameter {
     #[inline]
     fn as_tensor(&self) -> Cow<'_, Tensor> {
         Cow::Owned(self.tensor())
     }
 }
 
-impl AsTensor for &Cow<'_, Tensor> {
+impl AsTensor for Cow<'_, Tensor> {
     #[inline]
     fn as_tensor(&self) -> Cow<'_, Tensor> {
         Cow::Borrowed(self)

@@ -1,7 +1,7 @@
 //! [`Parameter`]: the place of a tensor that a layer and an optimizer both hold.
 
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -102,6 +102,26 @@ impl Parameter {
         self.0.read().set_grad(grad)
     }
 
+    /// Sizes and names.
+    pub fn shape(&self) -> Shape {
+        self.0.read().shape()
+    }
+
+    /// The dtype.
+    pub fn dtype(&self) -> DType {
+        self.0.read().dtype()
+    }
+
+    /// The number of dims.
+    pub fn ndim(&self) -> usize {
+        self.0.read().ndim()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.0.read().numel()
+    }
+
     /// Forgets the accumulated gradient.
     pub fn zero_grad(&self) {
         self.0.read().zero_grad();
@@ -165,7 +185,8 @@ impl Parameter {
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes differ.
     #[track_caller]
-    pub fn set(&self, value: &NamedTensor) -> Result<()> {
+    pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
+        let value = value.as_ref();
         let caller = Location::caller();
         self.update(|own| {
             if own.sizes() != value.sizes() {

@@ -294,6 +294,13 @@ impl Tensor {
 }
 
 /// So that a list can be of tensors or of references to them.
+/// What takes plain values, such as `Parameter::set`, takes that of a tensor.
+impl AsRef<NamedTensor> for Tensor {
+    fn as_ref(&self) -> &NamedTensor {
+        self.value()
+    }
+}
+
 impl AsRef<Tensor> for Tensor {
     fn as_ref(&self) -> &Tensor {
         self

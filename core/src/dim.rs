@@ -24,12 +24,14 @@ pub enum Dim {
 pub struct Dims {
     /// `None` means all of them.
     list: Option<SmallVec<[Dim; 2]>>,
+    /// Is the list of those that it does not mean?
+    except: bool,
     keep: bool,
 }
 
 impl Dims {
     /// `..`: all dims.
-    pub const ALL: Dims = Dims { list: None, keep: false };
+    pub const ALL: Dims = Dims { list: None, except: false, keep: false };
 
     /// Are these all dims?
     pub fn is_all(&self) -> bool {
@@ -42,7 +44,7 @@ impl Dims {
     }
 
     fn of(dims: impl IntoIterator<Item = Dim>) -> Dims {
-        Dims { list: Some(dims.into_iter().collect()), keep: false }
+        Dims { list: Some(dims.into_iter().collect()), except: false, keep: false }
     }
 }
 
@@ -59,6 +61,23 @@ pub fn keep(dims: impl Into<Dims>) -> Dims {
     Dims { keep: true, ..dims.into() }
 }
 
+/// All dims but these.
+///
+/// ```
+/// use namegrad_core::{NamedTensor, except, keep};
+/// let x = NamedTensor::ones([("N", 2), ("C", 3), ("H", 4)])?;
+/// assert_eq!(x.mean(except("C"))?.shape().to_string(), "[C=3]");
+/// assert_eq!(x.var(keep(except(["N", "C"])))?.shape().to_string(), "[N=2, C=3, H=1]");
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub fn except(dims: impl Into<Dims>) -> Dims {
+    let dims = dims.into();
+    match dims.list {
+        None => Dims { list: Some(SmallVec::new()), ..dims }, // all dims but all
+        Some(_) => Dims { except: !dims.except, ..dims },
+    }
+}
+
 /// Positions of dims of a tensor, in the order in which they were given, none of them twice.
 pub type Positions = SmallVec<[usize; 6]>;
 
@@ -69,6 +88,11 @@ impl From<&str> for Dim {
 }
 impl From<String> for Dim {
     fn from(name: String) -> Dim {
+        Dim::from(name.as_str())
+    }
+}
+impl From<&String> for Dim {
+    fn from(name: &String) -> Dim {
         Dim::from(name.as_str())
     }
 }
@@ -98,6 +122,16 @@ impl<D: Into<Dim>, const K: usize> From<[D; K]> for Dims {
 impl<D: Into<Dim> + Clone> From<&[D]> for Dims {
     fn from(dims: &[D]) -> Dims {
         Dims::of(dims.iter().cloned().map(D::into))
+    }
+}
+impl<D: Into<Dim> + Clone, const K: usize> From<&[D; K]> for Dims {
+    fn from(dims: &[D; K]) -> Dims {
+        Dims::from(dims.as_slice())
+    }
+}
+impl<D: Into<Dim> + Clone> From<&Vec<D>> for Dims {
+    fn from(dims: &Vec<D>) -> Dims {
+        Dims::from(dims.as_slice())
     }
 }
 impl<D: Into<Dim>> From<Vec<D>> for Dims {
@@ -150,6 +184,9 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
             return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }
         positions.push(at);
+    }
+    if dims.except {
+        positions = (0..x.ndim()).filter(|dim| !positions.contains(dim)).collect();
     }
     Ok(positions)
 }

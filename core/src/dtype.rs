@@ -241,6 +241,18 @@ impl From<isize> for Scalar {
     }
 }
 
+impl From<u16> for Scalar {
+    fn from(value: u16) -> Scalar {
+        Scalar::Int(value.into())
+    }
+}
+
+impl From<u32> for Scalar {
+    fn from(value: u32) -> Scalar {
+        Scalar::Int(value.into())
+    }
+}
+
 impl From<usize> for Scalar {
     /// A size never exceeds `isize::MAX`, so it fits.
     fn from(value: usize) -> Scalar {

@@ -25,7 +25,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 ///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
 ///         if self.training.get() {
 ///             let batch = x.detach().mean("N")?;
-///             self.mean.set((self.mean.tensor() * 0.9 + batch * 0.1).value())?;
+///             self.mean.set(self.mean.tensor() * 0.9 + batch * 0.1)?;
 ///         }
 ///         x.sub(&self.mean.tensor())
 ///     }
@@ -64,9 +64,9 @@ impl Buffer {
     /// use namegrad::nn::Buffer;
     /// use namegrad::prelude::*;
     /// let mean = Buffer::new(Tensor::zeros([("C", 2)])?);
-    /// mean.set(Tensor::new([0.5, 1.5])?.value())?;
+    /// mean.set(Tensor::new([0.5, 1.5])?)?;
     /// assert_eq!(mean.value().shape().to_string(), "[C=2]");
-    /// let error = mean.set(Tensor::new([1.0, 2.0, 3.0])?.value()).unwrap_err();
+    /// let error = mean.set(Tensor::new([1.0, 2.0, 3.0])?).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Shape);
     /// # Ok::<(), Error>(())
     /// ```
@@ -75,7 +75,8 @@ impl Buffer {
     /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] for floating-point values in a buffer of
     /// integers.
     #[track_caller]
-    pub fn set(&self, value: &NamedTensor) -> Result<()> {
+    pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
+        let value = value.as_ref();
         let own = self.value();
         if own.sizes() != value.sizes() {
             let message =

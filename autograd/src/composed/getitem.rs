@@ -175,7 +175,8 @@ composed! { getitem;
     /// mentioned are taken whole.
     ///
     /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims
-    /// stood if these are side by side, else in front.
+    /// stood if these are side by side, else in front. These dims have the names that the tensors give them; a
+    /// dim picked from by one vector without a name keeps its own.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -184,6 +185,10 @@ composed! { getitem;
     /// assert_eq!(x.index(&[Index::At(-1), (1..).into()])?.to_vec::<f32>()?, [5.0, 6.0]);
     /// let places = Tensor::new([2_i64, 0])?;
     /// assert_eq!(x.index(&[(..).into(), (&places).into()])?.shape().to_string(), "[N=2, C=2]");
+    /// // A look-up: the dims of the index in place of the dim that it picks from.
+    /// let (table, words) = (Tensor::randn([("word", 9), ("embed", 4)])?, Tensor::zeros([("batch", 2), ("seq", 3)])?);
+    /// let embedded = table.index(&[(&words.to(DType::I64)?).into()])?;
+    /// assert_eq!(embedded.shape().to_string(), "[batch=2, seq=3, embed=4]");
     /// assert_eq!(x.index(&[(&x.gt(2.5)?).into()])?.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -192,7 +197,7 @@ composed! { getitem;
     /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit, `DType`
     /// for a tensor that is neither of integers nor of bools, `Ellipsis` for more than one.
     index (x; indices: Indices)
-        names "keeps those of dims that are left, also of one picked from by one vector; others have none";
+        names "keeps those of dims that are left; picked dims have the names of the index, or their own for a vector";
 }
 
 mod kernels {
@@ -254,7 +259,7 @@ mod kernels {
                         let message = "tensors used as indices must be long, int, byte or bool tensors";
                         return fail(ErrorKind::DType, message.into());
                     }
-                    picks.push((dim, places.unnamed()));
+                    picks.push((dim, places.clone()));
                     dim += 1;
                 }
             }
@@ -272,7 +277,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
     let mut flat = vec![0_i64; sizes.iter().product()];
     for (dim, places) in picks {
         let size = x.sizes()[*dim] as i64;
-        let places = places.expand(&sizes[..])?.to_vec::<i64>()?;
+        let places = places.unnamed().expand(&sizes[..])?.to_vec::<i64>()?;
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
                 let message = format!("index {place} is out of bounds for dimension {dim} with size {size}");
@@ -295,11 +300,35 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
     let before = if together { rest.iter().filter(|dim| **dim < dims[0]).count() } else { 0 };
     let new = sizes.len();
     let order: Vec<usize> = (new..new + before).chain(0..new).chain(new + before..made.len()).collect();
-    let own_name = if let ([dim], 1) = (&dims[..], new) { x.name(*dim) } else { None };
+    let mut given = names_of(picks, new)?;
+    if let ([dim], [name @ None]) = (&dims[..], &mut given[..]) {
+        *name = x.name(*dim);
+    }
     let kept: Vec<Option<Name>> = rest.iter().map(|dim| x.name(*dim)).collect();
     let names = kept[..before].iter().copied();
-    let names = names.chain((0..new).map(|_| own_name)).chain(kept[before..].iter().copied());
+    let names = names.chain(given).chain(kept[before..].iter().copied());
     y.permute(order)?.rename(Some(Names::new(OP, names)?))
+}
+
+/// The names that the index tensors give to the `ndim` dims that they broadcast to.
+#[track_caller]
+fn names_of(picks: &[(usize, Tensor)], ndim: usize) -> Result<Vec<Option<Name>>> {
+    let mut names = vec![None; ndim];
+    for (_, places) in picks {
+        let own = (0..places.ndim()).map(|dim| places.name(dim));
+        for (name, own) in names[ndim - places.ndim()..].iter_mut().zip(own) {
+            match (*name, own) {
+                (Some(one), Some(other)) if one != other => {
+                    let message = format!("index tensors call the same dim '{one}' and '{other}'");
+                    return Err(Error::new(ErrorKind::NameMismatch, "index", message)
+                        .with_operands(picks.iter().map(|(_, places)| places.shape()))
+                        .with_repair("index.rename(None)? for one of them"));
+                }
+                _ => *name = name.or(own),
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// The sizes that the index tensors broadcast to.

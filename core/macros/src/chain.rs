@@ -1,19 +1,20 @@
-//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op.
+//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op and for parameters.
 
 use crate::given::Side;
 use crate::row::{Row, Table};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// A trait with the methods of a table, implemented for `Result<Tensor>`.
+/// A trait with the methods of a table, implemented for `Result<Tensor>` and `&Parameter`.
 pub(crate) fn table(table: &Table, side: &Side) -> TokenStream {
     let methods = table.rows.iter().filter(|row| side.is_method(row) && !row.is_in_place_only());
     let methods = methods.map(|row| methods_of(row, side));
     quote! {
-        /// The ops of this table as methods of the result of another op.
+        /// The ops of this table as methods of the result of another op and of a parameter.
         #[doc(hidden)]
         pub trait Chained: crate::chain::Made { #(#methods)* }
         impl Chained for ::namegrad_core::Result<crate::Tensor> {}
+        impl Chained for &crate::Parameter {}
     }
 }
 

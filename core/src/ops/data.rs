@@ -115,6 +115,7 @@ macro_rules! numbers {
 }
 numbers! {
     bool => DType::Bool; u8 => DType::U8; i8 => DType::I8; i16 => DType::I16; i32 => DType::I64; i64 => DType::I64;
+    u16 => DType::I64; u32 => DType::I64; usize => DType::I64;
     f32 => default_dtype(); f64 => default_dtype(); half::f16 => DType::F16; half::bf16 => DType::BF16;
 }
 
