@@ -138,6 +138,24 @@ pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<u
     }
 }
 
+/// A dim as errors call it: `dim 'N'`, or `dim 0` without a name.
+#[cold]
+pub fn called(x: &NamedTensor, dim: usize) -> String {
+    match x.name(dim) {
+        Some(name) => format!("dim '{name}'"),
+        None => format!("dim {dim}"),
+    }
+}
+
+/// A dim as a call has it: `"N"`, or `0` without a name.
+#[cold]
+pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
+    match x.name(dim) {
+        Some(name) => format!("\"{name}\""),
+        None => dim.to_string(),
+    }
+}
+
 /// Dims of a tensor by position, none of them twice.
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
@@ -146,7 +164,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
     for dim in list {
         let at = position(dim, op, x)?;
         if positions.contains(&at) {
-            let message = format!("dim {at} appears multiple times in the list of dims");
+            let message = format!("{} appears multiple times in the list of dims", called(x, at));
             return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }
         positions.push(at);

@@ -74,7 +74,8 @@ impl<M: Method> Builder<M> {
             optimizer.push_group(parameters, method)?;
         }
         if optimizer.members.iter().all(Vec::is_empty) {
-            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list"));
+            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list")
+                .with_repair(format!("{}::builder(model.parameters())", M::NAME)));
         }
         Ok(optimizer.into())
     }

@@ -63,7 +63,7 @@ mod kernels {
         const OP: &str = "fill_";
         if value.ndim() > 0 {
             let message = format!(
-                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                "the value must be a number or a 0-d tensor, got a tensor of {} dims",
                 value.ndim()
             );
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));

@@ -123,7 +123,7 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     let list = to.list(names.len());
     let caller = Location::caller();
     let cannot = |why: String| {
-        let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
+        let message = format!("cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.shape()])
             .with_repair("rename changes names; refine_names only names dims that have none")
@@ -163,7 +163,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.shape()]).at(caller);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
         let message = format!(
-            "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
+            "All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
             x.list()
         );
         return Err(
@@ -175,7 +175,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     }
     if wanted.contains(&NameArg::Unnamed) && wanted.contains(&NameArg::Ellipsis) {
         let message = format!(
-            "align_to: the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
+            "the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
             NameArg::list(wanted)
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
@@ -204,7 +204,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name)))
     {
         let message = format!(
-            "align_to: Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
+            "Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
             x.list(),
             NameArg::list(wanted)
         );

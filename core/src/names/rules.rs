@@ -219,7 +219,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             && a_name != b_name
         {
             let message = format!(
-                "matmul: Expected '{a_name}' (index {} of {}) to match '{b_name}' (index {} of {}) but they do not match.",
+                "Expected '{a_name}' (index {} of {}) to match '{b_name}' (index {} of {}) but they do not match.",
                 lb - 1 - k,
                 left.list(),
                 rb - 1 - k,

@@ -16,7 +16,7 @@ impl NamedTensor {
     /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
-        let dims = naming::align_to(self.input(), &names.name_list()?)?;
+        let dims = naming::align_to(self.input(), &names.name_list().map_err(|error| error.of("align_to"))?)?;
         Ok(self.aligned(&dims))
     }
 

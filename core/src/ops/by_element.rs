@@ -110,6 +110,22 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
     }
 }
 
+/// The error of sizes that do not broadcast, with the inputs. A vector for the rows of a matrix lacks a dim.
+#[cold]
+fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
+    let op = error.op();
+    let error = error.with_inputs(inputs);
+    match inputs {
+        [x, y] if x.ndim() == 2 && y.ndim() == 1 && x.sizes()[0] == y.sizes()[0] => {
+            error.with_repair(format!("x.{op}(&y.unsqueeze(1)?)?"))
+        }
+        [x, y] if y.ndim() == 2 && x.ndim() == 1 && y.sizes()[0] == x.sizes()[0] => {
+            error.with_repair(format!("x.unsqueeze(1)?.{op}(&y)?"))
+        }
+        _ => error,
+    }
+}
+
 /// A tensor as the loops see it.
 #[inline]
 fn source(x: &NamedTensor) -> Source<'_> {
@@ -172,9 +188,12 @@ impl<const N: usize> Kernel<N> {
         let Some(at) = self.mask else { return Ok(promoted(inputs)) };
         if inputs[at].dtype() != DType::Bool {
             let message =
-                format!("expected condition to be a boolean tensor, but got {}", inputs[at].dtype());
+                format!("expected the mask to be a boolean tensor, but got {}", inputs[at].dtype());
             return Err(
-                Error::about(&[inputs[at]], ErrorKind::DType, self.name, message).with_repair("x.ne(0)?")
+                Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(match self.name {
+                    "choose" => "condition.ne(0)?",
+                    _ => "mask.ne(0)?",
+                })
             );
         }
         let mut others = *inputs;
@@ -372,7 +391,12 @@ impl<const N: usize> Kernel<N> {
         if sizes[..] != *x.sizes() {
             let message =
                 format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
-            return Err(Error::about(&inputs, ErrorKind::Shape, self.name, message));
+            let error = Error::about(&inputs, ErrorKind::Shape, self.name, message);
+            let op = self.name.trim_end_matches('_');
+            return Err(match inputs.len() {
+                2 => error.with_repair(format!("let x = x.{op}(&y)?; the result does not fit into x")),
+                _ => error,
+            });
         }
         if x.has_names() && names != *x.names() {
             rules::out(self.name, &names, x.input())?;
@@ -381,8 +405,8 @@ impl<const N: usize> Kernel<N> {
         if !result.can_cast(x.dtype()) {
             let message =
                 format!("result type {result} can't be cast to the desired output type {}", x.dtype());
-            let repair = format!("x.to(DType::{result:?})?");
-            return Err(Error::new(ErrorKind::DType, self.name, message).with_repair(repair));
+            let repair = format!("x = x.to(DType::{result:?})?; before it");
+            return Err(Error::about(&inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
         if x.is_writable() {
@@ -437,9 +461,7 @@ impl<const N: usize> Kernel<N> {
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
             if sizes[..] != *x.sizes() {
-                let shapes = || inputs.iter().map(|x| x.shape());
-                sizes =
-                    broadcast(self.name, &sizes, x.sizes()).map_err(|error| error.with_operands(shapes()))?;
+                sizes = broadcast(self.name, &sizes, x.sizes()).map_err(|error| spread(error, inputs))?;
             }
         }
         Ok(sizes)

@@ -48,7 +48,7 @@ impl Reduction {
         }
         Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
             .with_operands([x.shape()])
-            .with_repair("skip empty batches, or take Reduction::Sum, which gives 0"))
+            .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
     }
 }
 
@@ -191,7 +191,7 @@ mod kernels {
     ) -> Result<Tensor> {
         const OP: &str = "cross_entropy";
         if !(0.0..=1.0).contains(&label_smoothing) {
-            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}");
+            let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
         if !logits.dtype().is_floating_point() {
@@ -267,7 +267,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
     match more(x, target, "x").or_else(|| more(target, x, "target")) {
         Some(repair) => Err(error.with_repair(repair)),
-        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is what you want"))),
+        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
     }
 }
 
@@ -324,7 +324,7 @@ impl Classes {
         let operands = || [weight.shape(), logits.shape()];
         if weight.ndim() != 1 || weight.sizes()[0] != count {
             let message = format!(
-                "weight tensor should be defined for all {count} classes, got sizes {:?}",
+                "the weight must have one number for each of the {count} classes, got sizes {:?}",
                 weight.sizes()
             );
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
