@@ -22,6 +22,9 @@ impl Messages {
         let error = result.err().expect("the call should fail");
         let place = error.location();
         assert_eq!(place.file(), file!(), "{error}");
+        // The op stands in front once.
+        let twice = error.message().strip_prefix(error.op());
+        assert!(twice.is_none_or(|rest| !rest.starts_with([':', '('])), "{error}");
         let line =
             include_str!("messages.rs").lines().nth(place.line() as usize - 1).expect("a line of this file");
         let call = line.trim().trim_start_matches("m.wrong(").trim_end_matches(");");

@@ -47,7 +47,7 @@ impl TensorOptions {
     }
 
     #[track_caller]
-    fn finish(&self, mut value: NamedTensor) -> Result<Tensor> {
+    fn finish(&self, op: &'static str, mut value: NamedTensor) -> Result<Tensor> {
         const OP: &str = "TensorOptions::names";
         if self.names != NewNames::default() {
             let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
@@ -55,7 +55,9 @@ impl TensorOptions {
             value = value.refine_names(&names[..]).map_err(|error| error.of(OP))?;
         }
         let mut tensor = Tensor::constant(value);
-        tensor.requires_grad_(self.requires_grad)?;
+        tensor.requires_grad_(self.requires_grad).map_err(|error| {
+            error.of(op).with_repair(format!("TensorOptions::new().dtype(DType::{:?})", default_dtype()))
+        })?;
         Ok(tensor)
     }
 
@@ -69,7 +71,7 @@ impl TensorOptions {
     /// Those of the shape, [`ErrorKind::OutOfMemory`], [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.finish(NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
+        self.finish("zeros", NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
     }
 
     /// Ones.
@@ -78,7 +80,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.finish(NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
+        self.finish("ones", NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
     }
 
     /// Of these sizes, with values that mean nothing.
@@ -88,7 +90,7 @@ impl TensorOptions {
     #[track_caller]
     pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
         // Zeros, since reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
-        self.finish(NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
+        self.finish("empty", NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
 
     /// `value` everywhere.
@@ -98,7 +100,7 @@ impl TensorOptions {
     #[track_caller]
     pub fn full(&self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
-        self.finish(NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
+        self.finish("full", NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
     }
 
     /// Uniform in [0, 1).
@@ -116,7 +118,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
     pub fn uniform(&self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
+        self.finish("uniform", NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
     }
 
     /// Normal with mean 0 and standard deviation 1.
@@ -134,7 +136,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
     pub fn normal(&self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
+        self.finish("normal", NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
     }
 
     /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.
@@ -147,7 +149,7 @@ impl TensorOptions {
         shape: impl IntoShape,
         distribution: &(impl Distribution<T> + Sync),
     ) -> Result<Tensor> {
-        self.finish(NamedTensor::sample(shape, distribution, self.dtype)?)
+        self.finish("sample", NamedTensor::sample(shape, distribution, self.dtype)?)
     }
 
     /// `start, start + step, ...` up to before `end`.
@@ -163,7 +165,7 @@ impl TensorOptions {
     ) -> Result<Tensor> {
         let (start, end, step) = (start.into(), end.into(), step.into());
         let dtype = [start, end, step].map(Scalar::dtype).into_iter().fold(DType::I64, DType::promote);
-        self.finish(NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
+        self.finish("arange", NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
     }
 
     /// `steps` numbers evenly spaced from `start` to `end`, both included.
@@ -172,7 +174,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn linspace(&self, start: f64, end: f64, steps: usize) -> Result<Tensor> {
-        self.finish(NamedTensor::linspace(start, end, steps, self.float())?)
+        self.finish("linspace", NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
     /// Ones on the diagonal of a matrix.
@@ -181,7 +183,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(&self, rows: usize, cols: usize) -> Result<Tensor> {
-        self.finish(NamedTensor::eye(rows, cols, self.float())?)
+        self.finish("eye", NamedTensor::eye(rows, cols, self.float())?)
     }
 
     /// These numbers: one, or nested arrays or `Vec`s of them.
@@ -190,7 +192,7 @@ impl TensorOptions {
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
     pub fn tensor(&self, data: impl Data) -> Result<Tensor> {
-        self.finish(NamedTensor::new_as(data, self.dtype)?)
+        self.finish("tensor", NamedTensor::new_as(data, self.dtype)?)
     }
 }
 

@@ -191,7 +191,8 @@ impl Parameter {
     pub fn to_dtype(&self, dtype: DType) -> Result<()> {
         if !dtype.is_floating_point() {
             let message = format!("a parameter must be of a floating point dtype, not {dtype}");
-            return Err(Error::new(ErrorKind::Autograd, "to_dtype", message));
+            return Err(Error::new(ErrorKind::Autograd, "Parameter::to_dtype", message)
+                .with_repair("parameter.to_dtype(DType::F64)?"));
         }
         self.update(|own| {
             *own = own.to(dtype)?;

@@ -177,8 +177,17 @@ impl Error {
         if inner == op {
             return self;
         }
+        // `add_` and `add` are alike.
+        let same = inner.trim_end_matches('_') == op.trim_end_matches('_');
         let call = format!(".{inner}(");
-        self.0.repair = self.0.repair.take().filter(|repair| !repair.contains(&call));
+        self.0.repair = self.0.repair.take().filter(|repair| same || !repair.contains(&call));
+        self
+    }
+
+    /// The same error with another sentence.
+    #[doc(hidden)]
+    pub fn with_message(mut self, message: String) -> Error {
+        self.0.message = message;
         self
     }
 
@@ -219,11 +228,18 @@ impl Error {
     }
 }
 
+/// How many operands are printed: a list of tensors can be long.
+const MOST_SHOWN: usize = 8;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, op, message, operands, dtypes, repair, at } = &*self.0;
         write!(f, "{op}: {message} (at {at})")?;
         for (number, shape) in operands.iter().enumerate() {
+            if number == MOST_SHOWN {
+                write!(f, ", .. {} in all", operands.len())?;
+                break;
+            }
             write!(f, "{}{shape}", if number == 0 { "\n  inputs: " } else { ", " })?;
             if shape.sizes.is_empty() {
                 f.write_str(" (0-d)")?; // `[]` would read as "no inputs"

@@ -420,7 +420,7 @@ impl NamedTensor {
         const OP: &str = "item";
         let asked = asked.unwrap_or(self.dtype);
         if asked.category() == self.dtype.category() {
-            let message = format!("{number} of {} does not fit in the type that is asked for", self.dtype);
+            let message = format!("{number} of {} does not fit in {asked}", self.dtype);
             return Error::about(&[self], ErrorKind::Value, OP, message)
                 .with_repair(format!("x.item::<{}>()?", rust_name(self.dtype)));
         }

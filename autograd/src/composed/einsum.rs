@@ -137,6 +137,13 @@ mod kernels {
         for (number, (part, x)) in parts.into_iter().zip(operands).enumerate() {
             factors.push(labelled(number, part, x)?);
         }
+        let first = operands[0].dtype();
+        if let Some(other) = operands.iter().find(|x| x.dtype() != first) {
+            let message = format!("expected operands of one dtype, but got {first} and {}", other.dtype());
+            return Err(Error::new(ErrorKind::DType, "einsum", message)
+                .with_inputs(&operands.iter().map(|x| x.value()).collect::<Vec<_>>())
+                .with_repair(format!("y.to(DType::{first:?})?")));
+        }
         let output = output_labels(&factors, right)?;
         let names = Names::given("einsum", &names, &vec![None; output.len()])?;
         check_sizes(&factors, operands)?;

@@ -2,7 +2,7 @@
 //! list. Composed of ops that have derivatives.
 
 use crate::Tensor;
-use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called};
 use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use std::panic::Location;
@@ -204,7 +204,7 @@ mod kernels {
         const OP: &str = "index";
         let caller = Location::caller();
         let fail = |kind, message: String| {
-            Err(Error::new(kind, OP, message).with_operands([whole.shape()]).at(caller))
+            Err(Error::new(kind, OP, message).with_operands(given(whole, &indices)).at(caller))
         };
         let mentioned: usize = indices.0.iter().map(Index::dims).sum();
         if mentioned > whole.ndim() {
@@ -254,7 +254,7 @@ mod kernels {
                         let message =
                             format!("a tensor of indices must be int64, int32, uint8 or bool, got {}", places.dtype());
                         return Err(Error::new(ErrorKind::DType, OP, message)
-                            .with_operands([whole.shape()])
+                            .with_operands(given(whole, &indices))
                             .with_repair("places.to(DType::I64)?")
                             .at(caller));
                     }
@@ -263,8 +263,21 @@ mod kernels {
                 }
             }
         }
-        if picks.is_empty() { Ok(x) } else { picked(&x, &picks) }
+        if picks.is_empty() {
+            return Ok(x);
+        }
+        picked(&x, &picks).map_err(|error| error.with_operands(given(whole, &indices)))
     }
+}
+
+/// The tensor and the tensors among its indices, as errors show them.
+#[cold]
+fn given(x: &Tensor, indices: &Indices) -> Vec<Shape> {
+    let tensors = indices.0.iter().filter_map(|index| match index {
+        Index::Tensor(places) => Some(places.shape()),
+        _ => None,
+    });
+    [x.shape()].into_iter().chain(tensors).collect()
 }
 
 /// The elements of `x` at the positions that the tensors give for their dims, together.
@@ -280,7 +293,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
                 let message = format!("index {place} is out of bounds for {} of size {size}", called(x.value(), *dim));
-                return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.shape()]));
+                return Err(Error::new(ErrorKind::Index, OP, message));
             }
             *flat = *flat * size + place.rem_euclid(size);
         }
@@ -316,8 +329,7 @@ fn common_sizes(picks: &[(usize, Tensor)]) -> Result<Vec<usize>> {
         for (size, own) in sizes[from..].iter_mut().zip(places.sizes()) {
             if *size != *own && *size != 1 && *own != 1 {
                 let message = "shape mismatch: the tensors of indices do not broadcast to each other";
-                return Err(Error::new(ErrorKind::Index, "index", message)
-                    .with_operands(picks.iter().map(|(_, places)| places.shape())));
+                return Err(Error::new(ErrorKind::Index, "index", message));
             }
             if *own != 1 {
                 *size = *own;

@@ -268,6 +268,10 @@ mod kernels {
             value = value.select(0, 0)?;
         }
         part.value().unified_names(OP, "broadcast", value.value())?;
+        if value.expand(part.sizes()).is_err() {
+            let message = format!("the values {} do not broadcast to the part, {}", value.shape(), part.shape());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
+        }
         if views {
             return put_into_view(x, indices, part, &value);
         }

@@ -136,7 +136,7 @@ mod kernels {
         match x.sizes().get(dim) {
             Some(size) => Ok(*size),
             None => {
-                let message = format!("Dimension specified as {dim} but tensor has no dimensions");
+                let message = format!("a 0-d tensor has no dim {dim} to split");
                 Err(Error::new(ErrorKind::DimRange, op, message))
             }
         }

@@ -350,6 +350,9 @@ pub fn grad_with(
             format!("got {} outputs and {} gradients of outputs", outputs.len(), grad_outputs.len());
         return Err(Error::new(ErrorKind::Autograd, OP, message));
     }
+    if outputs.is_empty() {
+        return Err(Error::new(ErrorKind::Autograd, OP, "there are no outputs to differentiate"));
+    }
     let mut roots = Vec::with_capacity(outputs.len());
     for (number, output) in outputs.iter().enumerate() {
         roots.push(root(OP, output, grad_outputs.get(number).copied().flatten(), options.named)?);

@@ -1,7 +1,7 @@
 //! The rules of the naming API: what renaming, refining, aligning, flattening and unflattening make of a list
 //! of names, and how a name is found in it. Pure functions, as those of [`rules`](super::rules).
 
-use super::rules::Input;
+use super::rules::{Input, argument};
 use super::{Name, NameArg, Names, Renaming, closest};
 use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -52,7 +52,12 @@ pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) 
         "Number of names ({}) and number of dimensions in tensor ({ndim}) do not match. Attempted to create a tensor with names {list}",
         names.len()
     );
-    Error::new(ErrorKind::NameCount, op, message).with_repair("give one name, or None, for each dim")
+    let texts: Vec<String> = names.iter().flatten().map(|name| format!("\"{name}\"")).collect();
+    let error = Error::new(ErrorKind::NameCount, op, message);
+    match names.len() < ndim && texts.len() == names.len() && !names.is_empty() {
+        true => error.with_repair(format!("[{}, \"...\"], which leaves the other dims as they are", texts.join(", "))),
+        false => error.with_repair("give one name, or None, for each dim"),
+    }
 }
 
 /// Names after `rename`.
@@ -107,7 +112,11 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
         None if !x.names.is_named() => {
             error.with_repair(format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?"))
         }
-        None => error,
+        None => {
+            let names: Vec<String> =
+                x.names.iter(x.sizes.len()).flatten().map(|name| format!("\"{name}\"")).collect();
+            error.with_repair(format!("one of {}", names.join(", ")))
+        }
     }
 }
 
@@ -126,7 +135,11 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
         let message = format!("cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.shape()])
-            .with_repair("rename changes names; refine_names only names dims that have none")
+            .with_repair(match (names.len() == x.sizes.len(), &names[..]) {
+                (true, _) => format!("x.rename({})?, as refine_names only names dims that have none", argument(&to, names.len())),
+                (false, [Some(name), ..]) => format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" stands for the other dims"),
+                (false, _) => "\"...\" in the list stands for the other dims".into(),
+            })
             .at(caller)
     };
     if names.len() != x.sizes.len() {
@@ -208,8 +221,15 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
             x.list(),
             NameArg::list(wanted)
         );
-        return Err(fail(ErrorKind::NameNotFound, message)
-            .with_repair("put \"...\" where the other dims should stand"));
+        let text = |arg: &NameArg| match arg {
+            NameArg::Name(name) => Some(format!("\"{name}\"")),
+            _ => None,
+        };
+        let list: Option<Vec<String>> = wanted.iter().map(text).collect();
+        return Err(fail(ErrorKind::NameNotFound, message).with_repair(match list {
+            Some(list) if !list.is_empty() => format!("x.align_to([{}, \"...\"])?", list.join(", ")),
+            _ => "put \"...\" where the other dims should stand".into(),
+        }));
     }
     Ok(dims)
 }

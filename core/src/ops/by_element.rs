@@ -114,7 +114,20 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
 #[cold]
 fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
     let op = error.op();
-    let error = error.with_inputs(inputs);
+    let mut error = error.with_inputs(inputs);
+    let at = |x: &NamedTensor, from_right: usize| {
+        let dim = x.ndim().checked_sub(from_right + 1)?;
+        Some((x.sizes()[dim], x.name(dim)))
+    };
+    let ndim = inputs.iter().map(|x| x.ndim()).max().unwrap_or(0);
+    let apart = (0..ndim).find_map(|k| {
+        let mut here = inputs.iter().filter_map(|x| at(x, k)).filter(|(size, _)| *size != 1);
+        let (first, name) = here.next()?;
+        here.find(|(size, _)| *size != first).map(|(_, other)| name.or(other))
+    });
+    if let Some(Some(name)) = apart {
+        error = error.context(format_args!("dim '{name}': "));
+    }
     match inputs {
         [x, y] if x.ndim() == 2 && y.ndim() == 1 && x.sizes()[0] == y.sizes()[0] => {
             error.with_repair(format!("x.{op}(&y.unsqueeze(1)?)?"))
@@ -160,7 +173,7 @@ impl<const N: usize> Kernel<N> {
             Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
             Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => {
                 return Err(self.refused(DType::Bool, inputs).with_repair(
-                    "logical_not to invert a mask, logical_xor for where two differ, or a cast",
+                    "x.logical_not()? to invert a mask, x.logical_xor(&y)? for where two differ, x.to(DType::I64)? for numbers",
                 ));
             }
             Some(Dtypes::OneFloat) => {
@@ -211,6 +224,12 @@ impl<const N: usize> Kernel<N> {
             (Some(_), _) => format!("x.to(DType::{:?})?", default_dtype()),
             (None, Some(_)) => format!("x.to(DType::{:?})?", DType::I64),
             (None, None) => "x.ne(0)?".to_string(),
+        };
+        // The one that is of a dtype which the op does not take.
+        let taken = |x: &NamedTensor| self.has(x.dtype());
+        let cast = match inputs[..] {
+            [x, y] if taken(x) && !y.is_number() => cast.replacen('x', "y", 1),
+            _ => cast,
         };
         Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(cast)
     }

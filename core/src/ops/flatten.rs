@@ -117,9 +117,13 @@ impl NamedTensor {
                 self.names().list(self.ndim())
             );
             let error = Error::about(&[self], ErrorKind::Shape, "unflatten", message);
-            return Err(match wanted.iter().filter(|open| open.size.is_none()).count() {
-                0 => error.with_repair("write one of the sizes as -1, and it is inferred, if the others divide the dim"),
-                1 => error,
+            let open = wanted.iter().filter(|open| open.size.is_none()).count();
+            let rest = wanted[1..].iter().filter_map(|open| open.size).try_fold(1usize, usize::checked_mul);
+            return Err(match open {
+                0 if rest.is_some_and(|rest| rest > 0 && size.is_multiple_of(rest)) => {
+                    error.with_repair("-1 for the first size, which is then inferred")
+                }
+                0 | 1 => error,
                 _ => error.with_repair("leave one size open as -1, not more"),
             });
         };

@@ -152,7 +152,15 @@ pub(crate) mod kernels {
         if is_product && r >= 2 && l >= 2 && x.sizes()[l - 2] == meets && turned(x, l - 1, other, r - 1) {
             return error.with_repair(format!("x.mt()?.{op}(&y)?"));
         }
-        error
+        // By name, if one has it elsewhere.
+        let shared = |dim: &usize| {
+            let there = x.name(*dim).and_then(|name| other.names().position(name));
+            there.is_some_and(|there| other.sizes()[there] == x.sizes()[*dim])
+        };
+        match x.name(last).filter(|_| is_product && shared(&last)) {
+            Some(name) => error.with_repair(format!("x.contract(&y, \"{name}\")?, which sums over that dim of both")),
+            None => error,
+        }
     }
 
     #[track_caller]
@@ -193,7 +201,7 @@ pub(crate) mod kernels {
         if x.sizes() != other.sizes() {
             let (a, b) = (x.sizes()[0], other.sizes()[0]);
             let message = format!(
-                "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but got {a} and {b}"
+                "both vectors must have the same number of elements, but got {a} and {b}"
             );
             return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
@@ -221,7 +229,9 @@ pub(crate) mod kernels {
                 other.sizes()[0],
                 other.sizes()[1]
             );
-            return Err(Error::about(&[x, other], ErrorKind::Shape, "bmm", message));
+            let error = Error::about(&[x, other], ErrorKind::Shape, "bmm", message);
+            let turned = x.sizes()[0] == other.sizes()[0] && x.sizes()[2] == other.sizes()[2];
+            return Err(if turned { error.with_repair("x.bmm(&y.mt()?)?") } else { error });
         }
         let names = rules::matmul("bmm", x.input(), other.input())?;
         product("bmm", x, other, names)
@@ -234,7 +244,7 @@ pub(crate) mod kernels {
         if l == 0 || r == 0 {
             let message =
                 format!("both arguments to matmul need to be at least 1D, but they are {l}D and {r}D");
-            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message).with_repair("x.mul(&y)?"));
         }
         let (inner_l, inner_r) = (x.sizes()[l - 1], other.sizes()[r.saturating_sub(2)]);
         if inner_l != inner_r {
@@ -346,6 +356,7 @@ pub(crate) mod kernels {
         sizes: Sizes,
     ) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, a, b])?;
+        let caller = std::panic::Location::caller();
         for (which, value) in [("beta", beta), ("alpha", alpha)] {
             if matches!(value, Scalar::Float(_)) && dtype.category() != Category::Float {
                 let message = format!(
@@ -361,7 +372,10 @@ pub(crate) mod kernels {
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
-        let spread = x.expand(&sizes[..]).map_err(|error| error.of(op))?;
+        let spread = x.expand(&sizes[..]).map_err(|_| {
+            let message = format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());
+            Error::about(&[x, a, b], ErrorKind::Shape, op, message).at(caller)
+        })?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
             // The product does not count, not even where it is infinite.
             let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
@@ -385,7 +399,7 @@ pub(crate) mod kernels {
         beta: Scalar,
         alpha: Scalar,
     ) -> Result<NamedTensor> {
-        check_matrices("addmm", a, b)?;
+        check_matrices("addmm", a, b).map_err(|error| error.with_inputs(&[x, a, b]))?;
         add_product("addmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], b.sizes()[1]])
     }
 
@@ -461,7 +475,7 @@ pub(crate) mod kernels {
     ) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message =
-                format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
+                format!("Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
         let names = Names::given("outer", &names, &[x.name(0), other.name(0)])

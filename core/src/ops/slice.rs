@@ -147,7 +147,8 @@ pub(crate) mod kernels {
         let rest = || (0..x.ndim()).filter(|dim| ![dim0, dim1].contains(dim));
         let sizes = rest().map(|dim| x.sizes()[dim]).chain([length]).collect();
         let strides = rest().map(|dim| x.strides()[dim]).chain([step]).collect();
-        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))?;
+        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))
+            .map_err(|error| error.with_inputs(&[x]))?;
         Ok(x.view_as(sizes, strides, (x.offset() as isize + skip) as usize, names))
     }
 
@@ -188,7 +189,8 @@ pub(crate) mod kernels {
         strides.push(apart);
         // Windows overlap, so that a view can have more elements than there are addresses.
         checked_numel("unfold", &sizes, x.dtype().itemsize())?;
-        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))?;
+        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))
+            .map_err(|error| error.with_inputs(&[x]))?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 }

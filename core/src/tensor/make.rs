@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{Shape, checked_numel};
-use crate::storage::Storage;
+use crate::storage::{Storage, in_units};
 
 impl NamedTensor {
     /// A 0-d tensor that stands for a plain number beside tensors: it does not widen their dtype within its
@@ -109,7 +109,9 @@ impl NamedTensor {
 /// The error of a buffer that there is no room for, with the tensor that it is for.
 #[cold]
 fn of_tensor(error: Error, sizes: &[usize], dtype: DType) -> Error {
-    error.context(format_args!("{sizes:?} of {dtype}: "))
+    let bytes = sizes.iter().product::<usize>() * dtype.itemsize(); // which was checked before
+    let message = format!("out of memory: {} for sizes {sizes:?} of {dtype}", in_units(bytes));
+    Error::new(error.kind(), error.op(), message).at(error.location())
 }
 
 #[cfg(test)]

@@ -251,6 +251,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
         }
     }
     check_order(op, ("x", x.value()), target)?;
+    check_names(op, x.value(), target, &[x, target])?;
     let (own, other) = (x.sizes(), target.sizes());
     let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
     let ndim = own.len().max(other.len());
@@ -269,6 +270,21 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
         Some(repair) => Err(error.with_repair(repair)),
         None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
     }
+}
+
+/// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
+#[track_caller]
+fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
+    x.unified_names(op, "broadcast", target.value()).map_err(|error| {
+        let error = error.with_operands(inputs.iter().map(|x| x.shape()));
+        let pairs = x.names().iter(x.ndim()).zip(target.names().iter(target.ndim()));
+        let mut apart = pairs.filter(|(own, other)| own.is_some() && other.is_some() && own != other);
+        match (x.sizes() == target.sizes(), apart.next()) {
+            (true, Some((Some(own), Some(other)))) => error
+                .with_repair(format!("target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same")),
+            _ => error,
+        }
+    })
 }
 
 /// The dims of the target are those of `x`, if both have the same.
@@ -512,8 +528,18 @@ impl Targets {
                 target.sizes()
             );
             let error = Error::new(ErrorKind::Shape, op, message).with_operands(operands());
+            let without = |dim: &usize| {
+                let mut sizes = logits.sizes().to_vec();
+                sizes.remove(*dim);
+                sizes == target.sizes()
+            };
             return Err(match squeezed(target, rest.sizes(), "target") {
                 Some(repair) => error.with_repair(repair),
+                None if (0..logits.ndim()).any(|dim| without(&dim)) => {
+                    let dim = (0..logits.ndim()).find(without).unwrap_or(0);
+                    let dim = namegrad_core::in_rust(logits.value(), dim);
+                    error.with_repair(format!("{dim} as the dim of the classes, which leaves the sizes of the target"))
+                }
                 None if target.sizes() == logits.sizes() => error.with_repair(format!(
                     "target.to(DType::{:?})?, if these are probabilities",
                     logits.dtype()
@@ -521,7 +547,7 @@ impl Targets {
                 None => error,
             });
         }
-        let names = rest.unified_names(op, "broadcast", target.value())?;
+        let names = check_names(op, &rest, target, &[logits, target])?;
         let indices = target.rename(None)?.to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();
