@@ -188,7 +188,10 @@ fn anomaly_mode_follows_values_that_are_not_recorded() -> Result<()> {
     // Before the mode: the op that it was given to.
     let before = data.log()?.rename(["N"])?;
     let text = found(&|| before.mul(2.0));
-    assert!(text.starts_with("Function 'mul', called at ") && text.contains("[N=2] that was nan already"), "{text}");
+    assert!(
+        text.starts_with("Function 'mul', called at ") && text.contains("[N=2] that was nan already"),
+        "{text}"
+    );
     assert!(weight.grad().is_none());
 
     // What is picked away again is no anomaly of the loss.

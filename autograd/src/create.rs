@@ -52,7 +52,9 @@ impl TensorOptions {
         if self.names != NewNames::default() {
             let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
             Names::given(OP, &names, &vec![None; value.ndim()])?; // as many as dims
-            value = value.refine_names(&names[..]).map_err(|error| error.of(OP))?;
+            value = value.refine_names(&names[..]).map_err(|error| {
+                error.of(OP).with_repair("give the names either in the shape or in TensorOptions::names")
+            })?;
         }
         let mut tensor = Tensor::constant(value);
         tensor.requires_grad_(self.requires_grad).map_err(|error| {
@@ -109,7 +111,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros); [`ErrorKind::DType`] unless floating-point.
     #[track_caller]
     pub fn rand(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.uniform(shape, 0.0, 1.0)
+        self.uniform(shape, 0.0, 1.0).map_err(|error| error.of("rand"))
     }
 
     /// Uniform in [`low`, `high`).
@@ -118,7 +120,10 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
     pub fn uniform(&self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
-        self.finish("uniform", NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
+        self.finish(
+            "uniform",
+            NamedTensor::uniform("uniform", shape.shape_for("uniform")?, low, high, self.float())?,
+        )
     }
 
     /// Normal with mean 0 and standard deviation 1.
@@ -127,7 +132,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand).
     #[track_caller]
     pub fn randn(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.normal(shape, 0.0, 1.0)
+        self.normal(shape, 0.0, 1.0).map_err(|error| error.of("randn"))
     }
 
     /// Normal.
@@ -136,7 +141,10 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
     pub fn normal(&self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
-        self.finish("normal", NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
+        self.finish(
+            "normal",
+            NamedTensor::normal("normal", shape.shape_for("normal")?, mean, std, self.float())?,
+        )
     }
 
     /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.

@@ -86,6 +86,10 @@ pub fn vjp(
     let create = recorded(inputs);
     let xs = tracked("vjp", inputs)?;
     let y = enable_grad(|| f(&xs))?;
+    if let Some(v) = v.filter(|v| v.sizes() != y.sizes()) {
+        let message = format!("the direction has sizes {:?}, and the output {:?}", v.sizes(), y.sizes());
+        return Err(Error::new(ErrorKind::Autograd, "vjp", message).with_operands([y.shape(), v.shape()]));
+    }
     let gradients = gradients(&y, &xs, v, create, create)?;
     Ok((finished(y, create), gradients))
 }

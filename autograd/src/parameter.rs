@@ -53,7 +53,7 @@ impl Shared {
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         if *updating == Some(own) {
             let message = "the parameter is being updated by the closure that updates it again";
-            return Err(Error::new(ErrorKind::Autograd, "update", message)
+            return Err(Error::new(ErrorKind::Autograd, "Parameter::update", message)
                 .with_operands([self.read().shape()])
                 .with_repair("change the value that the closure is given"));
         }

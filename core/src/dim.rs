@@ -183,7 +183,9 @@ pub(crate) fn resolve_index(op: &'static str, index: isize, ndim: usize) -> Resu
             -(ndim as isize),
             ndim as isize - 1
         );
-        return Err(Error::new(ErrorKind::DimRange, op, message).with_repair("-1 for the last dim, 0 for the first"));
+        return Err(
+            Error::new(ErrorKind::DimRange, op, message).with_repair("-1 for the last dim, 0 for the first")
+        );
     }
     Ok(positive as usize)
 }

@@ -441,7 +441,7 @@ impl NamedTensor {
 }
 
 /// The call with a cast before it.
-fn explicit(dtype: DType, method: &str) -> String {
+pub(crate) fn explicit(dtype: DType, method: &str) -> String {
     format!("x.to(DType::{dtype:?})?.{method}::<{}>()?", rust_name(dtype))
 }
 

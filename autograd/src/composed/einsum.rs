@@ -5,9 +5,7 @@
 //! itself, which is one batched product of matrices.
 
 use crate::Tensor;
-use namegrad_core::{
-    Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called,
-};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
 /// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
@@ -51,8 +49,7 @@ fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
         return fail(ErrorKind::Ellipsis, format!("more than one ellipsis in '{text}'"));
     }
     if let Some(other) = list.iter().flatten().find(|letter| !letter.is_ascii_alphabetic()) {
-        let message =
-            format!("invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
+        let message = format!("invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
         return fail(ErrorKind::Value, message);
     }
     Ok(list)
@@ -179,7 +176,9 @@ fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
         );
         let error = Error::new(ErrorKind::Shape, "einsum", message);
         return Err(match letters < x.ndim() && !list.contains(&None) {
-            true => error.with_repair(format!("'...{part}' in the equation, for dims before these that have no letter")),
+            true => error.with_repair(format!(
+                "'...{part}' in the equation, for dims before these that have no letter"
+            )),
             false => error,
         });
     };
@@ -213,9 +212,8 @@ fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>
         };
         let label = Label::Letter(letter);
         if !all().any(|other| other == label) {
-            let message = format!(
-                "the subscript '{letter}' of the result, '{right}', does not appear for any operand"
-            );
+            let message =
+                format!("the subscript '{letter}' of the result, '{right}', does not appear for any operand");
             return fail(ErrorKind::Shape, message);
         }
         if labels.contains(&label) {

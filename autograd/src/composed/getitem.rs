@@ -2,7 +2,9 @@
 //! list. Composed of ops that have derivatives.
 
 use crate::Tensor;
-use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called};
+use namegrad_core::{
+    Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
+};
 use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use std::panic::Location;
@@ -251,8 +253,10 @@ mod kernels {
                 }
                 Index::Tensor(places) => {
                     if !matches!(places.dtype(), DType::I64 | DType::I32 | DType::U8) {
-                        let message =
-                            format!("a tensor of indices must be int64, int32, uint8 or bool, got {}", places.dtype());
+                        let message = format!(
+                            "a tensor of indices must be int64, int32, uint8 or bool, got {}",
+                            places.dtype()
+                        );
                         return Err(Error::new(ErrorKind::DType, OP, message)
                             .with_operands(given(whole, &indices))
                             .with_repair("places.to(DType::I64)?")
@@ -292,7 +296,8 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         let places = places.expand(&sizes[..])?.to_vec::<i64>()?;
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
-                let message = format!("index {place} is out of bounds for {} of size {size}", called(x.value(), *dim));
+                let message =
+                    format!("index {place} is out of bounds for {} of size {size}", called(x.value(), *dim));
                 return Err(Error::new(ErrorKind::Index, OP, message));
             }
             *flat = *flat * size + place.rem_euclid(size);

@@ -149,8 +149,9 @@ mod kernels {
         if places.numel() > 0 {
             let ends = [places.amin(..)?.item::<i64>()?, places.amax(..)?.item::<i64>()?];
             if let Some(bad) = ends.into_iter().find(|place| !(-numel..numel).contains(place)) {
-                let message =
-                    format!("position {bad} is out of bounds for {numel} elements, counted in row-major order");
+                let message = format!(
+                    "position {bad} is out of bounds for {numel} elements, counted in row-major order"
+                );
                 return Err(Error::new(ErrorKind::Index, op, message));
             }
         }
@@ -182,8 +183,9 @@ mod kernels {
             };
             let error = Error::new(ErrorKind::Value, OP, message);
             return Err(match largest.checked_add(1) {
-                Some(count) if least >= 0 => error
-                    .with_repair(format!("x.one_hot_with(OneHotOptions::new().num_classes({count}))?")),
+                Some(count) if least >= 0 => {
+                    error.with_repair(format!("x.one_hot_with(OneHotOptions::new().num_classes({count}))?"))
+                }
                 _ => error,
             });
         }
@@ -269,7 +271,8 @@ mod kernels {
         }
         part.value().unified_names(OP, "broadcast", value.value())?;
         if value.expand(part.sizes()).is_err() {
-            let message = format!("the values {} do not broadcast to the part, {}", value.shape(), part.shape());
+            let message =
+                format!("the values {} do not broadcast to the part, {}", value.shape(), part.shape());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         if views {

@@ -183,14 +183,12 @@ mod kernels {
             }
             Sections::List(list) => {
                 Error::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
-                    format!(
-                        "the sizes of the parts must not be negative, got {list:?}"
-                    )
+                    format!("the sizes of the parts must not be negative, got {list:?}")
                 })?;
                 let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
                 Error::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
                     format!(
-                        "the sizes of the parts must sum to {size}, the size of {}, but {list:?} sum to {}",
+                        "the sizes of the parts must sum exactly to {size}, the size of {}, but {list:?} sum to {}",
                         called(x.value(), dim),
                         total.map_or("more than fits a number".into(), |total| total.to_string())
                     )

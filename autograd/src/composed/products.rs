@@ -86,7 +86,10 @@ mod kernels {
         let at =
             (other.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| other.sizes().get(at));
         if x.sizes().get(dim) != Some(&3) || at != Some(&3) {
-            let message = format!("a cross product is of vectors of 3 elements along {}", called(x.value(), dim));
+            let message = format!(
+                "{} must have length 3 in both, as a cross product is of vectors in space",
+                called(x.value(), dim)
+            );
             return Err(
                 Error::new(ErrorKind::Shape, "cross", message).with_operands([x.shape(), other.shape()])
             );

@@ -140,6 +140,9 @@ mod kernels {
     ) -> Result<Tensor> {
         const OP: &str = "diag_embed";
         let new = Names::given(OP, &names, &[None, None])?;
+        Error::ensure(dim1 != dim2, ErrorKind::DimRange, OP, || {
+            format!("dim1 and dim2, the dims of the new diagonals, must differ, got {dim1} for both")
+        })?;
         let Some((last, rest)) = x.sizes().split_last() else {
             return Err(Error::new(ErrorKind::Shape, OP, "expected a tensor of at least one dim"));
         };
@@ -190,7 +193,7 @@ mod kernels {
         Error::ensure(is_int, ErrorKind::DType, OP, || {
             format!("repeats must be int32 or int64, got {}", repeats.dtype())
         })
-            .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
+        .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
         Error::ensure(whole, ErrorKind::Value, OP, || "repeats must not be negative")?;
@@ -244,7 +247,12 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn flipud(x: &Tensor) -> Result<Tensor> {
-        Error::ensure(x.ndim() >= 1, ErrorKind::DimRange, "flipud", || "the first dim is flipped, and the tensor has none")?;
+        Error::ensure(
+            x.ndim() >= 1,
+            ErrorKind::DimRange,
+            "flipud",
+            || "the first dim is flipped, and the tensor has none",
+        )?;
         x.flip(0)
     }
 

@@ -68,10 +68,8 @@ mod kernels {
     pub(super) fn fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
         const OP: &str = "fill_";
         if value.ndim() > 0 {
-            let message = format!(
-                "the value must be a number or a 0-d tensor, got a tensor of {} dims",
-                value.ndim()
-            );
+            let message =
+                format!("the value must be a number or a 0-d tensor, got a tensor of {} dims", value.ndim());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         value.value().check_fits(OP, x.value())?;

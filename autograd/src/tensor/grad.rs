@@ -120,7 +120,8 @@ impl Tensor {
         match &self.meta {
             Some(meta) => meta.state().retain_grad = true,
             None => {
-                let message = "the tensor does not require a gradient, so there will be none to retain";
+                let message =
+                    "can't retain_grad on Tensor that has requires_grad=False: there will be no gradient";
                 return Err(Error::about(&[&self.value], ErrorKind::Autograd, "retain_grad", message)
                     .with_repair(REQUIRED_BEFORE));
             }
@@ -172,7 +173,7 @@ impl Tensor {
     ) -> Result<HookHandle> {
         const OP: &str = "register_post_accumulate_grad_hook";
         if !self.is_leaf() {
-            let message = "gradients are accumulated in leaves alone, and this tensor was computed from others";
+            let message = "post accumulate grad hooks cannot be registered on non-leaf tensors: this one was computed from others";
             return Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
                 .with_repair("x.register_hook(..)? for the gradient on its way"));
         }
@@ -184,7 +185,8 @@ impl Tensor {
         match &self.meta {
             Some(meta) => Ok(HookHandle::add(meta, hook, after_accumulation)),
             None => {
-                let message = "the tensor does not require a gradient, so the hook would never run";
+                let message =
+                    "cannot register a hook on a tensor that doesn't require gradient: it would never run";
                 Err(Error::about(&[&self.value], ErrorKind::Autograd, op, message)
                     .with_repair(REQUIRED_BEFORE))
             }
@@ -265,7 +267,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([output.shape()])
                 .with_repair(match op {
-                    "grad" => "grad(&[&y.sum(..)?], ..), or the gradients of the outputs as the third argument",
+                    "grad" => "grad(&[&y.sum(..)?], &[&x])?, or grad_with(&[&y], &[&x], &[Some(&g)], BackwardOptions::new())? with its gradient",
                     _ => "y.sum(..)?.backward()? or y.mean(..)?.backward()?; or its gradient in y.backward_with(Some(&g), BackwardOptions::new())?",
                 }));
         }
@@ -374,10 +376,10 @@ pub fn grad_with(
         && !options.allow_unused
     {
         let message = format!(
-            "One of the differentiated Tensors appears to not have been used in the graph: no output depends on input {number}"
+            "One of the differentiated Tensors appears to not have been used in the graph: input {number}"
         );
         return Err(Error::about(&[inputs[number].value()], ErrorKind::Autograd, OP, message)
-            .with_repair("BackwardOptions::new().allow_unused(true) gives None for it"));
+            .with_repair("grad_with(&[&y], &[&x], &[], BackwardOptions::new().allow_unused(true))?, which gives None for it"));
     }
     let named = found.into_iter().zip(inputs).map(|(gradient, input)| match options.named {
         true => gradient.map(|gradient| gradient.with_names_of(input)),

@@ -55,10 +55,9 @@ impl Tensor {
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
         let message = || format!("result type {from} can't be cast to the desired output type {to}");
-        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message)
-            .map_err(|error| {
-                error.with_inputs(&[self.value()]).with_repair(format!("x = x.to(DType::{from:?})?; before it"))
-            })?;
+        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message).map_err(|error| {
+            error.with_inputs(&[self.value()]).with_repair(format!("x = x.to(DType::{from:?})?; before it"))
+        })?;
         *self = y.to(self.dtype())?;
         Ok(self)
     }
@@ -102,9 +101,9 @@ impl Tensor {
     pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
         if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
             let message = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.";
-            return Err(Error::new(ErrorKind::Autograd, "out", message)
+            return Err(Error::new(ErrorKind::Autograd, "write_to", message)
                 .with_operands([self.shape(), out.shape()])
-                .with_repair("no_grad(|| ..), or use the result itself"));
+                .with_repair("no_grad(|| y.write_to(&mut out).map(drop))?, or use y itself"));
         }
         self.value.write_to(&mut out.value)?;
         Ok(out)

@@ -100,7 +100,8 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
     if row.outputs.form == Form::Truth {
         return quote!();
     }
-    let simple = row.tensors.iter().all(|tensor| !matches!(tensor.kind, TensorKind::Optional | TensorKind::List));
+    let simple =
+        row.tensors.iter().all(|tensor| !matches!(tensor.kind, TensorKind::Optional | TensorKind::List));
     let tensors = row.tensors.iter().zip(&renamed.tensors);
     let inputs = match simple {
         true => {

@@ -21,9 +21,8 @@ use std::path::Path;
 fn io_error(op: &'static str, path: &Path, error: &io::Error) -> Error {
     let failed = Error::new(ErrorKind::Io, op, format!("{}: {error}", path.display()));
     match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        Some(folder) if op == "save" => {
-            failed.with_repair(format!("std::fs::create_dir_all({:?})? before it", folder.display().to_string()))
-        }
+        Some(folder) if op.starts_with("save") => failed
+            .with_repair(format!("std::fs::create_dir_all({:?})? before it", folder.display().to_string())),
         _ => failed,
     }
 }

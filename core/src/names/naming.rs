@@ -52,12 +52,7 @@ pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) 
         "Number of names ({}) and number of dimensions in tensor ({ndim}) do not match. Attempted to create a tensor with names {list}",
         names.len()
     );
-    let texts: Vec<String> = names.iter().flatten().map(|name| format!("\"{name}\"")).collect();
-    let error = Error::new(ErrorKind::NameCount, op, message);
-    match names.len() < ndim && texts.len() == names.len() && !names.is_empty() {
-        true => error.with_repair(format!("[{}, \"...\"], which leaves the other dims as they are", texts.join(", "))),
-        false => error.with_repair("give one name, or None, for each dim"),
-    }
+    Error::new(ErrorKind::NameCount, op, message).with_repair("give one name, or None, for each dim")
 }
 
 /// Names after `rename`.
@@ -72,7 +67,15 @@ pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Res
         Renaming::To(names) => {
             let names = expand_ellipsis(op, x, names)?;
             if names.len() != x.sizes.len() {
-                return Err(name_count(op, x.sizes.len(), &names).with_operands([x.shape()]));
+                let error = name_count(op, x.sizes.len(), &names).with_operands([x.shape()]);
+                let texts: Vec<String> = names.iter().flatten().map(|name| format!("\"{name}\"")).collect();
+                return Err(match names.len() < x.sizes.len() && texts.len() == names.len() {
+                    true if !names.is_empty() => error.with_repair(format!(
+                        "x.rename([{}, \"...\"])?, which leaves the other dims as they are",
+                        texts.join(", ")
+                    )),
+                    _ => error,
+                });
             }
             Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))
         }
@@ -136,8 +139,13 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.shape()])
             .with_repair(match (names.len() == x.sizes.len(), &names[..]) {
-                (true, _) => format!("x.rename({})?, as refine_names only names dims that have none", argument(&to, names.len())),
-                (false, [Some(name), ..]) => format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" stands for the other dims"),
+                (true, _) => format!(
+                    "x.rename({})?, as refine_names only names dims that have none",
+                    argument(&to, names.len())
+                ),
+                (false, [Some(name), ..]) => {
+                    format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" stands for the other dims")
+                }
                 (false, _) => "\"...\" in the list stands for the other dims".into(),
             })
             .at(caller)
@@ -175,10 +183,8 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     let caller = Location::caller();
     let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.shape()]).at(caller);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
-        let message = format!(
-            "All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
-            x.list()
-        );
+        let message =
+            format!("All input dims must be named. Found unnamed dim at index {dim} of Tensor{}", x.list());
         return Err(
             fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first")
         );

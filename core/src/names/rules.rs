@@ -231,7 +231,8 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
                 .with_operands(operands())
                 .with_repair(match (a, b) {
                     (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
-                    _ => "name the dim with refine_names, so that both carry the name that is summed over".into(),
+                    _ => "name the dim with refine_names, so that both carry the name that is summed over"
+                        .into(),
                 }));
         }
     }

@@ -39,7 +39,8 @@ impl NamedTensor {
             }
             match self.renamed_for(other) {
                 Some(repair) => error.with_repair(repair),
-                None => error.with_repair("rename the dim, or reduce it first: the other tensor must have every dim"),
+                None => error
+                    .with_repair("rename the dim, or reduce it first: the other tensor must have every dim"),
             }
         })?;
         Ok(self.aligned(&dims))

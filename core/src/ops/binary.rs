@@ -202,8 +202,10 @@ fn no_zero(
     // Cast first: a 0-d tensor of 256 is zero as a byte.
     if divides && inputs[1].to(dtype)?.has_zero()? {
         let message = "ZeroDivisionError: an integer divided by zero";
-        return Err(Error::about(inputs, ErrorKind::Value, op, message)
-            .with_repair(format!("x.to(DType::{:?})?, whose quotients by zero are infinite or NaN", default_dtype())));
+        return Err(Error::about(inputs, ErrorKind::Value, op, message).with_repair(format!(
+            "x.to(DType::{:?})?, whose quotients by zero are infinite or NaN",
+            default_dtype()
+        )));
     }
     Ok(None)
 }

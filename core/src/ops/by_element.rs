@@ -200,14 +200,12 @@ impl<const N: usize> Kernel<N> {
     fn promoted(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
         let Some(at) = self.mask else { return Ok(promoted(inputs)) };
         if inputs[at].dtype() != DType::Bool {
-            let message =
-                format!("expected the mask to be a boolean tensor, but got {}", inputs[at].dtype());
-            return Err(
-                Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(match self.name {
-                    "choose" => "condition.ne(0)?",
-                    _ => "mask.ne(0)?",
-                })
-            );
+            let (what, repair) = match self.name {
+                "choose" => ("condition", "condition.ne(0)?"),
+                _ => ("the mask", "mask.ne(0)?"),
+            };
+            let message = format!("expected {what} to be a boolean tensor, but got {}", inputs[at].dtype());
+            return Err(Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let mut others = *inputs;
         others[at] = inputs[0];

@@ -71,7 +71,9 @@ impl Argument for Contraction {
                 let error = error.with_inputs(of);
                 match other.has_names() {
                     true => error,
-                    false => error.with_repair(format!("y.refine_names([\"...\", \"{name}\"])? first, if its last dim is meant")),
+                    false => error.with_repair(format!(
+                        "y.refine_names([\"...\", \"{name}\"])? first, if its last dim is meant"
+                    )),
                 }
             })?;
             summed.push((dim, there));

@@ -76,6 +76,12 @@ impl NamedTensor {
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        if self.dtype() != T::DTYPE {
+            let message =
+                format!("the elements are of {}, and those of the array of {}", self.dtype(), T::DTYPE);
+            return Err(Error::about(&[self], ErrorKind::DType, "to_ndarray", message)
+                .with_repair(crate::tensor::explicit(T::DTYPE, "to_ndarray")));
+        }
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
         let caller = Location::caller();
         let invalid = |error: ndarray::ShapeError| {

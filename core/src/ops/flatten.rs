@@ -44,10 +44,8 @@ impl NamedTensor {
         let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
             let list = Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len());
-            let message = format!(
-                "dims {list} must be consecutive in Tensor{}",
-                self.names().list(self.ndim())
-            );
+            let message =
+                format!("dims {list} must be consecutive in Tensor{}", self.names().list(self.ndim()));
             return Err(Error::about(&[self], ErrorKind::DimRange, "flatten", message)
                 .with_repair(self.brought_together(&dims, name)));
         };
@@ -95,12 +93,7 @@ impl NamedTensor {
         let wanted = shape.into_open_shape().map_err(|error| error.of("unflatten"))?;
         let size = self.length_of(dim);
         if wanted.is_empty() {
-            return Err(Error::about(
-                &[self],
-                ErrorKind::Shape,
-                "unflatten",
-                "sizes must be non-empty",
-            ));
+            return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", "sizes must be non-empty"));
         }
         let mut known = wanted.iter().filter_map(|open| open.size);
         let known = known.try_fold(1usize, |product, size| product.checked_mul(size));

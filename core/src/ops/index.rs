@@ -93,8 +93,9 @@ pub(crate) mod kernels {
     fn positions(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             let message = format!("Expected dtype int32/int64 for index, got {}", index.dtype());
-            return Err(Error::about(&[x, index], ErrorKind::DType, op, message)
-                .with_repair("index.to(DType::I64)?"));
+            return Err(
+                Error::about(&[x, index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")
+            );
         }
         let dense = index.to(DType::I64)?.contiguous()?;
         let size = x.length_of(dim);
@@ -112,7 +113,9 @@ pub(crate) mod kernels {
         let message = format!("index {bad} is out of bounds for {} of size {size}", called(inputs[0], dim));
         let error = Error::about(inputs, ErrorKind::Index, op, message);
         match bad < 0 && bad >= -(size as i64) {
-            true => error.with_repair(format!("index.remainder({size})?, as {op} does not count from the end")),
+            true => {
+                error.with_repair(format!("index.remainder({size})?, as {op} does not count from the end"))
+            }
             false => error,
         }
     }

@@ -82,9 +82,13 @@ pub(crate) mod kernels {
                     x.sizes()[d]
                 );
                 let error = Error::about(tensors, ErrorKind::Shape, OP, message);
-                let others = (0..x.ndim()).all(|other| other == d || x.sizes()[other] == first.sizes()[other]);
+                let others =
+                    (0..x.ndim()).all(|other| other == d || x.sizes()[other] == first.sizes()[other]);
                 return Err(match others {
-                    true => error.with_repair(format!("Tensor::cat(&tensors, {})?, along the dim that differs", in_rust(first, d))),
+                    true => error.with_repair(format!(
+                        "Tensor::cat(&tensors, {})?, along the dim that differs",
+                        in_rust(first, d)
+                    )),
                     false => error,
                 });
             }
@@ -126,7 +130,8 @@ pub(crate) mod kernels {
         for x in tensors {
             grown.push(unsqueeze(x, place as isize, None)?);
         }
-        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place).map_err(|error| error.of(OP).with_inputs(tensors))?;
+        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place)
+            .map_err(|error| error.of(OP).with_inputs(tensors))?;
         let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
         names[place] = name;
         let names = Names::new(OP, names).map_err(|error| error.with_inputs(tensors))?;

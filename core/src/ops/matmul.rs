@@ -82,7 +82,7 @@ pub(crate) mod kernels {
             let message =
                 format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
             let repair = match inputs.len() {
-                2 => format!("x.{op}(&y.to(DType::{dtype:?})?)?"),
+                2 => format!("y.to(DType::{dtype:?})? for the second"),
                 _ => format!("cast all of them to one dtype, as in x.to(DType::{dtype:?})?"),
             };
             return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
@@ -158,7 +158,9 @@ pub(crate) mod kernels {
             there.is_some_and(|there| other.sizes()[there] == x.sizes()[*dim])
         };
         match x.name(last).filter(|_| is_product && shared(&last)) {
-            Some(name) => error.with_repair(format!("x.contract(&y, \"{name}\")?, which sums over that dim of both")),
+            Some(name) => {
+                error.with_repair(format!("x.contract(&y, \"{name}\")?, which sums over that dim of both"))
+            }
             None => error,
         }
     }
@@ -166,8 +168,11 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn mv(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 2 || other.ndim() != 1 {
-            let message =
-                format!("expected a matrix and a vector, got tensors of {} and {} dims", x.ndim(), other.ndim());
+            let message = format!(
+                "expected a matrix and a vector, got tensors of {} and {} dims",
+                x.ndim(),
+                other.ndim()
+            );
             let error = Error::about(&[x, other], ErrorKind::Shape, "mv", message);
             return Err(match x.ndim() > 0 && other.ndim() > 0 {
                 true => error.with_repair("x.matmul(&y)? takes any number of dims"),
@@ -200,9 +205,7 @@ pub(crate) mod kernels {
         }
         if x.sizes() != other.sizes() {
             let (a, b) = (x.sizes()[0], other.sizes()[0]);
-            let message = format!(
-                "both vectors must have the same number of elements, but got {a} and {b}"
-            );
+            let message = format!("both vectors must have the same number of elements, but got {a} and {b}");
             return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
         rules::matmul("dot", x.input(), other.input())?;
@@ -373,7 +376,8 @@ pub(crate) mod kernels {
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
         let spread = x.expand(&sizes[..]).map_err(|_| {
-            let message = format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());
+            let message =
+                format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());
             Error::about(&[x, a, b], ErrorKind::Shape, op, message).at(caller)
         })?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
@@ -474,13 +478,13 @@ pub(crate) mod kernels {
         names: Vec<Option<Name>>,
     ) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
-            let message =
-                format!("Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
+            let message = format!("Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
         let names = Names::given("outer", &names, &[x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
-        Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
+        let product = x.unnamed().unsqueeze(1)?.mul(other.unnamed());
+        Ok(product.map_err(|error| error.of("outer").with_inputs(&[x, other]))?.with_names(names))
     }
 
     #[track_caller]

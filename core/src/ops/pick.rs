@@ -75,8 +75,8 @@ pub(crate) const EMPTY: &str = "if x.numel() > 0 { .. }";
 #[doc(hidden)]
 pub mod kernels {
     use super::*;
-    use crate::dim::{called, in_rust};
     use crate::cpu::order::{self, NAN_FIRST, NAN_LAST, Pairs};
+    use crate::dim::{called, in_rust};
     use crate::dtype::{DType, Scalar, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::names::Names;
@@ -333,7 +333,8 @@ pub mod kernels {
         x.check_not_bool(OP)?;
         let n = length(x, Some(dim));
         if k > n || x.ndim() == 0 && k == 0 {
-            let message = format!("selected index k out of range: {k} of the {n} elements of {}", called(x, dim));
+            let message =
+                format!("selected index k out of range: {k} of the {n} elements of {}", called(x, dim));
             let error = Error::about(&[x], ErrorKind::Value, OP, message);
             return Err(match x.ndim() {
                 0 => error,

@@ -88,7 +88,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn uniform(op: &'static str, shape: Shape, low: f64, high: f64, dtype: DType) -> Result<NamedTensor> {
         if !(low <= high && (high - low).is_finite()) {
-            let message = format!("low must not be greater than high, and both finite, got low={low}, high={high}");
+            let message =
+                format!("low must not be greater than high, and both finite, got low={low}, high={high}");
             return Err(Error::new(ErrorKind::Value, op, message));
         }
         draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high, generator))
@@ -101,11 +102,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn normal(op: &'static str, shape: Shape, mean: f64, std: f64, dtype: DType) -> Result<NamedTensor> {
         if std.is_nan() || std < 0.0 {
-            return Err(Error::new(
-                ErrorKind::Value,
-                op,
-                format!("std must not be negative, got {std}"),
-            ));
+            return Err(Error::new(ErrorKind::Value, op, format!("std must not be negative, got {std}")));
         }
         draw!(op, shape, dtype, out, generator, fill_normal(out, mean, std, generator))
     }
@@ -142,8 +139,9 @@ impl NamedTensor {
     #[track_caller]
     pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<NamedTensor> {
         if low >= high {
-            let message =
-                format!("the lower end must be less than the upper, which is not included, got {low} and {high}");
+            let message = format!(
+                "the lower end must be less than the upper, which is not included, got {low} and {high}"
+            );
             return Err(Error::new(ErrorKind::Value, "randint", message));
         }
         let mut out = NamedTensor::filled("randint", shape.shape_for("randint")?, DType::I64, 0.into())?;
@@ -281,8 +279,9 @@ impl NamedTensor {
             Bound::Unbounded => last.saturating_add(1),
         };
         if low >= high {
-            let message =
-                format!("the lower end must be less than the upper, which is not included, got {low} and {high}");
+            let message = format!(
+                "the lower end must be less than the upper, which is not included, got {low} and {high}"
+            );
             return Err(Error::about(&[self], ErrorKind::Value, OP, message));
         }
         if low < least || high - 1 > last {

@@ -40,9 +40,9 @@ ops! { shape;
 }
 
 pub(crate) mod kernels {
-    use crate::dim::{called, in_rust};
     use super::NamedTensor;
     use crate::dim::{Positions, resolve_index};
+    use crate::dim::{called, in_rust};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names, rules};
     use crate::ops::cast::packed;
@@ -141,7 +141,12 @@ pub(crate) mod kernels {
         sizes.insert(at, 1);
         strides.insert(at, 1);
         names.insert(at, name);
-        Ok(x.view_as(sizes, strides, x.offset(), Names::new("unsqueeze", names).map_err(|error| error.with_inputs(&[x]))?))
+        Ok(x.view_as(
+            sizes,
+            strides,
+            x.offset(),
+            Names::new("unsqueeze", names).map_err(|error| error.with_inputs(&[x]))?,
+        ))
     }
 
     /// The sizes as they are written: -1 where one is left open.
@@ -155,6 +160,7 @@ pub(crate) mod kernels {
         let new = wanted.len() - x.ndim();
         let own = |dim: usize| dim.checked_sub(new).and_then(|own| x.name(own));
         Names::new(op, wanted.iter().enumerate().map(|(at, dim)| dim.name.or_else(|| own(at))))
+            .map_err(|error| error.with_inputs(&[x]))
     }
 
     #[track_caller]
@@ -195,8 +201,9 @@ pub(crate) mod kernels {
                     );
                     let mut kept = written(&shape);
                     kept[dim] = -1;
-                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message)
-                        .with_repair(format!("x.expand({kept:?})? keeps the size; x.repeat(..)? repeats the elements")));
+                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message).with_repair(
+                        format!("x.expand({kept:?})? keeps the size; x.repeat(..)? repeats the elements"),
+                    ));
                 }
             };
             to.push(size);
@@ -218,7 +225,8 @@ pub(crate) mod kernels {
                 true => format!("{numel} elements are no multiple of {known}"),
                 false => format!("it has {known} elements"),
             };
-            let message = format!("shape '{:?}' is invalid for input of size {numel}: {why}", written(wanted));
+            let message =
+                format!("shape '{:?}' is invalid for input of size {numel}: {why}", written(wanted));
             let error = Error::about(&[x], ErrorKind::Shape, op, message).at(caller);
             // The first size that does not fit can be inferred if the others do.
             let sizes = wanted.iter().map(|dim| dim.size.unwrap_or(1)).collect::<Vec<_>>();
@@ -315,7 +323,8 @@ pub(crate) mod kernels {
     #[track_caller]
     fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
         if wanted.iter().any(|dim| dim.name.is_some()) {
-            return Names::new(op, wanted.iter().map(|dim| dim.name));
+            return Names::new(op, wanted.iter().map(|dim| dim.name))
+                .map_err(|error| error.with_inputs(&[x]));
         }
         Ok(if x.sizes() == sizes { x.names().clone() } else { Names::none() })
     }
@@ -325,12 +334,13 @@ pub(crate) mod kernels {
         let sizes = infer_sizes("view", x, &wanted)?;
         let Some(strides) = view_strides(x, &sizes) else {
             let message = format!(
-                "view size is not compatible with input tensor's size {:?} and stride {:?}: dims that are to be merged are not next to each \
-                 other in memory",
+                "view size is not compatible with input tensor's size {:?} and stride {:?} (at least one dimension spans \
+                 across two contiguous subspaces)",
                 x.sizes(),
                 x.strides()
             );
-            return Err(Error::about(&[x], ErrorKind::Shape, "view", message).with_repair(format!("x.reshape({:?})?, which copies where it must", written(&wanted))));
+            return Err(Error::about(&[x], ErrorKind::Shape, "view", message)
+                .with_repair(format!("x.reshape({:?})?, which copies where it must", written(&wanted))));
         };
         let names = names_of("view", x, &sizes, &wanted)?;
         Ok(x.view_as(sizes, strides, x.offset(), names))

@@ -74,12 +74,7 @@ pub(crate) mod kernels {
         step: usize,
     ) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(Error::about(
-                &[x],
-                ErrorKind::Shape,
-                "slice",
-                "cannot be applied to a 0-dim tensor",
-            ));
+            return Err(Error::about(&[x], ErrorKind::Shape, "slice", "cannot be applied to a 0-dim tensor"));
         };
         if step == 0 {
             return Err(Error::about(&[x], ErrorKind::Value, "slice", "the step must be positive, got 0"));
@@ -103,7 +98,7 @@ pub(crate) mod kernels {
         };
         let from = if index < 0 { index + size as isize } else { index };
         if from < 0 || from as usize >= size {
-            let message = format!("index {index} is out of range for {} of size {size}", called(x, dim));
+            let message = format!("index {index} out of range for {} of size {size}", called(x, dim));
             let error = Error::about(&[x], ErrorKind::Index, "select", message);
             return Err(match size {
                 0 => error,
@@ -167,7 +162,8 @@ pub(crate) mod kernels {
                 .with_repair(format!("x.unfold({}, {size}, 1)?", in_rust(x, dim))));
         }
         if size > length {
-            let message = format!("a window of {size} elements is larger than {} of size {length}", called(x, dim));
+            let message =
+                format!("a window of {size} elements is larger than {} of size {length}", called(x, dim));
             return Err(Error::about(&[x], ErrorKind::Value, "unfold", message)
                 .with_repair(format!("x.unfold({}, {length}, {step})?", in_rust(x, dim))));
         }

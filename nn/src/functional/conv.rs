@@ -99,7 +99,9 @@ mod kernels {
         let x = padded(&x, before, after)?;
         if length == 0 || span > x.sizes()[2] {
             let length = x.sizes()[2];
-            let message = format!("a kernel over {span} elements does not fit into a length of {length}, padding included");
+            let message = format!(
+                "a kernel over {span} elements does not fit into a length of {length}, padding included"
+            );
             let lacking = span.saturating_sub(length).div_ceil(2) + before;
             return Err(fail(ErrorKind::Shape, message, &given)
                 .with_repair(format!("Conv1dOptions::new().padding({lacking})")));

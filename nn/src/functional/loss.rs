@@ -32,7 +32,7 @@ pub enum Reduction {
 impl Reduction {
     #[track_caller]
     fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
-        self.check_not_empty(op, losses.numel(), &losses)?;
+        self.check_not_empty(op, losses.numel())?;
         match self {
             Reduction::Mean => losses.mean(..),
             Reduction::Sum => losses.sum(..),
@@ -42,12 +42,11 @@ impl Reduction {
 
     /// There is no mean of no losses. PyTorch gives NaN, which then is the value of every parameter.
     #[track_caller]
-    fn check_not_empty(self, op: &'static str, losses: usize, x: &Tensor) -> Result<()> {
+    fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
         if self != Reduction::Mean || losses > 0 {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
-            .with_operands([x.shape()])
             .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
     }
 }
@@ -246,7 +245,6 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     for (name, x) in [("x", x), ("target", target)] {
         if x.dtype() == DType::Bool {
             return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
-                .with_operands([x.shape()])
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
     }
@@ -275,13 +273,16 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
 /// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
 #[track_caller]
 fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
-    x.unified_names(op, "broadcast", target.value()).map_err(|error| {
-        let error = error.with_operands(inputs.iter().map(|x| x.shape()));
+    // Under the name of a method, whose repair would be a call of it.
+    x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
+        let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
         let pairs = x.names().iter(x.ndim()).zip(target.names().iter(target.ndim()));
         let mut apart = pairs.filter(|(own, other)| own.is_some() && other.is_some() && own != other);
         match (x.sizes() == target.sizes(), apart.next()) {
-            (true, Some((Some(own), Some(other)))) => error
-                .with_repair(format!("target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same")),
+            (true, Some((Some(own), Some(other)))) => error.with_repair(format!(
+                "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
+            )),
+            _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
             _ => error,
         }
     })
@@ -435,8 +436,8 @@ fn with_probabilities(
         return Err(float_target(op, logits, target, classes));
     }
     let count = logits.numel() / classes.count.max(1);
-    reduction.check_not_empty(op, count, logits)?;
-    let names = logits.value().unified_names(op, "broadcast", target.value())?;
+    reduction.check_not_empty(op, count)?;
+    let names = check_names(op, logits.value(), target, &[logits, target])?;
     let rest = names.iter(logits.ndim()).enumerate().filter(|(dim, _)| Some(*dim) != classes.dim);
     let rest = Names::new(op, rest.map(|(_, name)| name))?;
     let dtype = classes.dtype(logits).promote(target.dtype());
@@ -538,7 +539,9 @@ impl Targets {
                 None if (0..logits.ndim()).any(|dim| without(&dim)) => {
                     let dim = (0..logits.ndim()).find(without).unwrap_or(0);
                     let dim = namegrad_core::in_rust(logits.value(), dim);
-                    error.with_repair(format!("{dim} as the dim of the classes, which leaves the sizes of the target"))
+                    error.with_repair(format!(
+                        "{dim} as the dim of the classes, which leaves the sizes of the target"
+                    ))
                 }
                 None if target.sizes() == logits.sizes() => error.with_repair(format!(
                     "target.to(DType::{:?})?, if these are probabilities",
@@ -631,7 +634,7 @@ impl Targets {
 
     #[track_caller]
     fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
-        reduction.check_not_empty(op, losses.numel(), &losses)?;
+        reduction.check_not_empty(op, losses.numel())?;
         let loss = match (reduction, &self.weights) {
             (Reduction::Mean, Some(weights)) => losses.sum(..)?.div(&weights.sum(..)?)?,
             (Reduction::Mean, None) => losses.sum(..)?.div(self.counted as f64)?,
