@@ -143,6 +143,62 @@ fn anomaly_mode_says_where_a_nan_was_born() -> Result<()> {
     Ok(())
 }
 
+/// A NaN of a value that requires no gradient is found where it was born, and not where it met a parameter.
+#[test]
+fn anomaly_mode_follows_values_that_are_not_recorded() -> Result<()> {
+    let weight = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    let data = Tensor::new([-1.0, 4.0])?;
+    let found = |f: &dyn Fn() -> Result<Tensor>| -> String {
+        detect_anomaly(|| f()?.mul(&weight)?.sum(..)?.backward()).unwrap_err().message().to_string()
+    };
+    let born = |op: &str, line: u32| {
+        format!("Function '{op}' returned nan values in the forward pass, called at {}:{line}", file!())
+    };
+
+    let line = line!() + 1;
+    let text = found(&|| data.log()?.add(1.0)?.reshape([2, 1])?.select(1, 0)?.rename(["N"]));
+    assert!(text.starts_with(&born("log", line)), "{text}");
+
+    // In place, and beside a NaN that does not reach the loss.
+    let line = line!() + 3;
+    let text = found(&|| {
+        let _other = data.asin()?;
+        data.clone().sqrt_().cloned()
+    });
+    assert!(text.starts_with(&born("sqrt", line)), "{text}");
+
+    // Of several tensors, and by an op of several inputs.
+    let line = line!() + 1;
+    let text = found(&|| Tensor::cat([&data.log()?, &data], 0)?.narrow(0, 0, 2));
+    assert!(text.starts_with(&born("log", line)), "{text}");
+
+    // By the op of a user.
+    let line = line!() + 2;
+    let text = found(&|| {
+        let made = data.log2()?;
+        Ok(Op::new("mine", made.value().neg()?).input(&made, |g, _| g.neg()).output())
+    });
+    assert!(text.starts_with(&born("log2", line)), "{text}");
+
+    // In a value that becomes a leaf.
+    let line = line!() + 1;
+    let text = found(&|| data.log10()?.requiring_grad());
+    assert!(text.starts_with(&born("log10", line)), "{text}");
+
+    // Before the mode: the op that it was given to.
+    let before = data.log()?.rename(["N"])?;
+    let text = found(&|| before.mul(2.0));
+    assert!(
+        text.starts_with("Function 'mul', called at ") && text.contains("[N=2] that was nan already"),
+        "{text}"
+    );
+    assert!(weight.grad().is_none());
+
+    // What is picked away again is no anomaly of the loss.
+    detect_anomaly(|| data.log()?.select(0, 1)?.mul(&weight)?.sum(..)?.backward())?;
+    Ok(())
+}
+
 #[test]
 fn the_repair_of_a_change_in_place_reaches_the_parameter() -> Result<()> {
     let p = Parameter::new(Tensor::new([1.0, 2.0])?)?;

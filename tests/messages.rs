@@ -4,8 +4,11 @@
 //! each case also checks that the error points to the line of its caller. `INSTA_UPDATE=always cargo test
 //! --test messages` rewrites the snapshots; read the difference before you commit it.
 
-use namegrad::autograd::{Op, Parameter, gradcheck};
-use namegrad::nn::Buffer;
+use namegrad::autograd::{Op, Parameter, detect_anomaly, functional, grad, gradcheck};
+use namegrad::core::{Reduce, Triangle};
+use namegrad::nn::{Buffer, init};
+use namegrad::optim::clip_grad_norm_;
+use namegrad::options::*;
 use namegrad::prelude::*;
 use namegrad::{names, ops};
 
@@ -22,11 +25,14 @@ impl Messages {
         let error = result.err().expect("the call should fail");
         let place = error.location();
         assert_eq!(place.file(), file!(), "{error}");
+        // The op stands in front once.
+        let twice = error.message().strip_prefix(error.op());
+        assert!(twice.is_none_or(|rest| !rest.starts_with([':', '('])), "{error}");
         let line =
             include_str!("messages.rs").lines().nth(place.line() as usize - 1).expect("a line of this file");
         let call = line.trim().trim_start_matches("m.wrong(").trim_end_matches(");");
         let text = error.to_string().replace(&place.to_string(), "here");
-        let text = text.replace(&format!("{}:{}", place.file(), place.line()), "here");
+        let text = without_places(&text);
         self.text += &format!("{call}\n    {}\n\n", text.replace('\n', "\n    "));
         self.count += 1;
     }
@@ -38,6 +44,17 @@ impl Messages {
             insta::assert_snapshot!(name, self.text);
         });
     }
+}
+
+/// A text with `here` for each place in this file, so that it stays the same when lines are added.
+fn without_places(text: &str) -> String {
+    let mut parts = text.split(concat!(file!(), ":"));
+    let mut result = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        result += "here";
+        result += part.trim_start_matches(|letter: char| letter == ':' || letter.is_ascii_digit());
+    }
+    result
 }
 
 fn images() -> Result<Tensor> {
@@ -82,7 +99,22 @@ fn names_of_dims() -> Result<()> {
     m.wrong(Tensor::ones([("a b", 2)]));
     m.wrong(Tensor::ones([("N", 2), ("N", 3)]));
     m.wrong(names::strict(|| x.add(&Tensor::ones([5])?)));
-    m.check("names_of_dims", 30);
+    let plain = Tensor::ones([2, 3])?;
+    m.wrong(x.rename([("T", "time")]));
+    m.wrong(y.rename(["N", "in-features"]));
+    m.wrong(y.clone().rename_(["a", "a"]));
+    m.wrong(x.flatten(["C", "H"], "1st"));
+    m.wrong(x.flatten(["H", "C"], "features"));
+    m.wrong(plain.align_as(&y));
+    m.wrong(Tensor::align_tensors([&x, &Tensor::ones([("K", 2)])?]));
+    m.wrong(y.unsqueeze_with(0, UnsqueezeOptions::new().name("N")));
+    m.wrong(y.contract(&plain, "in"));
+    m.wrong(plain.contract(&plain, 0));
+    m.wrong(plain.sum("N"));
+    m.wrong(Tensor::cat([&y, &Tensor::ones([("N", 2), ("out", 3)])?], 0));
+    m.wrong(Tensor::cat([&y, &Tensor::ones([("in", 3), ("N", 2)])?], "N"));
+    m.wrong(Tensor::stack([&y, &Tensor::ones([("N", 2), ("out", 3)])?], 0));
+    m.check("names_of_dims", 44);
     Ok(())
 }
 
@@ -123,7 +155,24 @@ fn sizes() -> Result<()> {
     m.wrong(Tensor::zeros([1_usize << 50]));
     m.wrong(Tensor::eye(1_usize << 40, 1_usize << 40));
     m.wrong(plain.clone().add_(&Tensor::ones([4, 2, 3])?));
-    m.check("sizes", 33);
+    let words = Tensor::ones([("word", 4), ("in", 5)])?;
+    m.wrong(plain.mul(&Tensor::ones([2])?));
+    m.wrong(plain.bmm(&Tensor::ones([2, 3, 4])?));
+    m.wrong(plain.addmm(&Tensor::ones([2, 4])?, &Tensor::ones([4, 2])?));
+    m.wrong(x.matmul(&words));
+    m.wrong(x.clone().copy_(&Tensor::ones([4])?));
+    m.wrong(x.split([1, 2], "N"));
+    m.wrong(Tensor::einsum("nk,wk->nw", [&x, &words]));
+    m.wrong(Tensor::einsum("ij->ikj", [&x]));
+    m.wrong(plain.solve_triangular(&plain, Triangle::Upper));
+    m.wrong(Tensor::new([vec![1.0, 2.0], vec![3.0]]));
+    m.wrong(Tensor::from_slice(&[1.0, 2.0, 3.0], [2, 2]));
+    m.wrong(plain.outer(&plain));
+    m.wrong(x.reshape([("N", 4), ("D", 2)]));
+    m.wrong(x.reshape([("N", 3), ("N", 2)]));
+    m.wrong(x.kron_with(&x, KronOptions::new().names(["N"])));
+    m.wrong(x.square().sum("in").add(&Tensor::ones([3])?));
+    m.check("sizes", 49);
     Ok(())
 }
 
@@ -155,7 +204,17 @@ fn indices() -> Result<()> {
     m.wrong(y.repeat_interleave(&Tensor::new([1, 2, 3])?, 0));
     m.wrong(Tensor::new([-1])?.bincount());
     m.wrong(Tensor::new([-1])?.one_hot());
-    m.check("indices", 23);
+    m.wrong(x.gather(&Tensor::zeros([4, 3, 4, 5])?.long()?, "C"));
+    m.wrong(x.index_select(&Tensor::new([-1])?, "C"));
+    m.wrong(y.take_along_dim(&Tensor::new([0, 1])?, 0));
+    m.wrong(y.scatter_reduce(&Tensor::new([[5]])?, &Tensor::ones([1, 1])?, 1, Reduce::Sum));
+    m.wrong(y.index_add(&Tensor::new([0])?, &y, 0));
+    m.wrong(y.put(&Tensor::new([0, 1])?, &Tensor::ones([1])?));
+    m.wrong(y.index(&[Index::from(&Tensor::new([0, 5])?)]));
+    m.wrong(y.clone().index_put_(&[Index::At(0)], &Tensor::ones([4])?));
+    m.wrong(y.masked_fill(&y.gt(0)?, &Tensor::ones([3])?));
+    m.wrong(y.masked_scatter(&y.gt(0)?, &Tensor::ones([2])?));
+    m.check("indices", 33);
     Ok(())
 }
 
@@ -172,7 +231,7 @@ fn dtypes() -> Result<()> {
     m.wrong(truth.neg());
     m.wrong(floats.bitwise_and(&floats));
     m.wrong(ints.mean(..));
-    m.wrong(ints.requiring_grad());
+    m.wrong(ints.clone().requiring_grad());
     m.wrong(bytes.full_like(300));
     m.wrong(bytes.masked_fill(&truth, 1000));
     m.wrong(bytes.clamp(0, 1000));
@@ -182,7 +241,15 @@ fn dtypes() -> Result<()> {
     m.wrong(Tensor::new(3)?.item::<f32>());
     m.wrong(floats.lerp(&wide, 0.5));
     m.wrong(floats.logical_and("x".len() as f64)?.sub(&truth));
-    m.check("dtypes", 17);
+    m.wrong(ints.bitwise_and(&floats));
+    m.wrong(ints.quantile(0.5, 0));
+    m.wrong(Tensor::new(300)?.item::<u8>());
+    m.wrong(TensorOptions::new().dtype(DType::I64).rand([2]));
+    m.wrong(Tensor::einsum("i,i->", [&floats, &wide]));
+    m.wrong(floats.scatter(&Tensor::new([0])?, &wide, 0));
+    m.wrong(floats.item_at::<i64>([0]));
+    m.wrong(floats.to_ndarray::<i32>());
+    m.check("dtypes", 25);
     Ok(())
 }
 
@@ -204,7 +271,15 @@ fn values() -> Result<()> {
     m.wrong(Linear::new(("in", 0), ("out", 2)).and_then(|l| l.forward(&x)));
     m.wrong(Tensor::load("missing.safetensors"));
     m.wrong(x.save("x.txt"));
-    m.check("values", 14);
+    m.wrong(x.quantile(95.0, 0));
+    m.wrong(Tensor::zeros([2, 0])?.quantile(0.5, 1));
+    m.wrong(Tensor::randint(5, 5, [2]));
+    m.wrong(x.byte()?.random_(0..1000));
+    m.wrong(x.bernoulli().and_then(|x| x.sub(2)?.bernoulli()));
+    m.wrong(x.histc_with(HistcOptions::new().bins(0)));
+    m.wrong(x.long()?.floor_divide(0));
+    m.wrong(x.save("no/such/folder/x.npy"));
+    m.check("values", 22);
     Ok(())
 }
 
@@ -235,8 +310,37 @@ fn gradients() -> Result<()> {
     m.wrong(weight.set(Tensor::ones([4])?.value()));
     m.wrong(Buffer::new(Tensor::ones([3])?).set(Tensor::ones([4])?.value()));
     m.wrong(weight.tensor().mul_(2.0));
-    m.check("gradients", 13);
+    m.wrong(x.clone().zero_());
+    m.wrong(grad(&[&y], &[&x]));
+    m.wrong(grad(&[&y.sum(..)?], &[&Tensor::ones([2])?]));
+    m.wrong(grad(&[&y.sum(..)?], &[&Tensor::ones([2])?.requiring_grad()?]));
+    m.wrong(Tensor::ones([2])?.register_hook(|_| Ok(None)));
+    m.wrong(functional::hessian(|x| x.square(), &x));
+    m.wrong(functional::vmap(|x| x[0].square(), &[&x], "N"));
+    m.wrong(functional::vjp(|x| x[0].square(), &[&x], Some(&Tensor::ones([4])?)));
+    m.wrong(Tensor::ones([2])?.square()?.write_to(&mut Tensor::zeros([3])?));
+    let data = Tensor::new([-1.0, 1.0, 1.0])?;
+    let of = |data: &Tensor| data.mul(weight.tensor())?.sum(..);
+    m.wrong(detect_anomaly(|| of(&data.log()?)?.backward()));
+    m.wrong(detect_anomaly(|| of(&Tensor::new([f32::NAN, 1.0, 1.0])?)?.backward()));
+    m.check("gradients", 24);
     Ok(())
+}
+
+#[derive(Module)]
+struct Block {
+    attention: Linear,
+}
+
+impl Block {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.attention.forward(x)
+    }
+}
+
+#[derive(Module)]
+struct Model {
+    blocks: Vec<Block>,
 }
 
 #[test]
@@ -268,7 +372,25 @@ fn layers_and_losses() -> Result<()> {
     let other = Linear::new(("pixels", 4), ("hidden", 7))?;
     m.wrong(other.load_state_dict(&layer.state_dict()));
     m.wrong(model.load_state_dict(&layer.state_dict()));
-    m.check("layers_and_losses", 20);
+    let x = Tensor::ones([2, 3])?;
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1, 2, 0, 1])?, "N"));
+    m.wrong(F::cross_entropy(&logits, &Tensor::new([0, 1, 2, 0, 1])?.rename(["batch"])?, "class"));
+    m.wrong(F::linear(&x, &Tensor::ones([4, 5])?));
+    m.wrong(F::conv1d(&Tensor::ones([1, 3, 2])?, &Tensor::ones([4, 3, 3])?));
+    m.wrong(init::xavier_uniform_(&Parameter::new(Tensor::ones([3])?)?));
+    m.wrong(
+        Linear::new(3, 4)
+            .and_then(|l| Sequential::new().then(Sequential::new().then(l)).forward(&logits.t()?)),
+    );
+    // A path is known from the first walk on, such as that of an optimizer.
+    let model = Model { blocks: vec![Block { attention: Linear::new(("in", 3), ("out", 3))? }] };
+    m.wrong(model.blocks[0].forward(&logits));
+    assert_eq!(model.parameters().len(), 2);
+    m.wrong(model.blocks[0].forward(&logits));
+    m.wrong(clip_grad_norm_(model.parameters(), -1.0));
+    m.wrong(F::mse_loss(&logits, &x.gt(0)?));
+    m.wrong(names::strict(|| F::mse_loss(&logits, &Tensor::ones([5, 3])?)));
+    m.check("layers_and_losses", 31);
     Ok(())
 }
 

@@ -199,10 +199,7 @@ fn a_sequential_says_which_layer_failed() -> Result<()> {
     let inner = Sequential::new().then(Relu).then_named("fc", Linear::new(("in", 3), ("out", 2))?);
     let model = Sequential::new().then(Relu).then(inner);
     let x = Tensor::ones([("N", 5), ("in", 4)])?;
-    assert!(
-        text(model.forward(&x))
-            .starts_with("Linear: the layer '1.fc': the layer (in=3 -> out=2) needs 3 elements")
-    );
+    assert!(text(model.forward(&x)).starts_with("Linear: the layer '1.fc' (in=3 -> out=2) needs 3 elements"));
     model.eval();
     assert!(text(model.forward(&x)).starts_with("Linear: the layer '1.fc' (in=3 -> out=2) needs 3 elements"));
     Ok(())
@@ -437,7 +434,7 @@ fn a_loss_that_would_broadcast_to_more_than_both_was_computed() -> Result<()> {
     for (x, target, repair) in [
         (&column, &row.rename(None)?, "x.squeeze(\"out\")?"),
         (&row, &unnamed, "target.squeeze(1)?"),
-        (&unnamed, &Tensor::ones([1, 4])?, "x.expand([5, 4])?, if that is what you want"),
+        (&unnamed, &Tensor::ones([1, 4])?, "x.expand([5, 4])?, if that is meant"),
     ] {
         let error = F::mse_loss(x, target).unwrap_err();
         assert_eq!((error.kind(), error.repair()), (ErrorKind::Shape, Some(repair)), "{error}");

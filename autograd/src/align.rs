@@ -71,7 +71,7 @@ impl Tensor {
         let mut aligned = Vec::with_capacity(tensors.len());
         if let Some(longest) = longest {
             for x in tensors {
-                aligned.push(x.align_as(longest)?);
+                aligned.push(x.align_as(longest).map_err(|error| error.of("align_tensors"))?);
             }
         }
         Ok(aligned)

@@ -47,15 +47,19 @@ impl TensorOptions {
     }
 
     #[track_caller]
-    fn finish(&self, mut value: NamedTensor) -> Result<Tensor> {
+    fn finish(&self, op: &'static str, mut value: NamedTensor) -> Result<Tensor> {
         const OP: &str = "TensorOptions::names";
         if self.names != NewNames::default() {
             let names = self.names.clone().look_up(OP, &[]).map_err(|error| error.of(OP))?;
             Names::given(OP, &names, &vec![None; value.ndim()])?; // as many as dims
-            value = value.refine_names(&names[..]).map_err(|error| error.of(OP))?;
+            value = value.refine_names(&names[..]).map_err(|error| {
+                error.of(OP).with_repair("give the names either in the shape or in TensorOptions::names")
+            })?;
         }
         let mut tensor = Tensor::constant(value);
-        tensor.requires_grad_(self.requires_grad)?;
+        tensor.requires_grad_(self.requires_grad).map_err(|error| {
+            error.of(op).with_repair(format!("TensorOptions::new().dtype(DType::{:?})", default_dtype()))
+        })?;
         Ok(tensor)
     }
 
@@ -69,7 +73,7 @@ impl TensorOptions {
     /// Those of the shape, [`ErrorKind::OutOfMemory`], [`ErrorKind::Autograd`] if the dtype has no gradients.
     #[track_caller]
     pub fn zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.finish(NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
+        self.finish("zeros", NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
     }
 
     /// Ones.
@@ -78,7 +82,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.finish(NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
+        self.finish("ones", NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
     }
 
     /// Of these sizes, with values that mean nothing.
@@ -88,7 +92,7 @@ impl TensorOptions {
     #[track_caller]
     pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
         // Zeros, since reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
-        self.finish(NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
+        self.finish("empty", NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
 
     /// `value` everywhere.
@@ -98,7 +102,7 @@ impl TensorOptions {
     #[track_caller]
     pub fn full(&self, shape: impl IntoShape, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
-        self.finish(NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
+        self.finish("full", NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
     }
 
     /// Uniform in [0, 1).
@@ -107,7 +111,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros); [`ErrorKind::DType`] unless floating-point.
     #[track_caller]
     pub fn rand(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.uniform(shape, 0.0, 1.0)
+        self.uniform(shape, 0.0, 1.0).map_err(|error| error.of("rand"))
     }
 
     /// Uniform in [`low`, `high`).
@@ -116,7 +120,10 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
     #[track_caller]
     pub fn uniform(&self, shape: impl IntoShape, low: f64, high: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::uniform("rand", shape.shape_for("rand")?, low, high, self.float())?)
+        self.finish(
+            "uniform",
+            NamedTensor::uniform("uniform", shape.shape_for("uniform")?, low, high, self.float())?,
+        )
     }
 
     /// Normal with mean 0 and standard deviation 1.
@@ -125,7 +132,7 @@ impl TensorOptions {
     /// As [`rand`](Self::rand).
     #[track_caller]
     pub fn randn(&self, shape: impl IntoShape) -> Result<Tensor> {
-        self.normal(shape, 0.0, 1.0)
+        self.normal(shape, 0.0, 1.0).map_err(|error| error.of("randn"))
     }
 
     /// Normal.
@@ -134,7 +141,10 @@ impl TensorOptions {
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
     #[track_caller]
     pub fn normal(&self, shape: impl IntoShape, mean: f64, std: f64) -> Result<Tensor> {
-        self.finish(NamedTensor::normal("randn", shape.shape_for("randn")?, mean, std, self.float())?)
+        self.finish(
+            "normal",
+            NamedTensor::normal("normal", shape.shape_for("normal")?, mean, std, self.float())?,
+        )
     }
 
     /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.
@@ -147,7 +157,7 @@ impl TensorOptions {
         shape: impl IntoShape,
         distribution: &(impl Distribution<T> + Sync),
     ) -> Result<Tensor> {
-        self.finish(NamedTensor::sample(shape, distribution, self.dtype)?)
+        self.finish("sample", NamedTensor::sample(shape, distribution, self.dtype)?)
     }
 
     /// `start, start + step, ...` up to before `end`.
@@ -163,7 +173,7 @@ impl TensorOptions {
     ) -> Result<Tensor> {
         let (start, end, step) = (start.into(), end.into(), step.into());
         let dtype = [start, end, step].map(Scalar::dtype).into_iter().fold(DType::I64, DType::promote);
-        self.finish(NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
+        self.finish("arange", NamedTensor::arange(start, end, step, self.dtype.unwrap_or(dtype))?)
     }
 
     /// `steps` numbers evenly spaced from `start` to `end`, both included.
@@ -173,7 +183,7 @@ impl TensorOptions {
     #[track_caller]
     pub fn linspace(&self, start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize) -> Result<Tensor> {
         let (start, end) = (start.into().to_f64(), end.into().to_f64());
-        self.finish(NamedTensor::linspace(start, end, steps, self.float())?)
+        self.finish("linspace", NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
     /// Ones on the diagonal of a matrix.
@@ -182,7 +192,7 @@ impl TensorOptions {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(&self, rows: usize, cols: usize) -> Result<Tensor> {
-        self.finish(NamedTensor::eye(rows, cols, self.float())?)
+        self.finish("eye", NamedTensor::eye(rows, cols, self.float())?)
     }
 
     /// These numbers: one, or nested arrays or `Vec`s of them.
@@ -191,7 +201,7 @@ impl TensorOptions {
     /// [`ErrorKind::Shape`] if rows differ in length.
     #[track_caller]
     pub fn tensor(&self, data: impl Data) -> Result<Tensor> {
-        self.finish(NamedTensor::new_as(data, self.dtype)?)
+        self.finish("tensor", NamedTensor::new_as(data, self.dtype)?)
     }
 }
 

@@ -8,16 +8,17 @@ use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
 use crate::tensor::{Tensor, grad_with};
 use namegrad_core::options::StackOptions;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
+use std::panic::Location;
 
 /// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are
 /// to be recorded.
 #[track_caller]
-fn tracked(inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+fn tracked(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let mut tracked = Vec::with_capacity(inputs.len());
     for x in inputs {
         tracked.push(match is_grad_enabled() && x.requires_grad() {
             true => x.mul(1)?, // a place of its own that leads to the input
-            false => x.detach().requiring_grad()?,
+            false => x.detach().requiring_grad().map_err(|error| error.of(op))?,
         });
     }
     Ok(tracked)
@@ -83,8 +84,12 @@ pub fn vjp(
     v: Option<&Tensor>,
 ) -> Result<(Tensor, Vec<Tensor>)> {
     let create = recorded(inputs);
-    let xs = tracked(inputs)?;
+    let xs = tracked("vjp", inputs)?;
     let y = enable_grad(|| f(&xs))?;
+    if let Some(v) = v.filter(|v| v.sizes() != y.sizes()) {
+        let message = format!("the direction has sizes {:?}, and the output {:?}", v.sizes(), y.sizes());
+        return Err(Error::new(ErrorKind::Autograd, "vjp", message).with_operands([y.shape(), v.shape()]));
+    }
     let gradients = gradients(&y, &xs, v, create, create)?;
     Ok((finished(y, create), gradients))
 }
@@ -116,7 +121,7 @@ pub fn jvp(
 ) -> Result<(Tensor, Tensor)> {
     check_directions("jvp", inputs, v)?;
     let create = recorded(inputs);
-    let xs = tracked(inputs)?;
+    let xs = tracked("jvp", inputs)?;
     let y = enable_grad(|| f(&xs))?;
     if !y.requires_grad() {
         let along = zeros(&y)?.with_names_of(&y);
@@ -179,7 +184,7 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
 #[track_caller]
 pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let create = recorded(inputs);
-    let xs = tracked(inputs)?;
+    let xs = tracked("jacobian", inputs)?;
     let y = enable_grad(|| f(&xs))?;
     let mut rows: Vec<Vec<Tensor>> = vec![Vec::with_capacity(y.numel()); xs.len()];
     for o in 0..y.numel() {
@@ -236,9 +241,10 @@ fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
 /// What `f` gives; [`ErrorKind::Autograd`] if that is not one element.
 #[track_caller]
 pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
+    let caller = Location::caller();
     let gradient = |xs: &[Tensor]| {
         let x = &xs[0];
-        let y = one_element("hessian", f(x)?)?;
+        let y = one_element("hessian", f(x)?).map_err(|error| error.at(caller))?;
         let mut found = gradients(&y, std::slice::from_ref(x), None, true, true)?;
         Ok(found.remove(0).with_names_of(x))
     };
@@ -250,7 +256,7 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     if y.numel() != 1 {
         return Err(Error::new(ErrorKind::Autograd, op, "the function must give one element")
             .with_operands([y.shape()])
-            .with_repair("sum or average its result"));
+            .with_repair("y.sum(..) or y.mean(..) as its result"));
     }
     Ok(y)
 }
@@ -263,7 +269,7 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
 pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
     check_directions("hvp", &[x], &[v])?;
     let create = recorded(&[x]);
-    let xs = tracked(&[x])?;
+    let xs = tracked("hvp", &[x])?;
     let y = one_element("hvp", enable_grad(|| f(&xs[0]))?)?;
     let gradient = enable_grad(|| gradients(&y, &xs, None, true, true))?.remove(0);
     let v = v.unnamed();
@@ -292,9 +298,13 @@ pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Res
 /// different sizes there, or size 0.
 #[track_caller]
 pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &str) -> Result<Tensor> {
-    let count = inputs.first().map_or(Ok(0), |x| x.size(dim))?;
+    const OP: &str = "vmap";
+    let Some(first) = inputs.first() else {
+        return Err(Error::new(ErrorKind::Value, OP, "there are no inputs to take slices of"));
+    };
+    let count = first.size(dim).map_err(|error| error.of(OP))?;
     for x in inputs {
-        if x.size(dim)? != count || count == 0 {
+        if x.size(dim).map_err(|error| error.of(OP))? != count || count == 0 {
             let message = format!("the inputs must have the same size along '{dim}', and not 0");
             return Err(
                 Error::new(ErrorKind::Shape, "vmap", message).with_operands(inputs.iter().map(|x| x.shape()))

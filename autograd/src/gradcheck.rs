@@ -417,7 +417,12 @@ impl Check<'_> {
             .with_operands([x.shape()])
             .at(Location::caller());
         match warning {
-            Some(warning) => error.with_repair(format!("x.to(DType::F64)?, for {warning}")),
+            Some(warning) if self.names.is_empty() => {
+                error.with_repair(format!("x.to(DType::F64)?, for {warning}"))
+            }
+            Some(warning) => {
+                error.with_repair(format!("model.to(DType::F64)?, and its inputs alike, for {warning}"))
+            }
             None => error,
         }
     }

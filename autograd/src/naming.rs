@@ -31,7 +31,7 @@ impl Tensor {
     /// Those of `rename`.
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut Tensor> {
-        let renamed = self.value().rename(names)?;
+        let renamed = self.value().rename(names).map_err(|error| error.of("rename_"))?;
         *self = self.with_value(renamed);
         Ok(self)
     }

@@ -2,7 +2,7 @@
 
 use crate::tape::{
     Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Way,
-    is_forgetting, is_grad_enabled,
+    is_anomaly_enabled, is_forgetting, is_grad_enabled, nan,
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -61,6 +61,9 @@ impl Op {
     ) -> Op {
         if let Some(into) = x.tracked() {
             self.edges.push(Edge::new(into, gradient));
+        }
+        if is_anomaly_enabled() {
+            nan::carry(x.value(), &self.value);
         }
         self
     }
@@ -146,6 +149,10 @@ impl Op {
         inputs: &[Option<&Tensor>],
         gradients: impl Fn(&Tensor, &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Joined {
+        if is_anomaly_enabled() {
+            inputs.iter().flatten().for_each(|x| nan::carry(x.value(), &self.value));
+            nan::settle(self.origin, &self.value);
+        }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) || !self.value.dtype().is_floating_point() {
             return Joined { op: self, joint: None };
@@ -175,6 +182,9 @@ impl Op {
     /// The result, recorded if an input requires a gradient.
     #[inline]
     pub fn output(self) -> Tensor {
+        if is_anomaly_enabled() {
+            nan::settle(self.origin, &self.value);
+        }
         match self.edges.is_empty() || !self.value.dtype().is_floating_point() {
             true => Tensor::constant(self.value),
             false => self.recorded(),
@@ -268,6 +278,12 @@ impl Outputs {
         gradients: impl Fn(&[Option<Tensor>], &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Vec<Tensor> {
         let Outputs { values, origin } = self;
+        if is_anomaly_enabled() {
+            for value in &values {
+                inputs.iter().flatten().for_each(|x| nan::carry(x.value(), value));
+                nan::settle(origin, value);
+            }
+        }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) {
             return values.into_iter().map(Tensor::constant).collect();

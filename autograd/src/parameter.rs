@@ -53,7 +53,7 @@ impl Shared {
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         if *updating == Some(own) {
             let message = "the parameter is being updated by the closure that updates it again";
-            return Err(Error::new(ErrorKind::Autograd, "update", message)
+            return Err(Error::new(ErrorKind::Autograd, "Parameter::update", message)
                 .with_operands([self.read().shape()])
                 .with_repair("change the value that the closure is given"));
         }
@@ -212,7 +212,8 @@ impl Parameter {
     pub fn to_dtype(&self, dtype: DType) -> Result<()> {
         if !dtype.is_floating_point() {
             let message = format!("a parameter must be of a floating point dtype, not {dtype}");
-            return Err(Error::new(ErrorKind::Autograd, "to_dtype", message));
+            return Err(Error::new(ErrorKind::Autograd, "Parameter::to_dtype", message)
+                .with_repair("parameter.to_dtype(DType::F64)?"));
         }
         self.update(|own| {
             *own = own.to(dtype)?;

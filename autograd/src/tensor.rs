@@ -235,7 +235,19 @@ impl Tensor {
         for place in at {
             places.push(whole(OP, "at", place)?);
         }
-        self.element(OP, &places)?.item()
+        self.element(OP, &places)?.item().map_err(|error| self.of_element(OP, error))
+    }
+
+    /// The error of `item` on one element, as one of `op` on the whole tensor.
+    #[cold]
+    fn of_element(&self, op: &'static str, error: Error) -> Error {
+        let repair =
+            error.repair().map(|call| call.replace(".item::<", ".item_at::<").replace("()?", "(at)?"));
+        let error = error.of(op).with_inputs(&[&self.value]);
+        match repair {
+            Some(repair) => error.with_repair(repair),
+            None => error,
+        }
     }
 
     #[track_caller]

@@ -172,6 +172,24 @@ pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<u
     }
 }
 
+/// A dim as errors call it: `dim 'N'`, or `dim 0` without a name.
+#[cold]
+pub fn called(x: &NamedTensor, dim: usize) -> String {
+    match x.name(dim) {
+        Some(name) => format!("dim '{name}'"),
+        None => format!("dim {dim}"),
+    }
+}
+
+/// A dim as a call has it: `"N"`, or `0` without a name.
+#[cold]
+pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
+    match x.name(dim) {
+        Some(name) => format!("\"{name}\""),
+        None => dim.to_string(),
+    }
+}
+
 /// Dims of a tensor by position, none of them twice.
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
@@ -180,7 +198,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
     for dim in list {
         let at = position(dim, op, x)?;
         if positions.contains(&at) {
-            let message = format!("dim {at} appears multiple times in the list of dims");
+            let message = format!("{} appears multiple times in the list of dims", called(x, at));
             return Err(Error::about(&[x], ErrorKind::DimRange, op, message));
         }
         positions.push(at);
@@ -202,7 +220,9 @@ pub(crate) fn resolve_index(op: &'static str, index: isize, ndim: usize) -> Resu
             -(ndim as isize),
             ndim as isize - 1
         );
-        return Err(Error::new(ErrorKind::DimRange, op, message));
+        return Err(
+            Error::new(ErrorKind::DimRange, op, message).with_repair("-1 for the last dim, 0 for the first")
+        );
     }
     Ok(positive as usize)
 }

@@ -1,5 +1,6 @@
 //! One error type: what was asked, what there was, where the caller stood, and what would repair it.
 
+use crate::dtype::DType;
 use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
@@ -78,6 +79,8 @@ struct Inner {
     op: &'static str,
     message: String,
     operands: Vec<Shape>,
+    /// Those of the operands, or none. They are printed where the dtype is the matter.
+    dtypes: Vec<DType>,
     repair: Option<String>,
     at: &'static Location<'static>,
 }
@@ -92,21 +95,23 @@ impl Error {
             op,
             message: message.into(),
             operands: Vec::new(),
+            dtypes: Vec::new(),
             repair: None,
             at: Location::caller(),
         }))
     }
 
     /// An error of op `op` about its inputs, at the caller's line.
+    #[doc(hidden)]
     #[cold]
     #[track_caller]
-    pub(crate) fn about(
+    pub fn about(
         inputs: &[&crate::NamedTensor],
         kind: ErrorKind,
         op: &'static str,
         message: impl Into<String>,
     ) -> Error {
-        Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
+        Error::new(kind, op, message).with_inputs(inputs)
     }
 
     /// Fails where `condition` does not hold; only then the message is made.
@@ -128,7 +133,28 @@ impl Error {
     /// The same error with the sizes and names of the inputs that it is about.
     pub fn with_operands(mut self, operands: impl IntoIterator<Item = Shape>) -> Error {
         self.0.operands = operands.into_iter().collect();
+        self.0.dtypes.clear();
         self
+    }
+
+    /// The same error with the inputs that it is about. Plain numbers among them are left out.
+    #[doc(hidden)]
+    #[cold]
+    pub fn with_inputs(mut self, inputs: &[&crate::NamedTensor]) -> Error {
+        let tensors = || inputs.iter().filter(|x| !x.is_number());
+        self.0.operands = tensors().map(|x| x.shape()).collect();
+        self.0.dtypes = tensors().map(|x| x.dtype()).collect();
+        self
+    }
+
+    /// The error of an op that calls others, as one of `op` about its own `inputs`. An error of the op itself
+    /// keeps the inputs that it names.
+    #[doc(hidden)]
+    #[cold]
+    pub fn of_call(self, op: &'static str, inputs: &[&crate::NamedTensor]) -> Error {
+        let own = self.0.op.trim_end_matches('_') == op.trim_end_matches('_') && !self.0.operands.is_empty();
+        let error = self.of(op);
+        if own || inputs.is_empty() { error } else { error.with_inputs(inputs) }
     }
 
     /// The same error with a line of code that would repair the call.
@@ -151,16 +177,17 @@ impl Error {
         if inner == op {
             return self;
         }
-        if let Some(rest) = self.0.message.strip_prefix(inner) {
-            let sentence = rest.strip_prefix("()").unwrap_or(rest);
-            match (sentence.strip_prefix(": "), rest.starts_with("()")) {
-                (Some(sentence), _) => self.0.message = sentence.to_string(),
-                (None, true) => self.0.message = format!("{op}(){sentence}"),
-                (None, false) => {}
-            }
-        }
+        // `add_` and `add` are alike.
+        let same = inner.trim_end_matches('_') == op.trim_end_matches('_');
         let call = format!(".{inner}(");
-        self.0.repair = self.0.repair.take().filter(|repair| !repair.contains(&call));
+        self.0.repair = self.0.repair.take().filter(|repair| same || !repair.contains(&call));
+        self
+    }
+
+    /// The same error with another sentence.
+    #[doc(hidden)]
+    pub fn with_message(mut self, message: String) -> Error {
+        self.0.message = message;
         self
     }
 
@@ -201,19 +228,26 @@ impl Error {
     }
 }
 
+/// How many operands are printed: a list of tensors can be long.
+const MOST_SHOWN: usize = 8;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { op, message, operands, repair, at, .. } = &*self.0;
-        // Some of PyTorch's sentences begin with the op themselves.
-        match message.strip_prefix(op).is_some_and(|rest| rest.starts_with([':', '('])) {
-            true => write!(f, "{message} (at {at})")?,
-            false => write!(f, "{op}: {message} (at {at})")?,
-        }
-        if !operands.is_empty() {
-            let list: Vec<String> = operands.iter().map(Shape::to_string).collect();
-            // `[]` alone would read as "no inputs".
-            let what = if list == ["[]"] { " (0-d)" } else { "" };
-            write!(f, "\n  inputs: {}{what}", list.join(", "))?;
+        let Inner { kind, op, message, operands, dtypes, repair, at } = &*self.0;
+        write!(f, "{op}: {message} (at {at})")?;
+        for (number, shape) in operands.iter().enumerate() {
+            if number == MOST_SHOWN {
+                write!(f, ", .. {} in all", operands.len())?;
+                break;
+            }
+            write!(f, "{}{shape}", if number == 0 { "\n  inputs: " } else { ", " })?;
+            if shape.sizes.is_empty() {
+                f.write_str(" (0-d)")?; // `[]` would read as "no inputs"
+            }
+            match dtypes.get(number) {
+                Some(dtype) if *kind == ErrorKind::DType => write!(f, " {dtype}")?,
+                _ => {}
+            }
         }
         match repair {
             Some(repair) => write!(f, "\n  try: {repair}"),

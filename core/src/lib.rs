@@ -32,6 +32,8 @@ mod tensor;
 pub use args::{Argument, Value, Whole};
 pub use device::Device;
 pub use dim::{Dim, Dims, except, keep};
+#[doc(hidden)]
+pub use dim::{called, in_rust};
 pub use dtype::{Category, DType, Element, Number, Scalar, default_dtype, set_default_dtype};
 pub use error::{Error, ErrorKind, Result};
 pub use fmt::{PrintOptions, printoptions, set_printoptions};

@@ -305,7 +305,9 @@ pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) 
         }
     }
     if !fits || product.checked_mul(itemsize).is_none_or(|bytes| bytes > isize::MAX as usize) {
-        let message = format!("sizes {sizes:?} of {itemsize} bytes an element do not fit in memory");
+        let message = format!(
+            "out of memory: sizes {sizes:?} of {itemsize} bytes an element do not fit in memory of any size"
+        );
         return Err(Error::new(ErrorKind::OutOfMemory, op, message));
     }
     Ok(if sizes.contains(&0) { 0 } else { product })

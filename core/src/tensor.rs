@@ -420,7 +420,7 @@ impl NamedTensor {
         const OP: &str = "item";
         let asked = asked.unwrap_or(self.dtype);
         if asked.category() == self.dtype.category() {
-            let message = format!("{number} of {} does not fit in the type that is asked for", self.dtype);
+            let message = format!("{number} of {} does not fit in {asked}", self.dtype);
             return Error::about(&[self], ErrorKind::Value, OP, message)
                 .with_repair(format!("x.item::<{}>()?", rust_name(self.dtype)));
         }
@@ -441,7 +441,7 @@ impl NamedTensor {
 }
 
 /// The call with a cast before it.
-fn explicit(dtype: DType, method: &str) -> String {
+pub(crate) fn explicit(dtype: DType, method: &str) -> String {
     format!("x.to(DType::{dtype:?})?.{method}::<{}>()?", rust_name(dtype))
 }
 

@@ -74,7 +74,8 @@ impl<M: Method> Builder<M> {
             optimizer.push_group(parameters, method)?;
         }
         if optimizer.members.iter().all(Vec::is_empty) {
-            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list"));
+            return Err(Error::new(ErrorKind::Value, M::NAME, "optimizer got an empty parameter list")
+                .with_repair(format!("{}::builder(model.parameters())", M::NAME)));
         }
         Ok(optimizer.into())
     }
@@ -134,7 +135,8 @@ impl<M: Method> Descent<M> {
     fn check_rates(&self) -> Result<()> {
         for method in &self.groups {
             let lr = method.lr();
-            Checks(M::NAME).require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}"))?;
+            Checks(M::NAME)
+                .require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
         }
         Ok(())
     }
@@ -151,7 +153,7 @@ impl<M: Method> Descent<M> {
             format!("{} values of {what} for {} groups", values.len(), self.groups.len())
         })?;
         for value in values {
-            checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}"))?;
+            checks.require(value.is_finite(), || format!("Invalid {what}: {value:?}; it must be finite"))?;
         }
         Ok(())
     }

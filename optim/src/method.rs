@@ -274,7 +274,9 @@ impl Checks {
     /// Checks that a number is finite and not negative.
     #[track_caller]
     pub(crate) fn not_negative(&self, what: &str, value: f64) -> Result<()> {
-        self.require(value >= 0.0 && value.is_finite(), || format!("Invalid {what}: {value:?}"))
+        self.require(value >= 0.0 && value.is_finite(), || {
+            format!("Invalid {what}: {value:?}; it must be finite and not negative")
+        })
     }
 
     /// Checks that factors of moving averages are at least 0 and less than 1.
@@ -282,7 +284,9 @@ impl Checks {
     pub(crate) fn betas(&self, betas: (f64, f64)) -> Result<()> {
         for (index, beta) in [betas.0, betas.1].into_iter().enumerate() {
             self.require((0.0..1.0).contains(&beta), || {
-                format!("Invalid beta parameter at index {index}: {beta:?}")
+                format!(
+                    "Invalid beta parameter at index {index}: {beta:?}; it must be at least 0 and less than 1"
+                )
             })?;
         }
         Ok(())

@@ -158,7 +158,7 @@ fn classes_that_cannot_be_encoded() -> Result<()> {
         (x.one_hot_with(of(3)).unwrap_err(), ErrorKind::Value, "got 3 of 3"),
         (x.neg()?.one_hot().unwrap_err(), ErrorKind::Value, "must not be negative, got -3"),
         (x.narrow(0, 0, 0)?.one_hot().unwrap_err(), ErrorKind::Value, "no classes are given"),
-        (x.float()?.one_hot().unwrap_err(), ErrorKind::DType, "of integers, but got float32"),
+        (x.float()?.one_hot().unwrap_err(), ErrorKind::DType, "must be integers, got float32"),
     ] {
         assert_eq!((error.kind(), error.op(), error.location().file()), (kind, "one_hot", file!()));
         assert!(error.message().contains(text), "{error}");

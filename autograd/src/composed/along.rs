@@ -30,8 +30,8 @@ mod kernels {
     #[track_caller]
     pub(super) fn diff(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
         if x.ndim() == 0 {
-            let message = "diff expects input to be at least one-dimensional";
-            return Err(Error::new(ErrorKind::Shape, "diff", message).with_operands([x.shape()]));
+            let message = "expected a tensor of at least one dim";
+            return Err(Error::new(ErrorKind::Shape, "diff", message));
         }
         let mut differences = x.clone();
         for _ in 0..n.min(x.sizes()[dim]) {
@@ -48,15 +48,18 @@ mod kernels {
     #[track_caller]
     pub(super) fn quantile(x: &Tensor, q: f64, dim: Over) -> Result<Tensor> {
         const OP: &str = "quantile";
-        let floats = x.dtype().is_floating_point();
-        if !floats || !(0.0..=1.0).contains(&q) || x.numel() == 0 {
-            let kind = if floats { ErrorKind::Value } else { ErrorKind::DType };
-            let message = format!(
-                "takes a q in the range [0, 1] and at least one float; q is {q}, the input of {}",
-                x.dtype()
-            );
-            let error = Error::new(kind, OP, message).with_operands([x.shape()]);
-            return Err(if floats { error } else { error.with_repair("x.to(DType::F64)?") });
+        x.value().check_float(OP)?;
+        if !(0.0..=1.0).contains(&q) {
+            let error = Error::new(ErrorKind::Value, OP, format!("q must be between 0 and 1, got {q}"));
+            // A percentage.
+            return Err(match (1.0..=100.0).contains(&q) {
+                true => error.with_repair(format!("q = {}, if {q} % are meant", q / 100.0)),
+                false => error,
+            });
+        }
+        if x.numel() == 0 {
+            let message = "a tensor without elements has no quantile";
+            return Err(Error::new(ErrorKind::Value, OP, message).with_repair("if x.numel() > 0 { .. }"));
         }
         let one = pick::kernels::one_or_all(OP, x.value(), &dim)?;
         let n = one.map_or(x.numel(), |dim| x.sizes().get(dim).copied().unwrap_or(1));

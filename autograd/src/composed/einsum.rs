@@ -5,7 +5,7 @@
 //! itself, which is one batched product of matrices.
 
 use crate::Tensor;
-use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value};
+use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
 /// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
@@ -46,11 +46,10 @@ fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
         list.extend(part.chars().map(Some));
     }
     if list.iter().filter(|entry| entry.is_none()).count() > 1 {
-        return fail(ErrorKind::Ellipsis, format!("einsum(): more than one ellipsis in '{text}'"));
+        return fail(ErrorKind::Ellipsis, format!("more than one ellipsis in '{text}'"));
     }
     if let Some(other) = list.iter().flatten().find(|letter| !letter.is_ascii_alphabetic()) {
-        let message =
-            format!("einsum(): invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
+        let message = format!("invalid subscript '{other}' in '{text}', subscripts must be in [a-zA-Z]");
         return fail(ErrorKind::Value, message);
     }
     Ok(list)
@@ -124,17 +123,27 @@ mod kernels {
         };
         let parts: Vec<&str> = left.split(',').collect();
         if operands.is_empty() || parts.len() != operands.len() {
-            let message =
-                format!("einsum(): {} operands for the {} of the equation", operands.len(), parts.len());
+            let message = format!(
+                "the equation '{equation}' has the subscripts of {} operands, and {} are given",
+                parts.len(),
+                operands.len()
+            );
             return fail(ErrorKind::Value, message);
         }
         let mut factors = Vec::with_capacity(operands.len());
         for (number, (part, x)) in parts.into_iter().zip(operands).enumerate() {
             factors.push(labelled(number, part, x)?);
         }
+        let first = operands[0].dtype();
+        if let Some(other) = operands.iter().find(|x| x.dtype() != first) {
+            let message = format!("expected operands of one dtype, but got {first} and {}", other.dtype());
+            return Err(Error::new(ErrorKind::DType, "einsum", message)
+                .with_inputs(&operands.iter().map(|x| x.value()).collect::<Vec<_>>())
+                .with_repair(format!("y.to(DType::{first:?})?")));
+        }
         let output = output_labels(&factors, right)?;
         let names = Names::given("einsum", &names, &vec![None; output.len()])?;
-        check_sizes(&factors)?;
+        check_sizes(&factors, operands)?;
         let mut factors = factors.into_iter();
         let mut product = factors.next().expect("there is an operand").on_own_diagonals()?;
         let mut rest: Vec<Labelled> = Vec::new();
@@ -161,11 +170,17 @@ fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
     let open = x.ndim().checked_sub(letters).filter(|open| *open == 0 || list.contains(&None));
     let Some(open) = open else {
         let message = format!(
-            "einsum(): the number of subscripts in the equation ({letters}) does not match the number of dimensions ({}) for operand \
-             {number} and no ellipsis was given",
+            "the number of subscripts in '{part}' ({letters}) does not match the number of dims of operand {number}, {}, which has {}",
+            x.shape(),
             x.ndim()
         );
-        return fail(ErrorKind::Shape, message);
+        let error = Error::new(ErrorKind::Shape, "einsum", message);
+        return Err(match letters < x.ndim() && !list.contains(&None) {
+            true => error.with_repair(format!(
+                "'...{part}' in the equation, for dims before these that have no letter"
+            )),
+            false => error,
+        });
     };
     let mut labels = Vec::with_capacity(x.ndim());
     for entry in list {
@@ -197,15 +212,14 @@ fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>
         };
         let label = Label::Letter(letter);
         if !all().any(|other| other == label) {
-            let message = format!(
-                "einsum(): output subscript {letter} does not appear in the equation for any input operand"
-            );
+            let message =
+                format!("the subscript '{letter}' of the result, '{right}', does not appear for any operand");
             return fail(ErrorKind::Shape, message);
         }
         if labels.contains(&label) {
             return fail(
                 ErrorKind::Shape,
-                format!("einsum(): output subscript {letter} appears more than once"),
+                format!("the subscript '{letter}' appears more than once in the result, '{right}'"),
             );
         }
         labels.push(label);
@@ -215,21 +229,27 @@ fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>
 
 /// Dims of one label have one size, or size one.
 #[track_caller]
-fn check_sizes(factors: &[Labelled]) -> Result<()> {
-    let mut seen: Vec<(Label, usize)> = Vec::new();
+fn check_sizes(factors: &[Labelled], operands: &[&Tensor]) -> Result<()> {
+    // For each label its size, and the operand and the dim where it was seen.
+    let mut seen: Vec<(Label, usize, [usize; 2])> = Vec::new();
     for (number, factor) in factors.iter().enumerate() {
-        for (label, size) in factor.labels.iter().zip(factor.x.sizes()) {
-            match seen.iter_mut().find(|(other, _)| other == label) {
-                Some((_, known)) if *known == *size || *size == 1 => {}
-                Some((_, known)) if *known == 1 => *known = *size,
-                Some((_, known)) => {
+        for (dim, (label, size)) in factor.labels.iter().zip(factor.x.sizes()).enumerate() {
+            let here = (*label, *size, [number, dim]);
+            match seen.iter_mut().find(|(other, ..)| other == label) {
+                Some((_, known, _)) if *known == *size || *size == 1 => {}
+                Some(entry) if entry.1 == 1 => *entry = here,
+                Some((_, known, there)) => {
+                    let place = |[number, dim]: [usize; 2]| {
+                        format!("{} of operand {number}", called(operands[number].value(), dim))
+                    };
                     let message = format!(
-                        "einsum(): subscript {label} has size {size} for operand {number} which does not broadcast with previously \
-                         seen size {known}"
+                        "the subscript '{label}' stands for {}, of size {known}, and for {}, of size {size}",
+                        place(*there),
+                        place([number, dim])
                     );
                     return fail(ErrorKind::Shape, message);
                 }
-                None => seen.push((*label, *size)),
+                None => seen.push(here),
             }
         }
     }
@@ -252,7 +272,7 @@ impl Labelled {
                     let (one, other) = (self.x.sizes()[first], self.x.sizes()[second]);
                     if one != other {
                         let message = format!(
-                            "einsum(): subscript {label} stands twice for an operand, for the sizes {one} and {other}"
+                            "the subscript '{label}' stands twice for one operand, for the sizes {one} and {other}"
                         );
                         return fail(ErrorKind::Shape, message);
                     }

@@ -2,7 +2,9 @@
 //! list. Composed of ops that have derivatives.
 
 use crate::Tensor;
-use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value};
+use namegrad_core::{
+    Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
+};
 use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use std::panic::Location;
@@ -209,13 +211,13 @@ mod kernels {
         const OP: &str = "index";
         let caller = Location::caller();
         let fail = |kind, message: String| {
-            Err(Error::new(kind, OP, message).with_operands([whole.shape()]).at(caller))
+            Err(Error::new(kind, OP, message).with_operands(given(whole, &indices)).at(caller))
         };
         let mentioned: usize = indices.0.iter().map(Index::dims).sum();
         if mentioned > whole.ndim() {
             return fail(
                 ErrorKind::Index,
-                format!("too many indices for tensor of dimension {}", whole.ndim()),
+                format!("too many indices: {mentioned} for a tensor of {} dims", whole.ndim()),
             );
         }
         if indices.0.iter().filter(|index| matches!(index, Index::Ellipsis)).count() > 1 {
@@ -243,8 +245,8 @@ mod kernels {
                     if mask.sizes() != &x.sizes()[dim..dim + mask.ndim()] {
                         let (own, at) = (mask.sizes(), dim);
                         let message = format!(
-                            "The shape of the mask {own:?} at index {at} does not match the shape of the indexed tensor {:?} at index {at}",
-                            x.sizes()
+                            "the mask of sizes {own:?} does not match the dims from dim {at} on, of sizes {:?}",
+                            &x.sizes()[at..at + own.len()]
                         );
                         return fail(ErrorKind::Shape, message);
                     }
@@ -256,16 +258,35 @@ mod kernels {
                 }
                 Index::Tensor(places) => {
                     if !matches!(places.dtype(), DType::I64 | DType::I32 | DType::U8) {
-                        let message = "tensors used as indices must be long, int, byte or bool tensors";
-                        return fail(ErrorKind::DType, message.into());
+                        let message = format!(
+                            "a tensor of indices must be int64, int32, uint8 or bool, got {}",
+                            places.dtype()
+                        );
+                        return Err(Error::new(ErrorKind::DType, OP, message)
+                            .with_operands(given(whole, &indices))
+                            .with_repair("places.to(DType::I64)?")
+                            .at(caller));
                     }
                     picks.push((dim, places.clone()));
                     dim += 1;
                 }
             }
         }
-        if picks.is_empty() { Ok(x) } else { picked(&x, &picks) }
+        if picks.is_empty() {
+            return Ok(x);
+        }
+        picked(&x, &picks).map_err(|error| error.with_operands(given(whole, &indices)))
     }
+}
+
+/// The tensor and the tensors among its indices, as errors show them.
+#[cold]
+fn given(x: &Tensor, indices: &Indices) -> Vec<Shape> {
+    let tensors = indices.0.iter().filter_map(|index| match index {
+        Index::Tensor(places) => Some(places.shape()),
+        _ => None,
+    });
+    [x.shape()].into_iter().chain(tensors).collect()
 }
 
 /// The elements of `x` at the positions that the tensors give for their dims, together.
@@ -280,8 +301,9 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         let places = places.unnamed().expand(&sizes[..])?.to_vec::<i64>()?;
         for (flat, place) in flat.iter_mut().zip(places) {
             if place < -size || place >= size {
-                let message = format!("index {place} is out of bounds for dimension {dim} with size {size}");
-                return Err(Error::new(ErrorKind::Index, OP, message).with_operands([x.shape()]));
+                let message =
+                    format!("index {place} is out of bounds for {} of size {size}", called(x.value(), *dim));
+                return Err(Error::new(ErrorKind::Index, OP, message));
             }
             *flat = *flat * size + place.rem_euclid(size);
         }
@@ -340,9 +362,8 @@ fn common_sizes(picks: &[(usize, Tensor)]) -> Result<Vec<usize>> {
         let from = ndim - places.ndim();
         for (size, own) in sizes[from..].iter_mut().zip(places.sizes()) {
             if *size != *own && *size != 1 && *own != 1 {
-                let message = "shape mismatch: indexing tensors could not be broadcast together".to_string();
-                return Err(Error::new(ErrorKind::Index, "index", message)
-                    .with_operands(picks.iter().map(|(_, places)| places.shape())));
+                let message = "shape mismatch: the tensors of indices do not broadcast to each other";
+                return Err(Error::new(ErrorKind::Index, "index", message));
             }
             if *own != 1 {
                 *size = *own;

@@ -118,8 +118,10 @@ mod kernels {
     pub(super) fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         const OP: &str = "masked_scatter";
         let is_mask = mask.dtype() == DType::Bool;
-        Error::ensure(is_mask, ErrorKind::DType, OP, || "expected BoolTensor for mask")
-            .map_err(|error| error.with_repair("mask.ne(0)?"))?;
+        Error::ensure(is_mask, ErrorKind::DType, OP, || {
+            format!("expected the mask to be a boolean tensor, but got {}", mask.dtype())
+        })
+        .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
         // As in `masked_fill`, a mask of more dims spreads a tensor without names.
         let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {
@@ -128,7 +130,7 @@ mod kernels {
         };
         let places = mask.unnamed().expand(x.sizes())?.reshape([-1])?.nonzero()?.reshape([-1])?;
         Error::ensure(places.numel() <= source.numel(), ErrorKind::Shape, OP, || {
-            format!("the source has {} elements for {} places", source.numel(), places.numel())
+            format!("the source has {} elements, and the mask is true at {}", source.numel(), places.numel())
         })?;
         let source = source.unnamed().reshape([-1])?.narrow(0, 0, places.numel())?;
         let flat = x.unnamed().reshape([-1])?.index_copy(&places, &source, 0)?;
@@ -139,20 +141,30 @@ mod kernels {
     #[track_caller]
     fn places_in(x: &Tensor, op: &'static str, index: &Tensor) -> Result<Tensor> {
         Error::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
-            format!("{op}(): Expected a long tensor for index, but got {}", index.dtype())
+            format!("Expected dtype int32/int64 for index, got {}", index.dtype())
         })
         .map_err(|error| error.with_repair("index.to(DType::I64)?"))?;
         let places = index.unnamed().reshape([-1])?;
-        places.lt(0)?.choose(places.add(x.numel() as i64)?, &places)
+        let numel = x.numel() as i64;
+        if places.numel() > 0 {
+            let ends = [places.amin(..)?.item::<i64>()?, places.amax(..)?.item::<i64>()?];
+            if let Some(bad) = ends.into_iter().find(|place| !(-numel..numel).contains(place)) {
+                let message = format!(
+                    "position {bad} is out of bounds for {numel} elements, counted in row-major order"
+                );
+                return Err(Error::new(ErrorKind::Index, op, message));
+            }
+        }
+        places.lt(0)?.choose(places.add(numel)?, &places)
     }
 
     #[track_caller]
     pub(super) fn one_hot(x: &Tensor, num_classes: isize, name: Option<Name>) -> Result<Tensor> {
         const OP: &str = "one_hot";
         Error::ensure(x.dtype().category() == Category::Integer, ErrorKind::DType, OP, || {
-            format!("one_hot is only applicable to index tensors of integers, but got {}", x.dtype())
+            format!("classes must be integers, got {}", x.dtype())
         })
-        .map_err(|error| error.with_operands([x.shape()]).with_repair("x.to(DType::I64)?"))?;
+        .map_err(|error| error.with_repair("x.to(DType::I64)?"))?;
         let (mut least, mut largest) = (0, -1);
         if x.numel() > 0 {
             (least, largest) = (x.amin(..)?.item::<i64>()?, x.amax(..)?.item::<i64>()?);
@@ -169,7 +181,13 @@ mod kernels {
                 ..0 => format!("class values must not be negative, got {least}"),
                 _ => format!("class values must be less than num_classes, got {largest} of {count}"),
             };
-            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
+            let error = Error::new(ErrorKind::Value, OP, message);
+            return Err(match largest.checked_add(1) {
+                Some(count) if least >= 0 => {
+                    error.with_repair(format!("x.one_hot_with(OneHotOptions::new().num_classes({count}))?"))
+                }
+                _ => error,
+            });
         }
         let classes = Tensor::constant(NamedTensor::arange(0, count, 1, DType::I64)?);
         let names = Names::new(OP, x.names().iter(x.ndim()).chain([name]))
@@ -189,7 +207,7 @@ mod kernels {
         const OP: &str = "put";
         let places = places_in(x, OP, index)?;
         Error::ensure(index.numel() == source.numel(), ErrorKind::Shape, OP, || {
-            format!("the source has {} elements for {} places", source.numel(), index.numel())
+            format!("the source has {} elements, and the index {} positions", source.numel(), index.numel())
         })?;
         let (flat, source) = (x.unnamed().reshape([-1])?, source.unnamed().reshape([-1])?);
         let flat = match accumulate {
@@ -202,9 +220,16 @@ mod kernels {
     #[track_caller]
     pub(super) fn take_along_dim(x: &Tensor, indices: &Tensor, dim: usize) -> Result<Tensor> {
         if indices.ndim() != x.ndim() {
-            let message = "input and indices should have the same number of dimensions";
-            return Err(Error::new(ErrorKind::Shape, "take_along_dim", message)
-                .with_operands([x.shape(), indices.shape()]));
+            let message = format!(
+                "input and indices should have the same number of dimensions, got {} and {}",
+                x.ndim(),
+                indices.ndim()
+            );
+            let error = Error::new(ErrorKind::Shape, "take_along_dim", message);
+            return Err(match indices.ndim() + 1 == x.ndim() {
+                true => error.with_repair(format!("x.take_along_dim(&indices.unsqueeze({dim})?, {dim})?")),
+                false => error,
+            });
         }
         let spread = |x: &Tensor, like: &Tensor| -> Vec<usize> {
             let size = |d| if d != dim && x.sizes()[d] == 1 { like.sizes()[d] } else { x.sizes()[d] };
@@ -245,6 +270,11 @@ mod kernels {
             value = value.select(0, 0)?;
         }
         part.value().unified_names(OP, "broadcast", value.value())?;
+        if value.expand(part.sizes()).is_err() {
+            let message =
+                format!("the values {} do not broadcast to the part, {}", value.shape(), part.shape());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
+        }
         if views {
             return put_into_view(x, indices, part, &value);
         }

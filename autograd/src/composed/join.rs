@@ -154,7 +154,7 @@ mod kernels {
         let names = Names::given("block_diag", &names, &[None, None])?;
         let blocks = grown(tensors, &[0, 0], 2)?;
         let matrices = blocks.iter().all(|x| x.ndim() == 2);
-        let message = "Input tensors must have 2 or fewer dimensions";
+        let message = "every input must have at most 2 dims";
         Error::ensure(matrices, ErrorKind::Shape, "block_diag", || message)?;
         let cols: usize = blocks.iter().map(|x| x.sizes()[1]).sum();
         let mut bands = Vec::with_capacity(blocks.len());
@@ -173,7 +173,7 @@ mod kernels {
     pub(super) fn meshgrid(tensors: &[&Tensor], indexing: Indexing) -> Result<Vec<Tensor>> {
         const OP: &str = "meshgrid";
         let vectors = tensors.iter().all(|x| x.ndim() < 2);
-        Error::ensure(vectors, ErrorKind::Shape, OP, || "Expected 0D or 1D tensors")?;
+        Error::ensure(vectors, ErrorKind::Shape, OP, || "every input must be a vector or a single number")?;
         let names = Names::new(OP, tensors.iter().map(|x| x.name(0)))?;
         let sizes: Vec<usize> = tensors.iter().map(|x| x.numel()).collect();
         let mut grid = Vec::with_capacity(tensors.len());

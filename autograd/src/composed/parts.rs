@@ -1,7 +1,7 @@
 //! A tensor in parts along one dim; views.
 
 use crate::Tensor;
-use namegrad_core::{Argument, NamedTensor, Result, Value};
+use namegrad_core::{Argument, NamedTensor, Result, Value, called};
 use namegrad_macros::composed;
 
 /// Into what [`Tensor::split`] and [`Tensor::tensor_split`] part a dim: one number for all parts, or a list.
@@ -136,7 +136,7 @@ mod kernels {
         match x.sizes().get(dim) {
             Some(size) => Ok(*size),
             None => {
-                let message = format!("{op}: Dimension specified as {dim} but tensor has no dimensions");
+                let message = format!("a 0-d tensor has no dim {dim} to split");
                 Err(Error::new(ErrorKind::DimRange, op, message))
             }
         }
@@ -175,7 +175,7 @@ mod kernels {
         match split_size {
             Sections::Each(each) => {
                 Error::ensure(each > 0 || each == 0 && size == 0, ErrorKind::Value, OP, || {
-                    format!("split expects split_size to be positive, got split_size={each}")
+                    format!("split_size, the size of each part, must be positive, got {each}")
                 })?;
                 let each = each.max(1) as usize;
                 let parts = size.div_ceil(each).max(1);
@@ -183,15 +183,14 @@ mod kernels {
             }
             Sections::List(list) => {
                 Error::ensure(list.iter().all(|size| *size >= 0), ErrorKind::Value, OP, || {
-                    format!(
-                        "split_with_sizes expects split_sizes have only non-negative entries, but got {list:?}"
-                    )
+                    format!("the sizes of the parts must not be negative, got {list:?}")
                 })?;
                 let total = list.iter().try_fold(0isize, |total, size| total.checked_add(*size));
                 Error::ensure(total == Some(size as isize), ErrorKind::Shape, OP, || {
                     format!(
-                        "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), \
-                         but got split_sizes={list:?}"
+                        "the sizes of the parts must sum exactly to {size}, the size of {}, but {list:?} sum to {}",
+                        called(x.value(), dim),
+                        total.map_or("more than fits a number".into(), |total| total.to_string())
                     )
                 })?;
                 parted(x, OP, dim, list.into_iter().map(|size| size as usize))
@@ -203,7 +202,7 @@ mod kernels {
     pub(super) fn chunk(x: &Tensor, chunks: usize, dim: usize) -> Result<Vec<Tensor>> {
         const OP: &str = "chunk";
         Error::ensure(chunks > 0, ErrorKind::Value, OP, || {
-            format!("chunk expects `chunks` to be greater than 0, got: {chunks}")
+            format!("the number of chunks must be at least 1, got {chunks}")
         })?;
         let size = size_of(x, OP, dim)?;
         if size == 0 {
@@ -219,7 +218,7 @@ mod kernels {
         match sections {
             Sections::Each(count) => {
                 Error::ensure(count > 0, ErrorKind::Value, OP, || {
-                    format!("number of sections must be larger than 0, got {count}")
+                    format!("the number of sections must be at least 1, got {count}")
                 })?;
                 let count = count as usize;
                 parted(x, OP, dim, (0..count).map(|part| size / count + usize::from(part < size % count)))

@@ -38,12 +38,12 @@ composed! { products;
 mod kernels {
     use super::*;
     use namegrad_core::options::{AddmmOptions, VectorNormOptions};
-    use namegrad_core::{Error, ErrorKind, Result, Scalar};
+    use namegrad_core::{Error, ErrorKind, Result, Scalar, called};
 
     #[track_caller]
     pub(super) fn addr(x: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
         Error::ensure(a.ndim() == 1 && b.ndim() == 1, ErrorKind::Shape, "addr", || {
-            format!("addr: expected two vectors, but got {} and {} dims", a.ndim(), b.ndim())
+            format!("expected two vectors, but got tensors of {} and {} dims", a.ndim(), b.ndim())
         })?;
         x.addmm_with(&a.unsqueeze(1)?, &b.unsqueeze(0)?, AddmmOptions { beta, alpha })
     }
@@ -86,7 +86,10 @@ mod kernels {
         let at =
             (other.ndim() as isize + from_right).try_into().ok().and_then(|at: usize| other.sizes().get(at));
         if x.sizes().get(dim) != Some(&3) || at != Some(&3) {
-            let message = format!("inputs dimension {dim} must have length 3");
+            let message = format!(
+                "{} must have length 3 in both, as a cross product is of vectors in space",
+                called(x.value(), dim)
+            );
             return Err(
                 Error::new(ErrorKind::Shape, "cross", message).with_operands([x.shape(), other.shape()])
             );
@@ -98,7 +101,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
         const OP: &str = "dist";
-        Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("dist expects p >= 0, but got {p}"))?;
+        Error::ensure(p >= 0.0, ErrorKind::Value, OP, || format!("p must not be negative, got {p}"))?;
         let apart = x.sub(other)?;
         apart.value().check_float(OP)?;
         match p {

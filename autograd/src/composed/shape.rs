@@ -1,7 +1,7 @@
 //! Rearrangements.
 
 use crate::Tensor;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{Error, ErrorKind, Result, called};
 use namegrad_macros::composed;
 
 composed! { shape;
@@ -123,8 +123,9 @@ mod kernels {
                 Ok(x.diagonal_with(0, 1, DiagonalOptions::new().offset(diagonal))?.named(names))
             }
             ndim => {
-                let message = format!("diag(): Supports 1D or 2D tensors. Got {ndim}D");
-                Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]))
+                let message = format!("Supports 1D or 2D tensors, got {ndim}D");
+                Err(Error::new(ErrorKind::Shape, OP, message)
+                    .with_repair("x.diagonal(-2, -1)? for the diagonals of a batch of matrices"))
             }
         }
     }
@@ -139,8 +140,11 @@ mod kernels {
     ) -> Result<Tensor> {
         const OP: &str = "diag_embed";
         let new = Names::given(OP, &names, &[None, None])?;
+        Error::ensure(dim1 != dim2, ErrorKind::DimRange, OP, || {
+            format!("dim1 and dim2, the dims of the new diagonals, must differ, got {dim1} for both")
+        })?;
         let Some((last, rest)) = x.sizes().split_last() else {
-            return Err(Error::new(ErrorKind::Shape, OP, "diag_embed expects a tensor of at least one dim"));
+            return Err(Error::new(ErrorKind::Shape, OP, "expected a tensor of at least one dim"));
         };
         let Some(side) = last.checked_add(offset.unsigned_abs()) else {
             return Err(Error::new(ErrorKind::Value, OP, format!("an offset of {offset} is too large")));
@@ -155,7 +159,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn rot90(x: &Tensor, k: isize, dims: Positions) -> Result<Tensor> {
         let &[first, second] = &dims[..] else {
-            let message = format!("expected total rotation dims == 2, but got {}", dims.len());
+            let message = format!("a rotation is in the plane of two dims, got {}", dims.len());
             return Err(Error::new(ErrorKind::DimRange, "rot90", message));
         };
         match k.rem_euclid(4) {
@@ -169,7 +173,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn trace(x: &Tensor) -> Result<Tensor> {
         Error::ensure(x.ndim() == 2, ErrorKind::Shape, "trace", || {
-            format!("trace: expected a matrix, but got a tensor of {} dims", x.ndim())
+            format!("expected a matrix, but got a tensor of {} dims", x.ndim())
         })?;
         x.diagonal(0, 1)?.sum(..)
     }
@@ -186,11 +190,13 @@ mod kernels {
             }
         };
         let is_int = matches!(repeats.dtype(), DType::I32 | DType::I64);
-        Error::ensure(is_int, ErrorKind::DType, OP, || "repeats has to be a Long or Int tensor")
-            .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
+        Error::ensure(is_int, ErrorKind::DType, OP, || {
+            format!("repeats must be int32 or int64, got {}", repeats.dtype())
+        })
+        .map_err(|error| error.with_repair("repeats.to(DType::I64)?"))?;
         let counts = repeats.to_vec::<i64>()?;
         let whole = counts.iter().all(|n| *n >= 0);
-        Error::ensure(whole, ErrorKind::Value, OP, || "repeats can not be negative")?;
+        Error::ensure(whole, ErrorKind::Value, OP, || "repeats must not be negative")?;
         if let [times] = counts[..] {
             let mut sizes: Vec<isize> = vec![-1; x.ndim() + 1];
             sizes[dim + 1] = times as isize;
@@ -199,7 +205,11 @@ mod kernels {
         }
         let size = x.sizes()[dim];
         Error::ensure(counts.len() == size && repeats.ndim() == 1, ErrorKind::Shape, OP, || {
-            format!("repeats must have the same size as input along dim, but got {} and {size}", counts.len())
+            format!(
+                "repeats must be one number, or one for each of the {size} elements of {}, got {}",
+                called(x.value(), dim),
+                repeats.shape()
+            )
         })?;
         let total = counts.iter().try_fold(0usize, |total, times| total.checked_add(*times as usize));
         let mut places: Vec<i64> = Vec::new();
@@ -229,13 +239,20 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn fliplr(x: &Tensor) -> Result<Tensor> {
-        Error::ensure(x.ndim() >= 2, ErrorKind::DimRange, "fliplr", || "Input must be >= 2-d.")?;
+        Error::ensure(x.ndim() >= 2, ErrorKind::DimRange, "fliplr", || {
+            format!("the second dim is flipped, and the tensor has {}", x.ndim())
+        })?;
         x.flip(1)
     }
 
     #[track_caller]
     pub(super) fn flipud(x: &Tensor) -> Result<Tensor> {
-        Error::ensure(x.ndim() >= 1, ErrorKind::DimRange, "flipud", || "Input must be >= 1-d.")?;
+        Error::ensure(
+            x.ndim() >= 1,
+            ErrorKind::DimRange,
+            "flipud",
+            || "the first dim is flipped, and the tensor has none",
+        )?;
         x.flip(0)
     }
 

@@ -53,7 +53,13 @@ mod kernels {
     pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
         const OP: &str = "copy_";
         let mut value = x.value().clone();
-        value.copy_(src.value())?;
+        value.copy_(src.value()).map_err(|error| match error.kind() {
+            ErrorKind::Shape => {
+                let message = format!("the source {} does not broadcast to {}", src.shape(), x.shape());
+                Error::new(ErrorKind::Shape, OP, message).at(error.location())
+            }
+            _ => error,
+        })?;
         let y = Op::new(OP, value).input(x, |g, _| g.zeros_like()).input(src, |g, _| Ok(g.clone())).output();
         x.assign(OP, y).map(drop)
     }
@@ -62,10 +68,8 @@ mod kernels {
     pub(super) fn fill_(x: &mut Tensor, value: &Tensor) -> Result<()> {
         const OP: &str = "fill_";
         if value.ndim() > 0 {
-            let message = format!(
-                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-                value.ndim()
-            );
+            let message =
+                format!("the value must be a number or a 0-d tensor, got a tensor of {} dims", value.ndim());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         value.value().check_fits(OP, x.value())?;
@@ -77,6 +81,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn zero_(x: &mut Tensor) -> Result<()> {
+        x.check_in_place("zero_")?;
         x.fill_(0).map(drop)
     }
 
@@ -99,7 +104,8 @@ mod kernels {
     #[track_caller]
     fn resized(x: &mut Tensor, op: &'static str, sizes: &[usize]) -> Result<()> {
         let message = "cannot resize variables that require grad";
-        Error::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)?;
+        Error::ensure(!x.requires_grad(), ErrorKind::Autograd, op, || message)
+            .map_err(|error| error.with_repair("let mut x = x.detach();"))?;
         if sizes == x.sizes() {
             return Ok(());
         }

@@ -10,6 +10,7 @@
 mod cx;
 mod joint;
 mod modes;
+pub(crate) mod nan;
 mod walk;
 
 pub use cx::Cx;
@@ -172,7 +173,7 @@ impl Meta {
         let column_major =
             matches!((&sizes[..], value.strides()), ([rows, _], [1, column]) if *column == *rows as isize);
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
-        let is_nan = is_anomaly_enabled() && has_nan(value);
+        let is_nan = is_anomaly_enabled() && nan::enters(id, value, origin);
         let state = Mutex::new(State { way, ..State::default() });
         Arc::new(Meta { id, sizes, dtype, column_major, is_nan, origin, state })
     }

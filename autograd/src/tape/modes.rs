@@ -81,11 +81,13 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }
 
-/// Runs `f` with checks for NaN: in the values that recorded ops make, and in gradients.
+/// Runs `f` with checks for NaN: in the values that ops make, and in gradients.
 ///
-/// A backward pass is an error if a value that it goes back to was NaN when `f` made it. The error names the
-/// first op that made one, and the line where it was called. Otherwise the first gradient with a NaN is an
-/// error, which names the op whose derivative computed it. Nothing is accumulated then.
+/// A backward pass is an error if a value that it goes back to was NaN when `f` made it. The error names the op
+/// that made the first NaN, and the line where it was called, also if that op was not recorded: in a mask, a
+/// target or anything else that requires no gradient. A tensor that was NaN before `f` is named with the op that it
+/// was given to. Otherwise the first gradient with a NaN is an error, which names the op whose derivative computed
+/// it. Nothing is accumulated then.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -99,12 +101,20 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// Every recorded value is read once more, which takes time.
+/// Every value is read once more, which takes time. Values that are NaN are kept until `detect_anomaly` returns.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
+    struct Forget;
+    impl Drop for Forget {
+        fn drop(&mut self) {
+            super::nan::forget();
+        }
+    }
+    let _forget = Forget; // after the switch is back, also after a panic
     switched(&ANOMALY, true, f)
 }
 
 /// Whether the calling thread checks for NaN.
+#[inline]
 pub fn is_anomaly_enabled() -> bool {
     ANOMALY.get()
 }

@@ -133,7 +133,7 @@ pub(crate) fn walk(
     let at = Location::caller();
     let anomaly = is_anomaly_enabled();
     if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
-        return Err(nan_in_forward(op, &born).at(at));
+        return Err(super::nan::in_forward(op, born.id, born.origin).at(at));
     }
     let nan_before = anomaly && roots.iter().any(|root| root.2);
     let useful = match goal {
@@ -427,21 +427,6 @@ fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Meta>> {
         }
     }
     first
-}
-
-#[cold]
-fn nan_in_forward(op: &'static str, born: &Meta) -> Error {
-    let (message, repair) = match born.origin {
-        Some(Origin { op, at }) => (
-            format!("Function '{op}' returned nan values in the forward pass, called at {at}"),
-            "look at the inputs of that call: a tensor without a gradient may have been nan before",
-        ),
-        None => (
-            format!("a leaf of sizes {:?} is nan", born.sizes),
-            "look at where the tensor that requires the gradient was made",
-        ),
-    };
-    Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
 }
 
 fn in_backward(error: Error, origin: Origin) -> Error {

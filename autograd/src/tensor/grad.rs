@@ -50,7 +50,7 @@ impl Tensor {
                     "only Tensors of floating point dtype can require gradients, got {}",
                     self.dtype()
                 );
-                Err(Error::new(ErrorKind::Autograd, OP, message)
+                Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
                     .with_repair("x.to(DType::F32)?.requiring_grad()?"))
             }
             (true, None) => {
@@ -58,9 +58,9 @@ impl Tensor {
                 Ok(self)
             }
             (false, Some(meta)) if !meta.is_leaf() => {
-                let message = "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
-                               subgraph that doesn't require differentiation use var_no_grad = var.detach().";
-                Err(Error::new(ErrorKind::Autograd, OP, message).with_repair("x.detach()"))
+                let message = "you can only change requires_grad flags of leaf variables, and this tensor was computed from others";
+                Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                    .with_repair("let x = x.detach();"))
             }
             (false, _) => {
                 self.meta = None;
@@ -89,7 +89,11 @@ impl Tensor {
         let Some(meta) = &self.meta else {
             return match grad {
                 None => Ok(()),
-                Some(_) => Err(Error::new(ErrorKind::Autograd, OP, "the tensor does not require a gradient")),
+                Some(_) => {
+                    let message = "the tensor does not require a gradient";
+                    Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                        .with_repair("let x = x.requiring_grad()?; before it is used"))
+                }
             };
         };
         let grad = match grad {
@@ -116,8 +120,10 @@ impl Tensor {
         match &self.meta {
             Some(meta) => meta.state().retain_grad = true,
             None => {
-                let message = "can't retain_grad on Tensor that has requires_grad=False";
-                return Err(Error::new(ErrorKind::Autograd, "retain_grad", message));
+                let message =
+                    "can't retain_grad on Tensor that has requires_grad=False: there will be no gradient";
+                return Err(Error::about(&[&self.value], ErrorKind::Autograd, "retain_grad", message)
+                    .with_repair(REQUIRED_BEFORE));
             }
         }
         Ok(())
@@ -167,11 +173,9 @@ impl Tensor {
     ) -> Result<HookHandle> {
         const OP: &str = "register_post_accumulate_grad_hook";
         if !self.is_leaf() {
-            return Err(Error::new(
-                ErrorKind::Autograd,
-                OP,
-                "post accumulate grad hooks cannot be registered on non-leaf tensors",
-            ));
+            let message = "post accumulate grad hooks cannot be registered on non-leaf tensors: this one was computed from others";
+            return Err(Error::about(&[&self.value], ErrorKind::Autograd, OP, message)
+                .with_repair("x.register_hook(..)? for the gradient on its way"));
         }
         self.add_hook(OP, Arc::new(hook), true)
     }
@@ -180,11 +184,12 @@ impl Tensor {
     fn add_hook(&self, op: &'static str, hook: Hook, after_accumulation: bool) -> Result<HookHandle> {
         match &self.meta {
             Some(meta) => Ok(HookHandle::add(meta, hook, after_accumulation)),
-            None => Err(Error::new(
-                ErrorKind::Autograd,
-                op,
-                "cannot register a hook on a tensor that doesn't require gradient",
-            )),
+            None => {
+                let message =
+                    "cannot register a hook on a tensor that doesn't require gradient: it would never run";
+                Err(Error::about(&[&self.value], ErrorKind::Autograd, op, message)
+                    .with_repair(REQUIRED_BEFORE))
+            }
         }
     }
 
@@ -231,11 +236,13 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
             "Mismatch in shape: the gradient has sizes {:?} and the tensor {sizes:?}",
             gradient.sizes()
         );
-        return Err(Error::new(ErrorKind::Autograd, op, message).with_operands([gradient.shape()]));
+        return Err(Error::about(&[gradient.value()], ErrorKind::Autograd, op, message)
+            .with_repair("a gradient of the sizes of the tensor, such as y.ones_like()?"));
     }
     if !gradient.dtype().is_floating_point() {
         let message = format!("a gradient of {} for a tensor of {dtype}", gradient.dtype());
-        return Err(Error::new(ErrorKind::Autograd, op, message));
+        return Err(Error::about(&[gradient.value()], ErrorKind::Autograd, op, message)
+            .with_repair(format!("gradient.to(DType::{dtype:?})?")));
     }
     gradient.unnamed().to(dtype)
 }
@@ -259,11 +266,17 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
             let message = "grad can be implicitly created only for scalar outputs";
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([output.shape()])
-                .with_repair("sum or average the output first, or pass its gradient to backward_with"));
+                .with_repair(match op {
+                    "grad" => "grad(&[&y.sum(..)?], &[&x])?, or grad_with(&[&y], &[&x], &[Some(&g)], BackwardOptions::new())? with its gradient",
+                    _ => "y.sum(..)?.backward()? or y.mean(..)?.backward()?; or its gradient in y.backward_with(Some(&g), BackwardOptions::new())?",
+                }));
         }
     };
     Ok((meta, gradient, is_anomaly_enabled() && has_nan(output.value())))
 }
+
+/// What to do about a tensor that does not require a gradient where one is needed.
+const REQUIRED_BEFORE: &str = "let x = x.requiring_grad()?; before it is used";
 
 /// The error of a walk from a tensor that no walk can start from.
 #[cold]
@@ -278,7 +291,7 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
         _ => (
             "nothing that it was computed from requires a gradient, or no_grad, detach or an op without a gradient, such as argmax, cut it off"
                 .into(),
-            "x.requires_grad_(true)? on a tensor before it is used, or model.set_requires_grad(true)? for a frozen model",
+            "let x = x.requiring_grad()?; before it is used, or model.set_requires_grad(true)? for a frozen model",
         ),
     };
     Error::new(ErrorKind::Autograd, op, format!("{sentence}: {why}"))
@@ -339,6 +352,9 @@ pub fn grad_with(
             format!("got {} outputs and {} gradients of outputs", outputs.len(), grad_outputs.len());
         return Err(Error::new(ErrorKind::Autograd, OP, message));
     }
+    if outputs.is_empty() {
+        return Err(Error::new(ErrorKind::Autograd, OP, "there are no outputs to differentiate"));
+    }
     let mut roots = Vec::with_capacity(outputs.len());
     for (number, output) in outputs.iter().enumerate() {
         roots.push(root(OP, output, grad_outputs.get(number).copied().flatten(), options.named)?);
@@ -351,7 +367,7 @@ pub fn grad_with(
                 let message = format!("input {number} does not require a gradient");
                 return Err(Error::new(ErrorKind::Autograd, OP, message)
                     .with_operands([input.shape()])
-                    .with_repair("x.requires_grad_(true)? on it before it is used"));
+                    .with_repair(REQUIRED_BEFORE));
             }
         }
     }
@@ -360,10 +376,10 @@ pub fn grad_with(
         && !options.allow_unused
     {
         let message = format!(
-            "One of the differentiated Tensors appears to not have been used in the graph: input {number}. Set allow_unused if this is the \
-             desired behavior."
+            "One of the differentiated Tensors appears to not have been used in the graph: input {number}"
         );
-        return Err(Error::new(ErrorKind::Autograd, OP, message).with_operands([inputs[number].shape()]));
+        return Err(Error::about(&[inputs[number].value()], ErrorKind::Autograd, OP, message)
+            .with_repair("grad_with(&[&y], &[&x], &[], BackwardOptions::new().allow_unused(true))?, which gives None for it"));
     }
     let named = found.into_iter().zip(inputs).map(|(gradient, input)| match options.named {
         true => gradient.map(|gradient| gradient.with_names_of(input)),

@@ -39,7 +39,7 @@ impl Tensor {
             );
             return Err(Error::new(ErrorKind::DType, op, message)
                 .with_operands([self.shape()])
-                .with_repair(format!("x.to(DType::{:?})?", y.dtype())));
+                .with_repair(format!("x = x.to(DType::{:?})?; before it", y.dtype())));
         }
         let y = y.to(self.dtype())?;
         if is_grad_enabled() {
@@ -55,8 +55,9 @@ impl Tensor {
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
         let message = || format!("result type {from} can't be cast to the desired output type {to}");
-        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message)
-            .map_err(|error| error.with_repair(format!("x.to(DType::{from:?})?")))?;
+        Error::ensure(from.can_cast(to), ErrorKind::DType, op, message).map_err(|error| {
+            error.with_inputs(&[self.value()]).with_repair(format!("x = x.to(DType::{from:?})?; before it"))
+        })?;
         *self = y.to(self.dtype())?;
         Ok(self)
     }
@@ -65,11 +66,11 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn check_in_place(&self, op: &'static str) -> Result<()> {
         if self.requires_grad() && self.is_leaf() && is_grad_enabled() {
-            let message = "a leaf Variable that requires grad is being used in an in-place operation.";
+            let message = "a leaf Variable that requires grad is being used in an in-place operation: its gradient is asked for as it is";
             return Err(Error::new(ErrorKind::Autograd, op, message)
                 .with_operands([self.shape()])
                 .with_repair(format!(
-                    "p.update(|v| v.{op}(..).map(drop))? for a Parameter p and for a tensor of your own; a change of p.tensor() itself does not reach p"
+                    "p.update(|v| v.{op}(..).map(drop))? for a Parameter p, as a change of p.tensor() does not reach p; no_grad(|| x.{op}(..).map(drop))? for a tensor of your own"
                 )));
         }
         Ok(())
@@ -100,9 +101,9 @@ impl Tensor {
     pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
         if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
             let message = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.";
-            return Err(Error::new(ErrorKind::Autograd, "out", message)
+            return Err(Error::new(ErrorKind::Autograd, "write_to", message)
                 .with_operands([self.shape(), out.shape()])
-                .with_repair("no_grad(|| ..), or use the result itself"));
+                .with_repair("no_grad(|| y.write_to(&mut out).map(drop))?, or use y itself"));
         }
         self.value.write_to(&mut out.value)?;
         Ok(out)

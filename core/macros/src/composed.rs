@@ -4,7 +4,7 @@
 use crate::chain;
 use crate::derivative::How;
 use crate::given::Side;
-use crate::row::{Form, Row, Table};
+use crate::row::{Form, Row, Table, TensorKind};
 use crate::tape::{entry, refusals};
 use crate::values::{forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
@@ -52,9 +52,31 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
 }
 
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made of.
-pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream) -> TokenStream {
+/// `first` is the variable of its first tensor.
+pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream, first: &TokenStream) -> TokenStream {
     let (name, text) = (&row.name, called.to_string());
-    quote!(kernels::#name(#given).map_err(|error| error.of(#text)))
+    let inputs = row.tensors.iter().enumerate().map(|(number, tensor)| {
+        let own = &tensor.name;
+        let x = if number == 0 { first.clone() } else { quote!(#own) };
+        match tensor.kind {
+            TensorKind::Optional => quote!(inputs.extend(#x.map(|each| each.value()));),
+            TensorKind::List => quote!(inputs.extend(#x.iter().map(|each| each.value()));),
+            _ => quote!(inputs.push(#x.value());),
+        }
+    });
+    quote!(kernels::#name(#given).map_err(|error| {
+        let mut inputs = ::std::vec::Vec::<&::namegrad_core::NamedTensor>::new();
+        #(#inputs)*
+        error.of_call(#text, &inputs)
+    }))
+}
+
+/// The variable of the first tensor of a row, if it has one.
+pub(crate) fn first(row: &Row) -> TokenStream {
+    row.tensors.first().map_or_else(TokenStream::new, |tensor| {
+        let name = &tensor.name;
+        quote!(#name)
+    })
 }
 
 /// The statements before the function is called. In a row that says `refused` no tensor may require a
@@ -92,7 +114,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         let value = match row.writes() {
             true => {
                 let (x, others) = (passed[0], &passed[1..]);
-                let call = call(row, name, quote!(&mut written #(, #others)*));
+                let call = call(row, name, quote!(&mut written #(, #others)*), &first(row));
                 quote! {
                     #prepare
                     let mut written = #x.to_write();
@@ -101,7 +123,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
                 }
             }
             false => {
-                let call = call(row, name, quote!(#(#passed),*));
+                let call = call(row, name, quote!(#(#passed),*), &first(row));
                 quote! { #prepare #call }
             }
         };
@@ -119,7 +141,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
         None => return code,
     };
     let (prepare, text, others) = (prepared(row, side, true), name_.to_string(), &passed[1..]);
-    let call = call(row, name_, quote!(self #(, #others)*));
+    let call = call(row, name_, quote!(self #(, #others)*), &quote!(self));
     let end = match row.writes() {
         true => quote! {
             #call?;

@@ -2,7 +2,7 @@
 //! in `kernels`, and entries of the registry; and methods of tensors as functions, of which the registry
 //! knows already.
 
-use crate::composed::{call, how, passed, prepared};
+use crate::composed::{call, first, how, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::Side;
 use crate::row::{Row, Table};
@@ -49,7 +49,7 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     let (parameters, given) = side.parameters(row);
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
-    let call = call(row, &row.name, quote!(#(#passed),*));
+    let call = call(row, &row.name, quote!(#(#passed),*), &first(row));
     let value = quote! { #prepare #call };
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }

@@ -55,7 +55,8 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
     let returned = side.returned(row);
     let (values, pattern) = values_pattern(row);
     let computed = renamed.passed(row, how);
-    let compute = quote!(let #pattern = #run::#name(#(#computed),*)?;);
+    let look = look(row, &renamed, &text, &values);
+    let compute = quote!(let #pattern = #run::#name(#(#computed),*)?; #look);
     let visible: Vec<&Ident> = values.iter().take(row.outputs.names.len()).collect();
     let hidden: Vec<&Ident> = values.iter().skip(row.outputs.names.len()).collect();
     let list = row.outputs.form == Form::List;
@@ -92,6 +93,38 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
         #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)] // one form for arguments of all types
         pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
     }
+}
+
+/// In anomaly mode the values of an op are looked at. An op that gives no floats has no NaN.
+fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream {
+    if row.outputs.form == Form::Truth {
+        return quote!();
+    }
+    let simple =
+        row.tensors.iter().all(|tensor| !matches!(tensor.kind, TensorKind::Optional | TensorKind::List));
+    let tensors = row.tensors.iter().zip(&renamed.tensors);
+    let inputs = match simple {
+        true => {
+            let tensors = tensors.map(|(_, name)| quote!(#name.value()));
+            quote!(&[#(#tensors),*])
+        }
+        false => {
+            let tensors = tensors.map(|(tensor, name)| match tensor.kind {
+                TensorKind::Optional => quote!(inputs.extend(#name.map(|each| each.value()));),
+                TensorKind::List => quote!(inputs.extend(#name.iter().map(|each| each.value()));),
+                _ => quote!(inputs.push(#name.value());),
+            });
+            quote!(&{ let mut inputs = ::std::vec::Vec::new(); #(#tensors)* inputs })
+        }
+    };
+    let outputs = match row.outputs.form {
+        Form::List => {
+            let value = &values[0];
+            quote!(&#value)
+        }
+        _ => quote!([#(&#values),*]),
+    };
+    quote!(if crate::is_anomaly_enabled() { crate::tape::nan::look(#op, #inputs, #outputs); })
 }
 
 /// What the method gives, made of tensors in variables of these names.
@@ -438,7 +471,7 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     let value = quote! {
         self.check_in_place(#text)?;
         #prepare
-        if #(#tracked)||* {
+        if #(#tracked)||* || crate::is_anomaly_enabled() {
             let made = self::#name(self #(, #others)*).map_err(|error| error.of(#text))?;
             return self.#end(#text, made);
         }

@@ -107,8 +107,8 @@ impl Argument for NewName {
     type View<'a> = Option<Name>;
     #[inline]
     #[track_caller]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
-        self.name()
+    fn look_up(self, op: &'static str, _: &[&NamedTensor]) -> Result<Option<Name>> {
+        self.name().map_err(|error| error.of(op))
     }
     fn view(resolved: &Option<Name>) -> Option<Name> {
         *resolved
@@ -149,10 +149,10 @@ impl Argument for NewNames {
     type Resolved = Vec<Option<Name>>;
     type View<'a> = &'a [Option<Name>];
     #[track_caller]
-    fn look_up(self, _: &'static str, _: &[&NamedTensor]) -> Result<Vec<Option<Name>>> {
+    fn look_up(self, op: &'static str, _: &[&NamedTensor]) -> Result<Vec<Option<Name>>> {
         let mut names = Vec::with_capacity(self.0.len());
         for name in self.0 {
-            names.push(name.name()?);
+            names.push(name.name().map_err(|error| error.of(op))?);
         }
         Ok(names)
     }

@@ -19,5 +19,10 @@ use std::path::Path;
 
 /// The file could not be opened, read or written.
 fn io_error(op: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, op, format!("{}: {error}", path.display()))
+    let failed = Error::new(ErrorKind::Io, op, format!("{}: {error}", path.display()));
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        Some(folder) if op.starts_with("save") => failed
+            .with_repair(format!("std::fs::create_dir_all({:?})? before it", folder.display().to_string())),
+        _ => failed,
+    }
 }

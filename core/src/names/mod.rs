@@ -95,7 +95,7 @@ impl Name {
                 "Invalid name: a valid identifier contains only digits, alphabetical characters, and/or underscore and starts \
                  with a non-digit. got: '{text}'."
             );
-            return Err(Error::new(ErrorKind::InvalidName, "names", message));
+            return Err(Error::new(ErrorKind::InvalidName, "names", message).with_repair(valid_name(text)));
         }
         let mut interner = INTERNER.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(name) = interner.ids.get(text) {
@@ -135,6 +135,20 @@ impl Name {
     /// The text.
     pub fn as_str(self) -> &'static str {
         interner().texts[self.0.get() as usize - 1]
+    }
+}
+
+/// A valid name that is close to a text that is none.
+#[cold]
+fn valid_name(text: &str) -> String {
+    let legal = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let mut name: String = text.chars().map(legal).collect();
+    if name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
+        name.insert(0, '_');
+    }
+    match text {
+        "" => "None for a dim without a name".into(),
+        _ => format!("\"{name}\""),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rules of the naming API: what renaming, refining, aligning, flattening and unflattening make of a list
 //! of names, and how a name is found in it. Pure functions, as those of [`rules`](super::rules).
 
-use super::rules::Input;
+use super::rules::{Input, argument};
 use super::{Name, NameArg, Names, Renaming, closest};
 use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -67,7 +67,15 @@ pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Res
         Renaming::To(names) => {
             let names = expand_ellipsis(op, x, names)?;
             if names.len() != x.sizes.len() {
-                return Err(name_count(op, x.sizes.len(), &names).with_operands([x.shape()]));
+                let error = name_count(op, x.sizes.len(), &names).with_operands([x.shape()]);
+                let texts: Vec<String> = names.iter().flatten().map(|name| format!("\"{name}\"")).collect();
+                return Err(match names.len() < x.sizes.len() && texts.len() == names.len() {
+                    true if !names.is_empty() => error.with_repair(format!(
+                        "x.rename([{}, \"...\"])?, which leaves the other dims as they are",
+                        texts.join(", ")
+                    )),
+                    _ => error,
+                });
             }
             Names::new(op, names).map_err(|error| error.with_operands([x.shape()]))
         }
@@ -107,7 +115,11 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
         None if !x.names.is_named() => {
             error.with_repair(format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?"))
         }
-        None => error,
+        None => {
+            let names: Vec<String> =
+                x.names.iter(x.sizes.len()).flatten().map(|name| format!("\"{name}\"")).collect();
+            error.with_repair(format!("one of {}", names.join(", ")))
+        }
     }
 }
 
@@ -123,10 +135,19 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     let list = to.list(names.len());
     let caller = Location::caller();
     let cannot = |why: String| {
-        let message = format!("refine_names: cannot coerce Tensor{} to Tensor{list} {why}", x.list());
+        let message = format!("cannot coerce Tensor{} to Tensor{list} {why}", x.list());
         Error::new(ErrorKind::RefineConflict, OP, message)
             .with_operands([x.shape()])
-            .with_repair("rename changes names; refine_names only names dims that have none")
+            .with_repair(match (names.len() == x.sizes.len(), &names[..]) {
+                (true, _) => format!(
+                    "x.rename({})?, as refine_names only names dims that have none",
+                    argument(&to, names.len())
+                ),
+                (false, [Some(name), ..]) => {
+                    format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" stands for the other dims")
+                }
+                (false, _) => "\"...\" in the list stands for the other dims".into(),
+            })
             .at(caller)
     };
     if names.len() != x.sizes.len() {
@@ -162,10 +183,8 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     let caller = Location::caller();
     let fail = |kind, message: String| Error::new(kind, OP, message).with_operands([x.shape()]).at(caller);
     if let Some(dim) = (0..ndim).find(|dim| x.names.get(*dim).is_none()) {
-        let message = format!(
-            "align_to: All input dims must be named. Found unnamed dim at index {dim} of Tensor{}",
-            x.list()
-        );
+        let message =
+            format!("All input dims must be named. Found unnamed dim at index {dim} of Tensor{}", x.list());
         return Err(
             fail(ErrorKind::UnnamedNotAllowed, message).with_repair("name every dim with refine_names first")
         );
@@ -175,7 +194,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     }
     if wanted.contains(&NameArg::Unnamed) && wanted.contains(&NameArg::Ellipsis) {
         let message = format!(
-            "align_to: the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
+            "the desired order of dimensions cannot contain a None name beside an Ellipsis, got {}",
             NameArg::list(wanted)
         );
         return Err(fail(ErrorKind::UnnamedNotAllowed, message));
@@ -204,12 +223,19 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         x.names.iter(ndim).flatten().find(|name| !dims.iter().any(|(_, to)| *to == Some(*name)))
     {
         let message = format!(
-            "align_to: Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
+            "Cannot find dim '{name}' from Tensor{} in desired alignment {}.",
             x.list(),
             NameArg::list(wanted)
         );
-        return Err(fail(ErrorKind::NameNotFound, message)
-            .with_repair("put \"...\" where the other dims should stand"));
+        let text = |arg: &NameArg| match arg {
+            NameArg::Name(name) => Some(format!("\"{name}\"")),
+            _ => None,
+        };
+        let list: Option<Vec<String>> = wanted.iter().map(text).collect();
+        return Err(fail(ErrorKind::NameNotFound, message).with_repair(match list {
+            Some(list) if !list.is_empty() => format!("x.align_to([{}, \"...\"])?", list.join(", ")),
+            _ => "put \"...\" where the other dims should stand".into(),
+        }));
     }
     Ok(dims)
 }

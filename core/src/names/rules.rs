@@ -103,7 +103,11 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                     left.list(),
                     right.list()
                 );
-                return Err(fail(ErrorKind::NameMismatch, message, alignment(op, doing, left, right)));
+                let repair = match doing {
+                    "cat" => brought_together(op, left, right, [a, b]),
+                    _ => alignment(op, doing, left, right),
+                };
+                return Err(fail(ErrorKind::NameMismatch, message, repair));
             }
             (Some(name), None) | (None, Some(name)) => {
                 let other = if a.is_some() { &right } else { &left };
@@ -123,7 +127,13 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
                         left.list(),
                         right.list()
                     );
-                    let repair = format!("name the dim first, as in x.refine_names([\"...\", \"{name}\"])?");
+                    let unnamed = if a.is_some() { "y" } else { "x" };
+                    let after = if k == 0 { "" } else { ", \"...\"" };
+                    let before = if k + 1 == other.sizes.len() { "" } else { "\"...\", " };
+                    let repair = match (before, after) {
+                        ("\"...\", ", ", \"...\"") => "name every dim with refine_names".into(),
+                        _ => format!("{unnamed}.refine_names([{before}\"{name}\"{after}])?"),
+                    };
                     return Err(fail(ErrorKind::NameMismatch, message, repair));
                 }
             }
@@ -131,6 +141,18 @@ fn unify_named(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>)
         }
     }
     Ok(Names::unchecked((0..ndim).rev().map(|k| at(&left, k).or(at(&right, k)))))
+}
+
+/// The line that brings two tensors of a list together whose names differ at one place.
+#[cold]
+fn brought_together(op: &str, left: Input<'_>, right: Input<'_>, [a, b]: [Name; 2]) -> String {
+    let all = |x: &Input<'_>, of: &Input<'_>| {
+        x.names.iter(x.sizes.len()).all(|name| name.is_some_and(|name| of.names.position(name).is_some()))
+    };
+    match all(&left, &right) && all(&right, &left) {
+        true => format!("Tensor::{op}([&x, &y.align_as(&x)?], dim)?"),
+        false => format!("y.rename([(\"{b}\", \"{a}\")])?, if both names mean the same"),
+    }
 }
 
 /// The line that would bring two inputs together whose names do not unify: one is aligned to the other if
@@ -153,9 +175,9 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
     }
     let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
     let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
+    let (both, op) = (both.join(", "), op.trim_end_matches('_'));
     format!(
-        "rename a dim if two names mean the same; to broadcast by name, align_to([{}]) both",
-        both.join(", ")
+        "x.align_to([{both}])?.{op}(&y.align_to([{both}])?)? to broadcast by name; or rename a dim if two names mean the same"
     )
 }
 
@@ -207,7 +229,11 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             let message = format!("strict names: {} would be contracted with {}", show(a), show(b));
             return Err(Error::new(ErrorKind::NameMismatch, op, message)
                 .with_operands(operands())
-                .with_repair("rename one of the two, so that both carry the name that is summed over"));
+                .with_repair(match (a, b) {
+                    (Some(a), Some(b)) => format!("y.rename([(\"{b}\", \"{a}\")])?, if both mean the same"),
+                    _ => "name the dim with refine_names, so that both carry the name that is summed over"
+                        .into(),
+                }));
         }
     }
     let batch = lb.max(rb);
@@ -219,7 +245,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             && a_name != b_name
         {
             let message = format!(
-                "matmul: Expected '{a_name}' (index {} of {}) to match '{b_name}' (index {} of {}) but they do not match.",
+                "Expected '{a_name}' (index {} of {}) to match '{b_name}' (index {} of {}) but they do not match.",
                 lb - 1 - k,
                 left.list(),
                 rb - 1 - k,
@@ -227,7 +253,7 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
             );
             return Err(Error::new(ErrorKind::NameMismatch, op, message)
                 .with_operands(operands())
-                .with_repair("align the batch dims with align_to"));
+                .with_repair(format!("y.rename([(\"{b_name}\", \"{a_name}\")])?, if both mean the same")));
         }
         names.push(a.or(b));
     }
@@ -279,7 +305,7 @@ pub(crate) fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Re
 }
 
 /// Names as Rust writes them in a call: a list of texts, of options if a dim has no name, or `None`.
-fn argument(names: &Names, ndim: usize) -> String {
+pub(super) fn argument(names: &Names, ndim: usize) -> String {
     let each = || names.iter(ndim);
     if each().all(|name| name.is_none()) {
         return "None".into();

@@ -16,7 +16,7 @@ impl NamedTensor {
     /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
-        let dims = naming::align_to(self.input(), &names.name_list()?)?;
+        let dims = naming::align_to(self.input(), &names.name_list().map_err(|error| error.of("align_to"))?)?;
         Ok(self.aligned(&dims))
     }
 
@@ -32,10 +32,32 @@ impl NamedTensor {
             .map(|name| name.map_or(NameArg::Unnamed, NameArg::Name))
             .collect();
         let dims = naming::align_to(self.input(), &names).map_err(|error| {
-            let repair = "rename the dim, or reduce it first: the other tensor must have every dim";
-            error.of("align_as").with_operands([self.shape(), other.shape()]).with_repair(repair)
+            let error = error.of("align_as").with_inputs(&[self, other]);
+            if !self.has_names() || !other.has_names() {
+                let unnamed = if self.has_names() { "y" } else { "x" };
+                return error.with_repair(format!("name every dim of {unnamed} with refine_names first"));
+            }
+            match self.renamed_for(other) {
+                Some(repair) => error.with_repair(repair),
+                None => error
+                    .with_repair("rename the dim, or reduce it first: the other tensor must have every dim"),
+            }
         })?;
         Ok(self.aligned(&dims))
+    }
+
+    /// The call that renames the one dim that `other` lacks to the one of its size that only `other` has.
+    #[cold]
+    fn renamed_for(&self, other: &NamedTensor) -> Option<String> {
+        let lacks = |x: &NamedTensor, dim: usize, of: &NamedTensor| {
+            of.name(dim).is_none_or(|name| x.names().position(name).is_none())
+        };
+        let own: Vec<usize> = (0..self.ndim()).filter(|dim| lacks(other, *dim, self)).collect();
+        let [own] = own[..] else { return None };
+        let like = |dim: &usize| lacks(self, *dim, other) && other.sizes()[*dim] == self.sizes()[own];
+        let there = (0..other.ndim()).find(like)?;
+        let (from, to) = (self.name(own)?, other.name(there)?);
+        Some(format!("x.rename([(\"{from}\", \"{to}\")])?.align_as(&y)?, if both names mean the same"))
     }
 
     /// The view that an alignment describes.

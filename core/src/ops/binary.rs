@@ -157,9 +157,8 @@ fn one_value(
         };
     }
     let ndim = inputs[2].ndim();
-    let message =
-        format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {ndim} dims");
-    Err(Error::about(inputs, ErrorKind::Shape, op, message))
+    let message = format!("the value must be a number or a 0-d tensor, got a tensor of {ndim} dims");
+    Err(Error::about(inputs, ErrorKind::Shape, op, message).with_repair("mask.choose(&value, &x)?"))
 }
 
 /// A plain number fits the integer dtype that is computed in, as a cast would wrap it. A sum or product that
@@ -203,7 +202,10 @@ fn no_zero(
     // Cast first: a 0-d tensor of 256 is zero as a byte.
     if divides && inputs[1].to(dtype)?.has_zero()? {
         let message = "ZeroDivisionError: an integer divided by zero";
-        return Err(Error::about(inputs, ErrorKind::Value, op, message));
+        return Err(Error::about(inputs, ErrorKind::Value, op, message).with_repair(format!(
+            "x.to(DType::{:?})?, whose quotients by zero are infinite or NaN",
+            default_dtype()
+        )));
     }
     Ok(None)
 }

@@ -110,6 +110,35 @@ pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Sc
     }
 }
 
+/// The error of sizes that do not broadcast, with the inputs. A vector for the rows of a matrix lacks a dim.
+#[cold]
+fn spread(error: Error, inputs: &[&NamedTensor]) -> Error {
+    let op = error.op();
+    let mut error = error.with_inputs(inputs);
+    let at = |x: &NamedTensor, from_right: usize| {
+        let dim = x.ndim().checked_sub(from_right + 1)?;
+        Some((x.sizes()[dim], x.name(dim)))
+    };
+    let ndim = inputs.iter().map(|x| x.ndim()).max().unwrap_or(0);
+    let apart = (0..ndim).find_map(|k| {
+        let mut here = inputs.iter().filter_map(|x| at(x, k)).filter(|(size, _)| *size != 1);
+        let (first, name) = here.next()?;
+        here.find(|(size, _)| *size != first).map(|(_, other)| name.or(other))
+    });
+    if let Some(Some(name)) = apart {
+        error = error.context(format_args!("dim '{name}': "));
+    }
+    match inputs {
+        [x, y] if x.ndim() == 2 && y.ndim() == 1 && x.sizes()[0] == y.sizes()[0] => {
+            error.with_repair(format!("x.{op}(&y.unsqueeze(1)?)?"))
+        }
+        [x, y] if y.ndim() == 2 && x.ndim() == 1 && y.sizes()[0] == x.sizes()[0] => {
+            error.with_repair(format!("x.unsqueeze(1)?.{op}(&y)?"))
+        }
+        _ => error,
+    }
+}
+
 /// A tensor as the loops see it.
 #[inline]
 fn source(x: &NamedTensor) -> Source<'_> {
@@ -144,7 +173,7 @@ impl<const N: usize> Kernel<N> {
             Some(Dtypes::BoolAsInt) if dtype == DType::Bool => DType::I64,
             Some(Dtypes::NoBool) if inputs.iter().any(|x| x.dtype() == DType::Bool) => {
                 return Err(self.refused(DType::Bool, inputs).with_repair(
-                    "logical_not to invert a mask, logical_xor for where two differ, or a cast",
+                    "x.logical_not()? to invert a mask, x.logical_xor(&y)? for where two differ, x.to(DType::I64)? for numbers",
                 ));
             }
             Some(Dtypes::OneFloat) => {
@@ -171,11 +200,12 @@ impl<const N: usize> Kernel<N> {
     fn promoted(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
         let Some(at) = self.mask else { return Ok(promoted(inputs)) };
         if inputs[at].dtype() != DType::Bool {
-            let message =
-                format!("expected condition to be a boolean tensor, but got {}", inputs[at].dtype());
-            return Err(
-                Error::about(&[inputs[at]], ErrorKind::DType, self.name, message).with_repair("x.ne(0)?")
-            );
+            let (what, repair) = match self.name {
+                "choose" => ("condition", "condition.ne(0)?"),
+                _ => ("the mask", "mask.ne(0)?"),
+            };
+            let message = format!("expected {what} to be a boolean tensor, but got {}", inputs[at].dtype());
+            return Err(Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let mut others = *inputs;
         others[at] = inputs[0];
@@ -192,6 +222,12 @@ impl<const N: usize> Kernel<N> {
             (Some(_), _) => format!("x.to(DType::{:?})?", default_dtype()),
             (None, Some(_)) => format!("x.to(DType::{:?})?", DType::I64),
             (None, None) => "x.ne(0)?".to_string(),
+        };
+        // The one that is of a dtype which the op does not take.
+        let taken = |x: &NamedTensor| self.has(x.dtype());
+        let cast = match inputs[..] {
+            [x, y] if taken(x) && !y.is_number() => cast.replacen('x', "y", 1),
+            _ => cast,
         };
         Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(cast)
     }
@@ -372,7 +408,12 @@ impl<const N: usize> Kernel<N> {
         if sizes[..] != *x.sizes() {
             let message =
                 format!("output with shape {:?} doesn't match the broadcast shape {sizes:?}", x.sizes());
-            return Err(Error::about(&inputs, ErrorKind::Shape, self.name, message));
+            let error = Error::about(&inputs, ErrorKind::Shape, self.name, message);
+            let op = self.name.trim_end_matches('_');
+            return Err(match inputs.len() {
+                2 => error.with_repair(format!("let x = x.{op}(&y)?; the result does not fit into x")),
+                _ => error,
+            });
         }
         if x.has_names() && names != *x.names() {
             rules::out(self.name, &names, x.input())?;
@@ -381,8 +422,8 @@ impl<const N: usize> Kernel<N> {
         if !result.can_cast(x.dtype()) {
             let message =
                 format!("result type {result} can't be cast to the desired output type {}", x.dtype());
-            let repair = format!("x.to(DType::{result:?})?");
-            return Err(Error::new(ErrorKind::DType, self.name, message).with_repair(repair));
+            let repair = format!("x = x.to(DType::{result:?})?; before it");
+            return Err(Error::about(&inputs, ErrorKind::DType, self.name, message).with_repair(repair));
         }
         let out_dtype = x.dtype();
         if x.is_writable() {
@@ -437,9 +478,7 @@ impl<const N: usize> Kernel<N> {
         let mut sizes = Sizes::from_slice(inputs[0].sizes());
         for x in &inputs[1..] {
             if sizes[..] != *x.sizes() {
-                let shapes = || inputs.iter().map(|x| x.shape());
-                sizes =
-                    broadcast(self.name, &sizes, x.sizes()).map_err(|error| error.with_operands(shapes()))?;
+                sizes = broadcast(self.name, &sizes, x.sizes()).map_err(|error| spread(error, inputs))?;
             }
         }
         Ok(sizes)

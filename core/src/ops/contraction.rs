@@ -64,9 +64,18 @@ impl Argument for Contraction {
         for dim in positions(&self.0, op, x)? {
             let Some(name) = x.name(dim) else {
                 let message = format!("dim {dim} has no name, and contract sums over dims by name");
-                return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message));
+                return Err(Error::about(of, ErrorKind::UnnamedNotAllowed, op, message)
+                    .with_repair(format!("x.tensordot(&y, {dim}, 0)? sums over dims by position")));
             };
-            let there = position(&Dim::Name(name), op, other)?;
+            let there = position(&Dim::Name(name), op, other).map_err(|error| {
+                let error = error.with_inputs(of);
+                match other.has_names() {
+                    true => error,
+                    false => error.with_repair(format!(
+                        "y.refine_names([\"...\", \"{name}\"])? first, if its last dim is meant"
+                    )),
+                }
+            })?;
             summed.push((dim, there));
         }
         for input in of {
@@ -85,7 +94,8 @@ impl Argument for Contraction {
             let (here, there) = (x.sizes()[*left], other.sizes()[*right]);
             if here != there {
                 let name = x.name(*left).map_or_else(String::new, |name| name.to_string());
-                let message = format!("dim '{name}' is {here} on the left and {there} on the right");
+                let message =
+                    format!("dim '{name}' has {here} elements in the first tensor and {there} in the second");
                 return Err(Error::about(of, ErrorKind::Shape, op, message));
             }
         }

@@ -97,8 +97,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn bucketize(x: &NamedTensor, boundaries: &NamedTensor, right: bool) -> Result<NamedTensor> {
         if boundaries.ndim() != 1 {
-            let message =
-                format!("boundaries tensor must be 1 dimension, but got dim({})", boundaries.ndim());
+            let message = format!("the boundaries must be a vector, got {} dims", boundaries.ndim());
             return Err(Error::about(&[x, boundaries], ErrorKind::Shape, "bucketize", message));
         }
         search("bucketize", boundaries, x, right)
@@ -117,7 +116,10 @@ pub(crate) mod kernels {
         let numbers = if whole { x.to_vec::<i64>()? } else { Vec::new() };
         let (least, largest) = cpu::extremes(&numbers).unwrap_or((0, -1));
         if !whole || least < 0 {
-            let message = "bincount only supports 1-d non-negative integral inputs";
+            let message = match whole {
+                true => format!("counts integers that are not negative, got {least}"),
+                false => format!("expected a vector of integers, got {} dims of {}", x.ndim(), x.dtype()),
+            };
             let repair = match whole {
                 true => "x.sub(x.amin(..)?)?, to count from the smallest number on",
                 false => "x.to(DType::I64)?.reshape([-1])?",
@@ -171,8 +173,10 @@ pub(crate) mod kernels {
             (low, high) = (low - 1.0, high + 1.0);
         }
         if bins == 0 || low >= high || !(high - low).is_finite() {
-            let message =
-                format!("bins must be > 0 and min < max, both finite; got {bins} bins from {low} to {high}");
+            let message = match bins {
+                0 => "bins must be at least 1, got 0".to_string(),
+                _ => format!("min must be less than max, both finite, got {low} and {high}"),
+            };
             return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
         let shape = Shape { sizes: Sizes::from_slice(&[bins]), names: Names::unchecked([name]) };

@@ -29,9 +29,10 @@ impl NamedTensor {
             data.collect(&mut numbers).then(|| (data.sizes(), numbers, D::dtype()))
         }
         let Some((sizes, numbers, own)) = build(&data) else {
-            return Err(Error::new(ErrorKind::Shape, "tensor", "expected rows of equal length"));
+            let message = "expected rows of equal length, as in [[1.0, 2.0], [3.0, 4.0]]";
+            return Err(Error::new(ErrorKind::Shape, "Tensor::new", message));
         };
-        let mut out = NamedTensor::fresh("tensor", sizes.into_shape()?, dtype.unwrap_or(own))?;
+        let mut out = NamedTensor::fresh("Tensor::new", sizes.into_shape()?, dtype.unwrap_or(own))?;
         dispatch!(out.dtype(), T => fill::cast(&numbers, out.as_mut_slice::<T>()?));
         Ok(out)
     }
@@ -75,6 +76,12 @@ impl NamedTensor {
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
+        if self.dtype() != T::DTYPE {
+            let message =
+                format!("the elements are of {}, and those of the array of {}", self.dtype(), T::DTYPE);
+            return Err(Error::about(&[self], ErrorKind::DType, "to_ndarray", message)
+                .with_repair(crate::tensor::explicit(T::DTYPE, "to_ndarray")));
+        }
         let data = self.contiguous()?.as_slice::<T>()?.to_vec();
         let caller = Location::caller();
         let invalid = |error: ndarray::ShapeError| {

@@ -3,7 +3,7 @@
 
 use super::shape::kernels::{reshaped, written};
 use crate::Argument;
-use crate::dim::{Dim, Dims};
+use crate::dim::{Dim, Dims, called};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, naming};
 use crate::shape::{IntoShape, Sizes, Strides, checked_numel};
@@ -28,7 +28,7 @@ impl NamedTensor {
     #[track_caller]
     fn flattened(&self, dims: Dims, out_dim: Option<&str>) -> Result<NamedTensor> {
         let name = match out_dim {
-            Some(text) => Some(Name::new(text)?),
+            Some(text) => Some(Name::new(text).map_err(|error| error.of("flatten").with_inputs(&[self]))?),
             None => None,
         };
         let dims = dims.resolve("flatten", self)?;
@@ -37,18 +37,17 @@ impl NamedTensor {
             return reshaped("flatten", self, Sizes::from_slice(&[1]), names);
         }
         if dims.is_empty() {
-            let message = "flatten(tensor, dims, out_dim): dims cannot be empty";
-            return Err(Error::about(&[self], ErrorKind::Value, "flatten", message));
+            let message = "dims cannot be empty";
+            return Err(Error::about(&[self], ErrorKind::Value, "flatten", message)
+                .with_repair("x.flatten(.., None)? for all dims"));
         }
         let consecutive = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let (Some(&start), Some(&end), true) = (dims.first(), dims.last(), consecutive) else {
             let list = Names::unchecked(dims.iter().map(|dim| self.name(*dim))).list(dims.len());
-            let message = format!(
-                "flatten(tensor, dims, out_dim): dims {list} must be consecutive in Tensor{}",
-                self.names().list(self.ndim())
-            );
+            let message =
+                format!("dims {list} must be consecutive in Tensor{}", self.names().list(self.ndim()));
             return Err(Error::about(&[self], ErrorKind::DimRange, "flatten", message)
-                .with_repair("bring the dims together with align_to first"));
+                .with_repair(self.brought_together(&dims, name)));
         };
         let names = naming::flatten(self.input(), start, end, name)?;
         let merged = self.sizes()[start..=end].iter().product();
@@ -56,6 +55,30 @@ impl NamedTensor {
         sizes.drain(start..=end);
         sizes.insert(start, merged);
         reshaped("flatten", self, sizes, names)
+    }
+
+    /// The call that flattens dims which are apart: it moves them to the place of the first.
+    #[cold]
+    fn brought_together(&self, dims: &[usize], name: Option<Name>) -> String {
+        let name = name.map_or("None".into(), |name| format!("\"{name}\""));
+        let list = |dims: &[usize]| -> String {
+            let text = |dim: &usize| match self.name(*dim) {
+                Some(name) => format!("\"{name}\""),
+                None => dim.to_string(),
+            };
+            dims.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        let first = dims.iter().copied().min().unwrap_or(0);
+        let mut order: Vec<usize> = (0..self.ndim()).filter(|dim| *dim < first).collect();
+        order.extend(dims);
+        order.extend((first..self.ndim()).filter(|dim| !dims.contains(dim)));
+        match order.iter().all(|dim| self.name(*dim).is_some()) {
+            true => format!("x.align_to([{}])?.flatten([{}], {name})?", list(&order), list(dims)),
+            false => {
+                let now: Vec<usize> = (first..first + dims.len()).collect();
+                format!("x.permute({order:?})?.flatten({now:?}, {name})?")
+            }
+        }
     }
 
     /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
@@ -70,12 +93,7 @@ impl NamedTensor {
         let wanted = shape.into_open_shape().map_err(|error| error.of("unflatten"))?;
         let size = self.length_of(dim);
         if wanted.is_empty() {
-            return Err(Error::about(
-                &[self],
-                ErrorKind::Shape,
-                "unflatten",
-                "unflatten: sizes must be non-empty",
-            ));
+            return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", "sizes must be non-empty"));
         }
         let mut known = wanted.iter().filter_map(|open| open.size);
         let known = known.try_fold(1usize, |product, size| product.checked_mul(size));
@@ -87,11 +105,20 @@ impl NamedTensor {
         let (Some(known), true) = (known, fits) else {
             let list = written(&wanted);
             let message = format!(
-                "unflatten: Provided sizes {list:?} don't multiply up to the size of dim {dim} ({}) in Tensor{}",
-                size,
+                "Provided sizes {list:?} don't multiply up to the size of {} ({size}) in Tensor{}",
+                called(self, dim),
                 self.names().list(self.ndim())
             );
-            return Err(Error::about(&[self], ErrorKind::Shape, "unflatten", message));
+            let error = Error::about(&[self], ErrorKind::Shape, "unflatten", message);
+            let open = wanted.iter().filter(|open| open.size.is_none()).count();
+            let rest = wanted[1..].iter().filter_map(|open| open.size).try_fold(1usize, usize::checked_mul);
+            return Err(match open {
+                0 if rest.is_some_and(|rest| rest > 0 && size.is_multiple_of(rest)) => {
+                    error.with_repair("-1 for the first size, which is then inferred")
+                }
+                0 | 1 => error,
+                _ => error.with_repair("leave one size open as -1, not more"),
+            });
         };
         let names: Vec<Option<Name>> = wanted.iter().map(|open| open.name).collect();
         let names = naming::unflatten(self.input(), dim, &names)?;

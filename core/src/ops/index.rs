@@ -84,24 +84,40 @@ impl Reduce {
 pub(crate) mod kernels {
     use super::*;
     use crate::cpu::{fill, index as cpu};
+    use crate::dim::called;
     use crate::ops::by_element::{beyond, does_not_fit};
 
-    /// The positions along a dim of `size` in `index`, dense and in `i64`; negative ones are refused, as
+    /// The positions along dim `dim` of `x` in `index`, dense and in `i64`; negative ones are refused, as
     /// PyTorch does here.
     #[track_caller]
-    fn positions(op: &'static str, index: &NamedTensor, size: usize) -> Result<NamedTensor> {
+    fn positions(op: &'static str, x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
-            let message = format!("{op}(): Expected dtype int32/int64 for index, got {}", index.dtype());
+            let message = format!("Expected dtype int32/int64 for index, got {}", index.dtype());
             return Err(
-                Error::about(&[index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")
+                Error::about(&[x, index], ErrorKind::DType, op, message).with_repair("index.to(DType::I64)?")
             );
         }
-        let index = index.to(DType::I64)?.contiguous()?;
-        if let Some(bad) = cpu::stray(index.as_slice()?, size, None) {
-            let message = format!("index {bad} is out of bounds for a dimension of size {size}");
-            return Err(Error::about(&[&index], ErrorKind::Index, op, message));
+        let dense = index.to(DType::I64)?.contiguous()?;
+        let size = x.length_of(dim);
+        match cpu::stray(dense.as_slice()?, size, None) {
+            Some(bad) => Err(out_of_bounds(op, &[x, index], bad, dim)),
+            None => Ok(dense),
         }
-        Ok(index)
+    }
+
+    /// The error of a position that dim `dim` of the first of `inputs` does not have.
+    #[cold]
+    #[track_caller]
+    fn out_of_bounds(op: &'static str, inputs: &[&NamedTensor], bad: i64, dim: usize) -> Error {
+        let size = inputs[0].length_of(dim);
+        let message = format!("index {bad} is out of bounds for {} of size {size}", called(inputs[0], dim));
+        let error = Error::about(inputs, ErrorKind::Index, op, message);
+        match bad < 0 && bad >= -(size as i64) {
+            true => {
+                error.with_repair(format!("index.remainder({size})?, as {op} does not count from the end"))
+            }
+            false => error,
+        }
     }
 
     /// The positions along `dim` in `index`, which is a vector.
@@ -113,10 +129,11 @@ pub(crate) mod kernels {
         dim: usize,
     ) -> Result<NamedTensor> {
         if index.ndim() > 1 {
-            let message = format!("{op}(): Index is supposed to be a vector, got {} dims", index.ndim());
-            return Err(Error::about(&[x, index], ErrorKind::Shape, op, message));
+            let message = format!("Index is supposed to be a vector, got {} dims", index.ndim());
+            return Err(Error::about(&[x, index], ErrorKind::Shape, op, message)
+                .with_repair("index.flatten(.., None)?"));
         }
-        positions(op, index, x.length_of(dim))
+        positions(op, x, index, dim)
     }
 
     #[track_caller]
@@ -138,26 +155,45 @@ pub(crate) mod kernels {
         Ok(out)
     }
 
-    /// The positions in `index`, which has as many dims as a tensor of `sizes` and is nowhere larger but
-    /// along `dim`.
+    /// The positions in `index`, which has as many dims as `x` and is nowhere larger but along `dim`.
     #[track_caller]
     fn lane_positions(
         op: &'static str,
-        sizes: &[usize],
+        x: &NamedTensor,
         index: &NamedTensor,
         dim: usize,
     ) -> Result<NamedTensor> {
         // A 0-d tensor and a vector of one element are alike here, as in PyTorch.
-        let fits = index.ndim().max(1) == sizes.len().max(1)
-            && index.sizes().iter().zip(sizes).enumerate().all(|(d, (i, x))| d == dim || i <= x);
-        if !fits && index.numel() > 0 {
+        if index.ndim().max(1) != x.ndim().max(1) && index.numel() > 0 {
             let message = format!(
-                "Size does not match at dimension {dim} expected index {:?} to be no larger than self {sizes:?}",
-                index.sizes()
+                "Index tensor must have the same number of dimensions as input tensor, got {} and {}",
+                index.ndim(),
+                x.ndim()
             );
-            return Err(Error::about(&[index], ErrorKind::Shape, op, message));
+            let error = Error::about(&[x, index], ErrorKind::Shape, op, message);
+            return Err(match index.ndim() {
+                1 => error.with_repair(format!(
+                    "index_select takes a vector for all of {0}: x.index_select(&index, {dim})?",
+                    called(x, dim)
+                )),
+                _ => error,
+            });
         }
-        positions(op, index, sizes.get(dim).copied().unwrap_or(1))
+        let larger = |d: &usize| *d != dim && index.sizes()[*d] > x.sizes()[*d];
+        if index.numel() > 0
+            && let Some(d) = (0..index.ndim().min(x.ndim())).find(larger)
+        {
+            let message = format!(
+                "Size does not match at {}: the index has {} elements there and the tensor {}; only along {}, where the positions are, may \
+                 it have more",
+                called(x, d),
+                index.sizes()[d],
+                x.sizes()[d],
+                called(x, dim)
+            );
+            return Err(Error::about(&[x, index], ErrorKind::Shape, op, message));
+        }
+        positions(op, x, index, dim)
     }
 
     /// The part of `x` that has the sizes of `index` in all dims but `dim`; a view without names.
@@ -175,7 +211,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn gather(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "gather";
-        let positions = lane_positions(OP, x.sizes(), index, dim)?;
+        let positions = lane_positions(OP, x, index, dim)?;
         let mut out = NamedTensor::fresh(OP, index.shape(), x.dtype())?;
         if index.numel() == 0 {
             return Ok(out);
@@ -285,13 +321,13 @@ pub(crate) mod kernels {
             dim: usize,
         ) -> Result<Scatter> {
             same_dtype(op, x, source)?;
-            let positions = lane_positions(op, x.sizes(), index, dim)?;
+            let positions = lane_positions(op, x, index, dim)?;
             let ndim = index.ndim();
             if source.ndim() != ndim || (0..ndim).any(|d| index.sizes()[d] > source.sizes()[d]) {
                 let message = format!(
-                    "Expected index {:?} to be no larger than src {:?}",
-                    index.sizes(),
-                    source.sizes()
+                    "Expected index {} to be no larger than source {}: each position needs an element",
+                    index.shape(),
+                    source.shape()
                 );
                 return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
             }
@@ -374,8 +410,13 @@ pub(crate) mod kernels {
         // A vector of one slice for each position is alike a 0-d tensor's one element, as in PyTorch.
         let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
         if source.sizes() != &wanted[..] && !alike {
-            let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());
-            return Err(Error::about(&[x, source], ErrorKind::Shape, op, message));
+            let message = format!(
+                "source must have sizes {wanted:?}, those of the tensor with a slice along {} for each of the {} positions, got {:?}",
+                called(x, dim),
+                picked.numel(),
+                source.sizes()
+            );
+            return Err(Error::about(&[x, index, source], ErrorKind::Shape, op, message));
         }
         let source = source.contiguous()?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
@@ -388,7 +429,7 @@ pub(crate) mod kernels {
     #[track_caller]
     fn triangle(op: &'static str, x: &mut NamedTensor, diagonal: isize, upper: bool) -> Result<()> {
         let [.., rows, cols] = *x.sizes() else {
-            let message = format!("{op}: input tensor must have at least 2 dimensions");
+            let message = format!("the input must have at least 2 dims, got {}", x.ndim());
             return Err(Error::about(&[x], ErrorKind::Shape, op, message));
         };
         dispatch!(x.dtype(), T => fill::triangle([rows, cols], diagonal, upper, x.as_mut_slice::<T>()?));

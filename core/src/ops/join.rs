@@ -44,6 +44,7 @@ impl NamedTensor {
 
 pub(crate) mod kernels {
     use super::*;
+    use crate::dim::{called, in_rust};
 
     #[track_caller]
     pub(crate) fn cat(tensors: &[&NamedTensor], dim: usize) -> Result<NamedTensor> {
@@ -54,7 +55,8 @@ pub(crate) mod kernels {
         };
         if first.ndim() == 0 {
             let message = "zero-dimensional tensor (at position 0) cannot be concatenated";
-            return Err(Error::about(tensors, ErrorKind::DimRange, OP, message));
+            return Err(Error::about(tensors, ErrorKind::DimRange, OP, message)
+                .with_repair("Tensor::stack(&tensors, 0)?"));
         }
         // `dim` was looked up in the tensor of the most dims.
         if let Some(x) = tensors.iter().find(|x| !skipped(x) && x.ndim() != first.ndim()) {
@@ -69,16 +71,27 @@ pub(crate) mod kernels {
             if skipped(x) {
                 continue;
             }
+            names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
             if let Some(d) = (0..x.ndim()).find(|d| *d != dim && x.sizes()[*d] != first.sizes()[*d]) {
                 let message = format!(
-                    "Sizes of tensors must match except in dimension {dim}. Expected size {} but got size {} for tensor number {number} in \
-                     the list.",
+                    "Sizes of tensors must match except in {}. Expected size {} in {} but got size {} for tensor number {number} in the list, \
+                     counted from 0",
+                    called(first, dim),
                     first.sizes()[d],
+                    called(first, d),
                     x.sizes()[d]
                 );
-                return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
+                let error = Error::about(tensors, ErrorKind::Shape, OP, message);
+                let others =
+                    (0..x.ndim()).all(|other| other == d || x.sizes()[other] == first.sizes()[other]);
+                return Err(match others {
+                    true => error.with_repair(format!(
+                        "Tensor::cat(&tensors, {})?, along the dim that differs",
+                        in_rust(first, d)
+                    )),
+                    false => error,
+                });
             }
-            names = rules::unify(OP, "cat", rules::Input { names: &names, sizes: first.sizes() }, x.input())?;
             sizes[dim] = sizes[dim].saturating_add(x.sizes()[dim]);
         }
         let dtype = promoted(tensors);
@@ -100,25 +113,28 @@ pub(crate) mod kernels {
     pub(crate) fn stack(tensors: &[&NamedTensor], at: isize, name: Option<Name>) -> Result<NamedTensor> {
         const OP: &str = "stack";
         let Some(first) = tensors.first() else {
-            return Err(Error::new(ErrorKind::Value, OP, "stack expects a non-empty list of tensors"));
+            return Err(Error::new(ErrorKind::Value, OP, "expected a non-empty list of Tensors"));
         };
         if let Some(other) = tensors.iter().find(|x| x.sizes() != first.sizes()) {
             let message = format!(
-                "stack expects each tensor to be equal size, but got {:?} and {:?}",
+                "expected each tensor to be of equal size, but got {:?} and {:?}",
                 first.sizes(),
                 other.sizes()
             );
-            return Err(Error::about(tensors, ErrorKind::Shape, OP, message));
+            return Err(Error::about(tensors, ErrorKind::Shape, OP, message)
+                .with_repair("Tensor::cat(&tensors, dim)? joins along a dim in which they differ"));
         }
-        let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)?;
+        let place = crate::dim::resolve_index(OP, at, first.ndim() + 1)
+            .map_err(|error| error.with_inputs(tensors))?;
         let mut grown = Vec::with_capacity(tensors.len());
         for x in tensors {
             grown.push(unsqueeze(x, place as isize, None)?);
         }
-        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place).map_err(|error| error.of(OP))?;
+        let stacked = cat(&grown.iter().collect::<Vec<_>>(), place)
+            .map_err(|error| error.of(OP).with_inputs(tensors))?;
         let mut names: Vec<Option<Name>> = stacked.names().iter(stacked.ndim()).collect();
         names[place] = name;
-        let names = Names::new(OP, names)?;
+        let names = Names::new(OP, names).map_err(|error| error.with_inputs(tensors))?;
         Ok(stacked.with_names(names))
     }
 

@@ -134,7 +134,8 @@ pub(crate) mod kernels {
         unitriangular: bool,
     ) -> Result<NamedTensor> {
         const OP: &str = "solve_triangular";
-        let ([rows, n], [m, cols]) = (matrix(OP, x)?, matrix(OP, other)?);
+        let both = |error: Error| error.with_inputs(&[x, other]);
+        let ([rows, n], [m, cols]) = (matrix(OP, x).map_err(both)?, matrix(OP, other).map_err(both)?);
         if x.dtype() != other.dtype() {
             let message =
                 format!("expected two tensors of one dtype, got {} and {}", x.dtype(), other.dtype());
@@ -142,7 +143,10 @@ pub(crate) mod kernels {
                 .with_repair(format!("other.to(DType::{:?})?", x.dtype())));
         }
         if rows != n || n != if left { m } else { cols } {
-            let message = format!("a triangle of {rows} by {n} does not fit {m} by {cols}");
+            let message = match rows == n {
+                true => format!("a triangle of {rows} by {n} does not fit {m} by {cols}"),
+                false => format!("the triangle must be a square matrix, got {rows} by {n}"),
+            };
             return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
         }
         if !left {

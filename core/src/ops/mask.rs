@@ -83,6 +83,6 @@ fn check_mask(op: &'static str, mask: &NamedTensor) -> Result<()> {
     if mask.dtype() == DType::Bool {
         return Ok(());
     }
-    let message = format!("expected condition to be a boolean tensor, but got {}", mask.dtype());
-    Err(Error::about(&[mask], ErrorKind::DType, op, message).with_repair("x.ne(0)?"))
+    let message = format!("expected the mask to be a boolean tensor, but got {}", mask.dtype());
+    Err(Error::about(&[mask], ErrorKind::DType, op, message).with_repair("mask.ne(0)?"))
 }

@@ -64,7 +64,7 @@ pub(crate) mod kernels {
     use super::by_element::elements;
     use crate::args::Paired;
     use crate::cpu::matmul::{Mat, MatmulElement, gemm, gemm_batched};
-    use crate::dim::Positions;
+    use crate::dim::{Positions, called, in_rust};
     use crate::dtype::{Category, DType, Element, Scalar, default_dtype};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names, rules};
@@ -81,8 +81,11 @@ pub(crate) mod kernels {
         if let Some(other) = inputs.iter().find(|x| x.dtype() != dtype) {
             let message =
                 format!("expected all inputs to have the same dtype, but got {dtype} and {}", other.dtype());
-            return Err(Error::about(inputs, ErrorKind::DType, op, message)
-                .with_repair(format!("y.to(DType::{dtype:?})?")));
+            let repair = match inputs.len() {
+                2 => format!("y.to(DType::{dtype:?})? for the second"),
+                _ => format!("cast all of them to one dtype, as in x.to(DType::{dtype:?})?"),
+            };
+            return Err(Error::about(inputs, ErrorKind::DType, op, message).with_repair(repair));
         }
         if dtype == DType::Bool {
             let message = "not implemented for bool; it takes the integers and floats";
@@ -108,31 +111,80 @@ pub(crate) mod kernels {
     fn check_matrices(op: &'static str, x: &NamedTensor, other: &NamedTensor) -> Result<()> {
         for (which, matrix) in [("mat1", x), ("mat2", other)] {
             if matrix.ndim() != 2 {
-                return Err(Error::about(
-                    &[x, other],
-                    ErrorKind::Shape,
-                    op,
-                    format!("{which} must be a matrix"),
-                ));
+                let message = format!("{which} must be a matrix, got {} dims", matrix.ndim());
+                let error = Error::about(&[x, other], ErrorKind::Shape, op, message);
+                return Err(match (op, x.ndim() > 0 && other.ndim() > 0) {
+                    ("mm", true) => error.with_repair("x.matmul(&y)? takes any number of dims"),
+                    _ => error,
+                });
             }
         }
         if x.sizes()[1] != other.sizes()[0] {
-            let ([a, b], [c, d]) = ([x.sizes()[0], x.sizes()[1]], [other.sizes()[0], other.sizes()[1]]);
-            let message = format!("mat1 and mat2 shapes cannot be multiplied ({a}x{b} and {c}x{d})");
-            return Err(Error::about(&[x, other], ErrorKind::Shape, op, message));
+            return Err(not_multiplied(op, x, other));
         }
         Ok(())
+    }
+
+    /// The error of two tensors of which the last dim of one and the second to last of the other differ.
+    #[cold]
+    #[track_caller]
+    fn not_multiplied(op: &'static str, x: &NamedTensor, other: &NamedTensor) -> Error {
+        let (l, r) = (x.ndim(), other.ndim());
+        let (last, inner) = (l - 1, r.saturating_sub(2));
+        let rows: usize = x.sizes()[..last].iter().product();
+        let (meets, cols) = (other.sizes()[inner], if r == 1 { 1 } else { other.sizes()[r - 1] });
+        let message = format!(
+            "mat1 and mat2 shapes cannot be multiplied ({rows}x{} and {meets}x{cols}): {} of the first has {0} elements, {} of the \
+             second {meets}",
+            x.sizes()[last],
+            called(x, last),
+            called(other, inner)
+        );
+        let error = Error::about(&[x, other], ErrorKind::Shape, op, message);
+        // Names that would occur twice make another error of it.
+        let turned = |x: &NamedTensor, rows: usize, other: &NamedTensor, cols: usize| {
+            x.name(rows).is_none() || x.name(rows) != other.name(cols)
+        };
+        let is_product = ["mm", "matmul", "bmm"].contains(&op);
+        if is_product && r >= 2 && l >= 2 && x.sizes()[last] == cols && turned(x, l - 2, other, r - 2) {
+            return error.with_repair(format!("x.{op}(&y.mt()?)?"));
+        }
+        if is_product && r >= 2 && l >= 2 && x.sizes()[l - 2] == meets && turned(x, l - 1, other, r - 1) {
+            return error.with_repair(format!("x.mt()?.{op}(&y)?"));
+        }
+        // By name, if one has it elsewhere.
+        let shared = |dim: &usize| {
+            let there = x.name(*dim).and_then(|name| other.names().position(name));
+            there.is_some_and(|there| other.sizes()[there] == x.sizes()[*dim])
+        };
+        match x.name(last).filter(|_| is_product && shared(&last)) {
+            Some(name) => {
+                error.with_repair(format!("x.contract(&y, \"{name}\")?, which sums over that dim of both"))
+            }
+            None => error,
+        }
     }
 
     #[track_caller]
     pub(crate) fn mv(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 2 || other.ndim() != 1 {
-            let message = format!("vector + matrix @ vector expected, got 1, {}, {}", x.ndim(), other.ndim());
-            return Err(Error::about(&[x, other], ErrorKind::Shape, "mv", message));
+            let message = format!(
+                "expected a matrix and a vector, got tensors of {} and {} dims",
+                x.ndim(),
+                other.ndim()
+            );
+            let error = Error::about(&[x, other], ErrorKind::Shape, "mv", message);
+            return Err(match x.ndim() > 0 && other.ndim() > 0 {
+                true => error.with_repair("x.matmul(&y)? takes any number of dims"),
+                false => error,
+            });
         }
         if x.sizes()[1] != other.sizes()[0] {
             let (rows, cols, size) = (x.sizes()[0], x.sizes()[1], other.sizes()[0]);
-            let message = format!("size mismatch, got input ({rows}), mat ({rows}x{cols}), vec ({size})");
+            let message = format!(
+                "size mismatch, got a matrix of {rows}x{cols} and a vector of {size}: the vector needs {cols} elements, as many as {}",
+                called(x, 1)
+            );
             return Err(Error::about(&[x, other], ErrorKind::Shape, "mv", message));
         }
         let names = rules::mv("mv", x.input(), other.input())?;
@@ -143,13 +195,17 @@ pub(crate) mod kernels {
     pub(crate) fn dot(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
             let message = format!("1D tensors expected, but got {}D and {}D tensors", x.ndim(), other.ndim());
-            return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
+            let error = Error::about(&[x, other], ErrorKind::Shape, "dot", message);
+            return Err(match x.ndim() > 0 && other.ndim() > 0 {
+                true => error.with_repair(
+                    "x.matmul(&y)? for a product of matrices, x.mul(&y)?.sum(..)? for the sum of all products",
+                ),
+                false => error,
+            });
         }
         if x.sizes() != other.sizes() {
             let (a, b) = (x.sizes()[0], other.sizes()[0]);
-            let message = format!(
-                "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but got {a} and {b}"
-            );
+            let message = format!("both vectors must have the same number of elements, but got {a} and {b}");
             return Err(Error::about(&[x, other], ErrorKind::Shape, "dot", message));
         }
         rules::matmul("dot", x.input(), other.input())?;
@@ -160,12 +216,12 @@ pub(crate) mod kernels {
     pub(crate) fn bmm(x: &NamedTensor, other: &NamedTensor) -> Result<NamedTensor> {
         for (which, batch) in [("batch1", x), ("batch2", other)] {
             if batch.ndim() != 3 {
-                return Err(Error::about(
-                    &[x, other],
-                    ErrorKind::Shape,
-                    "bmm",
-                    format!("{which} must be a 3D tensor"),
-                ));
+                let message = format!("{which} must be a 3D tensor, got {} dims", batch.ndim());
+                let error = Error::about(&[x, other], ErrorKind::Shape, "bmm", message);
+                return Err(match x.ndim() > 0 && other.ndim() > 0 {
+                    true => error.with_repair("x.matmul(&y)? takes any number of dims"),
+                    false => error,
+                });
             }
         }
         if x.sizes()[0] != other.sizes()[0] || x.sizes()[2] != other.sizes()[1] {
@@ -176,7 +232,9 @@ pub(crate) mod kernels {
                 other.sizes()[0],
                 other.sizes()[1]
             );
-            return Err(Error::about(&[x, other], ErrorKind::Shape, "bmm", message));
+            let error = Error::about(&[x, other], ErrorKind::Shape, "bmm", message);
+            let turned = x.sizes()[0] == other.sizes()[0] && x.sizes()[2] == other.sizes()[2];
+            return Err(if turned { error.with_repair("x.bmm(&y.mt()?)?") } else { error });
         }
         let names = rules::matmul("bmm", x.input(), other.input())?;
         product("bmm", x, other, names)
@@ -189,17 +247,11 @@ pub(crate) mod kernels {
         if l == 0 || r == 0 {
             let message =
                 format!("both arguments to matmul need to be at least 1D, but they are {l}D and {r}D");
-            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
+            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message).with_repair("x.mul(&y)?"));
         }
         let (inner_l, inner_r) = (x.sizes()[l - 1], other.sizes()[r.saturating_sub(2)]);
         if inner_l != inner_r {
-            let rows = |x: &NamedTensor| x.sizes()[..x.ndim() - 1].iter().product::<usize>();
-            let cols = if r == 1 { 1 } else { other.sizes()[r - 1] };
-            let message = format!(
-                "mat1 and mat2 shapes cannot be multiplied ({}x{inner_l} and {inner_r}x{cols})",
-                rows(x)
-            );
-            return Err(Error::about(&[x, other], ErrorKind::Shape, OP, message));
+            return Err(not_multiplied(OP, x, other));
         }
         let names = rules::matmul(OP, x.input(), other.input())?;
         product(OP, x, other, names)
@@ -307,6 +359,7 @@ pub(crate) mod kernels {
         sizes: Sizes,
     ) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, a, b])?;
+        let caller = std::panic::Location::caller();
         for (which, value) in [("beta", beta), ("alpha", alpha)] {
             if matches!(value, Scalar::Float(_)) && dtype.category() != Category::Float {
                 let message = format!(
@@ -322,7 +375,11 @@ pub(crate) mod kernels {
         let names = rules::matmul(op, a.input(), b.input())?;
         let product = rules::Input { names: &names, sizes: &sizes };
         let names = rules::unify(op, "broadcast", product, x.input())?;
-        let spread = x.expand(&sizes[..]).map_err(|error| error.of(op))?;
+        let spread = x.expand(&sizes[..]).map_err(|_| {
+            let message =
+                format!("the input {} does not broadcast to the product, of sizes {sizes:?}", x.shape());
+            Error::about(&[x, a, b], ErrorKind::Shape, op, message).at(caller)
+        })?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
             // The product does not count, not even where it is infinite.
             let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
@@ -346,7 +403,7 @@ pub(crate) mod kernels {
         beta: Scalar,
         alpha: Scalar,
     ) -> Result<NamedTensor> {
-        check_matrices("addmm", a, b)?;
+        check_matrices("addmm", a, b).map_err(|error| error.with_inputs(&[x, a, b]))?;
         add_product("addmm", x, a, b, beta, alpha, smallvec![a.sizes()[0], b.sizes()[1]])
     }
 
@@ -421,13 +478,13 @@ pub(crate) mod kernels {
         names: Vec<Option<Name>>,
     ) -> Result<NamedTensor> {
         if x.ndim() != 1 || other.ndim() != 1 {
-            let message =
-                format!("outer: Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
+            let message = format!("Expected 1-D arguments, but got {}-D and {}-D", x.ndim(), other.ndim());
             return Err(Error::about(&[x, other], ErrorKind::Shape, "outer", message));
         }
         let names = Names::given("outer", &names, &[x.name(0), other.name(0)])
             .map_err(|error| error.with_operands([x.shape(), other.shape()]))?;
-        Ok(x.unnamed().unsqueeze(1)?.mul(other.unnamed())?.with_names(names))
+        let product = x.unnamed().unsqueeze(1)?.mul(other.unnamed());
+        Ok(product.map_err(|error| error.of("outer").with_inputs(&[x, other]))?.with_names(names))
     }
 
     #[track_caller]
@@ -451,8 +508,14 @@ pub(crate) mod kernels {
         }
         if !fits {
             let (own, others) = (x.sizes(), other.sizes());
-            let message =
-                format!("contracted dims {dims:?} of {own:?} and {other_dims:?} of {others:?} need to match");
+            let list = |x: &NamedTensor, dims: &[usize]| {
+                dims.iter().map(|dim| in_rust(x, *dim)).collect::<Vec<_>>().join(", ")
+            };
+            let message = format!(
+                "contracted dims [{}] of {own:?} and [{}] of {others:?} need to match",
+                list(&x, &dims),
+                list(&other, &other_dims)
+            );
             return Err(Error::about(&[&x, &other], ErrorKind::Shape, "tensordot", message));
         }
         let pairs = dims.into_iter().zip(other_dims).collect();

@@ -14,7 +14,8 @@ impl NamedTensor {
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn rename(&self, names: impl RenameArg) -> Result<NamedTensor> {
-        let names = naming::rename("rename", self.input(), &names.renaming()?)?;
+        let names =
+            naming::rename("rename", self.input(), &names.renaming().map_err(|error| error.of("rename"))?)?;
         Ok(self.clone().with_names(names))
     }
 
@@ -24,7 +25,8 @@ impl NamedTensor {
     /// Those of `rename`.
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut NamedTensor> {
-        let names = naming::rename("rename_", self.input(), &names.renaming()?)?;
+        let names =
+            naming::rename("rename_", self.input(), &names.renaming().map_err(|error| error.of("rename_"))?)?;
         self.set_names(names);
         Ok(self)
     }
@@ -37,7 +39,8 @@ impl NamedTensor {
     /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn refine_names(&self, names: impl NameList) -> Result<NamedTensor> {
-        let names = naming::refine(self.input(), &names.name_list()?)?;
+        let names =
+            naming::refine(self.input(), &names.name_list().map_err(|error| error.of("refine_names"))?)?;
         Ok(self.clone().with_names(names))
     }
 }

@@ -68,11 +68,15 @@ ops! { pick;
     argsort (x; dim: Dim = -1, descending: bool = false) names "keeps input names";
 }
 
+/// What to do about a tensor without elements where one is asked for.
+pub(crate) const EMPTY: &str = "if x.numel() > 0 { .. }";
+
 /// What the methods call, and what the derivatives need of it.
 #[doc(hidden)]
 pub mod kernels {
     use super::*;
     use crate::cpu::order::{self, NAN_FIRST, NAN_LAST, Pairs};
+    use crate::dim::{called, in_rust};
     use crate::dtype::{DType, Scalar, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::names::Names;
@@ -199,12 +203,12 @@ pub mod kernels {
     ) -> Result<NamedTensor> {
         match dim {
             None if x.numel() == 0 => {
-                let message = "Expected reduction dim to be specified for input.numel() == 0".to_string();
-                return Err(Error::about(&[x], ErrorKind::Value, op, message));
+                let message = "a tensor without elements has none to find";
+                return Err(Error::about(&[x], ErrorKind::Value, op, message).with_repair(EMPTY));
             }
             Some(dim) if length(x, Some(dim)) == 0 => {
-                let message = format!("Expected reduction dim {dim} to have non-zero size.");
-                return Err(Error::about(&[x], ErrorKind::Shape, op, message));
+                let message = format!("Expected {} to have non-zero size", called(x, dim));
+                return Err(Error::about(&[x], ErrorKind::Shape, op, message).with_repair(EMPTY));
             }
             _ => {}
         }
@@ -291,7 +295,8 @@ pub mod kernels {
         let one = one_or_all(OP, x, &dim)?;
         let n = length(x, one);
         if n > 0 && !(1..=n).contains(&k) {
-            let message = format!("selected number k out of range: {k} of {n} elements");
+            let of = one.map_or("all elements".into(), |dim| called(x, dim));
+            let message = format!("k counts from 1 to {n}, the number of elements of {of}, got {k}");
             return Err(Error::about(&[x], ErrorKind::Value, OP, message));
         }
         let found = find_one(OP, x, one, NAN_LAST, &|keys, pairs| order::nth(keys, pairs, k - 1))?;
@@ -328,8 +333,13 @@ pub mod kernels {
         x.check_not_bool(OP)?;
         let n = length(x, Some(dim));
         if k > n || x.ndim() == 0 && k == 0 {
-            let message = format!("selected index k out of range: {k} of {n} elements along dimension {dim}");
-            return Err(Error::about(&[x], ErrorKind::Value, OP, message));
+            let message =
+                format!("selected index k out of range: {k} of the {n} elements of {}", called(x, dim));
+            let error = Error::about(&[x], ErrorKind::Value, OP, message);
+            return Err(match x.ndim() {
+                0 => error,
+                _ => error.with_repair(format!("x.topk({n}, {})?", in_rust(x, dim))),
+            });
         }
         let found = find(OP, x, Some(dim), k, NAN_LAST, &|keys, pairs, places| {
             order::top(keys, largest, pairs, places);
@@ -365,7 +375,7 @@ pub mod kernels {
     fn arg(op: &'static str, x: &NamedTensor, dim: &Over, largest: bool) -> Result<NamedTensor> {
         let one = one_or_all(op, x, dim)?;
         if x.dtype() == DType::Bool {
-            let message = format!("{op}(): does not support bool input");
+            let message = "not implemented for bool; it takes the integers and floats";
             return Err(Error::about(&[x], ErrorKind::DType, op, message).with_repair(match one {
                 Some(dim) => format!("x.to(DType::U8)?.{op}({dim})?"),
                 None => format!("x.to(DType::U8)?.{op}(..)?"),

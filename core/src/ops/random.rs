@@ -14,6 +14,22 @@ use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
 use crate::tensor::NamedTensor;
 use std::ops::{Bound, RangeBounds};
 
+/// The error of random floats in another dtype: of a new tensor, or in place.
+#[cold]
+#[track_caller]
+fn not_floats(op: &'static str, dtype: DType) -> Error {
+    let float = crate::default_dtype();
+    let error = Error::new(
+        ErrorKind::DType,
+        op,
+        format!("not implemented for {dtype}; it takes floating point dtypes"),
+    );
+    error.with_repair(match op.ends_with('_') {
+        true => format!("x = x.to(DType::{float:?})?; before it"),
+        false => format!("TensorOptions::new().dtype(DType::{float:?})"),
+    })
+}
+
 /// A tensor of `dtype` filled by `fill`, which sees its elements as `out` and the `generator`, or the error
 /// of a dtype that is none of floats. `draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high,
 /// generator))` is for `f32`
@@ -29,8 +45,7 @@ macro_rules! draw {
     ($op:expr, $shape:expr, $dtype:expr, $out:ident, $generator:ident, $fill:expr) => {{
         let (op, shape, dtype) = ($op, $shape, $dtype);
         if !dtype.is_floating_point() {
-            return Err(Error::new(ErrorKind::DType, op, format!("not implemented for {dtype}; it takes floating point dtypes"))
-                .with_repair(format!("x.to(DType::{:?})?", crate::default_dtype())));
+            return Err(not_floats(op, dtype));
         }
         let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
         let mut generator = next_of_default(tensor.numel());
@@ -73,7 +88,8 @@ impl NamedTensor {
     #[track_caller]
     pub fn uniform(op: &'static str, shape: Shape, low: f64, high: f64, dtype: DType) -> Result<NamedTensor> {
         if !(low <= high && (high - low).is_finite()) {
-            let message = format!("expects to return a [from, to) range, but found from={low} > to={high}");
+            let message =
+                format!("low must not be greater than high, and both finite, got low={low}, high={high}");
             return Err(Error::new(ErrorKind::Value, op, message));
         }
         draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high, generator))
@@ -86,11 +102,7 @@ impl NamedTensor {
     #[track_caller]
     pub fn normal(op: &'static str, shape: Shape, mean: f64, std: f64, dtype: DType) -> Result<NamedTensor> {
         if std.is_nan() || std < 0.0 {
-            return Err(Error::new(
-                ErrorKind::Value,
-                op,
-                format!("normal expects std >= 0.0, but found std {std}"),
-            ));
+            return Err(Error::new(ErrorKind::Value, op, format!("std must not be negative, got {std}")));
         }
         draw!(op, shape, dtype, out, generator, fill_normal(out, mean, std, generator))
     }
@@ -127,8 +139,9 @@ impl NamedTensor {
     #[track_caller]
     pub fn randint(low: i64, high: i64, shape: impl IntoShape) -> Result<NamedTensor> {
         if low >= high {
-            let message =
-                format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
+            let message = format!(
+                "the lower end must be less than the upper, which is not included, got {low} and {high}"
+            );
             return Err(Error::new(ErrorKind::Value, "randint", message));
         }
         let mut out = NamedTensor::filled("randint", shape.shape_for("randint")?, DType::I64, 0.into())?;
@@ -266,14 +279,16 @@ impl NamedTensor {
             Bound::Unbounded => last.saturating_add(1),
         };
         if low >= high {
-            let message =
-                format!("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}");
-            return Err(Error::new(ErrorKind::Value, OP, message));
+            let message = format!(
+                "the lower end must be less than the upper, which is not included, got {low} and {high}"
+            );
+            return Err(Error::about(&[self], ErrorKind::Value, OP, message));
         }
         if low < least || high - 1 > last {
             let message =
                 format!("integers from {low} to below {high} are out of bounds for {}", self.dtype());
-            return Err(Error::new(ErrorKind::Value, OP, message));
+            return Err(Error::about(&[self], ErrorKind::Value, OP, message)
+                .with_repair(format!("x.random_({least}..={last})?")));
         }
         *self = NamedTensor::randint(low, high, self.shape())?.to(self.dtype())?;
         Ok(self)
@@ -309,7 +324,7 @@ impl NamedTensor {
                 &[self, std],
                 ErrorKind::Value,
                 OP,
-                "normal expects all elements of std >= 0.0",
+                "no element of std may be negative",
             ));
         }
         // The sum with zeros has the sizes, the names and the dtype of the result.
@@ -331,7 +346,7 @@ impl NamedTensor {
             return Err(Error::new(
                 ErrorKind::Value,
                 OP,
-                format!("Expected p_in >= 0 && p_in <= 1, got {bad}"),
+                format!("probabilities must be between 0 and 1, got {bad}"),
             ));
         }
         let mut drawn = NamedTensor::filled(OP, self.shape(), DType::F64, 0.0.into())?;

@@ -241,10 +241,10 @@ pub(crate) mod kernels {
             // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of some dims
             // their sizes.
             let (kind, message) = match dims.len() == x.ndim() {
-                true => (ErrorKind::Value, "Expected reduction dim to be specified for input.numel() == 0."),
+                true => (ErrorKind::Value, "a tensor without elements has no largest and no smallest one"),
                 false => (ErrorKind::Shape, "Expected reduction dims to have non-zero size"),
             };
-            return Err(Error::about(&[x], kind, op, message));
+            return Err(Error::about(&[x], kind, op, message).with_repair(crate::ops::pick::EMPTY));
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ ops! { shape;
 pub(crate) mod kernels {
     use super::NamedTensor;
     use crate::dim::{Positions, resolve_index};
+    use crate::dim::{called, in_rust};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names, rules};
     use crate::ops::cast::packed;
@@ -91,8 +92,13 @@ pub(crate) mod kernels {
     pub(crate) fn permute(x: &NamedTensor, dims: Positions) -> Result<NamedTensor> {
         if dims.len() != x.ndim() {
             let message = format!("{} dims are given for a tensor of {}: all must be", dims.len(), x.ndim());
-            return Err(Error::about(&[x], ErrorKind::DimRange, "permute", message)
-                .with_repair("x.align_to with \"...\" in the list needs only some names"));
+            let missing = (0..x.ndim()).filter(|dim| !dims.contains(dim));
+            let all: Vec<String> = dims.iter().copied().chain(missing).map(|dim| in_rust(x, dim)).collect();
+            let error = Error::about(&[x], ErrorKind::DimRange, "permute", message);
+            return Err(match dims.iter().all(|dim| x.name(*dim).is_some()) == x.has_names() {
+                true => error.with_repair(format!("x.permute([{}])?", all.join(", "))),
+                false => error,
+            });
         }
         Ok(reorder(x, &dims))
     }
@@ -135,7 +141,12 @@ pub(crate) mod kernels {
         sizes.insert(at, 1);
         strides.insert(at, 1);
         names.insert(at, name);
-        Ok(x.view_as(sizes, strides, x.offset(), Names::new("unsqueeze", names)?))
+        Ok(x.view_as(
+            sizes,
+            strides,
+            x.offset(),
+            Names::new("unsqueeze", names).map_err(|error| error.with_inputs(&[x]))?,
+        ))
     }
 
     /// The sizes as they are written: -1 where one is left open.
@@ -149,6 +160,7 @@ pub(crate) mod kernels {
         let new = wanted.len() - x.ndim();
         let own = |dim: usize| dim.checked_sub(new).and_then(|own| x.name(own));
         Names::new(op, wanted.iter().enumerate().map(|(at, dim)| dim.name.or_else(|| own(at))))
+            .map_err(|error| error.with_inputs(&[x]))
     }
 
     #[track_caller]
@@ -159,7 +171,10 @@ pub(crate) mod kernels {
                 "the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({ndim})",
                 shape.len()
             );
-            return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
+            let kept = std::iter::repeat_n(-1, ndim - shape.len());
+            let all: Vec<isize> = kept.chain(written(&shape)).collect();
+            return Err(Error::about(&[x], ErrorKind::Shape, "expand", message)
+                .with_repair(format!("x.expand({all:?})?, where -1 keeps a size")));
         }
         let new = shape.len() - ndim;
         let mut to = Sizes::new();
@@ -172,18 +187,23 @@ pub(crate) mod kernels {
                 (Some((1, _)) | None, Some(wanted)) => (wanted, 0),
                 (None, None) => {
                     let message = format!(
-                        "the expanded size -1 isn't allowed in a leading, non-existing dimension {dim}"
+                        "the expanded size -1 isn't allowed in a leading, non-existing dimension {dim}: -1 keeps the size of a dim that is \
+                         there"
                     );
                     return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
                 }
                 (Some((size, _)), Some(wanted)) => {
                     let message = format!(
-                        "The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton \
-                         dimension {dim}.  Target sizes: {:?}.  Tensor sizes: {:?}",
-                        written(&shape),
-                        x.sizes()
+                        "The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton {}; the sizes \
+                         asked for are {:?}",
+                        called(x, dim - new),
+                        written(&shape)
                     );
-                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message));
+                    let mut kept = written(&shape);
+                    kept[dim] = -1;
+                    return Err(Error::about(&[x], ErrorKind::Shape, "expand", message).with_repair(
+                        format!("x.expand({kept:?})? keeps the size; x.repeat(..)? repeats the elements"),
+                    ));
                 }
             };
             to.push(size);
@@ -199,11 +219,37 @@ pub(crate) mod kernels {
         let numel = x.numel();
         let caller = Location::caller();
         let invalid = || {
-            let message = format!("shape '{:?}' is invalid for input of size {numel}", written(wanted));
-            Error::about(&[x], ErrorKind::Shape, op, message).at(caller)
+            let given = wanted.iter().filter_map(|dim| dim.size);
+            let known = given.fold(1usize, |known, size| known.saturating_mul(size));
+            let why = match wanted.iter().any(|dim| dim.size.is_none()) {
+                true => format!("{numel} elements are no multiple of {known}"),
+                false => format!("it has {known} elements"),
+            };
+            let message =
+                format!("shape '{:?}' is invalid for input of size {numel}: {why}", written(wanted));
+            let error = Error::about(&[x], ErrorKind::Shape, op, message).at(caller);
+            // The first size that does not fit can be inferred if the others do.
+            let sizes = wanted.iter().map(|dim| dim.size.unwrap_or(1)).collect::<Vec<_>>();
+            let rest = |open: &usize| -> Option<usize> {
+                let others = sizes.iter().enumerate().filter(|(dim, _)| dim != open);
+                others.map(|(_, size)| *size).try_fold(1usize, usize::checked_mul)
+            };
+            let fits = |open: &usize| rest(open).is_some_and(|rest| rest > 0 && numel.is_multiple_of(rest));
+            match (0..sizes.len()).find(fits) {
+                Some(open) if numel > 0 && wanted.iter().all(|dim| dim.size.is_some()) => {
+                    let text = |(at, dim): (usize, &OpenDim)| {
+                        let size = if at == open { "-1".into() } else { sizes[at].to_string() };
+                        dim.name.map_or(size.clone(), |name| format!("(\"{name}\", {size})"))
+                    };
+                    let list: Vec<String> = wanted.iter().enumerate().map(text).collect();
+                    error.with_repair(format!("x.{op}([{}])?, where -1 is inferred", list.join(", ")))
+                }
+                _ => error,
+            }
         };
         if wanted.iter().filter(|dim| dim.size.is_none()).count() > 1 {
-            return Err(Error::about(&[x], ErrorKind::Shape, op, "only one dimension can be inferred"));
+            let message = "only one dimension can be inferred, and more sizes than one are -1";
+            return Err(Error::about(&[x], ErrorKind::Shape, op, message));
         }
         let given = || wanted.iter().filter_map(|dim| dim.size);
         let known = match given().any(|size| size == 0) {
@@ -277,7 +323,8 @@ pub(crate) mod kernels {
     #[track_caller]
     fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
         if wanted.iter().any(|dim| dim.name.is_some()) {
-            return Names::new(op, wanted.iter().map(|dim| dim.name));
+            return Names::new(op, wanted.iter().map(|dim| dim.name))
+                .map_err(|error| error.with_inputs(&[x]));
         }
         Ok(if x.sizes() == sizes { x.names().clone() } else { Names::none() })
     }
@@ -292,7 +339,8 @@ pub(crate) mod kernels {
                 x.sizes(),
                 x.strides()
             );
-            return Err(Error::about(&[x], ErrorKind::Shape, "view", message).with_repair("x.reshape(..)?"));
+            return Err(Error::about(&[x], ErrorKind::Shape, "view", message)
+                .with_repair(format!("x.reshape({:?})?, which copies where it must", written(&wanted))));
         };
         let names = names_of("view", x, &sizes, &wanted)?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
@@ -338,11 +386,18 @@ pub(crate) mod kernels {
     pub(crate) fn repeat(x: &NamedTensor, repeats: OpenShape) -> Result<NamedTensor> {
         let ndim = x.ndim();
         if repeats.len() < ndim || repeats.iter().any(|dim| dim.size.is_none()) {
+            let given = written(&repeats);
             let message = format!(
-                "Number of dimensions of repeat dims {:?} can not be smaller than number of dimensions of tensor, nor one negative",
-                written(&repeats)
+                "there must be a number of repeats for each of the {ndim} dims, none of them negative, got {given:?}"
             );
-            return Err(Error::about(&[x], ErrorKind::Shape, "repeat", message));
+            let error = Error::about(&[x], ErrorKind::Shape, "repeat", message);
+            return Err(match repeats.iter().any(|dim| dim.size.is_none()) {
+                true => error,
+                false => {
+                    let all: Vec<isize> = std::iter::repeat_n(1, ndim - given.len()).chain(given).collect();
+                    error.with_repair(format!("x.repeat({all:?})?"))
+                }
+            });
         }
         // Each dim becomes (times, size) with stride 0 for `times`; merging the two is the one copy.
         let new = repeats.len() - ndim;

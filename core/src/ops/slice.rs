@@ -23,6 +23,7 @@ ops! { slice;
 
 pub(crate) mod kernels {
     use super::NamedTensor;
+    use crate::dim::{called, in_rust};
     use crate::error::{Error, ErrorKind, Result};
     use crate::names::{Name, Names};
     use crate::ops::shape::kernels::without;
@@ -35,17 +36,20 @@ pub(crate) mod kernels {
                 &[x],
                 ErrorKind::Shape,
                 "narrow",
-                "narrow() cannot be applied to a 0-dim tensor.",
+                "cannot be applied to a 0-dim tensor",
             ));
         };
         let from = if start < 0 { start + size as isize } else { start };
         if from < 0 || from as usize > size {
-            let message = format!("start ({start}) is out of range of dim {dim} of size {size}");
+            let message = format!("start ({start}) is out of range of {} of size {size}", called(x, dim));
             return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
         }
         if length > size - from as usize {
-            let message = format!("start ({from}) + length ({length}) exceeds dimension size ({size}).");
-            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message));
+            let message =
+                format!("start ({from}) + length ({length}) exceeds the size of {} ({size})", called(x, dim));
+            let dim = in_rust(x, dim);
+            return Err(Error::about(&[x], ErrorKind::Index, "narrow", message)
+                .with_repair(format!("x.narrow({dim}, {from}, {})?", size - from as usize)));
         }
         Ok(stepped(x, dim, from as usize, length, 1))
     }
@@ -70,15 +74,10 @@ pub(crate) mod kernels {
         step: usize,
     ) -> Result<NamedTensor> {
         let Some(&size) = x.sizes().get(dim) else {
-            return Err(Error::about(
-                &[x],
-                ErrorKind::Shape,
-                "slice",
-                "slice() cannot be applied to a 0-dim tensor.",
-            ));
+            return Err(Error::about(&[x], ErrorKind::Shape, "slice", "cannot be applied to a 0-dim tensor"));
         };
         if step == 0 {
-            return Err(Error::about(&[x], ErrorKind::Value, "slice", "slice step must be positive"));
+            return Err(Error::about(&[x], ErrorKind::Value, "slice", "the step must be positive, got 0"));
         }
         let clamp = |at: isize| {
             (if at < 0 { at.saturating_add(size as isize) } else { at }).clamp(0, size as isize) as usize
@@ -94,14 +93,22 @@ pub(crate) mod kernels {
                 &[x],
                 ErrorKind::DimRange,
                 "select",
-                "select() cannot be applied to a 0-dim tensor.",
+                "cannot be applied to a 0-dim tensor",
             ));
         };
         let from = if index < 0 { index + size as isize } else { index };
         if from < 0 || from as usize >= size {
-            let message =
-                format!("index {index} out of range for tensor of size {:?} at dimension {dim}", x.sizes());
-            return Err(Error::about(&[x], ErrorKind::Index, "select", message));
+            let message = format!("index {index} out of range for {} of size {size}", called(x, dim));
+            let error = Error::about(&[x], ErrorKind::Index, "select", message);
+            return Err(match size {
+                0 => error,
+                _ => error.with_repair(format!(
+                    "x.select({}, -1)? for the last; the indices are {} to {}",
+                    in_rust(x, dim),
+                    -(size as isize),
+                    size - 1
+                )),
+            });
         }
         Ok(without(&stepped(x, dim, from as usize, 1, 1), &[dim]))
     }
@@ -115,8 +122,16 @@ pub(crate) mod kernels {
         name: Option<Name>,
     ) -> Result<NamedTensor> {
         if dim0 == dim1 || x.ndim() < 2 {
-            let message = format!("diagonal dimensions cannot be identical {dim0}, {dim1}");
-            return Err(Error::about(&[x], ErrorKind::DimRange, "diagonal", message));
+            let message = match x.ndim() {
+                0 | 1 => format!("a diagonal is of two dims, and the tensor has {}", x.ndim()),
+                _ => format!("diagonal dimensions cannot be identical {dim0}, {dim1}"),
+            };
+            let error = Error::about(&[x], ErrorKind::DimRange, "diagonal", message);
+            return Err(match x.ndim() {
+                0 => error,
+                1 => error.with_repair("x.diag()? for the matrix with x on its diagonal"),
+                _ => error.with_repair(format!("x.diagonal({}, {})?", in_rust(x, 0), in_rust(x, 1))),
+            });
         }
         let (rows, cols) = (x.sizes()[dim0], x.sizes()[dim1]);
         let (row, col) = if offset >= 0 { (0, offset as usize) } else { (offset.unsigned_abs(), 0) };
@@ -127,7 +142,8 @@ pub(crate) mod kernels {
         let rest = || (0..x.ndim()).filter(|dim| ![dim0, dim1].contains(dim));
         let sizes = rest().map(|dim| x.sizes()[dim]).chain([length]).collect();
         let strides = rest().map(|dim| x.strides()[dim]).chain([step]).collect();
-        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))?;
+        let names = Names::new("diagonal", rest().map(|dim| x.name(dim)).chain([name]))
+            .map_err(|error| error.with_inputs(&[x]))?;
         Ok(x.view_as(sizes, strides, (x.offset() as isize + skip) as usize, names))
     }
 
@@ -140,10 +156,16 @@ pub(crate) mod kernels {
         name: Option<Name>,
     ) -> Result<NamedTensor> {
         let length = x.length_of(dim);
-        if step == 0 || size > length {
+        if step == 0 {
+            let message = "the step from one window to the next must be at least 1, got 0";
+            return Err(Error::about(&[x], ErrorKind::Value, "unfold", message)
+                .with_repair(format!("x.unfold({}, {size}, 1)?", in_rust(x, dim))));
+        }
+        if size > length {
             let message =
-                format!("windows of {size} elements, {step} apart, do not fit into dim {dim}, of {length}");
-            return Err(Error::about(&[x], ErrorKind::Value, "unfold", message));
+                format!("a window of {size} elements is larger than {} of size {length}", called(x, dim));
+            return Err(Error::about(&[x], ErrorKind::Value, "unfold", message)
+                .with_repair(format!("x.unfold({}, {length}, {step})?", in_rust(x, dim))));
         }
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         if x.ndim() == 0 {
@@ -163,7 +185,8 @@ pub(crate) mod kernels {
         strides.push(apart);
         // Windows overlap, so that a view can have more elements than there are addresses.
         checked_numel("unfold", &sizes, x.dtype().itemsize())?;
-        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))?;
+        let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))
+            .map_err(|error| error.with_inputs(&[x]))?;
         Ok(x.view_as(sizes, strides, x.offset(), names))
     }
 }

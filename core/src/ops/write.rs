@@ -69,11 +69,11 @@ impl NamedTensor {
                 out.sizes(),
                 self.sizes()
             );
-            return Err(Error::about(&[out, &self], ErrorKind::Shape, "out", message)
+            return Err(Error::about(&[out, &self], ErrorKind::Shape, "write_to", message)
                 .with_repair(format!("let mut out = Tensor::zeros({:?})?", self.sizes())));
         }
-        rules::out("out", self.names(), out.input())?;
-        out.replace_with("out", self)
+        rules::out("write_to", self.names(), out.input())?;
+        out.replace_with("write_to", self)
     }
 
     /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The

@@ -123,7 +123,22 @@ impl Storage {
 #[cold]
 #[track_caller]
 fn out_of_memory(op: &'static str, bytes: usize) -> Error {
-    Error::new(ErrorKind::OutOfMemory, op, format!("out of memory: {bytes} bytes requested"))
+    Error::new(ErrorKind::OutOfMemory, op, format!("out of memory: {} requested", in_units(bytes)))
+}
+
+/// A number of bytes as people read it: `4 GiB`, `1.5 MiB`.
+#[cold]
+pub(crate) fn in_units(bytes: usize) -> String {
+    let mut size = bytes as f64;
+    let mut unit = "bytes";
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    let rounded = (size * 10.0).round() / 10.0;
+    format!("{rounded} {unit}")
 }
 
 impl Clone for Storage {

@@ -2,11 +2,11 @@
 
 use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{Shape, checked_numel};
-use crate::storage::Storage;
+use crate::storage::{Storage, in_units};
 
 impl NamedTensor {
     /// A 0-d tensor that stands for a plain number beside tensors: it does not widen their dtype within its
@@ -43,7 +43,8 @@ impl NamedTensor {
         }
         let numel = checked_numel(op, &shape.sizes, dtype.itemsize())?;
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
-            let storage = Storage::zeroed(op, numel * dtype.itemsize())?;
+            let storage = Storage::zeroed(op, numel * dtype.itemsize())
+                .map_err(|error| of_tensor(error, &shape.sizes, dtype))?;
             // SAFETY: the buffer has so many bytes, which are zeros.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
@@ -87,7 +88,8 @@ impl NamedTensor {
         dtype: DType,
     ) -> Result<NamedTensor> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
-        let storage = Storage::new(op, numel * dtype.itemsize())?;
+        let storage =
+            Storage::new(op, numel * dtype.itemsize()).map_err(|error| of_tensor(error, sizes, dtype))?;
         // SAFETY: the buffer has so many bytes; any bytes are a number, and the caller's contract.
         Ok(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) })
     }
@@ -102,6 +104,14 @@ impl NamedTensor {
         // SAFETY: the caller's contract.
         unsafe { NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype) }
     }
+}
+
+/// The error of a buffer that there is no room for, with the tensor that it is for.
+#[cold]
+fn of_tensor(error: Error, sizes: &[usize], dtype: DType) -> Error {
+    let bytes = sizes.iter().product::<usize>() * dtype.itemsize(); // which was checked before
+    let message = format!("out of memory: {} for sizes {sizes:?} of {dtype}", in_units(bytes));
+    Error::new(error.kind(), error.op(), message).at(error.location())
 }
 
 #[cfg(test)]

@@ -98,9 +98,13 @@ mod kernels {
         };
         let x = padded(&x, before, after)?;
         if length == 0 || span > x.sizes()[2] {
-            let message =
-                format!("Kernel size can't be greater than actual input size: {span} and {}", x.sizes()[2]);
-            return Err(fail(ErrorKind::Shape, message, &given));
+            let length = x.sizes()[2];
+            let message = format!(
+                "a kernel over {span} elements does not fit into a length of {length}, padding included"
+            );
+            let lacking = span.saturating_sub(length).div_ceil(2) + before;
+            return Err(fail(ErrorKind::Shape, message, &given)
+                .with_repair(format!("Conv1dOptions::new().padding({lacking})")));
         }
         let batch = x.sizes()[0];
         // The window of each place, as the rows of a matrix for each group.
@@ -127,9 +131,9 @@ mod kernels {
 fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
     if !(2..=3).contains(&x.ndim()) || weight.ndim() != 3 {
         let message = format!(
-            "Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: {:?}, and a weight of 3 dims, but got {:?}",
-            x.sizes(),
-            weight.sizes()
+            "expected an input [N, channels, length] or [channels, length] and a weight [out, channels, kernel], got {} and {}",
+            x.shape(),
+            weight.shape()
         );
         return Err(fail(ErrorKind::Shape, message, &[x, weight]));
     }
@@ -153,15 +157,15 @@ fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>, given: &[&Ten
         return Err(fail(ErrorKind::Value, message, given));
     }
     if padding == Padding::Same && stride != 1 {
-        let message = "padding='same' is not supported for strided convolutions".to_string();
+        let message = "padding of the same length needs a stride of 1, got {stride}".to_string();
         return Err(fail(ErrorKind::Value, message, given));
     }
     let (channels, expected) = (x.sizes()[1], weight.sizes()[1] * groups);
     if channels != expected || !weight.sizes()[0].is_multiple_of(groups) {
         let message = format!(
-            "Given groups={groups}, weight of size {:?}, expected input{:?} to have {expected} channels, but got {channels} channels instead",
+            "the weight of sizes {:?} and {groups} groups need {expected} channels, and the input of sizes {:?} has {channels}",
             weight.sizes(),
-            x.sizes()
+            given[0].sizes()
         );
         return Err(fail(ErrorKind::Shape, message, given));
     }

@@ -35,7 +35,7 @@ mod kernels {
     pub(super) fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
         if !(0.0..=1.0).contains(&p) {
             let message = format!("dropout probability has to be between 0 and 1, but got {p}");
-            return Err(Error::new(ErrorKind::Value, "dropout", message));
+            return Err(Error::new(ErrorKind::Value, "dropout", message).with_operands([x.shape()]));
         }
         if !x.dtype().is_floating_point() {
             let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());

@@ -87,7 +87,7 @@ fn check(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
         [input] => (None, input),
         [out, input] => (Some(out), input),
         _ => {
-            let message = format!("linear expects a weight [out, in] or [in], got {} dims", weight.ndim());
+            let message = format!("expected a weight [out, in] or [in], got {} dims", weight.ndim());
             return Err(fail(ErrorKind::Shape, message));
         }
     };

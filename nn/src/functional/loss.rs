@@ -32,7 +32,7 @@ pub enum Reduction {
 impl Reduction {
     #[track_caller]
     fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
-        self.check_not_empty(op, losses.numel(), &losses)?;
+        self.check_not_empty(op, losses.numel())?;
         match self {
             Reduction::Mean => losses.mean(..),
             Reduction::Sum => losses.sum(..),
@@ -42,13 +42,12 @@ impl Reduction {
 
     /// There is no mean of no losses. PyTorch gives NaN, which then is the value of every parameter.
     #[track_caller]
-    fn check_not_empty(self, op: &'static str, losses: usize, x: &Tensor) -> Result<()> {
+    fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
         if self != Reduction::Mean || losses > 0 {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
-            .with_operands([x.shape()])
-            .with_repair("skip empty batches, or take Reduction::Sum, which gives 0"))
+            .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
     }
 }
 
@@ -191,7 +190,7 @@ mod kernels {
     ) -> Result<Tensor> {
         const OP: &str = "cross_entropy";
         if !(0.0..=1.0).contains(&label_smoothing) {
-            let message = format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}");
+            let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
             return Err(Error::new(ErrorKind::Value, OP, message));
         }
         if !logits.dtype().is_floating_point() {
@@ -246,11 +245,11 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     for (name, x) in [("x", x), ("target", target)] {
         if x.dtype() == DType::Bool {
             return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
-                .with_operands([x.shape()])
                 .with_repair(format!("{name}.to(DType::F32)?")));
         }
     }
     check_order(op, ("x", x.value()), target)?;
+    check_names(op, x.value(), target, &[x, target])?;
     let (own, other) = (x.sizes(), target.sizes());
     let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
     let ndim = own.len().max(other.len());
@@ -267,8 +266,26 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
     match more(x, target, "x").or_else(|| more(target, x, "target")) {
         Some(repair) => Err(error.with_repair(repair)),
-        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is what you want"))),
+        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
     }
+}
+
+/// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
+#[track_caller]
+fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
+    // Under the name of a method, whose repair would be a call of it.
+    x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
+        let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+        let pairs = x.names().iter(x.ndim()).zip(target.names().iter(target.ndim()));
+        let mut apart = pairs.filter(|(own, other)| own.is_some() && other.is_some() && own != other);
+        match (x.sizes() == target.sizes(), apart.next()) {
+            (true, Some((Some(own), Some(other)))) => error.with_repair(format!(
+                "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
+            )),
+            _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
+            _ => error,
+        }
+    })
 }
 
 /// The dims of the target are those of `x`, if both have the same.
@@ -324,7 +341,7 @@ impl Classes {
         let operands = || [weight.shape(), logits.shape()];
         if weight.ndim() != 1 || weight.sizes()[0] != count {
             let message = format!(
-                "weight tensor should be defined for all {count} classes, got sizes {:?}",
+                "the weight must have one number for each of the {count} classes, got sizes {:?}",
                 weight.sizes()
             );
             return Err(Error::new(ErrorKind::Shape, op, message).with_operands(operands()));
@@ -419,8 +436,8 @@ fn with_probabilities(
         return Err(float_target(op, logits, target, classes));
     }
     let count = logits.numel() / classes.count.max(1);
-    reduction.check_not_empty(op, count, logits)?;
-    let names = logits.value().unified_names(op, "broadcast", target.value())?;
+    reduction.check_not_empty(op, count)?;
+    let names = check_names(op, logits.value(), target, &[logits, target])?;
     let rest = names.iter(logits.ndim()).enumerate().filter(|(dim, _)| Some(*dim) != classes.dim);
     let rest = Names::new(op, rest.map(|(_, name)| name))?;
     let dtype = classes.dtype(logits).promote(target.dtype());
@@ -512,8 +529,20 @@ impl Targets {
                 target.sizes()
             );
             let error = Error::new(ErrorKind::Shape, op, message).with_operands(operands());
+            let without = |dim: &usize| {
+                let mut sizes = logits.sizes().to_vec();
+                sizes.remove(*dim);
+                sizes == target.sizes()
+            };
             return Err(match squeezed(target, rest.sizes(), "target") {
                 Some(repair) => error.with_repair(repair),
+                None if (0..logits.ndim()).any(|dim| without(&dim)) => {
+                    let dim = (0..logits.ndim()).find(without).unwrap_or(0);
+                    let dim = namegrad_core::in_rust(logits.value(), dim);
+                    error.with_repair(format!(
+                        "{dim} as the dim of the classes, which leaves the sizes of the target"
+                    ))
+                }
                 None if target.sizes() == logits.sizes() => error.with_repair(format!(
                     "target.to(DType::{:?})?, if these are probabilities",
                     logits.dtype()
@@ -521,7 +550,7 @@ impl Targets {
                 None => error,
             });
         }
-        let names = rest.unified_names(op, "broadcast", target.value())?;
+        let names = check_names(op, &rest, target, &[logits, target])?;
         let indices = target.rename(None)?.to(DType::I64)?;
         let ignore_index = ignore_index as i64;
         let mut counted = indices.numel();
@@ -605,7 +634,7 @@ impl Targets {
 
     #[track_caller]
     fn reduce(&self, op: &'static str, losses: Tensor, reduction: Reduction) -> Result<Tensor> {
-        reduction.check_not_empty(op, losses.numel(), &losses)?;
+        reduction.check_not_empty(op, losses.numel())?;
         let loss = match (reduction, &self.weights) {
             (Reduction::Mean, Some(weights)) => losses.sum(..)?.div(&weights.sum(..)?)?,
             (Reduction::Mean, None) => losses.sum(..)?.div(self.counted as f64)?,

@@ -87,7 +87,7 @@ impl LinearBuilder {
         let (input, output) = dims?;
         if !dtype.is_floating_point() {
             let message = format!("the parameters of a layer are floating-point, not {dtype}");
-            return Err(Error::new(ErrorKind::DType, "Linear", message));
+            return Err(Error::new(ErrorKind::DType, "Linear", message).with_repair(".dtype(DType::F32)"));
         }
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
         let weight = uniform(&[output, (input_of_weight(input.0, output.0)?, input.1)], bound, dtype)?;
@@ -191,7 +191,7 @@ impl Linear {
         let (who, size) = (called(&self.path, &self.dims()), self.input.1);
         let Some(name) = self.input.0.filter(|_| x.ndim() > 0) else {
             let message = format!("{who} needs an input dim of size {size}, and the input is one number");
-            return Error::new(ErrorKind::Shape, "Linear", message);
+            return Error::new(ErrorKind::Shape, "Linear", message).with_operands([x.shape()]);
         };
         let message = format!("{who} needs the dim '{name}', which the input does not have");
         let error = Error::new(ErrorKind::NameNotFound, "Linear", message).with_operands([x.shape()]);

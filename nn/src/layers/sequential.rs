@@ -86,6 +86,13 @@ impl Sequential {
     #[cold]
     fn in_layer(&self, name: &str, error: Error) -> Error {
         const PLACE: &str = "the layer '";
+        // What a layer says of itself before it knows its path.
+        if self.path.get().is_none()
+            && let Some(rest) = error.message().strip_prefix("the layer (")
+        {
+            let message = format!("{PLACE}{name}' ({rest}");
+            return error.with_message(message);
+        }
         match (self.path.get(), error.message().strip_prefix(PLACE)) {
             // Its path is known, and the error begins with it.
             (Some(_), Some(_)) => error,
@@ -93,13 +100,7 @@ impl Sequential {
             (_, None) => error.context(format_args!("{PLACE}{name}': ")),
             (None, Some(inner)) => {
                 let message = format!("{PLACE}{name}.{inner}");
-                let outer = Error::new(error.kind(), error.op(), message)
-                    .with_operands(error.operands().iter().cloned())
-                    .at(error.location());
-                match error.repair() {
-                    Some(repair) => outer.with_repair(repair),
-                    None => outer,
-                }
+                error.with_message(message)
             }
         }
     }
