@@ -261,13 +261,14 @@ fn is_op(name: &str) -> bool {
 const HEAD: &str = "\
 # Operators
 
-Every op: its calls, its name rule, its dtypes, the gradient of each input, and its name in PyTorch's table of
-named tensors. `tests/operators.rs` makes this page from the rows of the ops.
+This page lists every op with its calls, name rule and dtypes, the gradient of each input, and its entries in
+PyTorch's table of named tensors. `tests/operators.rs` generates it from the rows of the ops.
 
-A dim is an index or a name. An op of several dims takes a list of either, or `..` for all dims. In the
-gradients, `g` is the gradient of the output `y`, and `cx` is the context of the backward pass, which knows the
-sizes of the inputs. Where an op of floats lists integers and `bool`, it converts them to the default float. To
-write a result to an existing tensor, as PyTorch's `out=` does, call `x.exp()?.write_to(&mut out)?`.
+A dim is an index or a name. An op that takes several dims accepts a list of either, or `..` for all dims. In the
+gradients, `g` is the gradient of the output `y`, and `cx` is the context of the backward pass, which has the sizes
+of the inputs. If the result of an op is always a float, integers and `bool` are converted to the default float
+dtype first. To write a result to an existing tensor, as with PyTorch's `out=`, call
+`x.exp()?.write_to(&mut out)?`.
 
 | call | names | dtypes | derivative | PyTorch |
 | --- | --- | --- | --- | --- |
@@ -276,7 +277,7 @@ write a result to an existing tensor, as PyTorch's `out=` does, call `x.exp()?.w
 const OTHERS_HEAD: &str = "
 ## Methods that are not ops
 
-The rest of PyTorch's table: names, new tensors, properties, hooks.
+The other entries of PyTorch's table: names, factories, properties, hooks.
 
 | PyTorch | here | names | dtypes | derivative |
 | --- | --- | --- | --- | --- |
@@ -294,7 +295,7 @@ fn derivative(op: &Op) -> String {
             formulas.iter().map(text).collect::<Vec<_>>().join("; ")
         }
         Gradients::Recorded => "recorded by a function".into(),
-        Gradients::Composed => "that of the ops that it calls".into(),
+        Gradients::Composed => "from the ops that it calls".into(),
         Gradients::Constant => "none: the result is not differentiable".into(),
         Gradients::Refused => "none: an error on a tensor that requires a gradient".into(),
     }
