@@ -1,10 +1,10 @@
-//! The grammar of op rows, and what is made of them.
+//! The grammar of op rows, and the code that the macros generate from them.
 //!
-//! An op is written down once, as a row of a table (`row.rs` has the grammar). From the rows of a table
-//! [`ops!`] makes the methods of plain values, in-place forms, structs of options and data on each op, and a
-//! macro that hands the same tokens to other crates; [`derivatives!`] makes the methods of tensors that
-//! record what they do. To read: `row` and `derivative` for the grammar, `given` for what a method takes and
-//! how it reaches the kernel, `values` and `tape` for the two back ends, `chain` for the methods of results.
+//! Each op is defined once, as a row of a table. From the rows of a table, [`ops!`] generates the methods of
+//! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
+//! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
+//! tape. `row` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
+//! kernel, and `values` and `tape` generate the code.
 
 #![forbid(unsafe_code)]
 
@@ -42,40 +42,42 @@ pub fn derivatives(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(of_file(input.into(), &file()).and_then(expand_derivatives))
 }
 
-/// Kernels by element that are not ops: `kernels! { rows }`, rows as those of ops without an in-place form.
+/// Elementwise kernels that are not ops: `kernels! { rows }`. The rows look like rows of ops without an
+/// in-place form.
 #[proc_macro]
 pub fn kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_kernels(input.into()))
 }
 
-/// Ops made of others: `composed! { products; rows }`, whose functions are in the module `kernels` beside it.
+/// Ops composed of other ops: `composed! { products; rows }`. Their functions are in the module `kernels`
+/// beside it.
 #[proc_macro]
 pub fn composed(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_composed(input.into()))
 }
 
-/// Functions of tensors, with the functions that they call in the module `kernels` beside them: `functional!
-/// { loss; rows }`.
+/// Free functions of tensors: `functional! { loss; rows }`. The functions that they call are in the module
+/// `kernels` beside it.
 #[proc_macro]
 pub fn functional(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functional(input.into()))
 }
 
-/// Methods of tensors as functions: `functions! { unary: relu, elu; along: softmax }`, by the tables that
-/// have their rows.
+/// Free functions for methods of tensors: `functions! { unary: relu, elu; along: softmax }`. The first word
+/// is the table that has their rows.
 #[proc_macro]
 pub fn functions(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functions(input.into()))
 }
 
-/// What [`functions!`] becomes once the rows of a table are there.
+/// The second step of [`functions!`], which gets the rows of a table.
 #[doc(hidden)]
 #[proc_macro]
 pub fn functions_of(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functions_of(input.into()))
 }
 
-/// What [`derivatives!`] becomes once the rows are there.
+/// The second step of [`derivatives!`], which gets the rows of the table.
 #[doc(hidden)]
 #[proc_macro]
 pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -94,7 +96,7 @@ fn file() -> String {
     proc_macro::Span::call_site().file()
 }
 
-/// A table has the name of its file, by which its derivatives find it.
+/// Checks that a table has the name of its file, by which its derivatives find it.
 fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
     match (table.clone().into_iter().next(), stem) {

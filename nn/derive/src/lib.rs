@@ -7,19 +7,20 @@ use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote};
 
-/// Makes a struct a module: the name of each field is the next segment of the path of what it holds. Writes
-/// `Module`, and a `Display` that prints the summary.
+/// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
+/// segment in the paths of the parameters inside it.
 ///
-/// On a field, `#[module(skip)]` leaves it out, and `#[module(flatten)]` leaves out its name. On the struct,
-/// `#[module(describe = path)]` names the function that describes it, `#[module(no_display)]` leaves out `Display`,
-/// and `#[module(crate = path)]` says where `Module` is, if not at `::namegrad::nn`.
+/// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
+/// the struct, `#[module(describe = path)]` names a function that returns its text in the summary,
+/// `#[module(no_display)]` does not implement `Display`, and `#[module(crate = path)]` is the path of
+/// `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The words of `#[module(..)]` on a field.
+/// The options of `#[module(..)]` on a field.
 #[derive(Default)]
 struct FieldOptions {
     skip: bool,
@@ -45,7 +46,7 @@ impl FieldOptions {
     }
 }
 
-/// The words of `#[module(..)]` on the struct.
+/// The options of `#[module(..)]` on the struct.
 struct StructOptions {
     krate: Path,
     describe: Option<Path>,
