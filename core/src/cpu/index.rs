@@ -1,7 +1,7 @@
 //! Moves elements by index, along the middle of `[outer, n, inner]`, or by mask.
 //!
-//! A position counts along the dim of `n`. Callers check for [`strays`](stray) first: the loops rely on every
-//! position being inside.
+//! A position counts along the dim of `n`. Callers check for [`strays`](stray) first, because the loops rely
+//! on every position being in range.
 
 use super::threads::{Parts, each_part, parallel};
 use crate::dtype::{Element, Scalar};

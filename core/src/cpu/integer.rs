@@ -14,7 +14,7 @@ pub(crate) trait Integer:
     fn wrapping_add(self, other: Self) -> Self;
     fn wrapping_sub(self, other: Self) -> Self;
     fn wrapping_mul(self, other: Self) -> Self;
-    /// The quotient rounded towards zero; the divisor is not zero.
+    /// The quotient rounded toward zero; the divisor is not zero.
     fn div_trunc(self, divisor: Self) -> Self;
     /// The remainder with the sign of `self`; the divisor is not zero.
     fn rem_trunc(self, divisor: Self) -> Self;
