@@ -32,9 +32,9 @@ fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let (w, b) = (hidden.weight().tensor(), hidden.bias().expect("it has one").tensor());
     let (v, c) = (out.weight().tensor(), out.bias().expect("it has one").tensor());
-    let labelled =
+    let labeled =
         [("w", &w), ("b", &b), ("v", &v), ("c", &c), ("h", &h), ("logits", &logits), ("loss", &loss)];
-    let graph = Graph::of(&labelled);
+    let graph = Graph::of(&labeled);
     let ops: Vec<_> = graph.nodes.iter().filter_map(|node| node.op).collect();
     println!("a loss of {} values, made by {ops:?}", graph.nodes.len());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Other names for the dims of a [`Tensor`]: the value is a view, the place on the tape stays.
+//! Renaming the dims of a [`Tensor`]. The value is a view, and the record on the tape is the same.
 
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
@@ -25,10 +25,10 @@ impl Tensor {
         Ok(self.with_value(value))
     }
 
-    /// In place: [`rename`](Self::rename).
+    /// [`rename`](Self::rename) in place.
     ///
     /// # Errors
-    /// Those of `rename`.
+    /// Same as [`rename`](Self::rename).
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut Tensor> {
         let renamed = self.value().rename(names)?;
@@ -36,8 +36,8 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The tensor with unnamed dims named; a named dim keeps its name. One `"..."` stands for the dims that
-    /// stay as they are. A view.
+    /// The tensor with names for its unnamed dims; a named dim keeps its name. One `"..."` stands for dims
+    /// that do not change. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -54,12 +54,12 @@ impl Tensor {
         Ok(self.with_value(value))
     }
 
-    /// The same place on the tape under other names: names mean nothing to a gradient.
+    /// Another value with the same record on the tape; names do not matter to a gradient.
     fn with_value(&self, value: NamedTensor) -> Tensor {
         Tensor::from_parts(value, self.meta().cloned())
     }
 
-    /// The same tensor with these names: as many as dims, or none.
+    /// The same tensor with these names: one for each dim, or none.
     pub(crate) fn named(self, names: Names) -> Tensor {
         let meta = self.meta().cloned();
         Tensor::from_parts(self.into_value().with_names(names), meta)

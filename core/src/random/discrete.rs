@@ -45,8 +45,8 @@ pub(crate) fn fill_bernoulli<T>(out: &mut [T], p: f64, values: [T; 2], generator
 where
     T: Copy + Send + Sync + 'static,
 {
-    let favourable = (p * 2f64.powi(32)).round_ties_even() as u64;
-    match favourable.checked_sub(1) {
+    let favorable = (p * 2f64.powi(32)).round_ties_even() as u64;
+    match favorable.checked_sub(1) {
         Some(last) => fill(out, Choice { last: last.min(u32::MAX.into()) as u32, values }, generator),
         None => {
             generator.split_off(out.len());
