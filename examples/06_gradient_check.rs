@@ -47,7 +47,8 @@ fn main() -> Result<()> {
     let kink = f64s.tensor([-1.0, 0.0, 1.0])?;
     println!("{}", gradcheck(|x| x[0].relu(), &[kink]).unwrap_err());
 
-    // Differences in f32 are coarse: the check passes only with a large step and wide tolerances, and it warns.
+    // Differences in f32 are coarse: the check passes only with a large step and wide tolerances, and it
+    // warns.
     let coarse = GradCheck { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
     println!("{:?}", gradcheck(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], coarse)?.warning);
     Ok(())

@@ -12,7 +12,8 @@ use namegrad::prelude::*;
 use std::process::ExitCode;
 
 /// Train a classifier of 8x8 handwritten digits.
-// The defaults were chosen by cross-validation on the training set: five folds for each of the seeds 0, 1 and 2.
+// The defaults were chosen by cross-validation on the training set: five folds for each of the seeds 0, 1
+// and 2.
 #[derive(Parser)]
 #[command(
     mut_arg("epochs", |arg| arg.default_value("60")),

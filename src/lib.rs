@@ -41,7 +41,9 @@
 //!
 //! # Debug builds
 //!
-//! A plain `cargo run` is many times slower than `cargo run --release`. These lines in your `Cargo.toml` compile your dependencies with optimizations in either case; `examples/template/` is a starter project that has them.
+//! A plain `cargo run` is many times slower than `cargo run --release`. These lines in your `Cargo.toml`
+//! compile your dependencies with optimizations in either case; `examples/template/` is a starter project
+//! that has them.
 //!
 //! ```toml
 //! [profile.dev.package."*"]
@@ -53,17 +55,22 @@
 //!
 //! # Where to find what
 //!
-//! * [`Tensor`](prelude::Tensor) has the ops as methods, and [`TensorOptions`](prelude::TensorOptions) has factories with a choice of dtype. The numbered programs in `examples/` introduce them in order.
+//! * [`Tensor`](prelude::Tensor) has the ops as methods, and [`TensorOptions`](prelude::TensorOptions) has
+//!   factories with a choice of dtype. The numbered programs in `examples/` introduce them in order.
 //! * [`names`]: names, the rules by which ops propagate them, and [`names::strict`].
 //! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
 //! * [`optim`]: optimizers and their saved state.
-//! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the options of ops.
-//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: how much memory tensors use.
-//! * [`Error`]: what an error contains. Every method that can fail returns one; the operators `+ - * /` panic with its text.
+//! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
+//!   options of ops.
+//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: how much memory
+//!   tensors use.
+//! * [`Error`]: what an error contains. Every method that can fail returns one; the operators `+ - * /` panic
+//!   with its text.
 //!
-//! If you know PyTorch's named tensors, `docs/migration.md` shows what to write here. `docs/operators.md` lists every op.
+//! If you know PyTorch's named tensors, `docs/migration.md` shows what to write here. `docs/operators.md`
+//! lists every op.
 
 #![forbid(unsafe_code)]
 

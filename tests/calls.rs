@@ -16,8 +16,8 @@ use namegrad::prelude::*;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The drawn tensors and arguments of a call. Each is looked up by its name, and is `None` if it was not drawn
-/// or is of another kind.
+/// The drawn tensors and arguments of a call. Each is looked up by its name, and is `None` if it was not
+/// drawn or is of another kind.
 pub(crate) struct Given<'a>(&'a Drawn);
 
 impl Given<'_> {
@@ -127,7 +127,8 @@ fn takes_any_tensor(info: &OpInfo) -> bool {
     info.tensors.len() == 1 && info.args.is_empty() && info.dtypes.len() == 3
 }
 
-/// Other ops that take all tensors: casts, a product of all pairs, new tensors of the sizes of another, a function
-/// whose other argument is of two values, and one whose only argument is drawn as it must be, two names.
+/// Other ops that take all tensors: casts, a product of all pairs, new tensors of the sizes of another, a
+/// function whose other argument is of two values, and one whose only argument is drawn as it must be, two
+/// names.
 const NEVER_FAIL: [&str; 8] =
     ["nonzero", "to", "type_as", "kron", "zeros_like", "ones_like", "empty_like", "nn.gelu"];

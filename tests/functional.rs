@@ -95,7 +95,8 @@ fn results_are_recorded_if_the_inputs_are() -> Result<()> {
         |x| hvp(|x| x.pow(3)?.sum(..), &x[0], &x[0].detach()).map(|(_, product)| product),
     ];
     for (number, part) in parts.into_iter().enumerate() {
-        // The direction must not move with the input, so it is left out of the difference by being a constant.
+        // The direction must not move with the input, so it is left out of the difference by being a
+        // constant.
         let direction = x.clone();
         let fixed = move |inputs: &[Tensor]| match number {
             0 => vjp(|x| x[0].exp(), &[&inputs[0]], Some(&direction)).map(|(_, mut of_x)| of_x.remove(0)),

@@ -160,8 +160,8 @@ fn backward_frees_as_it_passes() -> Result<()> {
     Ok(())
 }
 
-/// A chain of operators on an owned tensor takes as little memory as its in-place form; a tensor that somebody
-/// else holds, or that the tape follows, keeps its value.
+/// A chain of operators on an owned tensor takes as little memory as its in-place form; a tensor that
+/// somebody else holds, or that the tape follows, keeps its value.
 fn operators_on_owned_tensors() -> Result<()> {
     const N: usize = 1 << 20;
     let image = || Tensor::ones([("N", N / 4), ("C", 4)]);

@@ -284,8 +284,8 @@ fn table_of(file: &Path, macro_name: &str) -> Option<String> {
     Some(name.split(';').next().unwrap_or(name).to_string())
 }
 
-/// A table is known by the `mod` line of its file and its name in `tables!`. Without either its ops compile in
-/// some crates and are missing in others.
+/// A table is known by the `mod` line of its file and its name in `tables!`. Without either its ops compile
+/// in some crates and are missing in others.
 #[test]
 fn every_table_is_registered() {
     let in_core = |op: &OpInfo| namegrad::core::ops::all().any(|info| info.name == op.name);

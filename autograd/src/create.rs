@@ -213,7 +213,7 @@ macro_rules! factories {
             #[doc = concat!("Other dtypes: [`TensorOptions::", stringify!($name), "`].")]
             ///
             /// # Errors
-            #[doc = concat!("Those of [`TensorOptions::", stringify!($name), "`].")]
+            #[doc = concat!("Same as [`TensorOptions::", stringify!($name), "`].")]
             #[track_caller]
             pub fn $name($($arg: $ty),*) -> Result<Tensor> {
                 TensorOptions::new().$name($($arg),*)

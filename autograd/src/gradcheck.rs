@@ -81,7 +81,7 @@ pub fn gradcheck_with(
 /// [`gradcheck`] for the gradient of `f`, which checks second derivatives.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradgradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
     gradgradcheck_with(f, inputs, GradCheckOptions::default())

@@ -5,7 +5,8 @@
 
 #![forbid(unsafe_code)]
 
-// The modules with methods of `Tensor`, in the order in which rustdoc shows them. The blank lines keep rustfmt from sorting them.
+// The modules with methods of `Tensor`, in the order in which rustdoc shows them. The blank lines keep
+// rustfmt from sorting them.
 mod tensor;
 
 mod data;

@@ -139,7 +139,8 @@ impl Op {
     /// ```
     ///
     /// # Errors
-    /// In the backward pass, [`ErrorKind::Autograd`] if there is not one gradient for each input, or if one does not fit its input. The error names the op and the line that called [`new`](Self::new).
+    /// In the backward pass, [`ErrorKind::Autograd`] if there is not one gradient for each input, or if one
+    /// does not fit its input. The error names the op and the line that called [`new`](Self::new).
     pub fn inputs(
         mut self,
         inputs: &[Option<&Tensor>],

@@ -262,7 +262,8 @@ impl Format {
         let any = largest > 0.0;
         let called_for = largest / smallest > 1000.0 || largest > 1e8 || smallest < 1e-4;
         let mut format = Self {
-            // An `f64` has at most 1074 digits after the decimal point; Rust's formatting allows at most 65535.
+            // An `f64` has at most 1074 digits after the decimal point; Rust's formatting allows at
+            // most 65535.
             precision: options.precision.min(2000),
             whole: floats().all(|x| x.fract() == 0.0),
             scientific: any && options.sci_mode.unwrap_or(called_for),

@@ -50,7 +50,8 @@ impl Layout {
     #[inline]
     pub(crate) fn contiguous(sizes: &[usize]) -> Layout {
         let step = |size: usize| size.max(1) as isize;
-        // Each case stays in registers. A loop would store values that the copy of the tensor immediately loads again, and stall.
+        // Each case stays in registers. A loop would store values that the copy of the tensor immediately
+        // loads again, and stall.
         let (few, strides) = match *sizes {
             [] => ([0; FEW], [0; FEW]),
             [a] => ([a, 0, 0, 0], [1, 0, 0, 0]),

@@ -308,7 +308,8 @@ impl NamedTensor {
             );
         }
         // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
-        // Any bytes are a valid number, and what is read as `bool` was written as `bool`: the contract of `from_parts`.
+        // Any bytes are a valid number, and what is read as `bool` was written as `bool`: the contract of
+        // `from_parts`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
 

@@ -113,7 +113,8 @@ fn parse<const DIMS: usize>(mut input: impl Read) -> std::result::Result<Idx<DIM
         return Err(format!("wrong header: sizes {sizes:?} are empty or more than {MAX_BYTES} bytes"));
     };
 
-    // The vector grows only as data arrives. Reading one byte past the end detects trailing data and makes gzip verify its checksum.
+    // The vector grows only as data arrives. Reading one byte past the end detects trailing data and makes
+    // gzip verify its checksum.
     let mut bytes = Vec::new();
     input.take(announced + 1).read_to_end(&mut bytes).map_err(|error| fault(&error))?;
     match (bytes.len() as u64).cmp(&announced) {

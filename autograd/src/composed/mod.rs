@@ -20,7 +20,8 @@
 //!
 //! [`query`] has methods without rows: properties of a tensor.
 
-// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting them.
+// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting
+// them.
 mod pointwise;
 
 mod along;

@@ -138,7 +138,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Those of `isclose`.
+    /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose(&self, other: impl crate::Operand) -> Result<bool> {
         self.isclose(other)?.all(..)?.is_nonzero()
@@ -147,7 +147,7 @@ impl Tensor {
     /// [`allclose`](Self::allclose) with other tolerances.
     ///
     /// # Errors
-    /// Those of `isclose`.
+    /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose_with(&self, other: impl crate::Operand, options: IscloseOptions) -> Result<bool> {
         self.isclose_with(other, options)?.all(..)?.is_nonzero()

@@ -63,7 +63,8 @@ impl Scattered<'_> {
             Reduce::Sum => from(g),
             Reduce::Mean => from(&g.div(&self.terms()?)?),
             Reduce::Prod => {
-                // If there is exactly one zero, its gradient is the product of the others, and theirs is 0; otherwise divide the product by the factor.
+                // If there is exactly one zero, its gradient is the product of the others, and theirs is 0;
+                // otherwise divide the product by the factor.
                 let zero = source.eq(0)?;
                 let zeros = self.count(&zero)?.gather(index, dim)?;
                 let part = |source: &Tensor| -> Result<Tensor> {

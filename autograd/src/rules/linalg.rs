@@ -22,7 +22,8 @@ fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Ten
     }
     let parts = |x: &Tensor| Ok::<_, namegrad_core::Error>((x.narrow(-1, 0, k)?, x.narrow(-1, k, n - k)?));
     let ((r, rest), (g_r, g_rest)) = (parts(r)?, parts(g_r)?);
-    // The columns of `r` beyond the square part are `rest = qᵀ y`, where `y = q rest` are the same columns of `x`.
+    // The columns of `r` beyond the square part are `rest = qᵀ y`, where `y = q rest` are the same columns of
+    // `x`.
     let y = q.matmul(&rest)?;
     let g_q = g_q.add(&y.matmul(&g_rest.mt()?)?)?;
     let square = square_gradient(&g_q, &g_r, q, &r)?;

@@ -25,7 +25,8 @@ pub(crate) fn kernel(gradient: namegrad_core::NamedTensor) -> crate::Tensor {
     crate::Tensor::constant(gradient)
 }
 
-// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting them.
+// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting
+// them.
 pub(crate) mod binary;
 
 pub(crate) mod unary;

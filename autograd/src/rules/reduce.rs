@@ -73,7 +73,8 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     if !x.eq(0)?.any(..)?.item::<bool>()? {
         return x.prod(keep(&**dims))?.div(x);
     }
-    // The product of the elements before, times the product of the elements after, with the reduced dims flattened into a last dim.
+    // The product of the elements before, times the product of the elements after, with the reduced dims
+    // flattened into a last dim.
     let order: Positions =
         (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
     let ordered = x.permute(&order)?;

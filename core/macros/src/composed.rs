@@ -51,7 +51,8 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
-/// A call of the function of a row. Its errors name the form that was called, and not an op that it is made of.
+/// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
+/// of.
 pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream) -> TokenStream {
     let (name, text) = (&row.name, called.to_string());
     quote!(kernels::#name(#given).map_err(|error| error.of(#text)))

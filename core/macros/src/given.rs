@@ -81,7 +81,8 @@ impl Side {
         self.methods && row.is_method()
     }
 
-    /// Can a parameter of the model be given for the tensor? Not for the first, which is the receiver of methods.
+    /// Can a parameter of the model be given for the tensor? Not for the first, which is the receiver of
+    /// methods.
     fn takes_parameter(&self, row: &Row, tensor: &Tensor) -> bool {
         let first = row.tensors.first().is_some_and(|first| first.name == tensor.name);
         let plain = matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask);
@@ -236,8 +237,8 @@ impl Side {
         code
     }
 
-    /// The statement behind an op that takes a `Cast`: its result has the dtype that was asked for, also where
-    /// the op computes in another one, as sums of integers do in `i64`.
+    /// The statement behind an op that takes a `Cast`: its result has the dtype that was asked for, also
+    /// where the op computes in another one, as sums of integers do in `i64`.
     pub(crate) fn cast_result(&self, row: &Row) -> TokenStream {
         let result = &row.outputs.names[0];
         let cast = row.args.iter().filter(|arg| arg.ty.is("Cast")).map(|arg| {

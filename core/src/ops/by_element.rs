@@ -160,7 +160,8 @@ impl<const N: usize> Kernel<N> {
         if self.has(dtype) {
             return Ok(dtype);
         }
-        // An op with only a float loop converts other dtypes to the default float, unless its row says otherwise.
+        // An op with only a float loop converts other dtypes to the default float, unless its row says
+        // otherwise.
         if self.float.is_some() && self.int.is_none() && self.boolean.is_none() && self.dtypes.is_none() {
             return Ok(default_dtype());
         }

@@ -372,7 +372,8 @@ pub(crate) mod kernels {
         if x.ndim() > 0 {
             wanted[dim] = picked.numel();
         }
-        // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d tensor.
+        // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d
+        // tensor.
         let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
         if source.sizes() != &wanted[..] && !alike {
             let message = format!("source must have sizes {wanted:?}, got {:?}", source.sizes());

@@ -271,7 +271,8 @@ pub(crate) mod kernels {
         let b = Mat { ptr: other.ptr().cast::<T>(), row_stride: row_b, col_stride: col_b };
         let c = Mat { ptr: out.ptr_mut().cast::<T>(), row_stride: n as isize, col_stride: 1 };
         let count: usize = batch.iter().product();
-        // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size one.
+        // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size
+        // one.
         let start = |operand: &NamedTensor, mut index: usize| {
             let own = operand.ndim().saturating_sub(2);
             let mut offset = 0;
@@ -441,7 +442,8 @@ pub(crate) mod kernels {
         let (mut x, mut other) = (Cow::Borrowed(x), Cow::Borrowed(other));
         let mut fits = dims.len() == other_dims.len();
         for (dim, other_dim) in dims.iter().zip(&other_dims) {
-            // As in PyTorch, a dim of size one matches any size; the other tensor is summed over that dim, in its own dtype.
+            // As in PyTorch, a dim of size one matches any size; the other tensor is summed over that dim, in
+            // its own dtype.
             let summed = |x: &NamedTensor, dim| x.sum(crate::keep(dim))?.into_dtype(x.dtype());
             match (x.sizes()[*dim], other.sizes()[*other_dim]) {
                 (m, n) if m == n => {}

@@ -238,7 +238,8 @@ pub(crate) mod kernels {
     #[track_caller]
     fn check_not_empty(op: &'static str, x: &NamedTensor, dims: &[usize]) -> Result<()> {
         if x.numel() == 0 && dims.iter().any(|dim| x.sizes()[*dim] == 0) {
-            // As in PyTorch: for all dims of an empty tensor the error is about the choice of dims, for some dims about their sizes.
+            // As in PyTorch: for all dims of an empty tensor the error is about the choice of dims, for some
+            // dims about their sizes.
             let (kind, message) = match dims.len() == x.ndim() {
                 true => (ErrorKind::Value, "Expected reduction dim to be specified for input.numel() == 0."),
                 false => (ErrorKind::Shape, "Expected reduction dims to have non-zero size"),

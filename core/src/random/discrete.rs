@@ -167,7 +167,8 @@ mod tests {
             let count = x.iter().filter(|&&x| x == k).count() as f64;
             assert!((count - 1e4).abs() < 5.0 * 95.0, "{k}: {count}");
         }
-        // 3/4 of all integers: a quarter of the words is rejected; a modulus would give the first third twice as often.
+        // 3/4 of all integers: a quarter of the words is rejected; a modulus would give the first third twice
+        // as often.
         let x = draw(0, |out, g| fill_randint(out, i64::MIN, 1 << 62, g));
         let first = x.iter().filter(|&&x| x < i64::MIN + (1 << 62)).count() as f64 / N as f64;
         assert!((first - 1.0 / 3.0).abs() < 0.008, "{first}");

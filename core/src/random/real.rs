@@ -107,7 +107,8 @@ macro_rules! real {
                 const QUARTER: u32 = $word::BITS - 2;
                 const UNIT: $float = (std::f64::consts::FRAC_PI_2 / (1u64 << QUARTER) as f64) as $float;
                 const FACTORIALS: [f64; 2 * $trig] = inverse_factorials();
-                // The nearest quarter turn, and the remainder: at most an eighth of a turn in either direction.
+                // The nearest quarter turn, and the remainder: at most an eighth of a turn in either
+                // direction.
                 let quarter = word.wrapping_add(1 << (QUARTER - 1)) >> QUARTER;
                 let x = word.wrapping_sub(quarter << QUARTER) as $signed as $float * UNIT;
                 let z = -(x * x);
@@ -153,7 +154,8 @@ macro_rules! real {
             fn exp(self) -> Self {
                 // Beyond this, the result is infinity or zero.
                 const LIMIT: $float = $float::MAX_EXP as $float;
-                // Adding this leaves the nearest integer in the last digits. It is faster than a conversion, which must saturate.
+                // Adding this leaves the nearest integer in the last digits. It is faster than a conversion,
+                // which must saturate.
                 const ROUND: $float = 1.5 / $float::EPSILON;
                 // ln 2 in two parts, the first so short that a product with a small integer is exact.
                 const SHORT: $word = $word::MAX << ($float::MANTISSA_DIGITS / 2);

@@ -131,7 +131,8 @@ impl Clone for Storage {
     fn clone(&self) -> Storage {
         // As in `Arc`: a new reference is made from an existing one, so no ordering is needed.
         let others = self.header().refs.fetch_add(1, Ordering::Relaxed);
-        // If the count wrapped, memory in use would be freed. So many leaked references cannot be recovered from.
+        // If the count wrapped, memory in use would be freed. So many leaked references cannot be recovered
+        // from.
         if others > isize::MAX as usize {
             std::process::abort();
         }
@@ -144,12 +145,14 @@ impl Drop for Storage {
     fn drop(&mut self) {
         let header = self.header();
         let class = header.class;
-        // If the count is one, this is the only reference and nobody can clone it now, so no locked instruction is needed.
+        // If the count is one, this is the only reference and nobody can clone it now, so no locked
+        // instruction is needed.
         if header.refs.load(Ordering::Acquire) != 1 {
             if header.refs.fetch_sub(1, Ordering::Release) != 1 {
                 return;
             }
-            // Uses through other references happened before their decrements; synchronize with them before the block is reused.
+            // Uses through other references happened before their decrements; synchronize with them before
+            // the block is reused.
             fence(Ordering::Acquire);
         }
         // SAFETY: this was the last reference.

@@ -94,7 +94,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         }
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
         let label = label.trim_start_matches("r#");
-        // The compiler points at the type of a field that cannot be one.
+        // For a field of an unsupported type, the compiler points at the type.
         let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
         let member = match &field.ident {
             Some(ident) => {
@@ -143,7 +143,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     })
 }
 
-/// Each type parameter of a field that is visited is a field.
+/// Adds the bound `Field` to the type parameters that occur in visited fields.
 fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Path) -> Generics {
     for parameter in generics.type_params_mut() {
         if types.iter().any(|ty| !is_phantom(ty) && mentions(ty.to_token_stream(), &parameter.ident)) {

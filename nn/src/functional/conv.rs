@@ -18,9 +18,10 @@ use namegrad_macros::functional;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// This number of zeros on both sides.
+    /// The number of zeros on each side.
     Zeros(usize),
-    /// Zeros that make the result as long as the input; an odd one is at the end.
+    /// As many zeros as make the result as long as the input. If their number is odd, the extra zero is at
+    /// the end.
     Same,
 }
 
@@ -37,9 +38,9 @@ plain! {
 }
 
 functional! { conv;
-    /// Convolution, which in this field is a cross-correlation:
-    /// `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k] x[n, c, stride t + dilation k - padding]`. The
-    /// channels are split into `groups`, each with its own part of the weight.
+    /// Convolution, which in deep learning means cross-correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o,
+    /// c, k] x[n, c, stride t + dilation k - padding]`. The channels are split into `groups`, each with its
+    /// own part of the weight.
     ///
     /// # Shapes
     /// - `x`: `[N, C, L]`, or `[C, L]` without a batch
@@ -103,7 +104,7 @@ mod kernels {
             return Err(fail(ErrorKind::Shape, message, &given));
         }
         let batch = x.sizes()[0];
-        // The window of each place, as the rows of a matrix for each group.
+        // The windows of all positions, as the rows of a matrix for each group.
         let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
         let places = windows.sizes()[2];
         let windows = windows

@@ -5,21 +5,8 @@ use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 
-/// An op by element as a layer: its name, the method, and what it makes of `[-1.0, 2.0]`, for the example.
-/// `Relu relu "[0.0, 2.0]";` becomes
-///
-/// ```ignore
-/// #[derive(Clone, Copy, Debug, Default, Module)]
-/// pub struct Relu;
-///
-/// impl Relu {
-///     pub fn forward(&self, x: &Tensor) -> Result<Tensor> { x.relu() }
-/// }
-///
-/// impl Layer for Relu {
-///     fn forward(&self, x: &Tensor) -> Result<Tensor> { Relu::forward(self, x) }
-/// }
-/// ```
+/// An elementwise op as a layer. The row `Relu relu [0.0, 2.0];` becomes a unit struct `Relu` whose `forward`
+/// is `x.relu()`, with an example that shows its output for `[-1.0, 2.0]`.
 macro_rules! activations {
     ($($(#[$doc:meta])* $layer:ident $op:ident $example:literal;)*) => {$(
         $(#[$doc])*
@@ -40,7 +27,7 @@ macro_rules! activations {
             /// The output for `x`, with the dims of `x`.
             ///
             /// # Errors
-            /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) on `bool`.
+            /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for `bool`.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 x.$op().map_err(|error| error.of(stringify!($layer)))

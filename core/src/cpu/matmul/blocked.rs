@@ -221,7 +221,8 @@ struct Block<'p, T: MatmulElement> {
 
 impl<T: MatmulElement> Block<'_, T> {
     /// # Safety
-    /// The contract of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their memory.
+    /// The contract of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their
+    /// memory.
     unsafe fn run(&self) {
         let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
         let Block { m, k, n, .. } = *self;

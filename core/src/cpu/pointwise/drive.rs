@@ -184,7 +184,8 @@ impl<const N: usize> Task<'_, N> {
         let mut filled = [false; N]; // an operand of one element fills its chunk only once
         let mut start = range.start;
         while start < range.end {
-            // A chunk does not cross the end of a long inner dim, so that operands contiguous along it are read in place.
+            // A chunk does not cross the end of a long inner dim, so that operands contiguous along it are
+            // read in place.
             let mut n = (range.end - start).min(CHUNK);
             if inner >= CHUNK / 4 {
                 n = n.min(inner - start % inner);
