@@ -108,7 +108,7 @@ fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
     }
 }
 
-/// What a table becomes: the code for the rows that could be read, and the mistakes in the others.
+/// The expansion of a table: the code for the valid rows, and the errors in the others.
 #[derive(Default)]
 struct Expansion {
     code: TokenStream,
@@ -148,7 +148,7 @@ fn expand_ops(input: TokenStream) -> Result<Expansion> {
     // The table with its name and `;`.
     let code = quote! {
         #made
-        /// Hands the rows of this table to `$with`, together with what else it is given.
+        /// Passes the rows of this table to `$with`, together with its other arguments.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! #transport {
@@ -173,7 +173,7 @@ fn expand_derivatives(input: TokenStream) -> Result<TokenStream> {
     Ok(quote!(::namegrad_core::#transport! { ::namegrad_macros::tape { #rest } }))
 }
 
-/// The rows of a table, and what else the macro that has them was given.
+/// The rows of a table, and the other arguments of the macro that has them.
 struct Both(TokenStream, TokenStream);
 
 impl Parse for Both {
@@ -244,8 +244,8 @@ fn expand_functions_of(input: TokenStream) -> Result<TokenStream> {
     functional::functions(&table, ops.iter())
 }
 
-/// Tokens that came through a macro resolve where they are used now. Their places in the source stay, for
-/// errors.
+/// Makes tokens that came through a macro resolve where they are used now. They keep their source locations,
+/// for errors.
 fn resolved_here(tokens: TokenStream) -> TokenStream {
     let here = |mut tree: TokenTree| {
         if let TokenTree::Group(group) = &tree {
