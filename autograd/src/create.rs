@@ -210,7 +210,7 @@ macro_rules! factories {
         /// # New tensors
         impl Tensor {$(
             $(#[$meta])*
-            #[doc = concat!("Other dtypes: [`TensorOptions::", stringify!($name), "`].")]
+            #[doc = concat!("For other dtypes, see [`TensorOptions::", stringify!($name), "`].")]
             ///
             /// # Errors
             #[doc = concat!("Same as [`TensorOptions::", stringify!($name), "`].")]

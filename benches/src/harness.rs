@@ -246,7 +246,8 @@ fn machine_seconds() -> f64 {
 /// The CPU time that this process has used; 0 if it is unknown.
 fn own_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may contain spaces. After its closing parenthesis comes the third field; fields 14 and 15 are the times.
+    // The name of the program may contain spaces. After its closing parenthesis comes the third field; fields
+    // 14 and 15 are the times.
     let fields = numbers(stat.rsplit(')').next().unwrap_or_default());
     // The state is a letter and does not count as a number.
     if fields.len() < 12 { 0.0 } else { (fields[10] + fields[11]) / TICKS }

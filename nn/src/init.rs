@@ -69,6 +69,19 @@ pub struct XavierOptions {
     pub gain: Gain,
 }
 
+impl XavierOptions {
+    /// The defaults: a gain of 1.
+    pub fn new() -> XavierOptions {
+        XavierOptions::default()
+    }
+
+    /// Sets `gain`.
+    pub fn gain(mut self, gain: impl Into<Gain>) -> XavierOptions {
+        self.gain = gain.into();
+        self
+    }
+}
+
 /// The options of [`kaiming_uniform_with_`] and [`kaiming_normal_with_`].
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct KaimingOptions {
@@ -91,13 +104,13 @@ impl KaimingOptions {
         KaimingOptions::default()
     }
 
-    /// With this `fan`.
+    /// Sets `fan`.
     pub fn fan(mut self, fan: Fan) -> KaimingOptions {
         self.fan = fan;
         self
     }
 
-    /// With this `gain`.
+    /// Sets `gain`.
     pub fn gain(mut self, gain: impl Into<Gain>) -> KaimingOptions {
         self.gain = gain.into();
         self

@@ -63,19 +63,19 @@ impl LoadOptions {
         LoadOptions::default()
     }
 
-    /// With this [`partial`](Self#structfield.partial).
+    /// Sets [`partial`](Self#structfield.partial).
     pub fn partial(mut self, partial: bool) -> LoadOptions {
         self.partial = partial;
         self
     }
 
-    /// With this [`align`](Self#structfield.align).
+    /// Sets [`align`](Self#structfield.align).
     pub fn align(mut self, align: bool) -> LoadOptions {
         self.align = align;
         self
     }
 
-    /// With this [`ignore_names`](Self#structfield.ignore_names).
+    /// Sets [`ignore_names`](Self#structfield.ignore_names).
     pub fn ignore_names(mut self, ignore_names: bool) -> LoadOptions {
         self.ignore_names = ignore_names;
         self

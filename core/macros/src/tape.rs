@@ -85,7 +85,8 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
             quote!(#refusals #compute #recorded)
         }
     };
-    let docs = format!(" [`Tensor::{text}`](crate::Tensor::{text}) on arguments that are looked up.");
+    let docs =
+        format!(" [`Tensor::{text}`](crate::Tensor::{text}) with arguments that are already looked up.");
     quote! {
         #[doc = #docs]
         #[track_caller]

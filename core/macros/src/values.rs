@@ -286,12 +286,12 @@ fn method(row: &Row, side: &Side) -> TokenStream {
 
 /// The doc of an in-place form.
 pub(crate) fn in_place_doc(row: &Row, side: &Side) -> TokenStream {
-    let first = format!(" In place: [`{0}`](Self::{0}).", row.name);
+    let first = format!(" [`{0}`](Self::{0}) in place.", row.name);
     let more = row.errors(side);
     let last = match side.is_core() {
-        true => " An error leaves the tensor as it was.",
+        true => " After an error, the tensor is unchanged.",
         false => {
-            " An error leaves the tensor as it was; on a leaf that requires a gradient it is of kind `Autograd`."
+            " After an error, the tensor is unchanged. A leaf that requires a gradient is an error of kind `Autograd`."
         }
     };
     quote! { #[doc = #first] #(#[doc = #more])* #[doc = #last] }
@@ -379,11 +379,11 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
         false => quote!(impl ::std::convert::Into<#ty>),
     });
     let into = args.iter().map(|arg| if plain(arg) { quote!() } else { quote!(.into()) });
-    let field_docs = arg_names.iter().map(|name| format!(" `{name}` of the op."));
-    let tensor_docs = tensor_names.iter().map(|name| format!(" `{name}` of the op."));
+    let field_docs = arg_names.iter().map(|name| format!(" The argument `{name}` of the op."));
+    let tensor_docs = tensor_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let (setter_docs, tensor_setter_docs) = (
-        arg_names.iter().map(|name| format!(" With this `{name}`.")),
-        tensor_names.iter().map(|name| format!(" With this `{name}`.")),
+        arg_names.iter().map(|name| format!(" Sets `{name}`.")),
+        tensor_names.iter().map(|name| format!(" Sets `{name}`.")),
     );
     let copy = if tensors.is_empty() { quote!(PartialEq,) } else { quote!() };
     quote! {
@@ -507,7 +507,8 @@ fn dtypes(row: &Row) -> Vec<Ident> {
                 })
         }
     };
-    // An elementwise op with only a float formula converts other dtypes to the default float, and a copy takes what the other row takes.
+    // An elementwise op with only a float formula converts other dtypes to the default float, and a copy
+    // takes what the other row takes.
     let rule =
         row.body.as_ref().and_then(|body| body.entry("dtypes")).map(ToString::to_string).unwrap_or_default();
     let only = |class: &str| match &row.body {
