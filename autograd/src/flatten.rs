@@ -33,7 +33,8 @@ impl Tensor {
     /// let flat = Tensor::rand([("N", 32), ("features", 192)])?;
     /// let images = flat.unflatten("features", [("C", 3), ("H", 8), ("W", 8)])?;
     /// assert_eq!(images.shape().to_string(), "[N=32, C=3, H=8, W=8]");
-    /// assert_eq!(flat.unflatten("features", [("C", 3), ("pixels", -1)])?.shape().to_string(), "[N=32, C=3, pixels=64]");
+    /// let pixels = flat.unflatten("features", [("C", 3), ("pixels", -1)])?;
+    /// assert_eq!(pixels.shape().to_string(), "[N=32, C=3, pixels=64]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

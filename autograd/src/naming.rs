@@ -11,7 +11,8 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 7)])?;
-    /// assert_eq!(images.rename([("N", "batch"), ("C", "channels")])?.shape().to_string(), "[batch=2, channels=3, H=5, W=7]");
+    /// let renamed = images.rename([("N", "batch"), ("C", "channels")])?;
+    /// assert_eq!(renamed.shape().to_string(), "[batch=2, channels=3, H=5, W=7]");
     /// assert_eq!(images.rename(["a", "..."])?.shape().to_string(), "[a=2, C=3, H=5, W=7]");
     /// assert!(!images.rename(None)?.has_names());
     /// # Ok::<(), Error>(())

@@ -1,4 +1,5 @@
-//! [`Tensor`]: a named value with its record on the tape. Gradients are in `grad`, and writing to a tensor in `write`.
+//! [`Tensor`]: a named value with its record on the tape. Gradients are in `grad`, and writing to a tensor in
+//! `write`.
 
 mod grad;
 mod write;

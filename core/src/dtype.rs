@@ -202,7 +202,11 @@ pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + f
 ///     const DTYPE: DType = DType::F32;
 ///     fn to_scalar(self) -> Scalar { let v = self; Scalar::Float(v.into()) }
 ///     fn from_scalar(value: Scalar) -> Self {
-///         match value { Scalar::Bool(b) => b.into(), Scalar::Int(i) => i as f32, Scalar::Float(f) => f as f32 }
+///         match value {
+///             Scalar::Bool(b) => b.into(),
+///             Scalar::Int(i) => i as f32,
+///             Scalar::Float(f) => f as f32,
+///         }
 ///     }
 /// }
 /// impl From<f32> for Scalar { fn from(value: f32) -> Scalar { value.to_scalar() } }

@@ -1,4 +1,5 @@
-//! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if the buffer is shared. `make` creates tensors.
+//! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
+//! the buffer is shared. `make` creates tensors.
 
 use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};

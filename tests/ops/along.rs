@@ -150,7 +150,9 @@ impl Along {
 /// depends on the memory order, and the reference for the numbers along the dim. The row becomes
 ///
 /// ```ignore
-/// static ROWS: &[(&str, Along)] = &[("argsort_descending", Along { op: "argsort", args: |n| vec![("descending", true.into())], .. })];
+/// static ROWS: &[(&str, Along)] = &[
+///     ("argsort_descending", Along { op: "argsort", args: |n| vec![("descending", true.into())], .. }),
+/// ];
 /// #[test]
 /// fn argsort_descending() {
 ///     row("argsort_descending").check();

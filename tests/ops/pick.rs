@@ -109,7 +109,13 @@ impl Pick {
 /// ```ignore
 /// #[test]
 /// fn sort_descending() {
-///     static ROW: Pick = Pick { op: "sort", args: |_n| vec![("descending", true.into())], dtype: any, reference: |x| .., place: Place::Stays };
+///     static ROW: Pick = Pick {
+///         op: "sort",
+///         args: |_n| vec![("descending", true.into())],
+///         dtype: any,
+///         reference: |x| ..,
+///         place: Place::Stays,
+///     };
 ///     ROW.check();
 /// }
 /// ```

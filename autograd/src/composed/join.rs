@@ -57,7 +57,8 @@ composed! { join;
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
+    /// let y = Tensor::new([0, 1])?.refine_names(["H"])?;
+    /// let x = Tensor::new([5, 6, 7])?.refine_names(["W"])?;
     /// let grid = Tensor::meshgrid(&[&y, &x])?;
     /// assert_eq!(grid[1].shape().to_string(), "[H=2, W=3]");
     /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);

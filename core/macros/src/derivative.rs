@@ -3,7 +3,8 @@
 //! ```text
 //! table    = rows "{" "|" g "," cx "|" entry* "}"
 //! entry    = NAME+ ("constant" | "refused") ";"
-//!          | NAME+ "(" tensors [";" args] ")" "->" outputs ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
+//!          | NAME+ "(" tensors [";" args] ")" "->" outputs
+//!            ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
 //! outputs  = NAME | "(" NAME ("," NAME)* ")"
 //! gradient = input ":" ("[" kept* [";" args] "]" formula ["=>" fused] | "refused")
 //! input    = NAME | "(" NAME+ ")"

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! table    = NAME ";" ["//!" heading] row*
-//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs] ["on" class+]
-//!            ["names" "RULE"] ["constant" | "refused"] (";" | body)
+//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
+//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] (";" | body)
 //! tensors  = tensor ("," tensor)*
-//! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool" | "value" ":" "Operand" ["of" "f64"]
+//! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
+//!          | "value" ":" "Operand" ["of" "f64"]
 //! args     = arg ("," arg)*
 //! arg      = NAME ":" TYPE ["of" NAME ("," NAME)*] [("=" | "or") default]
-//! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}" | "[" NAME "]"
+//! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}"
+//!          | "[" NAME "]"
 //! class    = "floats" | "integers" | "bool"
 //! body     = "{" entry ("," entry)* "}"
 //! entry    = ("float" | "int" | "boolean" | "dtypes" | "before" | "like") ":" expression

@@ -90,7 +90,8 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
     quote! {
         #[doc = #docs]
         #[track_caller]
-        #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)] // one form for arguments of all types
+        // The code has one form for arguments of all types.
+        #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)]
         pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
     }
 }

@@ -41,7 +41,8 @@ fn beside(target: &Path) -> io::Result<(Temporary, File)> {
         let name = format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id());
         let temporary = target.with_file_name(name);
         let file = match File::create_new(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue, // left by a dead process with this id
+            // Left by a dead process with this id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             file => file?,
         };
         // Where there are no locks, as on some network drives, nothing is removed either.

@@ -160,7 +160,8 @@ impl NamedTensor {
 ///     if !(low <= high && (high - low).is_finite()) {
 ///         return Err(...); // expects low <= high, and both finite, but found ...
 ///     }
-///     *self = draw!("uniform_", self.shape(), self.dtype(), out, generator, fill_uniform(out, low, high, generator))?;
+///     let (shape, dtype) = (self.shape(), self.dtype());
+///     *self = draw!("uniform_", shape, dtype, out, generator, fill_uniform(out, low, high, generator))?;
 ///     Ok(self)
 /// }
 /// ```

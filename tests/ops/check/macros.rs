@@ -5,7 +5,8 @@
 ///
 /// ```ignore
 /// maximum (x: -3.0..3.0, y: -3.0..3.0) [float int bool] larger(x, y), kinks x - y;
-/// leaky_relu (x: -3.0..3.0; negative_slope 0.2) [float only] if x > 0.0 { x } else { negative_slope * x }, kinks x;
+/// leaky_relu (x: -3.0..3.0; negative_slope 0.2) [float only]
+///     if x > 0.0 { x } else { negative_slope * x }, kinks x;
 /// ```
 /// A row has the range of each input, and the other arguments; the classes of dtypes; the reference; an
 /// expression that is zero where there is no derivative; and a `scale` to which rounding errors are relative,
@@ -15,9 +16,17 @@
 /// #[test]
 /// fn leaky_relu() {
 ///     static ROW: Pointwise = Pointwise {
-///         op: "leaky_relu", args: || vec![("negative_slope", 0.2.into())], classes: &["float", "only"], ranges: &[-3.0..3.0],
-///         reference: |numbers| { let [x] = *numbers else { .. }; let negative_slope = 0.2; if x > 0.0 { x } else { negative_slope * x } },
-///         kinks: |numbers| { let [x] = *numbers else { .. }; [x, f64::INFINITY][0] }, scale: [0.0][0],
+///         op: "leaky_relu",
+///         args: || vec![("negative_slope", 0.2.into())],
+///         classes: &["float", "only"],
+///         ranges: &[-3.0..3.0],
+///         reference: |numbers| {
+///             let [x] = *numbers else { .. };
+///             let negative_slope = 0.2;
+///             if x > 0.0 { x } else { negative_slope * x }
+///         },
+///         kinks: |numbers| { let [x] = *numbers else { .. }; [x, f64::INFINITY][0] },
+///         scale: [0.0][0],
 ///     };
 ///     pointwise(&ROW);
 /// }
@@ -71,7 +80,8 @@ macro_rules! pointwise {
 /// #[test]
 /// fn transpose() {
 ///     let element = |x: &[Plain], i: &[usize]| { let [x] = x else { .. }; x.at(&[i[2], i[1], i[0]]) };
-///     check(&Case::new("transpose", vec![values("N=2 C=3 H=4")], vec![0.into(), 2.into()], ("", 0), "H=4 C=3 N=2", any, element, None));
+///     let (inputs, args) = (vec![values("N=2 C=3 H=4")], vec![0.into(), 2.into()]);
+///     check(&Case::new("transpose", inputs, args, ("", 0), "H=4 C=3 N=2", any, element, None));
 /// }
 /// ```
 macro_rules! cases {

@@ -261,7 +261,8 @@ impl<const N: usize> Task<'_, N> {
                 let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
                 let height = TILE_ROWS.min(rows - row);
                 let first = (matrix * rows + row) * cols + col; // in the output
-                let mut tile = [(std::ptr::null::<u8>(), 0); N]; // the first row of each operand, and bytes to the next
+                // The first row of each operand, and the number of bytes to the next row.
+                let mut tile = [(std::ptr::null::<u8>(), 0); N];
                 for k in 0..N {
                     let view = &self.views[k];
                     let (row_stride, col_stride) = (view.strides[row_dim], view.strides[row_dim + 1]);
