@@ -9,6 +9,16 @@ use namegrad::{memory, names};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Fails unless the call returns an error of this kind at this line, whose text contains these parts.
+/// `assert_error!(x.sum("Z"), NameNotFound, "sum", "Z")` becomes
+///
+/// ```ignore
+/// let line = line!();
+/// let Err(error) = x.sum("Z") else { panic!("line {line}: the call should fail") };
+/// assert_eq!(error.kind(), ErrorKind::NameNotFound);
+/// assert_eq!(error.op(), "sum");
+/// assert!((line..line + 4).contains(&error.location().line()));
+/// assert!(error.to_string().contains("Z"));
+/// ```
 macro_rules! assert_error {
     ($call:expr, $kind:ident, $op:literal $(, $part:expr)* $(,)?) => {{
         let line = line!();

@@ -1,8 +1,8 @@
-//! Ops on the result of another op, so that a chain of ops needs one `?`.
+//! Ops as methods of the result of another op, so that a chain of ops needs only one `?`.
 //!
-//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>`, except the in-place forms. The
-//! first op that fails ends the chain, and the error names that op and its line. The prelude brings the methods
-//! into scope.
+//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>`, except in-place forms. The
+//! first op that fails ends the chain, and the error names that op and its line. The prelude brings these
+//! methods into scope.
 //!
 //! ```
 //! use namegrad_autograd::Tensor;
@@ -28,7 +28,7 @@ use namegrad_core::{Dim, Dims, Element, IntoShape, NameList, Number, RenameArg, 
 pub use crate::composed::chained::*;
 pub use crate::rules::chained::*;
 
-/// What an op has made: a tensor or an error.
+/// The result of an op: a tensor or an error.
 #[doc(hidden)]
 pub trait Made: Sized {
     fn made(self) -> Result<Tensor>;
@@ -41,7 +41,7 @@ impl Made for Result<Tensor> {
     }
 }
 
-/// The methods of the result of an op that no row makes: names, and what a chain ends with.
+/// Methods for results of ops that do not come from rows: names, and methods that end a chain.
 #[doc(hidden)]
 pub trait Chained: Made {
     #[track_caller]

@@ -7,7 +7,7 @@ use namegrad_core::args::NewNames;
 use namegrad_core::random::{Distribution, Sampled};
 use namegrad_core::{Argument, DType, Data, IntoShape, NamedTensor, Names, Result, Scalar, default_dtype};
 
-/// Options of a new tensor: its dtype, and whether it requires a gradient.
+/// Options of a new tensor: its dtype, its names, and whether it requires a gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -40,8 +40,8 @@ impl TensorOptions {
         TensorOptions { requires_grad, ..self }
     }
 
-    /// With these names, one for each dim, for what is made without a shape: `tensor`, `arange`, `linspace`,
-    /// `eye`. They must agree with those of a shape that has some.
+    /// Sets the names, one for each dim, for factories that do not take a shape: `tensor`, `arange`,
+    /// `linspace`, `eye`. If a shape has names, they must agree.
     pub fn names(self, names: impl Into<NewNames>) -> TensorOptions {
         TensorOptions { names: names.into(), ..self }
     }
@@ -87,7 +87,7 @@ impl TensorOptions {
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
-    pub fn empty(self, shape: impl IntoShape) -> Result<Tensor> {
+    pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
         // Zeros, because reading uninitialized memory is undefined behavior, and new pages are zero anyway.
         self.finish(NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
@@ -196,7 +196,7 @@ impl TensorOptions {
     }
 }
 
-/// Factories with the default options. `zeros(shape: impl IntoShape);` with its doc becomes
+/// Factories with the default options. `zeros(shape: impl IntoShape);`, with its doc, becomes
 ///
 /// ```ignore
 /// impl Tensor {

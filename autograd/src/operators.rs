@@ -182,8 +182,19 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
 }
 
 /// The operators. A row has the trait and its method, the assignment trait and its method, the in-place
-/// method, and whether it is a division. `Sub sub, SubAssign sub_assign sub_, false` becomes `Sub` and
-/// `SubAssign` for tensors, parameters and numbers.
+/// method, and whether it is a division. `Sub sub, SubAssign sub_assign sub_, false` becomes
+///
+/// ```ignore
+/// impl<T: Operand> ops::Sub<T> for &Tensor {
+///     type Output = Tensor;
+///     fn sub(self, other: T) -> Tensor {
+///         or_panic(Tensor::sub(self, other))
+///     }
+/// }
+/// ```
+///
+/// and the same for `Tensor`, `Parameter`, `&Parameter` and numbers on the left, and `SubAssign` for
+/// `Tensor`.
 macro_rules! operators {
     ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $divides:literal;)*) => {$(
         impl<T: Operand> ops::$trait<T> for &Tensor {

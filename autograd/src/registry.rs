@@ -87,7 +87,7 @@ impl<T: Into<Value>, const K: usize> From<[T; K]> for Given<'_> {
     }
 }
 
-/// What can be given as an argument. `i64` becomes
+/// Values that can be passed as an argument. `i64` becomes
 ///
 /// ```ignore
 /// impl From<i64> for Given<'_> {

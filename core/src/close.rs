@@ -204,6 +204,19 @@ pub fn default_epsilon() -> f64 {
 }
 
 /// Implements the traits of `approx` for a type. `$value` returns its [`NamedTensor`].
+/// `approximate_equality!(Tensor, Tensor::value)` becomes
+///
+/// ```ignore
+/// impl approx::AbsDiffEq for Tensor {
+///     type Epsilon = f64;
+///     fn default_epsilon() -> f64 { close::default_epsilon() }
+///     fn abs_diff_eq(&self, other: &Tensor, epsilon: f64) -> bool {
+///         close::abs_diff_eq(self.value(), other.value(), epsilon)
+///     }
+/// }
+/// ```
+///
+/// and `RelativeEq` and `UlpsEq` likewise.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! approximate_equality {

@@ -359,42 +359,30 @@ fn a_method_must_name_the_tensors_that_it_takes() -> Result<()> {
     Ok(())
 }
 
-/// Declares a method whose only hyperparameter is the learning rate.
-macro_rules! method {
-    ($(#[$doc:meta])* $Method:ident { $($item:item)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
-        struct $Method(f64);
-        impl Method for $Method {
-            const NAME: &'static str = stringify!($Method);
-            type Optimizer = Descent<$Method>;
-            fn lr(&self) -> f64 {
-                self.0
-            }
-            fn set_lr(&mut self, lr: f64) {
-                self.0 = lr;
-            }
-            $($item)*
-        }
-    };
-}
+/// The gradient as a matrix, orthogonalized by the Newton-Schulz iteration, as in Muon.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Orthogonal(f64);
 
-method! {
-    /// The gradient as a matrix, orthogonalized by the Newton-Schulz iteration, as in Muon.
-    Orthogonal {
-        fn slots(&self) -> &'static [&'static str] {
-            &["momentum_buffer"]
-        }
-        fn update(&self, turn: Turn<'_>) -> Result<()> {
-            let Turn { param, grad, slots, .. } = turn;
-            let [momentum] = slots.take()?;
-            momentum.add_(grad)?;
-            let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
-            for _ in 0..40 {
-                let square = x.mm(&x.t()?)?.mm(&x)?;
-                x = x.mul(1.5)?.sub(&square.mul(0.5)?)?;
-            }
-            param.sub_(&x.mul(self.0)?).map(drop)
+impl Method for Orthogonal {
+    const NAME: &'static str = "Orthogonal";
+    type Optimizer = Descent<Orthogonal>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn slots(&self) -> &'static [&'static str] {
+        &["momentum_buffer"]
+    }
+    fn update(&self, turn: Turn<'_>) -> Result<()> {
+        let Turn { param, grad, slots, .. } = turn;
+        let [momentum] = slots.take()?;
+        momentum.add_(grad)?;
+        let mut x = momentum.unnamed().div(&momentum.norm(..)?)?;
+        for _ in 0..40 {
+            let square = x.mm(&x.t()?)?.mm(&x)?;
+            x = x.mul(1.5)?.sub(&square.mul(0.5)?)?;
         }
         param.sub_(&x.mul(self.0)?).map(drop)
     }
@@ -419,17 +407,23 @@ fn a_method_can_treat_a_parameter_as_a_matrix() -> Result<()> {
     Ok(())
 }
 
-method! {
-    /// Steps whose total length over all parameters is fixed.
-    Normalized {
-        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-            let mut square = 0.0;
-            for (_, gradient) in pass.gradients() {
-                square += gradient.square()?.sum(..)?.item::<f64>()?;
-            }
-            pass.each(|method, turn| {
-                turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop)
-            })
+/// Steps whose total length over all parameters is fixed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Normalized(f64);
+
+impl Method for Normalized {
+    const NAME: &'static str = "Normalized";
+    type Optimizer = Descent<Normalized>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+        let mut square = 0.0;
+        for (_, gradient) in pass.gradients() {
+            square += gradient.square()?.sum(..)?.item::<f64>()?;
         }
         pass.each(|method, turn| turn.param.sub_(&turn.grad.mul(method.0 / square.sqrt())?).map(drop))
     }
@@ -450,19 +444,26 @@ fn a_method_can_see_all_gradients() -> Result<()> {
     Ok(())
 }
 
-method! {
-    /// Newton's method with the secant of two gradients.
-    Secant {
-        fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-            assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
-            let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-            pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
-            pass.evaluate()?;
-            let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
-            pass.each(|method, turn| {
-                turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop)
-            })
-        }
+/// Newton's method with the secant of two gradients.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Secant(f64);
+
+impl Method for Secant {
+    const NAME: &'static str = "Secant";
+    type Optimizer = Descent<Secant>;
+    fn lr(&self) -> f64 {
+        self.0
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.0 = lr;
+    }
+    fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
+        assert!(pass.loss()?.to_vec::<f32>()?[0] > 0.0);
+        let before = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+        pass.each(|method, turn| turn.param.add_(method.0).map(drop))?;
+        pass.evaluate()?;
+        let after = pass.gradients().remove(0).1.to_vec::<f32>()?[0];
+        pass.each(|method, turn| turn.param.sub_(f64::from(after / (after - before)) * method.0).map(drop))
     }
 }
 

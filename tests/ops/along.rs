@@ -1,4 +1,4 @@
-//! Ops along one dim: a row gives the call, the dtype of the result, and the reference on the numbers along
+//! Ops along one dim. A row has the call, the dtype of the result, and the reference for the numbers along
 //! the dim.
 
 use crate::check::{
@@ -13,6 +13,8 @@ use std::cmp::Ordering;
 /// A row of the table.
 struct Along {
     op: &'static str,
+    /// Which output, if there are several.
+    output: &'static str,
     /// The arguments other than the dim, for `n` elements along it.
     args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
@@ -140,50 +142,7 @@ impl Along {
     }
 }
 
-/// Rows of ops along a dim, a test for each:
-///
-/// ```ignore
-/// argsort_descending = argsort (n: descending true) indices Stays Exact |x| plain::sorted(x, true);
-/// ```
-/// A row has the name of the test, if it is not the name of the op; the op and its other arguments, for `n`
-/// elements along the dim; the rule for the dtype of the result, what happens to the dim, whether the result
-/// depends on the memory order, and the reference for the numbers along the dim. The row becomes
-///
-/// ```ignore
-/// static ROWS: &[(&str, Along)] = &[
-///     ("argsort_descending", Along { op: "argsort", args: |n| vec![("descending", true.into())], .. }),
-/// ];
-/// #[test]
-/// fn argsort_descending() {
-///     row("argsort_descending").check();
-/// }
-/// ```
-macro_rules! along {
-    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident $order:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        static ROWS: &[(&str, Along)] = &[$((stringify!($name), Along {
-            op: [$(stringify!($op),)? stringify!($name)][0],
-            args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
-            dtype: $crate::check::$dtype,
-            reference: |$x| $reference,
-            place: Place::$place,
-            order: Order::$order,
-        })),*];
-        $(
-            #[test]
-            fn $name() {
-                row(stringify!($name)).check();
-            }
-        )*
-    };
-}
-
-fn row(name: &str) -> &'static Along {
-    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
-}
-
-along! {
+rows! { Along:
 //  op, or name = op, arguments      dtype   the dim order   reference
     softmax                          floats  Stays   Rounds |x| plain::softmax(x);
     log_softmax                      floats  Stays   Rounds |x| plain::log_softmax(x);

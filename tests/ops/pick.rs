@@ -20,7 +20,7 @@ struct Pick {
 }
 
 impl Pick {
-    /// The outputs are `values` and `indices`, so a row says nothing of them.
+    /// The outputs are `values` and `indices`, so rows do not mention them.
     const fn new(
         op: &'static str,
         _: &'static str,
@@ -97,46 +97,6 @@ impl Pick {
             }
         }
     }
-}
-
-/// Rows of ops that pick elements, with a test for each:
-///
-/// ```ignore
-/// sort_descending = sort (_n: descending true) any Stays |x| plain::sorted(x, true);
-/// ```
-/// The rows are like those of `along!`; the reference returns the positions. The row becomes
-///
-/// ```ignore
-/// #[test]
-/// fn sort_descending() {
-///     static ROW: Pick = Pick {
-///         op: "sort",
-///         args: |_n| vec![("descending", true.into())],
-///         dtype: any,
-///         reference: |x| ..,
-///         place: Place::Stays,
-///     };
-///     ROW.check();
-/// }
-/// ```
-macro_rules! picks {
-    ($($name:ident $(= $op:ident)? $(($n:ident: $($key:ident $arg:expr),*))? $dtype:ident $place:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        $(
-            #[test]
-            fn $name() {
-                static ROW: Pick = Pick {
-                    op: [$(stringify!($op),)? stringify!($name)][0],
-                    args: [$(|$n: usize| vec![$((stringify!($key), $arg.into())),*],)? |_: usize| Vec::new()][0],
-                    dtype: $crate::check::$dtype,
-                    reference: |$x| $reference,
-                    place: Place::$place,
-                };
-                ROW.check();
-            }
-        )*
-    };
 }
 
 /// The first half of the positions.

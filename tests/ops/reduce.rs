@@ -14,7 +14,7 @@ struct Reduction {
     /// Which output, if there are several.
     output: &'static str,
     /// The arguments other than the dims.
-    args: &'static [(&'static str, f64)],
+    args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> f64,
     nothing: Nothing,
@@ -175,49 +175,7 @@ impl Reduction {
     }
 }
 
-/// Rows of reductions, with a test for each:
-///
-/// ```ignore
-/// var_of_half = var (correction 0.5) floats Answers Rounds |x| plain::variance(x, 0.5);
-/// ```
-/// A row has the name of the test, if it is not the name of the op; the op, which of its outputs, and the
-/// other arguments; the rule for the dtype of the result, what happens if there are no elements, whether the
-/// result depends on the order of the terms, and the reference, a function of the numbers that are reduced to
-/// one. The row becomes an entry of `ROWS` and
-///
-/// ```ignore
-/// #[test]
-/// fn var_of_half() {
-///     row("var_of_half").check();
-/// }
-/// ```
-macro_rules! reductions {
-    ($($name:ident $(= $op:ident $(.$output:ident)?)? $(($key:ident $arg:expr))? $dtype:ident $nothing:ident $order:ident |$x:ident| $reference:expr;)*) => {
-        /// The ops of this table.
-        pub(crate) const OPS: &[&str] = &[$([$(stringify!($op),)? stringify!($name)][0]),*];
-        static ROWS: &[(&str, Reduction)] = &[$((stringify!($name), Reduction {
-            op: [$(stringify!($op),)? stringify!($name)][0],
-            output: concat!($($(stringify!($output))?)?),
-            args: &[$((stringify!($key), $arg))?],
-            dtype: $crate::check::$dtype,
-            reference: |$x| $reference,
-            nothing: Nothing::$nothing,
-            order: Order::$order,
-        })),*];
-        $(
-            #[test]
-            fn $name() {
-                row(stringify!($name)).check();
-            }
-        )*
-    };
-}
-
-fn row(name: &str) -> &'static Reduction {
-    ROWS.iter().find(|(row, _)| *row == name).map(|(_, row)| row).expect("a row of the table")
-}
-
-reductions! {
+rows! { Reduction:
 //  op, or name = op, arguments            dtype    nothing order   reference
     sum                                    sums     Answers Rounds |x| plain::sum(x.len(), |i| x[i]);
     prod                                   sums     Answers Rounds |x| x.iter().product();
@@ -238,17 +196,17 @@ reductions! {
     std_of_pair = std_mean.std             floats   Answers Rounds |x| plain::variance(x, 1.0).sqrt();
     mean_beside_std = std_mean.mean        floats   Answers Rounds |x| plain::mean(x);
     norm                                   floats   Answers Rounds |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
-    vector_norm (ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
+    vector_norm (_n: ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
     // The orders that have their own formula, and some between them. A ratio of 0 to a negative power has no
     // derivative.
-    norm_0 = vector_norm (ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
-    norm_half = vector_norm (ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
-    norm_1 = vector_norm (ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
-    norm_1_5 = vector_norm (ord 1.5)       floats   Answers Rounds |x| plain::norm(x, 1.5);
-    norm_2 = vector_norm (ord 2.0)         floats   Answers Rounds |x| plain::norm(x, 2.0);
-    norm_inf = vector_norm (ord f64::INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::INFINITY);
-    norm_neg_inf = vector_norm (ord f64::NEG_INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::NEG_INFINITY);
-    norm_neg_1 = vector_norm (ord -1.0)    floats   Refuses Rounds |x| plain::norm(x, -1.0);
+    norm_0 = vector_norm (_n: ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
+    norm_half = vector_norm (_n: ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
+    norm_1 = vector_norm (_n: ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
+    norm_1_5 = vector_norm (_n: ord 1.5)       floats   Answers Rounds |x| plain::norm(x, 1.5);
+    norm_2 = vector_norm (_n: ord 2.0)         floats   Answers Rounds |x| plain::norm(x, 2.0);
+    norm_inf = vector_norm (_n: ord f64::INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::INFINITY);
+    norm_neg_inf = vector_norm (_n: ord f64::NEG_INFINITY) floats Refuses Rounds |x| plain::norm(x, f64::NEG_INFINITY);
+    norm_neg_1 = vector_norm (_n: ord -1.0)    floats   Refuses Rounds |x| plain::norm(x, -1.0);
     nansum                                 sums     Answers Rounds |x| x.iter().filter(|x| !x.is_nan()).sum();
     nanmean                                floats   Answers Rounds |x| plain::nanmean(x);
     count_nonzero                          indices  Answers Exact  |x| x.iter().filter(|x| **x != 0.0).count() as f64;

@@ -96,8 +96,9 @@ composed! { einsum;
     /// The sum of products described by an equation, which has a label for each dim of each operand and,
     /// after `->`, the labels of the result. Labels that are not in the result are summed over. Dims with the
     /// same label must have the same size, or size one, which broadcasts. Without `->`, the result has the
-    /// labels that occur once, in alphabetical order. `...` stands for all dims without a label.
-    /// [`contract`](Self::contract) is the same idea with names.
+    /// labels that occur once, in alphabetical order. `...` stands for all dims without a label. The dims of
+    /// the result have the given `names`, or are unnamed. [`contract`](Self::contract) is the same idea with
+    /// names.
     ///
     /// ```
     /// use namegrad::prelude::*;

@@ -59,46 +59,61 @@ fn position(at: impl TryInto<isize>) -> isize {
     at.try_into().unwrap_or(isize::MAX)
 }
 
-/// Positions and ranges of an integer type as indices: `usize` becomes
-///
-/// ```ignore
-/// impl From<usize> for Index {
-///     fn from(at: usize) -> Index { Index::At(position(at)) }
-/// }
-/// ```
-///
-/// and so on for `a..b`, `a..=b`, `a..` and `..b`.
-macro_rules! positions {
-    ($($integer:ty),*) => {$(
-        impl From<$integer> for Index {
-            fn from(at: $integer) -> Index {
-                Index::At(position(at))
-            }
-        }
-        impl From<Range<$integer>> for Index {
-            fn from(range: Range<$integer>) -> Index {
-                Index::Slice { start: Some(position(range.start)), end: Some(position(range.end)), step: 1 }
-            }
-        }
-        impl From<RangeInclusive<$integer>> for Index {
-            fn from(range: RangeInclusive<$integer>) -> Index {
-                let (start, last) = range.into_inner();
-                // The end after the last element, -1, has no number of its own, so it is `None`.
-                let end = Some(position(last).saturating_add(1)).filter(|end| *end != 0);
-                Index::Slice { start: Some(position(start)), end, step: 1 }
-            }
-        }
-        impl From<RangeFrom<$integer>> for Index {
-            fn from(range: RangeFrom<$integer>) -> Index {
-                Index::Slice { start: Some(position(range.start)), end: None, step: 1 }
-            }
-        }
-        impl From<RangeTo<$integer>> for Index {
-            fn from(range: RangeTo<$integer>) -> Index {
-                Index::Slice { start: None, end: Some(position(range.end)), step: 1 }
-            }
-        }
-    )*};
+impl From<i32> for Index {
+    fn from(at: i32) -> Index {
+        Index::At(position(at))
+    }
+}
+
+impl From<i64> for Index {
+    fn from(at: i64) -> Index {
+        Index::At(position(at))
+    }
+}
+
+impl From<isize> for Index {
+    fn from(at: isize) -> Index {
+        Index::At(at)
+    }
+}
+
+impl From<u32> for Index {
+    fn from(at: u32) -> Index {
+        Index::At(position(at))
+    }
+}
+
+impl From<usize> for Index {
+    fn from(at: usize) -> Index {
+        Index::At(position(at))
+    }
+}
+
+impl<T: TryInto<isize>> From<Range<T>> for Index {
+    fn from(range: Range<T>) -> Index {
+        Index::Slice { start: Some(position(range.start)), end: Some(position(range.end)), step: 1 }
+    }
+}
+
+impl<T: TryInto<isize>> From<RangeInclusive<T>> for Index {
+    fn from(range: RangeInclusive<T>) -> Index {
+        let (start, last) = range.into_inner();
+        // The end after the last element, -1, has no number of its own, so it is `None`.
+        let end = Some(position(last).saturating_add(1)).filter(|end| *end != 0);
+        Index::Slice { start: Some(position(start)), end, step: 1 }
+    }
+}
+
+impl<T: TryInto<isize>> From<RangeFrom<T>> for Index {
+    fn from(range: RangeFrom<T>) -> Index {
+        Index::Slice { start: Some(position(range.start)), end: None, step: 1 }
+    }
+}
+
+impl<T: TryInto<isize>> From<RangeTo<T>> for Index {
+    fn from(range: RangeTo<T>) -> Index {
+        Index::Slice { start: None, end: Some(position(range.end)), step: 1 }
+    }
 }
 
 impl From<&Tensor> for Index {

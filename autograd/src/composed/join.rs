@@ -69,7 +69,7 @@ composed! { join;
     /// `Shape` for a tensor with more than one dim, `DuplicateName` for two vectors with the same name.
     meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names "keeps the name of each vector";
     /// The Kronecker product: a block `x[i] y` for each element `x[i]` of this tensor. The tensor with fewer
-    /// dims gets dims of size one in front.
+    /// dims gets dims of size one in front. The dims of the product have the given `names`, or are unnamed.
     ///
     /// ```
     /// use namegrad::prelude::*;

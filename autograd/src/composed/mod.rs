@@ -70,7 +70,7 @@ macro_rules! tables {
         pub(crate) mod options {
             $(pub use super::$table::options::*;)*
         }
-        #[allow(unreachable_pub)] // public by another path
+        #[allow(unreachable_pub)] // public through another path
         pub(crate) mod chained {
             $(pub use super::$table::Chained as _;)*
         }

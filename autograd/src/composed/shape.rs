@@ -63,7 +63,7 @@ composed! { shape;
     /// change. Like [`repeat`](Self::repeat), which needs a number for each dim.
     tile (x; dims: Shape) names "keeps input names; new dims have those given";
     /// The elements in row-major order, as a vector; a view if possible.
-    ravel (x) names "drops names unless the tensor is a vector";
+    ravel (x; name: NewName = None) names "has `name`; without one a vector keeps its own";
     /// The tensor with dim 1 reversed: flipped left to right.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub(crate) mod loss;
 macro_rules! tables {
     ($($table:ident)*) => {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
-        #[allow(unreachable_pub)] // public by another path
+        #[allow(unreachable_pub)] // public through another path
         pub(crate) mod chained {
             $(pub use super::$table::Chained as _;)*
         }

@@ -1,4 +1,4 @@
-//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op.
+//! The back end for chains of ops: the methods of `Tensor` from rows, for the result of another op.
 
 use crate::given::Side;
 use crate::row::{Row, Table};

@@ -4,7 +4,7 @@
 //! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
 //! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
 //! tape. `row` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
-//! kernel, and `values` and `tape` generate the code.
+//! kernel, `values` and `tape` generate the code, and `chain` generates the methods of results.
 
 #![forbid(unsafe_code)]
 

@@ -10,6 +10,13 @@ mod linear;
 mod loss;
 
 /// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
+/// `tables! { loss }` becomes
+///
+/// ```ignore
+/// pub use loss::*;
+/// pub mod options { pub use super::loss::options::*; }
+/// pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[loss::OPS];
+/// ```
 macro_rules! tables {
     ($($table:ident)*) => {
         $(pub use $table::*;)*

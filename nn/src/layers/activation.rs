@@ -5,8 +5,21 @@ use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 
-/// An elementwise op as a layer. The row `Relu relu [0.0, 2.0];` becomes a unit struct `Relu` whose `forward`
-/// is `x.relu()`, with an example that shows its output for `[-1.0, 2.0]`.
+/// An elementwise op as a layer. A row has the name of the layer, the method, and the output for
+/// `[-1.0, 2.0]`, for the example. `Relu relu "[0.0, 2.0]";` becomes
+///
+/// ```ignore
+/// #[derive(Clone, Copy, Debug, Default, Module)]
+/// pub struct Relu;
+///
+/// impl Relu {
+///     pub fn forward(&self, x: &Tensor) -> Result<Tensor> { x.relu() }
+/// }
+///
+/// impl Layer for Relu {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> { Relu::forward(self, x) }
+/// }
+/// ```
 macro_rules! activations {
     ($($(#[$doc:meta])* $layer:ident $op:ident $example:literal;)*) => {$(
         $(#[$doc])*

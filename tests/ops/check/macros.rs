@@ -111,21 +111,24 @@ macro_rules! cases {
     };
 }
 
-/// Rows of ops along dims, a test for each:
+/// Rows of ops along dims, with a test for each:
 ///
 /// ```ignore
 /// rows! { Along:
 ///     argsort_descending = argsort (_n: descending true) indices Stays Exact |x| plain::sorted(x, true);
 /// }
 /// ```
-/// The type of the rows; the name of the test, if it is not that of the op; the op, which of its outputs, and
-/// its other arguments for `n` elements; how the dtype of the result follows, what else `new` of the type takes,
-/// and the reference on the numbers along the dims. The row becomes an entry of `ROWS` and its test:
+/// First comes the type of the rows. A row has the name of the test, if it is not the name of the op; the op,
+/// which of its outputs, and its other arguments for `n` elements; the rule for the dtype of the result, the
+/// other arguments of `new` of the type, and the reference for the numbers along the dims. The row becomes an
+/// entry of `ROWS` and its test:
 ///
 /// ```ignore
 /// static ROWS: &[(&str, Along)] = &[(
 ///     "argsort_descending",
-///     Along::new("argsort", "", |_n| vec![("descending", true.into())], indices, Stays, Exact, |x| plain::sorted(x, true)),
+///     Along::new("argsort", "", |_n| vec![("descending", true.into())], indices, Stays, Exact, |x| {
+///         plain::sorted(x, true)
+///     }),
 /// )];
 /// #[test]
 /// fn argsort_descending() {
