@@ -1,6 +1,6 @@
 //! Deep learning with tensors whose dims have names: values, gradients, layers, optimizers.
 //!
-//! You refer to a dim by its name, in whatever position it is, and mixing up two dims is an error instead of
+//! You refer to a dim by its name, whatever its position, and mixing up two dims is an error instead of
 //! a loss that does not fall. Names are optional: a tensor without names behaves as in other libraries.
 //!
 //! ```

@@ -412,7 +412,7 @@ fn what_is_wanted_depends_on_the_pass() -> Result<()> {
     asking(&x, &y.detach(), &asked)?[0].sum(..)?.backward()?;
     assert_eq!(taken(), ["[true, false, false, false, false]"]);
 
-    // An input that leads to the tensor asked for, and one that does not.
+    // An input that leads to the requested tensor, and one that does not.
     let (far, off) = (x.mul(2)?, y.mul(2)?);
     assert_eq!(numbers(&slope(&asking(&far, &off, &asked)?[0], &x, ONCE)?), [2.0, 2.0]);
     assert_eq!(taken(), ["[true, false, false, false, false]"]);

@@ -351,7 +351,7 @@ impl Check<'_> {
                 rows.push(nothing()?);
                 continue;
             }
-            // Row `output` of the derivative is the gradient of that output alone.
+            // Row `output` of the derivative is the gradient of only that output.
             let mut one = vec![0.0; outputs];
             one[output] = 1.0;
             let one = Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?.to(y.dtype())?);

@@ -192,7 +192,7 @@ impl Op {
     }
 }
 
-/// What a joint derivative knows of the inputs.
+/// What a joint derivative knows about the inputs.
 fn joint_inputs(inputs: &[Option<&Tensor>]) -> JointInputs {
     inputs.iter().map(|x| JointInput::new(*x)).collect()
 }

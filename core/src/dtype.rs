@@ -324,7 +324,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype of a tensor made of this number alone.
+    /// The dtype of a tensor made from only this number.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,

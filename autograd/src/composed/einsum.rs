@@ -110,7 +110,7 @@ composed! { einsum;
     ///
     /// # Errors
     /// `Shape` if the labels do not fit the operands, `Value` if the equation cannot be read, `Ellipsis`.
-    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or none";
+    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or no names";
 }
 
 mod kernels {

@@ -193,7 +193,7 @@ composed! { getitem;
     /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit, `DType`
     /// for an index tensor that has neither integers nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
-        names "keeps those of dims that are left, also of one picked from by one vector; others have none";
+        names "keeps the names of the remaining dims and of a dim indexed by a single vector; other dims are unnamed";
 }
 
 mod kernels {

@@ -72,7 +72,7 @@ composed! { index;
     /// `DType` unless the classes are integers, `Value` if one is negative or not less than `num_classes`, or
     /// if there are none and no `num_classes` is given, `DuplicateName`.
     one_hot (x; num_classes: isize = -1, name: NewName = None) on integers
-        names "keeps input names; the new dim has `name` or none" constant;
+        names "keeps input names; the new dim is called `name` or unnamed" constant;
     /// For each element of `indices`, the element of this tensor at that position along `dim`:
     /// [`gather`](Self::gather) for tensors that broadcast to each other along the other dims, such as the
     /// result of [`argmax`](Self::argmax).

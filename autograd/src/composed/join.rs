@@ -29,7 +29,7 @@ composed! { join;
     ///
     /// # Errors
     /// `Shape` if they do not broadcast to each other.
-    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims have none";
+    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims are unnamed";
     /// The tensors concatenated horizontally: vectors along dim 0, others along dim 1. See
     /// [`cat`](Self::cat).
     hstack ([tensors]) names "unifies names from inputs";
@@ -51,7 +51,7 @@ composed! { join;
     ///
     /// # Errors
     /// `Value` for an empty list, `Shape` for more than two dims.
-    block_diag ([tensors]; names: NewNames = None) names "has `names` or none";
+    block_diag ([tensors]; names: NewNames = None) names "has `names` or no names";
     /// The coordinate grids of vectors: for each vector, a tensor in which it runs along its own dim and is
     /// repeated along the others; views.
     ///
@@ -77,7 +77,7 @@ composed! { join;
     /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
     /// # Ok::<(), Error>(())
     /// ```
-    kron (x, other; names: NewNames = None) names "has `names` or none";
+    kron (x, other; names: NewNames = None) names "has `names` or no names";
 }
 
 mod kernels {

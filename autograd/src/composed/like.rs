@@ -19,11 +19,11 @@ composed! { like;
     /// Normal random numbers with the sizes, names and dtype of this tensor.
     randn_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
     /// A tensor of zeros with the given sizes and the dtype of this tensor.
-    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
+    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
     /// A tensor of ones with the given sizes and the dtype of this tensor.
-    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
+    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
     /// A tensor filled with `fill_value`, with the given sizes and the dtype of this tensor.
-    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the names given" constant;
+    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the given names" constant;
 }
 
 mod kernels {

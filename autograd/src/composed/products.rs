@@ -8,7 +8,7 @@ composed! { products;
     /// `beta x + alpha (a bᵀ)` for two vectors; `x` broadcasts to their outer product. If `beta` is 0, the
     /// values of `x` are ignored, even NaN.
     addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers
-        names "those of the vectors, unified with those of `x`";
+        names "has the names of the vectors, unified with those of `x`";
     /// `beta x + alpha Σ (a b)`, where the sum is over the products of two batches of matrices, `[b, n, k]`
     /// and `[b, k, m]`. `x` broadcasts to `[n, m]`.
     addbmm (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";

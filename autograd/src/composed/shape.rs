@@ -11,7 +11,7 @@ composed! { shape;
     ///
     /// # Errors
     /// `Shape` unless this is a vector or a matrix.
-    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or none";
+    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or no names";
     /// Matrices with the elements of the last dim on their diagonal, `offset` above the main one, and zeros
     /// elsewhere. `dim1` and `dim2` are the dims of the rows and columns in the result.
     ///
@@ -25,7 +25,7 @@ composed! { shape;
     /// # Errors
     /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
     diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None)
-        names "keeps those of the other dims; rows and columns have `names` or none";
+        names "keeps the names of the other dims; rows and columns have `names` or no names";
     /// The tensor rotated by `k` times 90 degrees in the plane of two dims, from the first toward the second;
     /// a view.
     ///
@@ -61,9 +61,9 @@ composed! { shape;
     repeat_interleave (x, repeats: Operand; dim: Dims = ..) names "keeps input names";
     /// The tensor repeated along its last dims as many times as `dims` says; the dims before them do not
     /// change. Like [`repeat`](Self::repeat), which needs a number for each dim.
-    tile (x; dims: Shape) names "keeps input names; new dims have those given";
+    tile (x; dims: Shape) names "keeps input names; new dims have the given names";
     /// The elements in row-major order, as a vector; a view if possible.
-    ravel (x; name: NewName = None) names "has `name`; without one a vector keeps its own";
+    ravel (x; name: NewName = None) names "has `name`; without it, a vector keeps its name";
     /// The tensor with dim 1 reversed: flipped left to right.
     ///
     /// # Errors
@@ -77,12 +77,12 @@ composed! { shape;
     /// The tensor with two dims swapped, like [`transpose`](Self::transpose); a view.
     swapaxes (x; axis0: Dim, axis1: Dim) names "permutes dimensions";
     /// The tensor expanded to the sizes of `other`; a view.
-    expand_as (x, other) names "keeps input names; new dims have none";
+    expand_as (x, other) names "keeps input names; new dims are unnamed";
     /// The elements in the same order with the sizes of `other`. The result is a view; if that is impossible,
     /// it is an error.
-    view_as (x, other) names "drops names unless the sizes stay";
+    view_as (x, other) names "drops names unless the sizes do not change";
     /// The elements in the same order with the sizes of `other`; a view if possible, otherwise a copy.
-    reshape_as (x, other) names "drops names unless the sizes stay";
+    reshape_as (x, other) names "drops names unless the sizes do not change";
 }
 
 /// # Sums that undo broadcasting

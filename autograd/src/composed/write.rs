@@ -40,7 +40,7 @@ composed! { write;
     ///
     /// # Errors
     /// The errors of `resize_`, and `OutNames`.
-    resize_as_ (mut x, other) names "takes the names of the other" refused;
+    resize_as_ (mut x, other) names "takes the names of `other`" refused;
 }
 
 mod kernels {

@@ -31,7 +31,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         /// The ops of this table on arguments that are looked up: what methods and derivatives call.
         #[doc(hidden)]
         pub mod run { use super::*; #run }
-        /// What is known of the ops of this table.
+        /// The data about the ops of this table.
         pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
         #(#heading)*
         impl crate::NamedTensor { #methods }
@@ -51,7 +51,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
         let types = row.args.iter().map(|arg| Side::values().resolved(arg));
         quote! {
             #(#docs)*
-            #[allow(dead_code)] // some kernels are used from other kernels alone
+            #[allow(dead_code)] // some kernels are used only by other kernels
             #[track_caller]
             pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
                 elements::#kernel.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
@@ -66,7 +66,7 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
         return elements;
     }
     quote! {
-        /// The kernels of the rows by element.
+        /// The kernels of elementwise rows.
         pub(crate) mod elements {
             use super::*;
             #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes

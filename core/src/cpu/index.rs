@@ -245,7 +245,7 @@ pub(crate) fn mark(positions: &[i64], marks: &mut [bool]) {
     }
 }
 
-/// The positions of the true elements in a dense tensor of `sizes`, one after the other, with an index for
+/// The positions of the true elements in a dense tensor with `sizes`, one after another, with an index for
 /// each dim.
 pub(crate) fn places(truth: &[bool], sizes: &[usize]) -> Vec<i64> {
     let mut places = Vec::new();

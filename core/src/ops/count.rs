@@ -17,15 +17,15 @@ ops! { count;
     /// not negative. The result extends to the largest integer and has at least `minlength` elements. With
     /// `weights`, it has the sums of their weights, computed in `f64`: as `f32` if the weights are `f32`,
     /// otherwise as `f64`.
-    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector with `name` or none";
+    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector whose dim is called `name` or unnamed";
     /// The number of elements in each of `bins` intervals of equal length from `min` to `max`; floats only.
     /// The last interval includes both of its ends. Elements outside of all intervals are not counted. If
     /// `min` and `max` are equal, the minimum and maximum of the elements are used.
-    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector with `name` or none";
+    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector whose dim is called `name` or unnamed";
     /// The distinct elements in ascending order, with their positions and counts. NaN counts as the largest,
     /// and no NaN equals another.
     unique (x; name: NewName = None) -> Unique { values, inverse, counts }
-        names "the inverse keeps input names, the others have `name` or none";
+        names "the inverse keeps input names; the dims of the others are called `name` or unnamed";
 }
 
 /// The distinct elements of a tensor, with their positions and counts.

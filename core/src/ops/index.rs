@@ -42,7 +42,7 @@ ops! { index;
     /// many diagonals from the main one up.
     triu triu_ (mut x; diagonal: isize = 0) names "keeps input names";
     /// The positions of the nonzero elements, as the rows of a matrix.
-    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or none";
+    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or no names";
 }
 
 /// How [`scatter_reduce`](NamedTensor::scatter_reduce) combines the elements for one position.

@@ -26,7 +26,7 @@ ops! { join;
     /// assert_eq!(batch.shape().to_string(), "[N=2, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim has `name` or none";
+    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim is called `name` or unnamed";
     /// The tensor with its elements shifted by `shifts` along `dims`; elements shifted past the end come back
     /// at the start.
     roll (x; shifts: isize, dims: Dim) names "keeps input names";

@@ -36,7 +36,7 @@ ops! { linalg;
     /// # Ok::<(), Error>(())
     /// ```
     qr (x; name: NewName = None) -> (q, r) on floats
-        names "`q` keeps all names but the last, `r` all but the last but one; the new dim has `name` or none";
+        names "`q` keeps all names except the last, `r` all except the second to last; the new dim is called `name` or unnamed";
     /// The solution `y` of `x y = other` for a triangular `x`, of which only the upper or lower triangle is
     /// read; if `left` is false, the solution of `y x = other`. With `unitriangular`, the diagonal of `x` is
     /// assumed to be 1. Batch dims broadcast.

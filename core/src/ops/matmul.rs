@@ -37,7 +37,7 @@ ops! { matmul;
     /// assert_eq!(x.tensordot(&y, "C", "K")?.shape().to_string(), "[N=2, M=4]");
     /// # Ok::<(), Error>(())
     /// ```
-    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the dims given";
+    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the given dims";
     /// The sum of products over `dims`, which both tensors must have by name. The result has first the other
     /// dims that both tensors have, each once, then the remaining dims of `x`, then those of `other`.
     ///
@@ -48,7 +48,7 @@ ops! { matmul;
     /// assert_eq!(queries.contract(&keys, "embed")?.shape().to_string(), "[batch=2, query=3, key=5]");
     /// # Ok::<(), Error>(())
     /// ```
-    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the dims that are named";
+    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the named dims";
 }
 
 /// Sums of a tensor and elementwise products.

@@ -20,22 +20,22 @@ ops! { shape;
     /// The tensor without the given dims that have size one; a view.
     squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
     /// The tensor with a new dim of size one at position `dim`, which can be the number of dims; a view.
-    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim has `name` or none";
+    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim is called `name` or unnamed";
     /// The tensor with dims of size one expanded to `size` without copying; -1 keeps a size, and new dims are
     /// added on the left. A view.
-    expand (x; size: Shape) names "keeps input names; new dims have those given";
+    expand (x; size: Shape) names "keeps input names; new dims have the given names";
     /// The elements in the same order with other sizes, one of which can be -1. The result is a view; if that
     /// is impossible, it is an error. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    view (x; size: Shape) names "drops names unless the sizes stay or new ones are given";
+    view (x; size: Shape) names "drops names unless the sizes do not change or new names are given";
     /// The elements in the same order with other sizes, one of which can be -1. The result is a view if
     /// possible, otherwise a copy. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    reshape (x; shape: Shape) names "drops names unless the sizes stay or new ones are given";
+    reshape (x; shape: Shape) names "drops names unless the sizes do not change or new names are given";
     /// The tensor with the order of the elements reversed along `dims`; a view.
     flip (x; dims: Dims) names "keeps input names";
     /// The tensor repeated along each dim as many times as `repeats` says; new dims are added on the left.
-    repeat (x; repeats: Shape) names "keeps input names; new dims have those given";
+    repeat (x; repeats: Shape) names "keeps input names; new dims have the given names";
     /// The same elements in row-major order without gaps; the tensor itself if it is already contiguous.
     contiguous (x) names "keeps input names";
 }

@@ -15,11 +15,11 @@ ops! { slice;
     select (x; dim: Dim, index: isize) names "removes dimensions";
     /// The diagonal of `dim1` and `dim2`, `offset` above the main diagonal, as a new last dim; a view.
     diagonal (x; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0, name: NewName = None)
-        names "removes dimensions; the new dim has `name` or none";
+        names "removes dimensions; the new dim is called `name` or unnamed";
     /// Windows of `size` elements along `dimension`, each starting `step` elements after the previous one, as
     /// a new last dim; a view.
     unfold (x; dimension: Dim, size: usize, step: usize, name: NewName = None)
-        names "keeps input names; the new dim has `name` or none";
+        names "keeps input names; the new dim is called `name` or unnamed";
 }
 
 pub(crate) mod kernels {

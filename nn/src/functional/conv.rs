@@ -69,7 +69,7 @@ functional! { conv;
         padding: Padding = Padding::Zeros(0),
         dilation: usize = 1,
         groups: usize = 1
-    ) on floats integers names "keeps input names; that of the channels is the first of the weight";
+    ) on floats integers names "keeps input names, but the channel dim has the first name of the weight";
 }
 
 mod kernels {

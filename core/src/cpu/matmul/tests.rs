@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// What the tests need of a number.
+/// What the tests need from a number.
 trait Number: MatmulElement + Element {
     const IS_FLOAT: bool = Self::DTYPE.is_floating_point();
 
