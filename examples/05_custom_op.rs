@@ -90,7 +90,7 @@ fn main() -> Result<()> {
     gradcheck(|x| bump(&x[0], &x[1]), &both)?;
     gradgradcheck(|x| bump(&x[0], &x[1]), &both)?;
 
-    // Both outputs of one op, to first and to second order.
+    // Both outputs of one op; with `create_graph` the gradient can be differentiated again.
     let rows = TensorOptions::new().dtype(DType::F64).tensor([[1.0, 3.0, 8.0], [0.5, -1.0, 2.0]])?;
     let both_used = |x: &[Tensor]| {
         let [mean, std] = mean_and_std(&x[0])?;

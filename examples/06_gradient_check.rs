@@ -20,11 +20,12 @@ fn main() -> Result<()> {
     let inputs = [f64s.randn([("N", 3), ("in", 4)])?, f64s.randn([("in", 4), ("out", 2)])?];
 
     // Any function from tensors to a tensor can be checked. The derivative of each output by each element of
-    // each input is compared.
+    // each input is compared, with a step of 1e-6 and tolerances of 1e-6 and 1e-5; `gradcheck_with` takes
+    // others.
     let f = |x: &[Tensor]| x[0].matmul(&x[1])?.log_softmax("out")?.sum("N");
-    gradcheck(f, &inputs, options)?;
+    gradcheck(f, &inputs)?;
     // The same for the gradient of the function, that is, for second derivatives.
-    gradgradcheck(f, &inputs, options)?;
+    gradgradcheck(f, &inputs)?;
     println!("log_softmax of a product: first and second derivatives agree");
 
     // A mistake in a derivative: 2x² instead of 3x².
@@ -49,7 +50,7 @@ fn main() -> Result<()> {
 
     // Differences in f32 are coarse: the check passes only with a large step and wide tolerances, and it
     // warns.
-    let coarse = GradCheck { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
-    println!("{:?}", gradcheck(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], coarse)?.warning);
+    let coarse = GradCheckOptions { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
+    println!("{:?}", gradcheck_with(|x| x[0].exp(), &[inputs[0].to(DType::F32)?], coarse)?.warning);
     Ok(())
 }

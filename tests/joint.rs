@@ -175,8 +175,8 @@ fn an_input_with_its_own_derivative_beside_joint_ones() -> Result<()> {
         Ok(op.output())
     };
     let inputs = [leaf([0.5, -0.2]), leaf([1.5, 2.0]), leaf([-1.0, 0.7])];
-    gradcheck(f, &inputs, GradCheck::default())?;
-    gradgradcheck(f, &inputs, GradCheck::default())?;
+    gradcheck(f, &inputs)?;
+    gradgradcheck(f, &inputs)?;
     // Only one of the two kinds requires a gradient.
     for tracked in 0..3 {
         let mut some = inputs.clone().map(|x| x.detach());
@@ -412,7 +412,7 @@ fn what_is_wanted_depends_on_the_pass() -> Result<()> {
     asking(&x, &y.detach(), &asked)?[0].sum(..)?.backward()?;
     assert_eq!(taken(), ["[true, false, false, false, false]"]);
 
-    // An input that leads to the requested tensor, and one that does not.
+    // An input that leads to the tensor asked for, and one that does not.
     let (far, off) = (x.mul(2)?, y.mul(2)?);
     assert_eq!(numbers(&slope(&asking(&far, &off, &asked)?[0], &x, ONCE)?), [2.0, 2.0]);
     assert_eq!(taken(), ["[true, false, false, false, false]"]);

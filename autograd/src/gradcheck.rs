@@ -7,7 +7,8 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::panic::Location;
 
-/// Options of a check. The tolerances are tighter than PyTorch's, which accept an error of 0.1 %.
+/// The options of [`gradcheck_with`], [`gradgradcheck_with`] and [`gradcheck_parameters_with`]. The
+/// tolerances are tighter than PyTorch's, which accept an error of 0.1 %.
 ///
 /// ```
 /// use namegrad::autograd::GradCheckOptions;
@@ -67,7 +68,7 @@ pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> 
 /// [`gradcheck`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -90,7 +91,7 @@ pub fn gradgradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor])
 /// [`gradgradcheck`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradgradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -127,7 +128,7 @@ pub fn gradcheck_parameters(
 /// [`gradcheck_parameters`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck_parameters`].
+/// Same as [`gradcheck_parameters`].
 #[track_caller]
 pub fn gradcheck_parameters_with(
     f: impl Fn() -> Result<Tensor>,
@@ -351,7 +352,7 @@ impl Check<'_> {
                 rows.push(nothing()?);
                 continue;
             }
-            // Row `output` of the derivative is the gradient of only that output.
+            // Row `output` of the derivative is the gradient of that output alone.
             let mut one = vec![0.0; outputs];
             one[output] = 1.0;
             let one = Tensor::constant(NamedTensor::from_slice(&one, y.sizes())?.to(y.dtype())?);

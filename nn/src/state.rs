@@ -57,31 +57,6 @@ pub struct LoadOptions {
     pub ignore_names: bool,
 }
 
-impl LoadOptions {
-    /// The default: the state must fit exactly.
-    pub fn new() -> LoadOptions {
-        LoadOptions::default()
-    }
-
-    /// Sets [`partial`](Self#structfield.partial).
-    pub fn partial(mut self, partial: bool) -> LoadOptions {
-        self.partial = partial;
-        self
-    }
-
-    /// Sets [`align`](Self#structfield.align).
-    pub fn align(mut self, align: bool) -> LoadOptions {
-        self.align = align;
-        self
-    }
-
-    /// Sets [`ignore_names`](Self#structfield.ignore_names).
-    pub fn ignore_names(mut self, ignore_names: bool) -> LoadOptions {
-        self.ignore_names = ignore_names;
-        self
-    }
-}
-
 /// The paths that did not fit. [`LoadOptions`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {

@@ -34,37 +34,6 @@ pub struct BackwardOptions {
     pub named: bool,
 }
 
-impl BackwardOptions {
-    /// The defaults.
-    pub fn new() -> BackwardOptions {
-        BackwardOptions::default()
-    }
-
-    /// Keep the saved values of the ops, so that the graph can be walked again.
-    pub fn retain_graph(mut self, retain_graph: bool) -> BackwardOptions {
-        self.retain_graph = retain_graph;
-        self
-    }
-
-    /// Record the backward pass, so that gradients can be differentiated.
-    pub fn create_graph(mut self, create_graph: bool) -> BackwardOptions {
-        self.create_graph = create_graph;
-        self
-    }
-
-    /// In [`grad`](crate::grad), an input that no output depends on has no gradient.
-    pub fn allow_unused(mut self, allow_unused: bool) -> BackwardOptions {
-        self.allow_unused = allow_unused;
-        self
-    }
-
-    /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
-    pub fn named(mut self, named: bool) -> BackwardOptions {
-        self.named = named;
-        self
-    }
-}
-
 /// Ids are distinct, so they need no mixing.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);

@@ -289,7 +289,29 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
 }
 
 /// The gradients of the sum of `outputs` with respect to each of `inputs`, which need not be leaves. No
-/// `grad` changes. `grad_outputs` are the gradients of the outputs; `None` means 1.
+/// `grad` changes.
+///
+/// ```
+/// use namegrad::autograd::grad;
+/// use namegrad::prelude::*;
+/// let x = Tensor::new([1.0, 3.0])?.requiring_grad()?;
+/// let y = x.pow(3).sum(..)?;
+/// let of_x = grad(&[&y], &[&x])?.remove(0);
+/// assert_eq!(of_x.to_vec::<f32>()?, [3.0, 27.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Autograd`] if an input requires no gradient or no output depends on it; the errors of
+/// [`Tensor::backward`].
+#[track_caller]
+pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let found = grad_with(outputs, inputs, &[], BackwardOptions::default())?;
+    Ok(found.into_iter().flatten().collect()) // unused inputs are not allowed, so none is missing
+}
+
+/// [`grad`] with options. `grad_outputs` are the gradients of the outputs; `None` or an empty list means
+/// ones. With [`BackwardOptions::allow_unused`], an input that no output depends on has no gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;

@@ -84,9 +84,9 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
 }
 
-/// The constructor and the chained setters of a struct of options with public fields: what rows give to theirs,
-/// for structs that no row makes. The setter of a field with `#[setters(into)]` takes what becomes its type.
-#[proc_macro_derive(Setters, attributes(setters))]
+/// The constructor and the chained setters of a struct of options with public fields: what rows give to
+/// theirs, for structs that no row makes.
+#[proc_macro_derive(Setters)]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
 }

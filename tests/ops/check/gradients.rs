@@ -34,7 +34,7 @@ fn derivative(op: &str) -> Derivative {
 const NOT_FINITE: [&str; 4] = ["var", "std", "var_mean", "std_mean"];
 
 /// Tighter than PyTorch's tolerance, which accepts a factor of 1.0005.
-const GRADCHECK: GradCheck = GradCheck { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
+const GRADCHECK: GradCheckOptions = GradCheckOptions { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
 
 /// Checks that the fused gradients of an op equal those of its formula, for each subset of the inputs that
 /// requires a gradient.
