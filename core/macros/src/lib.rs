@@ -84,8 +84,8 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
 }
 
-/// The constructor and the chained setters of a struct of options with public fields: what rows give to
-/// theirs, for structs that no row makes.
+/// The constructor and the chained setters of an option struct with public fields, for structs that do not come
+/// from rows.
 #[proc_macro_derive(Setters)]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
