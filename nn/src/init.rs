@@ -69,23 +69,10 @@ pub struct XavierOptions {
     pub gain: Gain,
 }
 
-impl XavierOptions {
-    /// The defaults: a gain of 1.
-    pub fn new() -> XavierOptions {
-        XavierOptions::default()
-    }
-
-    /// Sets `gain`.
-    pub fn gain(mut self, gain: impl Into<Gain>) -> XavierOptions {
-        self.gain = gain.into();
-        self
-    }
-}
-
 /// The options of [`kaiming_uniform_with_`] and [`kaiming_normal_with_`].
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct KaimingOptions {
-    /// The pass in which the variance is preserved.
+    /// The pass in which the variance is preserved. By default the forward pass, `Fan::In`.
     pub fan: Fan,
     /// The nonlinearity after the layer, or a factor. By default `Gain::Relu`.
     #[setters(into)]
@@ -95,25 +82,6 @@ pub struct KaimingOptions {
 impl Default for KaimingOptions {
     fn default() -> KaimingOptions {
         KaimingOptions { fan: Fan::In, gain: Gain::Relu }
-    }
-}
-
-impl KaimingOptions {
-    /// The defaults: the fan in, and the gain of `relu`.
-    pub fn new() -> KaimingOptions {
-        KaimingOptions::default()
-    }
-
-    /// Sets `fan`.
-    pub fn fan(mut self, fan: Fan) -> KaimingOptions {
-        self.fan = fan;
-        self
-    }
-
-    /// Sets `gain`.
-    pub fn gain(mut self, gain: impl Into<Gain>) -> KaimingOptions {
-        self.gain = gain.into();
-        self
     }
 }
 

@@ -85,8 +85,8 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 }
 
 /// The constructor and the chained setters of an option struct with public fields, for structs that do not come
-/// from rows.
-#[proc_macro_derive(Setters)]
+/// from rows. The setter of a field with `#[setters(into)]` takes anything that converts into its type.
+#[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
 }
