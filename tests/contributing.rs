@@ -8,7 +8,7 @@ fn dense(text: &str) -> String {
 }
 
 #[test]
-fn every_example_stands_in_the_file_that_it_names() {
+fn every_example_is_in_the_file_that_it_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let mut found = 0;

@@ -166,7 +166,7 @@ ops! { unary;
     leaky_relu leaky_relu_ (x; negative_slope: f64 = 0.01) {
         float: if x > T::ZERO { x } else { negative_slope * x }, dtypes: Dtypes::Floats
     }
-    /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu); Where `beta x > threshold`, the result is
+    /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu). Where `beta x > threshold`, the result is
     /// `x` itself, which is equal up to rounding.
     softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) {
         float: if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, dtypes: Dtypes::Floats
