@@ -12,7 +12,8 @@ use std::panic::Location;
 ///
 /// ```
 /// use namegrad::autograd::GradCheckOptions;
-/// assert_eq!(GradCheckOptions::new().eps(1e-5), GradCheckOptions { eps: 1e-5, ..GradCheckOptions::default() });
+/// let options = GradCheckOptions::new().eps(1e-5);
+/// assert_eq!(options, GradCheckOptions { eps: 1e-5, ..GradCheckOptions::default() });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct GradCheckOptions {
