@@ -129,8 +129,7 @@ fn takes_any_tensor(info: &OpInfo) -> bool {
     info.tensors.len() == 1 && info.args.is_empty() && info.dtypes.len() == 3
 }
 
-/// Other ops that accept all tensors: casts, a product of all pairs, new tensors with the sizes of another, a
-/// function whose other argument has only two values, and one whose only argument, two names, is always
-/// generated correctly.
+/// Other ops that accept all tensors: casts, new tensors with the sizes of another, a function whose other
+/// argument has only two values, and ops whose only argument, one name or two, is always generated correctly.
 const NEVER_FAIL: [&str; 8] =
-    ["nonzero", "to", "type_as", "kron", "zeros_like", "ones_like", "empty_like", "nn.gelu"];
+    ["nonzero", "to", "type_as", "zeros_like", "ones_like", "empty_like", "ravel", "nn.gelu"];
