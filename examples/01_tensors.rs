@@ -1,4 +1,4 @@
-//! Tensors: made, looked at, combined, viewed, and what an error says.
+//! Tensors: creating, inspecting, combining and viewing them, and what errors say.
 //!
 //! `cargo run --example 01_tensors`
 
@@ -13,11 +13,11 @@ fn main() -> Result<()> {
     errors()
 }
 
-/// A size alone makes an unnamed dim, a pair makes a named one.
+/// A plain size makes an unnamed dim; a pair of name and size makes a named one.
 fn factories() -> Result<()> {
     let plain = Tensor::zeros([2, 3])?;
     let named = Tensor::ones([("N", 2), ("C", 3)])?;
-    let mixed = Tensor::full((("N", 2), 3), 7)?; // a tuple holds dims of both kinds
+    let mixed = Tensor::full((("N", 2), 3), 7)?; // a tuple can mix named and unnamed dims
     println!("{plain}\n{named}\n{mixed}");
     assert_eq!(mixed.shape().to_string(), "[N=2, ?=3]"); // how errors and `{:?}` show a tensor
 
@@ -34,13 +34,13 @@ fn factories() -> Result<()> {
     Ok(())
 }
 
-/// The dtype is chosen at run time; two that meet promote as in PyTorch.
+/// The dtype is chosen at run time. Mixed dtypes are promoted as in PyTorch.
 fn dtypes() -> Result<()> {
     let floats = Tensor::new([0.5, 1.5])?;
     let integers = Tensor::arange(0, 2, 1)?;
     assert_eq!((floats.dtype(), integers.dtype()), (DType::F32, DType::I64));
     assert_eq!(floats.add(&integers)?.dtype(), DType::F32);
-    assert_eq!(integers.div(2)?.dtype(), DType::F32); // a division of integers gives floats
+    assert_eq!(integers.div(2)?.dtype(), DType::F32); // dividing integers gives floats
 
     let doubles = TensorOptions::new().dtype(DType::F64).linspace(0.0, 1.0, 3)?;
     println!("{doubles}\n{}", floats.gt(1.0)?);
@@ -48,7 +48,7 @@ fn dtypes() -> Result<()> {
     Ok(())
 }
 
-/// Methods return a `Result`; the operators are the same with a panic in place of the error.
+/// Methods return a `Result`. Operators do the same, but panic instead of returning an error.
 fn arithmetic() -> Result<()> {
     let column = Tensor::new([[0.0], [10.0]])?;
     let row = Tensor::new([1.0, 2.0, 3.0])?;
@@ -64,15 +64,15 @@ fn arithmetic() -> Result<()> {
     Ok(())
 }
 
-/// A view looks at the same memory: nothing is copied.
+/// A view shares the memory of its tensor: nothing is copied.
 fn views() -> Result<()> {
     let x = Tensor::arange(0, 24, 1)?.reshape([2, 3, 4])?.refine_names(["N", "C", "W"])?;
     let across = x.transpose("N", "W")?;
     assert_eq!(across.value().data_ptr(), x.value().data_ptr());
     println!("{:?} -> {:?}", x, across);
 
-    let last = x.select("W", -1)?; // one element of a dim, which is gone then
-    let some = x.narrow("C", 1, 2)?; // two of them, from the second on
+    let last = x.select("W", -1)?; // the last position of a dim, which is removed
+    let some = x.narrow("C", 1, 2)?; // two positions, starting at the second
     let back = x.flip("W")?;
     assert_eq!(last.shape().to_string(), "[N=2, C=3]");
     assert_eq!(some.shape().to_string(), "[N=2, C=2, W=4]");
@@ -80,7 +80,7 @@ fn views() -> Result<()> {
     Ok(())
 }
 
-/// A tensor is a value: who changes it in place changes his own handle and nobody else's.
+/// A tensor is a value: changing one handle in place does not change any other handle.
 fn values() -> Result<()> {
     let x = Tensor::zeros([("N", 2), ("C", 2)])?;
     let mut row = x.select("N", 0)?;
@@ -88,7 +88,7 @@ fn values() -> Result<()> {
     assert_eq!(row.to_vec::<f32>()?, [5.0, 5.0]);
     assert_eq!(x.sum(..)?.item::<f64>()?, 0.0);
 
-    // What a write through a view is for has an op of its own that gives the new tensor.
+    // Where PyTorch writes through a view, use an op that returns the new tensor.
     let first = Tensor::new([0])?;
     let written = x.index_add(&first, &row.unsqueeze(0)?, "N")?;
     println!("{written}");
@@ -96,8 +96,8 @@ fn values() -> Result<()> {
     Ok(())
 }
 
-/// An error names the op, what was asked, what there was, the line that called, and a repair where one is
-/// known.
+/// An error names the op, what was requested, the inputs and the caller's line, and suggests a repair if one
+/// is known.
 fn errors() -> Result<()> {
     let x = Tensor::zeros([("batch", 2), ("width", 3)])?;
     let error = x.sum("widht").unwrap_err();

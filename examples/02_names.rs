@@ -1,5 +1,5 @@
-//! Named dims: the worked examples of PyTorch's guide to named tensors, then those of its rules of name
-//! inference, in their order.
+//! Named dims: the worked examples of PyTorch's guide to named tensors, followed by those of its name
+//! inference rules, in the same order.
 //!
 //! `cargo run --example 02_names`
 
@@ -38,18 +38,18 @@ fn main() -> Result<()> {
     strict()
 }
 
-/// Names and sizes are given together; `names`, `rename`, and dims without a name.
+/// Names and sizes are given together; `names`, `rename`, and unnamed dims.
 fn creating() -> Result<()> {
     println!("{}", Tensor::zeros([("N", 2), ("C", 3)])?);
     let images = Tensor::randn([("N", 1), ("C", 2), ("H", 2), ("W", 3)])?;
     shows(images.clone(), ["N", "C", "H", "W"]);
     shows(images.rename([("H", "height"), ("W", "width")])?, ["N", "C", "height", "width"]);
     shows(Tensor::randn((1, ("C", 2), ("H", 2), ("W", 3)))?, [None, Some("C"), Some("H"), Some("W")]);
-    shows(Tensor::randn([("N", 3), ("C", 3)])?.abs()?, ["N", "C"]); // all ops hand names on
+    shows(Tensor::randn([("N", 3), ("C", 3)])?.abs()?, ["N", "C"]); // all ops propagate names
     Ok(())
 }
 
-/// Two names match if they are equal or one is missing; the more specific of the two goes on.
+/// Two names match if they are equal or one is missing; the result gets the name that is there.
 fn matching() -> Result<()> {
     let x = Tensor::randn([("X", 3)])?;
     let y = Tensor::randn([3])?;
@@ -60,7 +60,7 @@ fn matching() -> Result<()> {
     Ok(())
 }
 
-/// Does not care where the channels stand, as long as there is a dim `C`.
+/// Works for channels in any position, as long as there is a dim `C`.
 fn scale_channels(input: &Tensor, scale: &Tensor) -> Result<Tensor> {
     let scale = scale.refine_names(["C"])?;
     input.mul(&scale.align_as(input)?)
@@ -83,7 +83,7 @@ fn aligning() -> Result<()> {
     Ok(())
 }
 
-/// A permutation that mentions only what moves; dims joined and parted by name.
+/// A permutation that mentions only the dims that move; flattening and unflattening dims by name.
 fn manipulating() -> Result<()> {
     let tensor = Tensor::randn([2, 2, 2, 2, 2, 2])?.refine_names(["A", "B", "C", "D", "E", "F"])?;
     shows(tensor.align_to(["F", "E", "..."])?, ["F", "E", "A", "B", "C", "D"]);
@@ -94,7 +94,7 @@ fn manipulating() -> Result<()> {
     Ok(())
 }
 
-/// Gradients have no names, and the names of the one that backward starts from are ignored.
+/// Gradients have no names, and the names of a gradient passed to `backward_with` are ignored.
 fn differentiating() -> Result<()> {
     let x = Tensor::randn([("D", 3)])?;
     let weight = Tensor::randn([("D", 3)])?.requiring_grad()?;
@@ -122,8 +122,8 @@ fn refining() -> Result<()> {
     Ok(())
 }
 
-/// Rule "removes dimensions": where an index can stand, a name can; a list of names where a list of indices
-/// can.
+/// Rule "removes dimensions": a name works wherever an index does, and a list of names wherever a list of
+/// indices does.
 fn removing() -> Result<()> {
     let x = Tensor::randn([("N", 1), ("C", 3), ("H", 3), ("W", 3)])?;
     shows(x.squeeze("N")?, ["C", "H", "W"]);
@@ -133,8 +133,8 @@ fn removing() -> Result<()> {
     Ok(())
 }
 
-/// Rule "unifies names from inputs": positions from the right must match, and no name may be at two of
-/// them.
+/// Rule "unifies names from inputs": the names must match position by position, from the right, and no name
+/// may occur in two positions.
 fn unifying() -> Result<()> {
     let tensor = Tensor::randn((("N", 3), 3))?;
     shows(&tensor + Tensor::randn((3, ("C", 3)))?, ["N", "C"]);
@@ -143,7 +143,8 @@ fn unifying() -> Result<()> {
     Ok(())
 }
 
-/// Rule "contracts away dims": the names that are summed over are gone, unchecked. `contract` checks them.
+/// Rule "contracts away dims": the dims that are summed over are removed without checking their names.
+/// `contract` checks them.
 fn contracting() -> Result<()> {
     let x = Tensor::randn([("N", 3), ("D", 3)])?;
     shows(x.mm(&Tensor::randn([("in", 3), ("out", 3)])?)?, ["N", "out"]);
@@ -152,13 +153,13 @@ fn contracting() -> Result<()> {
     let b = Tensor::randn([("B", 3), ("E", 3), ("F", 3)])?;
     shows(a.matmul(&b)?, ["A", "B", "C", "F"]);
 
-    let keys = Tensor::randn([("D", 3), ("key", 4)])?; // not part of PyTorch: the sum is over a name
+    let keys = Tensor::randn([("D", 3), ("key", 4)])?; // not in PyTorch: sums over a name
     shows(x.contract(&keys, "D")?, ["N", "key"]);
     fails(x.contract(&keys.rename([("D", "d")])?, "D"), ErrorKind::NameNotFound);
     Ok(())
 }
 
-/// An in-place op gives its tensor the names that were computed.
+/// An in-place op gives its tensor the names of the result.
 fn in_place() -> Result<()> {
     let mut x = Tensor::randn([3, 3])?;
     let y = Tensor::randn([("N", 3), ("C", 3)])?;
@@ -168,7 +169,7 @@ fn in_place() -> Result<()> {
     Ok(())
 }
 
-/// In strict mode, for programs that name every dim, what the rules let pass for the sake of unnamed tensors
+/// Strict mode is for programs that name every dim: what the rules allow only for the sake of unnamed tensors
 /// is an error.
 fn strict() -> Result<()> {
     let x = Tensor::randn([("N", 3), ("D", 3)])?;

@@ -1,4 +1,4 @@
-//! Gradients: backward, gradients by request, hooks, switching the tape off, derivatives of derivatives.
+//! Gradients: `backward`, `grad`, hooks, switching the tape off, higher derivatives.
 //!
 //! `cargo run --example 03_autograd`
 
@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     misuse()
 }
 
-/// `backward` walks from one number back to the leaves that asked for a gradient and adds it to their `grad`.
+/// `backward` goes from one number back to the leaves that require a gradient, and adds to their `grad`.
 fn backward() -> Result<()> {
     let x = Tensor::new([1.0, 2.0, 3.0])?.refine_names(["D"])?;
     let w = Tensor::new([0.1, 0.2, 0.3])?.refine_names(["D"])?.requiring_grad()?;
@@ -24,7 +24,7 @@ fn backward() -> Result<()> {
     println!("{loss}"); // grad_fn says which op made it
     assert!(w.is_leaf() && !y.is_leaf() && y.grad_fn() == Some("mul"));
 
-    y.retain_grad()?; // only leaves keep their gradient unless one asks
+    y.retain_grad()?; // by default, only leaves keep their gradient
     loss.backward()?;
     println!("d loss / d y = {}", y.grad().unwrap());
     println!("d loss / d w = {}", w.grad().unwrap()); // 2 x² w, without names
@@ -34,7 +34,7 @@ fn backward() -> Result<()> {
     Ok(())
 }
 
-/// A second pass adds to the gradients that are there; training loops forget them before each step.
+/// A second pass adds to the existing gradients, so training loops clear them before each step.
 fn accumulation() -> Result<()> {
     let x = Tensor::new(3.0)?.requiring_grad()?;
     x.square()?.backward()?;
@@ -45,8 +45,8 @@ fn accumulation() -> Result<()> {
     Ok(())
 }
 
-/// `grad` returns the gradients and touches nobody's `grad`; an output of many elements needs a gradient to
-/// start from.
+/// `grad` returns the gradients without changing the `grad` of any tensor. An output with several elements
+/// needs a gradient to start from.
 fn gradients_by_request() -> Result<()> {
     let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     let y = x.exp()?;
@@ -57,7 +57,7 @@ fn gradients_by_request() -> Result<()> {
     Ok(())
 }
 
-/// A hook sees a gradient as it passes and may replace it; its handle takes it away again.
+/// A hook sees a gradient as it is computed and can replace it. Its handle removes it again.
 fn hooks() -> Result<()> {
     let x = Tensor::new([1.0, -1.0])?.requiring_grad()?;
     let y = x.mul(100.0)?;
@@ -71,7 +71,8 @@ fn hooks() -> Result<()> {
     Ok(())
 }
 
-/// What runs inside `no_grad` is not recorded; a parameter is changed there. `detach` cuts one tensor off.
+/// Nothing inside `no_grad` is recorded; this is where to change a parameter. `detach` cuts a single tensor
+/// off.
 fn without_the_tape() -> Result<()> {
     let mut w = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     w.square()?.sum(..)?.backward()?;
@@ -83,7 +84,7 @@ fn without_the_tape() -> Result<()> {
     Ok(())
 }
 
-/// With `create_graph` the gradients are recorded themselves: here f, f', f'' and f''' of x⁴ at 2.
+/// With `create_graph` the gradients are recorded too: here f, f', f'' and f''' of x⁴ at 2.
 fn second_order() -> Result<()> {
     let x = Tensor::new(2.0)?.requiring_grad()?;
     let options = BackwardOptions { create_graph: true, ..Default::default() };
@@ -96,13 +97,13 @@ fn second_order() -> Result<()> {
     Ok(())
 }
 
-/// What would give a wrong gradient in silence is an error.
+/// Whatever would silently give a wrong gradient is an error.
 fn misuse() -> Result<()> {
     let mut x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
     println!("{}", x.exp()?.backward().unwrap_err()); // which element?
-    println!("{}", x.mul_(2.0).unwrap_err()); // the value whose gradient is asked for would be gone
+    println!("{}", x.mul_(2.0).unwrap_err()); // would overwrite the value whose gradient is wanted
     let loss = x.square()?.sum(..)?;
     loss.backward()?;
-    println!("{}", loss.backward().unwrap_err()); // what the ops kept was freed
+    println!("{}", loss.backward().unwrap_err()); // what the ops saved was freed
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! Your own layer and model: derive, forward, a few steps of training, the summary, and the state
-//! saved and loaded.
+//! Your own layer and model: the derive macro, `forward`, a few training steps, the summary, and saving and
+//! loading.
 //!
 //! `cargo run --example 04_custom_layer`
 
 use namegrad::nn::StateDict;
 use namegrad::prelude::*;
 
-/// `x / √(mean x² + eps) · gain` over one dim, which is found by name wherever it stands.
+/// `x / √(mean x² + eps) · gain` over one dim, which is found by name in any position.
 ///
-/// `derive(Module)` finds the parameters among the fields; a number or a text is a field that holds none.
+/// `derive(Module)` finds the parameters in the fields; numbers and strings are fields without parameters.
 #[derive(Module)]
 struct RmsNorm {
     gain: Parameter,
@@ -52,7 +52,7 @@ impl Classifier {
     }
 }
 
-/// The share of the points that the model, without dropout, puts into the right class.
+/// The share of the points that the model classifies correctly, without dropout.
 fn accuracy(model: &Classifier, points: &Tensor, class: &Tensor) -> Result<f64> {
     model.eval();
     let logits = no_grad(|| model.forward(points))?;
@@ -66,11 +66,11 @@ fn main() -> Result<()> {
     println!("{model}\n"); // a derived module prints its summary
     assert_eq!(model.named_parameters()[2].0, "norm.gain");
 
-    // The layer does not care where its dim stands, nor which other dims there are.
+    // The layer accepts its dim in any position, with any other dims.
     let x = Tensor::randn([("hidden", 32), ("N", 4), ("time", 5)])?;
     assert_eq!(model.norm.forward(&x)?.shape(), x.shape());
 
-    // Points of the plane; the class says whether both coordinates have the same sign.
+    // Points in the plane; the class says whether both coordinates have the same sign.
     let points = Tensor::randn([("N", 256), ("coord", 2)])?;
     let class = points.prod("coord")?.gt(0)?.to(DType::I64)?;
     let mut optimizer = AdamW::builder(model.parameters()).lr(0.02).build()?;
@@ -87,8 +87,8 @@ fn main() -> Result<()> {
     println!("accuracy {trained:.3}");
     assert!(trained > 0.9);
 
-    // The state is the values by path. A file of them keeps the names of the dims; a fresh model takes them,
-    // if every path, name and size agrees.
+    // The state dict maps paths to values. Its file keeps the names of the dims. A new model loads it if
+    // every path, name and size agrees.
     let file = std::env::temp_dir().join(format!("custom_layer_{}.safetensors", std::process::id()));
     model.state_dict().save(&file)?;
     let state = StateDict::load(&file)?;

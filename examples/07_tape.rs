@@ -1,4 +1,4 @@
-//! The tape itself: a picture of it, hooks of tensors and layers, checkpoints, and the search for NaN.
+//! The tape: a drawing of it, hooks on tensors and layers, checkpoints, and finding a NaN.
 //!
 //! `cargo run --example 07_tape` writes `target/tape/mlp.dot`, for Graphviz, and `target/tape/mlp.svg`.
 
@@ -21,7 +21,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(anomalies()?)
 }
 
-/// What a loss was made of: the values that take part in the backward pass, and the ops between them.
+/// How a loss was computed: the values that take part in the backward pass, and the ops between them.
 fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let hidden = Linear::new(("pixels", 8), ("hidden", 4))?;
     let out = Linear::new(("hidden", 4), ("classes", 3))?;
@@ -32,9 +32,9 @@ fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let (w, b) = (hidden.weight().tensor(), hidden.bias().expect("it has one").tensor());
     let (v, c) = (out.weight().tensor(), out.bias().expect("it has one").tensor());
-    let labelled =
+    let labeled =
         [("w", &w), ("b", &b), ("v", &v), ("c", &c), ("h", &h), ("logits", &logits), ("loss", &loss)];
-    let graph = Graph::of(&labelled);
+    let graph = Graph::of(&labeled);
     let ops: Vec<_> = graph.nodes.iter().filter_map(|node| node.op).collect();
     println!("a loss of {} values, made by {ops:?}", graph.nodes.len());
     assert_eq!(
@@ -51,7 +51,7 @@ fn picture() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A hook sees a gradient as it passes, and may replace it: here by one of length 1 at most.
+/// A hook sees a gradient as it is computed and can replace it, here with one whose norm is at most 1.
 fn hooks_of_tensors() -> Result<()> {
     let x = Tensor::new([3.0, 4.0])?.requiring_grad()?;
     let handle = x.register_hook(|g| {
@@ -67,7 +67,7 @@ fn hooks_of_tensors() -> Result<()> {
     Ok(())
 }
 
-/// The hooks of a layer see what goes in and out, and the gradients on their way back.
+/// The hooks of a layer see its inputs, its outputs and their gradients.
 fn hooks_of_layers() -> Result<()> {
     let layer = Hooked::new(Linear::new(("in", 4), ("out", 2))?);
     let model = Sequential::new().then(layer.clone()).then(Tanh);
@@ -89,7 +89,7 @@ fn hooks_of_layers() -> Result<()> {
     Ok(())
 }
 
-/// A checkpoint keeps the input of a block alone, and runs it again in the backward pass.
+/// A checkpoint saves only the input of a block and runs the block again in the backward pass.
 fn checkpoints() -> Result<()> {
     let x = Tensor::randn([("N", 64), ("C", 1024)])?.requiring_grad()?;
     let block = |x: &[Tensor]| (0..20).try_fold(x[0].clone(), |y, _| y.sin());
@@ -108,10 +108,10 @@ fn checkpoints() -> Result<()> {
     Ok(())
 }
 
-/// A NaN in a gradient is found where it was made, with the line of the op.
+/// Anomaly mode finds the op that produced a NaN in a gradient, and its line.
 fn anomalies() -> Result<()> {
     let x = Tensor::new([0.0, 4.0])?.requiring_grad()?;
-    let length = x.mul(0.0)?.sqrt()?; // the slope of the root is infinite at 0
+    let length = x.mul(0.0)?.sqrt()?; // the derivative of the root is infinite at 0
     let loss = length.mul(0.0)?.sum(..)?;
     let error = detect_anomaly(|| loss.backward()).expect_err("0 times infinity is no number");
     println!("{error}");

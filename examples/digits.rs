@@ -1,7 +1,7 @@
-//! Trains a classifier of handwritten digits on the data that come with the project.
+//! Trains a classifier of handwritten digits on the data in the repository.
 //!
-//! `cargo run --release --example digits` needs nothing else; `-- --help` lists the flags. Curves and
-//! checkpoint are left in `target/digits`.
+//! Run it with `cargo run --release --example digits`; `-- --help` lists the flags. It writes the training
+//! curves and the checkpoint to `target/digits`.
 
 mod common;
 
@@ -12,7 +12,7 @@ use namegrad::prelude::*;
 use std::process::ExitCode;
 
 /// Train a classifier of 8x8 handwritten digits.
-// The defaults were chosen by cross-validation within the training part: five folds of each of the seeds 0, 1
+// The defaults were chosen by cross-validation on the training set: five folds for each of the seeds 0, 1
 // and 2.
 #[derive(Parser)]
 #[command(
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             .into_iter()
             .map(|index| index as usize)
             .collect();
-        // Four fifths to learn from, the rest to be asked about.
+        // Four fifths for training, the rest for testing.
         let (train, test) = samples.split(&order, samples.count() * 4 / 5)?;
         println!(
             "handwritten digits: {} to train on, {} to test on, seed {}",

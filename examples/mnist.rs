@@ -20,7 +20,8 @@ use std::process::ExitCode;
     mut_arg("out", |arg| arg.default_value("target/mnist")),
 )]
 struct Flags {
-    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, perhaps with .gz
+    /// Folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and the two t10k files, optionally with
+    /// .gz
     #[arg(long, value_name = "FOLDER")]
     data: PathBuf,
     #[command(flatten)]

@@ -1,8 +1,7 @@
 //! Deep learning with tensors whose dims have names: values, gradients, layers, optimizers.
 //!
-//! A dim is called by its name, so that it is found wherever it stands, and a mix-up of two dims is an error
-//! where it happens rather than a loss that does not fall. A tensor without names behaves as in any other
-//! library and pays nothing.
+//! You refer to a dim by its name, whatever its position, and mixing up two dims is an error instead of
+//! a loss that does not fall. Names are optional: a tensor without names behaves as in other libraries.
 //!
 //! ```
 //! use namegrad::prelude::*;
@@ -25,8 +24,7 @@
 //!     out: Linear::new(("hidden", 32), ("class", 2))?,
 //! };
 //! let mut optimizer = AdamW::builder(model.parameters()).lr(0.02).build()?;
-//!
-//! // Points of the plane; the class says whether both coordinates have the same sign.
+//! // Points in the plane; the class says whether both coordinates have the same sign.
 //! let points = Tensor::randn([("N", 256), ("coord", 2)])?;
 //! let class = points.prod("coord").gt(0).to(DType::I64)?; // [N]
 //! for _ in 0..200 {
@@ -43,8 +41,9 @@
 //!
 //! # Debug builds
 //!
-//! A plain `cargo run` is many times slower than one with `--release`. These lines in your `Cargo.toml`
-//! compile what you depend on with optimizations in either case; `examples/template/` is a project that has them.
+//! A plain `cargo run` is many times slower than `cargo run --release`. These lines in your `Cargo.toml`
+//! compile your dependencies with optimizations in either case; `examples/template/` is a starter project
+//! that has them.
 //!
 //! ```toml
 //! [profile.dev.package."*"]
@@ -54,24 +53,24 @@
 //! codegen-units = 16
 //! ```
 //!
-//! # Where to go
+//! # Where to find what
 //!
-//! * [`Tensor`](prelude::Tensor) has the ops as methods, [`TensorOptions`](prelude::TensorOptions) the
-//!   factories of other dtypes; the numbered programs in `examples/` introduce them in order.
-//! * [`names`]: what a name is, the rules by which ops hand names on, [`names::strict`].
+//! * [`Tensor`](prelude::Tensor) has the ops as methods, and [`TensorOptions`](prelude::TensorOptions) has
+//!   factories with a choice of dtype. The numbered programs in `examples/` introduce them in order.
+//! * [`names`]: names, the rules by which ops propagate them, and [`names::strict`].
 //! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
-//! * [`nn`]: [`nn::Module`] and its derive, layers, [`nn::functional`], [`nn::init`], states.
-//! * [`optim`]: optimizers and their states.
-//! * [`ops`]: ops by name, with what is known of each, and calls with named arguments; [`options`]: their
-//!   options.
-//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: what tensors hold of
-//!   it.
-//! * [`Error`]: what an error tells; every method that can fail returns it, the operators `+ - * /` panic
+//! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
+//! * [`optim`]: optimizers and their saved state.
+//! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
+//!   options of ops.
+//! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: how much memory
+//!   tensors use.
+//! * [`Error`]: what an error contains. Every method that can fail returns one; the operators `+ - * /` panic
 //!   with its text.
 //!
-//! The README has a table from PyTorch's named tensors to this crate, `docs/migration.md` the whole of it,
-//! `docs/operators.md` every operator.
+//! If you know PyTorch's named tensors, `docs/migration.md` shows what to write here. `docs/operators.md`
+//! lists every op.
 
 #![forbid(unsafe_code)]
 
@@ -83,7 +82,7 @@ pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
 pub use namegrad_nn as nn;
 pub use namegrad_optim as optim;
 
-/// The options of ops and of [`nn::functional`], with their defaults.
+/// The options of ops and of the functions in [`nn::functional`].
 pub mod options {
     pub use namegrad_autograd::options::*;
     pub use namegrad_nn::functional::options::*;

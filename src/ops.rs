@@ -1,8 +1,8 @@
-//! Ops by name: what each is, and calls with values and named arguments.
+//! Ops by name: facts about each op, and calls with named arguments.
 //!
-//! Methods are how programs call ops. This is for what has the names of ops as data: recorded calls, gradient
-//! checks over all ops, graphs that are played back, bindings. Arguments have PyTorch's names, and the
-//! defaults of the row of the op.
+//! Programs normally call ops as methods. This module is for code that has the names of ops as data: recorded
+//! calls, gradient checks over all ops, replayed graphs, bindings. Arguments have PyTorch's names, and the
+//! defaults in the row of the op.
 //!
 //! ```
 //! use namegrad::prelude::*;
@@ -24,18 +24,18 @@ use namegrad_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Every op, in the order of its tables, and every function of [`nn::functional`](crate::nn::functional) that
-/// is not one of them too. Those have names that start with `nn.`.
+/// Every op, in the order of the tables, and every function of [`nn::functional`](crate::nn::functional) that
+/// is not also a method. The names of functions start with `nn.`.
 pub fn all() -> impl Iterator<Item = &'static Op> {
     let functions = namegrad_nn::functional::OPS.iter().flat_map(|table| table.iter().copied());
     namegrad_autograd::registry::all().chain(functions)
 }
 
-/// The op of that name; PyTorch's other names for it are understood as well. `nn.` asks for a function first,
-/// which can take more arguments than the method of that name.
+/// The op with this name; PyTorch's other names for it work too. For names that start with `nn.`, functions
+/// come first, because they can take more arguments than the method with the same name.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] for a name that no op has; it says what is near.
+/// [`ErrorKind::Value`] for an unknown name; the error suggests a similar one.
 #[track_caller]
 pub fn find(name: &str) -> Result<&'static Op> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Op>> =
@@ -52,21 +52,21 @@ pub fn find(name: &str) -> Result<&'static Op> {
     Err(Error::new(ErrorKind::Value, "ops::find", format!("no op is called `{name}`{near}")))
 }
 
-/// The op whose in-place form has that name.
+/// The op whose in-place form has this name.
 pub fn find_in_place(name: &str) -> Option<&'static Op> {
     all().find(|op| op.info.in_place == Some(name))
 }
 
-/// Calls an op by its name, as [`Op::call`] does.
+/// Calls an op by its name; see [`Op::call`].
 ///
 /// # Errors
-/// Those of [`find`] and of [`Op::call`].
+/// The errors of [`find`] and of [`Op::call`].
 #[track_caller]
 pub fn call(name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Result<Vec<Tensor>> {
     find(name)?.call(tensors, args)
 }
 
-/// Functions of PyTorch that do something else than the method of their name.
+/// Functions in PyTorch that differ from the method with the same name.
 const OTHERS: [&str; 1] = ["nn.unfold"];
 
 /// PyTorch's other names for ops.

@@ -1,4 +1,4 @@
-//! The tape: what backward gives, what it refuses and where it says so, and that no graph is too deep for it.
+//! The tape: the results and the errors of `backward`, with their locations, and very deep graphs.
 
 use namegrad::autograd::{BackwardOptions, Kept, Op, grad_with, gradcheck, gradgradcheck, is_grad_enabled};
 use namegrad::core::NamedTensor;
@@ -28,7 +28,7 @@ fn grad_of(x: &Tensor) -> Vec<f64> {
     numbers(&x.grad().expect("backward has reached this leaf"))
 }
 
-/// Fails unless the call is an error of the tape that is reported at this very line.
+/// Fails unless the call returns an error of the tape that is reported at this line.
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, words: &str) {
     let (error, caller) = (result.unwrap_err(), std::panic::Location::caller());
@@ -39,7 +39,7 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T>, words: &str) {
     assert!(error.to_string().contains(words), "{error}");
 }
 
-// Starting a walk
+// Starting a backward pass
 
 #[test]
 fn backward_needs_one_element_or_its_gradient() -> Result<()> {
@@ -244,7 +244,7 @@ fn backward_with_create_graph_leaves_a_gradient_that_can_be_differentiated() -> 
     assert_eq!(numbers(&first), [27.0]);
     let second = grad_with(&[&first], &[&x], &[], ONCE)?.remove(0).unwrap();
     assert_eq!(numbers(&second), [18.0]);
-    x.zero_grad(); // the gradient holds the graph and the graph the leaf
+    x.zero_grad(); // the gradient owns the graph, and the graph owns the leaf
     Ok(())
 }
 
@@ -356,7 +356,7 @@ fn hooks_need_a_gradient_to_wait_for() -> Result<()> {
     Ok(())
 }
 
-// Places on the tape
+// Records on the tape
 
 #[test]
 fn intermediates_keep_their_gradient_on_demand() -> Result<()> {
@@ -452,9 +452,9 @@ fn a_leaf_is_not_changed_in_place_while_recording() -> Result<()> {
 fn a_kept_value_is_not_corrupted_by_later_changes() -> Result<()> {
     let x = leaf([1.0, 2.0]);
     let mut a = x.mul(3.0)?;
-    let y = a.mul(&a)?; // keeps `a`
+    let y = a.mul(&a)?; // saves `a`
     a.zero_()?;
-    let mut e = y.exp()?; // keeps its output
+    let mut e = y.exp()?; // saves its output
     let z = e.sum(..)?;
     no_grad(|| e.zero_().map(drop))?;
     z.backward()?;
@@ -538,7 +538,7 @@ fn a_graph_is_shared_by_threads() -> Result<()> {
     Ok(())
 }
 
-/// Long enough that recursion would need far more stack than a thread has.
+/// Long enough that recursion would overflow the stack of a thread.
 const LONG: usize = 1_000_000;
 
 #[test]
@@ -575,7 +575,7 @@ fn a_chain_whose_links_keep_their_inputs() -> Result<()> {
     }
     let first = grad_with(&[&y.sum(..)?], &[&x], &[], RETAIN)?.remove(0).unwrap();
     assert!(numbers(&first)[0].is_finite());
-    drop(y); // not walked to the end: all is still kept
+    drop(y); // the backward pass did not finish, so everything is still saved
     Ok(())
 }
 
@@ -621,7 +621,7 @@ fn a_graph_with_exponentially_many_paths() -> Result<()> {
 
 // Where there is no derivative
 
-/// The gradients of the inputs of `f`, each number with its own cotangent of 1.
+/// The gradients of the inputs of `f`, with a gradient of 1 for each element of the output.
 fn slopes<const K: usize, const N: usize>(
     f: impl Fn(&[Tensor; N]) -> Result<Tensor>,
     inputs: [[f64; K]; N],
@@ -640,8 +640,8 @@ fn at_a_bound_the_gradient_is_that_of_what_is_clamped() -> Result<()> {
     let want =
         [[0.0, 1.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]];
     assert_eq!(found, want);
-    // Equal bounds: below them the result is the lower one, above the upper one. Exchanged bounds: always the
-    // upper one.
+    // With equal bounds, the result is the lower bound below them and the upper bound above. With crossed
+    // bounds, it is always the upper one.
     let found = slopes(clamp, [[0.0, 1.0, 2.0], [1.0; 3], [1.0; 3]])?;
     assert_eq!(found, [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
     let found = slopes(clamp, [[0.0, 1.5, 3.0], [2.0; 3], [1.0; 3]])?;
@@ -654,7 +654,7 @@ fn of_two_equal_ones_both_have_half() -> Result<()> {
     let (a, b) = ([1.0, 2.0, f64::NAN, 1.0], [1.0, 1.0, 1.0, f64::NAN]);
     assert_eq!(slopes(|[a, b]| a.maximum(b), [a, b])?, [[0.5, 1.0, 1.0, 1.0], [0.5, 0.0, 1.0, 1.0]]);
     assert_eq!(slopes(|[a, b]| a.minimum(b), [a, b])?, [[0.5, 0.0, 1.0, 1.0], [0.5, 1.0, 1.0, 1.0]]);
-    // As recorded from PyTorch 2.10, which gives all of it to the first.
+    // As in PyTorch 2.10, which gives the whole gradient to the first input.
     assert_eq!(slopes(|[a, b]| a.fmax(b), [a, b])?, [[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]);
     assert_eq!(slopes(|[a, b]| a.fmin(b), [a, b])?, [[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]);
     Ok(())
@@ -676,16 +676,16 @@ fn slopes_of_functions_of_one_number_at_their_ends() -> Result<()> {
     Ok(())
 }
 
-// The public door
+// User-defined ops
 
-/// `x³`, which keeps its input.
+/// `x³`, which saves its input.
 fn cube(x: &Tensor) -> Result<Tensor> {
     let y = x.value().mul(x.value())?.mul(x.value())?;
     let kept = Kept::input(x);
     Ok(Op::new("cube", y).input(x, move |g, cx| g.mul(&kept.get(cx).square()?.mul(3.0)?)).output())
 }
 
-/// `e^x` of which the derivative is in its output, times `y`, which is broadcast.
+/// `e^x`, whose derivative is computed from its output, times `y`, which is broadcast.
 fn scaled_exp(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let e = x.value().exp()?;
     let value = e.mul(y.value())?;

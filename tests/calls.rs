@@ -1,5 +1,5 @@
-//! Every call that `docs/operators.md` shows compiles, and an error of it names the op and the line of the
-//! caller. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites the calls.
+//! Compiles every call that `docs/operators.md` shows, and checks that errors name the op and the caller's
+//! line. `NAMEGRAD_BLESS=1 cargo test --test operators` rewrites the calls.
 
 #[path = "operators/calls.rs"]
 mod calls;
@@ -16,8 +16,8 @@ use namegrad::prelude::*;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The drawn tensors and arguments of a call. Each is looked up by its name, and is `None` if it was not drawn
-/// or is of another kind.
+/// The randomly generated tensors and arguments of a call. They are looked up by name; the result is `None`
+/// if one does not exist or has another kind.
 pub(crate) struct Given<'a>(&'a Drawn);
 
 impl Given<'_> {
@@ -56,7 +56,7 @@ impl Given<'_> {
     }
 }
 
-/// A tensor of any dtype, of up to three dims, with names or without. Some require a gradient.
+/// A tensor of any dtype with up to three dims, with or without names. Some require a gradient.
 fn any_tensor(draw: &mut Draw) -> Tensor {
     let dtype = DType::ALL[draw.below(DType::ALL.len())];
     let sizes: Vec<usize> = (0..draw.below(4)).map(|_| 1 + draw.below(3)).collect();
@@ -80,19 +80,20 @@ fn any_call(op: &Op, seed: u64) -> Drawn {
     call
 }
 
-/// What a drawn call gives. A panic fails the test, which then shows what was drawn.
+/// The result of a generated call. A panic fails the test, which then shows the call.
 fn played(op: &Op, call: Call, seed: u64) -> Option<Result<()>> {
     let drawn = any_call(op, seed);
     let result = catch_unwind(AssertUnwindSafe(|| call(&Given(&drawn))));
     result.unwrap_or_else(|_| panic!("{} panics: {drawn:?}", op.info.name))
 }
 
-/// How often a call is drawn, and how many of its errors are looked at.
+/// The number of calls that are generated, and the number of errors that are checked.
 const DRAWS: u64 = 600;
 const ERRORS: usize = 60;
 
-/// An error comes from the line of the caller, or a function on the way lacks `#[track_caller]`; it names the
-/// op that was called, or a kernel has the name of another op; and if it is about a dtype it says a cast.
+/// An error has the caller's line (otherwise a function on the way lacks `#[track_caller]`) and names the op
+/// that was called (otherwise a kernel has the name of another op). If it is about a dtype, it suggests a
+/// cast.
 #[test]
 fn errors_name_the_op_and_the_line_of_the_caller() {
     let (mut failed, mut wrong) = (BTreeSet::new(), BTreeSet::new());
@@ -117,12 +118,13 @@ fn errors_name_the_op_and_the_line_of_the_caller() {
     assert_eq!(never, NEVER_FAIL, "the ops of which no drawn call fails, and those of which none can");
 }
 
-/// Whether an error calls the op by its name or by that of its in-place form.
+/// Whether this is the name of the op or of its in-place form.
 fn is_name_of(info: &OpInfo, name: &str) -> bool {
     info.name.strip_prefix("nn.").unwrap_or(info.name) == name || info.in_place == Some(name)
 }
 
-/// Whether the row says that the op takes one tensor of any dtype and nothing else, so that no call is wrong.
+/// Whether the op takes one tensor of any dtype and nothing else according to its row, so that no call is
+/// wrong.
 fn takes_any_tensor(info: &OpInfo) -> bool {
     info.tensors.len() == 1 && info.args.is_empty() && info.dtypes.len() == 3
 }

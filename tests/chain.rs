@@ -1,5 +1,5 @@
-//! Chains of ops with one `?`: each gives what the same ops give one by one, and its error is that of the op that
-//! failed, at its line.
+//! Chains of ops with one `?`: they give the same results as single ops, and the error is the error of the op
+//! that failed, at its line.
 
 use namegrad::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What gradcheck and anomaly mode find, and how they say it.
+//! What gradcheck and anomaly mode find, and how they report it.
 
 use namegrad::autograd::{
     GradCheckOptions, Kept, Op, detect_anomaly, gradcheck, gradcheck_parameters, gradcheck_with,
@@ -48,7 +48,7 @@ fn what_is_slightly_wrong_fails() -> Result<()> {
     let factor = wide().ones([2])?;
     gradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x))?;
     gradgradcheck(|x| square(&x[0], &factor), std::slice::from_ref(&x))?;
-    // Large outputs leave fewer digits for the difference.
+    // If the outputs are large, the difference has fewer digits.
     gradcheck(|x| x[0].add(1e6)?.sin()?.add(1e8), &[x])?;
     Ok(())
 }
@@ -130,7 +130,7 @@ fn anomaly_mode_says_where_a_nan_was_born() -> Result<()> {
     let text = detect_anomaly(|| loss.backward_with(None, retain)).unwrap_err().to_string();
     assert!(text.contains("the output is nan before the backward pass"), "{text}");
     assert!(text.contains("compute the output inside of detect_anomaly too"), "{text}");
-    // Not even where the gradients are finite.
+    // Even if the gradients are finite.
     let loss = x.add(f64::NAN)?.sum(..)?;
     let text = detect_anomaly(|| loss.backward_with(None, retain)).unwrap_err().to_string();
     assert!(text.contains("the output is nan before the backward pass"), "{text}");
@@ -209,7 +209,7 @@ fn the_repair_of_a_change_in_place_reaches_the_parameter() -> Result<()> {
     Ok(())
 }
 
-/// As documented: a `grad` on the tape holds its leaf until it is removed.
+/// As documented, a `grad` on the tape keeps its leaf alive until it is removed.
 #[test]
 fn zero_grad_frees_a_gradient_that_is_on_the_tape() -> Result<()> {
     let token = Arc::new(());
@@ -231,7 +231,7 @@ fn zero_grad_frees_a_gradient_that_is_on_the_tape() -> Result<()> {
     Ok(())
 }
 
-/// What a user's op names its gradient does not stay on `grad`.
+/// Names that a user's op gives to its gradient are removed from `grad`.
 #[test]
 fn names_of_a_gradient_do_not_stay() -> Result<()> {
     let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;

@@ -1,4 +1,4 @@
-//! Equality in users' tests: `assert_eq!` and the macros of `approx`, and what they say when they fail.
+//! Equality in users' tests: `assert_eq!` and the macros of `approx`, and what they print when they fail.
 
 use approx::{assert_abs_diff_eq, assert_relative_eq, assert_relative_ne, assert_ulps_eq};
 use namegrad::prelude::*;

@@ -1,11 +1,9 @@
 //! Compares calls with answers recorded from PyTorch: values, names, dtypes, errors, gradients.
 //!
 //! Reads the cases in `tests/fixtures/`, or in the folder that `NAMEGRAD_CONFORMANCE` names, and prints for
-//! each op how many passed, failed and are not implemented. Read
-//! [`conformance::case`] for what a case is, [`conformance::by_name`] for how it is played through the
-//! registry of ops,
-//! [`conformance::ops`] for the calls that are made differently, and [`conformance::compare`] for what counts
-//! as equal.
+//! each op how many passed, failed and are not implemented. Read [`conformance::case`] for the cases,
+//! [`conformance::by_name`] for how they are replayed through the registry of ops, [`conformance::ops`] for
+//! the calls that differ in namegrad, and [`conformance::compare`] for what counts as equal.
 //!
 //! ```text
 //! cargo test --release --test conformance -- --nocapture
@@ -37,8 +35,8 @@ use namegrad::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Cases in which we differ from PyTorch: an id, or a prefix of ids followed by `*`; the start of the
-/// message; the reason.
+/// Cases in which namegrad differs from PyTorch on purpose: an id, or a prefix of ids followed by `*`; the
+/// start of the message; the reason.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("autograd/program/0045", WORKS, KEPT),
     ("autograd/program/0047", "output 0", VIEW),
@@ -217,8 +215,8 @@ fn judge(case: &Case) -> Verdict {
     }
 }
 
-/// A call that PyTorch refuses has no recorded values. They are compared with those of the same call without
-/// names, if that call needs no names.
+/// A call that PyTorch rejects has no recorded values. Its values are compared with those of the same call
+/// without names, if that call needs no names.
 fn works(case: &Case) -> Verdict {
     if case.op == "program" {
         return Verdict::Works { seen: false };
@@ -256,7 +254,8 @@ fn run(case: &Case) -> Outcome {
         Ok(inputs) => inputs,
         Err(error) => return Outcome::Error { error, step: None, backward: false },
     };
-    // Besides the call only leaves are held, so an in-place op on any other tensor finds its buffer unshared.
+    // Apart from the call, only leaves are kept, so that the buffers of other tensors are not shared in
+    // in-place ops.
     let leaves: Vec<Option<Tensor>> = inputs.iter().map(|x| x.requires_grad().then(|| x.clone())).collect();
     if case.op == "program" {
         return match program::run(&case.args, inputs) {

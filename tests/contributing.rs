@@ -1,14 +1,14 @@
-//! The code in CONTRIBUTING.md is code of the library, so that it compiles.
+//! Checks that the code in CONTRIBUTING.md is copied from the library.
 
 use std::path::Path;
 
-/// The text without what formatting may change: white space, and where a comment wraps.
+/// The text without white space and comment markers, which formatting may change.
 fn dense(text: &str) -> String {
     text.split_whitespace().filter(|word| *word != "///").collect()
 }
 
 #[test]
-fn every_example_stands_in_the_file_that_it_names() {
+fn every_example_is_in_the_file_that_it_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let mut found = 0;
@@ -23,7 +23,7 @@ fn every_example_stands_in_the_file_that_it_names() {
     assert!(found >= 25, "the guide shows {found} blocks of code");
 }
 
-/// The modules of core that may contain `unsafe` code are those that the guide names; no other crate has any.
+/// Only the modules of core that the guide names may contain `unsafe` code; no other crate has any.
 #[test]
 fn unsafe_code_is_confined() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Convolution against plain loops, its derivatives against differences, and bad input.
+//! Convolution against plain loops, its derivatives against differences, and invalid input.
 
 use namegrad::autograd::{gradcheck, gradgradcheck};
 use namegrad::nn::functional::Padding;

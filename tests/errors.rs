@@ -1,5 +1,5 @@
-//! Bad inputs: each is an error of the right kind that names the op, the operands with their sizes and names,
-//! a repair where there is one, and the line of the caller; and no tensor is changed by it.
+//! Invalid calls: each gives an error of the right kind with the op, the sizes and names of the operands, the
+//! caller's line, and a repair if there is one. No tensor changes.
 
 use namegrad::autograd::{
     BackwardOptions, GradCheckOptions, Op, Operand, checkpoint, grad_with, gradcheck_with, gradgradcheck_with,
@@ -8,7 +8,7 @@ use namegrad::prelude::*;
 use namegrad::{memory, names};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Fails unless the call is an error of this kind at this line, whose text has these parts.
+/// Fails unless the call returns an error of this kind at this line, whose text contains these parts.
 /// `assert_error!(x.sum("Z"), NameNotFound, "sum", "Z")` becomes
 ///
 /// ```ignore
@@ -697,7 +697,7 @@ fn bad_values() -> Result<()> {
     Ok(())
 }
 
-/// Every call that fails in place, on a tensor whose buffer is its own and one that is shared.
+/// Calls that fail in place, on a tensor whose buffer is shared and one whose buffer is not.
 #[test]
 fn outputs_that_do_not_fit() -> Result<()> {
     let x = Tensor::ones([("N", 2), ("C", 3)])?;
@@ -907,14 +907,14 @@ fn hooks_that_give_what_does_not_fit() -> Result<()> {
     Ok(())
 }
 
-/// An op of the user's with that gradient for each of its two inputs.
+/// A user's op with this gradient for each of its two inputs.
 #[track_caller]
 fn own_op(x: &Tensor, gradient: Tensor) -> Result<Tensor> {
     let op = Op::new("own", x.value().clone());
     op.input(&leaf(), |g, _| Ok(g.clone())).input(x, move |_, _| Ok(gradient.clone())).output().sum(..)
 }
 
-/// An op of the user's with that many gradients for its one input.
+/// A user's op with these gradients for its single input.
 #[track_caller]
 fn own_op_of_several(x: &Tensor, gradients: Vec<Option<Tensor>>) -> Result<Tensor> {
     let op = Op::with_outputs("several", vec![x.value().clone(), x.value().clone()]);
@@ -964,7 +964,7 @@ fn ops_that_give_gradients_that_do_not_fit() -> Result<()> {
     Ok(())
 }
 
-/// An op of the user's with a gradient outside of the tape.
+/// A user's op with a gradient outside of the tape.
 #[track_caller]
 fn own_op_once(x: &Tensor) -> Result<Tensor> {
     let op = Op::new("once", x.value().clone());
@@ -1003,7 +1003,8 @@ fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
     let floats = "expected inputs of floats, got int64";
     assert_error!(gradcheck_with(f, &whole, options), DType, "gradcheck", floats, "[N=2]", "DType::F64");
     assert_error!(gradgradcheck_with(f, &whole, options), DType, "gradgradcheck", floats, "DType::F64");
-    // In less than f64 a difference of so small a step is noise; a large one passes, with a warning.
+    // In dtypes narrower than f64, the difference for such a small step is noise; a large step passes, with a
+    // warning.
     assert_error!(gradcheck_with(f, &x, options), Autograd, "gradcheck", "float32", "DType::F64");
     let coarse = GradCheckOptions { eps: 1e-2, atol: 1e-2, rtol: 1e-2 };
     let warning = gradcheck_with(f, &x, coarse)?.warning.expect("f32 is narrow");
@@ -1015,7 +1016,7 @@ fn checks_of_derivatives_that_cannot_be_done() -> Result<()> {
 #[test]
 fn checkpoints_that_compute_something_else_the_second_time() -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    /// What the second call gives, the first giving `x`.
+    /// A function that returns `x` in the first call and the result of `second` in the second.
     #[track_caller]
     fn then(x: &Tensor, second: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let calls = AtomicUsize::new(0);

@@ -1,4 +1,5 @@
-//! The tests of what the examples share: examples are built by `cargo test`, but their own tests are not run.
+//! Runs the tests of the code that the examples share. `cargo test` builds examples but does not run their
+//! tests.
 
 #[path = "../examples/common/mod.rs"]
 mod common;

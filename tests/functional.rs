@@ -1,4 +1,4 @@
-//! Functions of functions, against derivatives worked out by hand and against each other.
+//! Jacobians, Hessians and their products, compared with derivatives worked out by hand and with each other.
 
 use namegrad::autograd::functional::{hessian, hvp, jacobian, jvp, vjp, vmap};
 use namegrad::autograd::gradcheck;
@@ -95,7 +95,7 @@ fn results_are_recorded_if_the_inputs_are() -> Result<()> {
         |x| hvp(|x| x.pow(3)?.sum(..), &x[0], &x[0].detach()).map(|(_, product)| product),
     ];
     for (number, part) in parts.into_iter().enumerate() {
-        // The direction must not move with the input, so it is left out of the difference by being a constant.
+        // The direction must not change with the input, so it is a constant.
         let direction = x.clone();
         let fixed = move |inputs: &[Tensor]| match number {
             0 => vjp(|x| x[0].exp(), &[&inputs[0]], Some(&direction)).map(|(_, mut of_x)| of_x.remove(0)),

@@ -1,5 +1,5 @@
-//! The derivative of every op of the registry, to second order, on drawn calls. Ops are called by name, so a
-//! new op needs no line here.
+//! Checks the derivative of every op in the registry to second order, with random calls. Ops are called by
+//! name, so a new op needs no line here.
 
 #[path = "proptest/draw.rs"]
 #[allow(dead_code, reason = "shared with the property tests")]
@@ -11,18 +11,18 @@ use namegrad::core::Category;
 use namegrad::ops::{self, Gradients, Op, OpInfo};
 use namegrad::prelude::*;
 
-/// Calls of each op that are checked.
+/// The number of calls that are checked for each op.
 const CALLS: usize = 3;
 
-/// Whether an op has no slope to compare with differences: a cast to a dtype with too few digits or without
-/// fractions, or an op that overwrites the tensor with numbers.
+/// Whether an op has no derivative to compare with differences: a cast to a dtype with too few digits or
+/// without fractions, or an op that overwrites the tensor with numbers.
 fn is_flat(info: &OpInfo) -> bool {
     let casts_or_draws = ["cast", "random"].contains(&info.table) && info.tensors.len() == 1;
     casts_or_draws && !["to", "double"].contains(&info.name) || info.name == "zero_"
 }
 
-/// A call in `f64` whose results are finite, from numbers in one of a few ranges, as some functions are
-/// defined on a part of the line.
+/// A call in `f64` whose results are finite. The numbers are in one of several ranges, because some functions
+/// are defined only on an interval.
 fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
     let mut draw = Draw::distinct(seed);
     let sizes: Vec<usize> = (0..draw.below(4)).map(|_| 1 + draw.below(3)).collect();
@@ -61,7 +61,7 @@ fn joined(op: &Op, call: &Drawn, given: &[Tensor]) -> Result<Tensor> {
     let mut call = call.clone();
     let floats = call.tensors.iter_mut().flat_map(|(_, x)| x).filter(|x| x.dtype() == DType::F64);
     for (x, given) in floats.zip(given) {
-        // An op that exists in place only cannot write to a leaf.
+        // An op that has only an in-place form cannot write to a leaf.
         *x = if op.info.name.ends_with('_') { given.mul(1.0)? } else { given.clone() };
     }
     let results = call.call(op)?.into_iter().filter(|y| y.dtype() == DType::F64);
@@ -80,7 +80,7 @@ fn every_op_has_the_derivative_of_its_values() {
             let Some(call) = call_of(op, seed) else { continue };
             let given = leaves(&call);
             let tracked: Vec<Tensor> = given.iter().map(|x| x.clone().requiring_grad().unwrap()).collect();
-            // A result that does not depend on floats, such as a count, has no slope to compare with.
+            // A result that does not depend on floats, such as a count, has no derivative to compare.
             if !joined(op, &call, &tracked).is_ok_and(|y| y.requires_grad()) {
                 continue;
             }

@@ -1,18 +1,18 @@
-//! Hooks of layers: when they are called, with what, and what they can replace.
+//! Hooks of layers: when they are called, with which values, and what they can replace.
 
 use namegrad::autograd::{BackwardOptions, HookHandle, grad_with};
 use namegrad::nn::Hooked;
 use namegrad::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// What hooks write down.
+/// A log that hooks write to.
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn text(x: &Tensor) -> String {
     format!("{:?}", x.to_vec::<f32>().expect("numbers"))
 }
 
-/// Hooks of every kind that write down what they see, under a label.
+/// Registers hooks of every kind that log what they see, with a label.
 fn observed<L: Layer + 'static>(layer: &Hooked<L>, label: &'static str, log: &Log) -> Vec<HookHandle> {
     let note = |kind: &'static str| {
         let log = log.clone();
@@ -94,7 +94,8 @@ fn hooks_replace_what_they_see() -> Result<()> {
     let (layer, x) = (triple()?, leaf(1.0)?);
     layer.register_forward_pre_hook(|_, x| x.add(1.0).map(Some)); // 2
     layer.register_forward_hook(|layer, _, y| y.mul(layer.weight().tensor().item::<f64>()?).map(Some)); // 18
-    layer.register_full_backward_pre_hook(|_, g| g.mul(10.0).map(Some)); // 10, at the output of the hook before: 30
+    // 10, and 30 at the output of the previous hook
+    layer.register_full_backward_pre_hook(|_, g| g.mul(10.0).map(Some));
     layer.register_full_backward_hook(|_, grad_input, grad_output| {
         assert_eq!([text(grad_input.unwrap()), text(grad_output)], ["[90.0]", "[10.0]"]);
         grad_input.unwrap().add(1.0).map(Some)
@@ -111,7 +112,7 @@ fn hooks_replace_what_they_see() -> Result<()> {
 fn a_hook_sees_the_gradients_of_its_call_alone() -> Result<()> {
     let (layer, log, x) = (triple()?, Log::default(), leaf(1.0)?);
     observed(&layer, "", &log);
-    // The input is used beside the layer, and the layer twice.
+    // The input is also used outside of the layer, and the layer is used twice.
     let y = layer.forward(&x)?.add(x.mul(100.0)?)?.add(layer.forward(&x)?.mul(2.0)?)?;
     y.sum(..)?.backward()?;
     let backward: Vec<_> =
@@ -184,7 +185,7 @@ fn gradients_through_hooks_are_differentiated_again() -> Result<()> {
         let first = grad_with(&[&y], &[x], &[], create)?.remove(0).unwrap();
         grad_with(&[&first], &[x], &[], BackwardOptions::default())?.remove(0).unwrap().item::<f64>()
     };
-    // The second walk comes to the input past the output, so the hook is not called again.
+    // The second pass reaches the input without the output, so the hook is not called again.
     let (got, plain) = (second(layer.forward(&x)?, &x)?, second(x.tanh()?, &x)?);
     assert!((got - 2.0 * plain).abs() < 1e-6, "{got} {plain}");
     Ok(())

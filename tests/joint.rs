@@ -1,4 +1,4 @@
-//! Derivatives of several inputs and outputs at once, given through the public API.
+//! Joint derivatives of several inputs and outputs, defined through the public API.
 
 use namegrad::autograd::{
     BackwardOptions, Cx, Graph, Kept, Op, checkpoint, detect_anomaly, grad_with, gradcheck, gradgradcheck,
@@ -25,7 +25,7 @@ fn grad_of(x: &Tensor) -> Vec<f64> {
     numbers(&x.grad().expect("backward has reached this leaf"))
 }
 
-/// The gradient of the sum of `y` by `x`.
+/// The gradient of the sum of `y` with respect to `x`.
 fn slope(y: &Tensor, x: &Tensor, options: BackwardOptions) -> Result<Tensor> {
     Ok(grad_with(&[&y.sum(..)?], &[x], &[], options)?.remove(0).expect("used"))
 }
@@ -35,7 +35,7 @@ fn assert_near(got: &[f64], want: &[f64]) {
     assert!(got.len() == want.len() && got.iter().zip(want).all(near), "{got:?} is not {want:?}");
 }
 
-/// Fails unless the result is an error of the tape at the line of the caller, with these words.
+/// Fails unless the result is an error of the tape at the caller's line, with these words.
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, op: &str, words: &[&str]) {
     let (error, caller) = (result.unwrap_err(), std::panic::Location::caller());
@@ -77,7 +77,7 @@ fn layer_norm(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Res
     Ok(Op::new("layer_norm", value).inputs(&[Some(x), weight, bias], gradients).output())
 }
 
-/// Radius and angle of the points `(x, y)`. The derivative uses the two outputs alone.
+/// The radius and the angle of the points `(x, y)`. The derivative uses only the two outputs.
 fn polar(x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     polar_with(x, y, &Arc::new(()))
 }
@@ -177,7 +177,7 @@ fn an_input_with_its_own_derivative_beside_joint_ones() -> Result<()> {
     let inputs = [leaf([0.5, -0.2]), leaf([1.5, 2.0]), leaf([-1.0, 0.7])];
     gradcheck(f, &inputs)?;
     gradgradcheck(f, &inputs)?;
-    // Only one of the two kinds is tracked.
+    // Only one of the two kinds requires a gradient.
     for tracked in 0..3 {
         let mut some = inputs.clone().map(|x| x.detach());
         some[tracked] = inputs[tracked].clone();
@@ -217,14 +217,14 @@ fn a_derivative_made_of_two_outputs() -> Result<()> {
     Ok(())
 }
 
-/// `√x` and `ln x`. Their derivatives `1 / 2r` and `1 / r²` use the first output, which is kept `times`
+/// `√x` and `ln x`. Their derivatives `1 / 2r` and `1 / r²` use the first output, which is saved `times`
 /// times.
 fn root_and_log(x: &Tensor, times: usize, token: &Arc<()>) -> Result<[Tensor; 2]> {
     let values = vec![x.value().sqrt()?, x.value().log()?];
     let (kept, token) = (Kept::output_at(0, &values[0]), token.clone());
     let outputs = Op::with_outputs("root_and_log", values).inputs(&[Some(x)], move |_, cx| {
         let _ = &token;
-        // The mean of the same output, which was kept several times.
+        // The mean of the same output, which was saved several times.
         let mut r = kept.get(cx);
         for _ in 1..times {
             r = r.add(kept.get(cx))?;
@@ -270,11 +270,11 @@ fn a_hook_on_an_output_sees_all_of_its_gradient() -> Result<()> {
     let first = slope(&loss, &x, CREATE)?; // 3r² / 2r + 1 / r², with r = 2
     assert_near(&numbers(&first), &[3.25]);
     assert_near(&std::mem::take(&mut *seen.lock().unwrap()), &[12.0]);
-    // Through the gradient 3r² of the output: 6r / 2r = 3. Through the kept output: -3r² / 2r² - 2 / r³.
+    // Through the gradient 3r² of the output: 6r / 2r = 3. Through the saved output: -3r² / 2r² - 2 / r³.
     let second = slope(&first, &x, ONCE)?;
     assert_near(&std::mem::take(&mut *seen.lock().unwrap()), &[3.0 - 1.5 - 0.25]);
     assert_near(&numbers(&second), &[1.25 / 4.0]);
-    // A single output has no other place on the tape either.
+    // A single output has no other record on the tape either.
     let y = x.value().sqrt()?;
     let kept = Kept::output(&y);
     let root =
@@ -325,7 +325,7 @@ fn outputs_without_a_gradient_by_nature() -> Result<()> {
     assert!(outputs[0].requires_grad() && !outputs[1].requires_grad());
     assert_eq!((outputs[1].dtype(), outputs[1].to_vec::<i64>()?), (DType::I64, vec![1, 0]));
 
-    // The indices alone.
+    // Only the indices.
     let y = leaf([1.0]);
     let value = y.value().to(DType::I64)?;
     let only = Op::with_outputs("whole", vec![value]).inputs(&[Some(&y)], |_, _| Ok(vec![None]));
@@ -417,7 +417,7 @@ fn what_is_wanted_depends_on_the_pass() -> Result<()> {
     assert_eq!(numbers(&slope(&asking(&far, &off, &asked)?[0], &x, ONCE)?), [2.0, 2.0]);
     assert_eq!(taken(), ["[true, false, false, false, false]"]);
 
-    // Up to the output alone: the derivative is not called, and keeps its tensors.
+    // Only up to the output: the derivative is not called, and keeps its tensors.
     let output = &asking(&x, &y, &asked)?[0];
     assert_eq!(numbers(&slope(&output.mul(3)?, output, ONCE)?), [3.0, 3.0]);
     assert!(taken().is_empty());
@@ -496,11 +496,11 @@ fn what_a_joint_derivative_kept_is_freed() -> Result<()> {
     drop(loss);
     assert_eq!(alive(), 0);
 
-    // Recorded gradients lead back to the outputs, which nothing else holds.
+    // Recorded gradients lead back to the outputs, which nothing else owns.
     let first = {
         let [r, angle] = made()?;
         let first = slope(&r.mul(&angle)?, &x, CREATE)?;
-        let [_, angle] = made()?; // and to one that is made again
+        let [_, angle] = made()?; // and to one that is recomputed
         first.add(slope(&angle, &x, CREATE)?)?
     };
     assert_eq!(alive(), 2);
@@ -570,7 +570,7 @@ const LINKS: [Link; 2] = [
 
 #[test]
 fn long_chains_are_walked_and_dropped_without_recursion() -> Result<()> {
-    // Far more than the stack of this thread could hold if each took a frame.
+    // Far more than would fit on the stack of this thread with a frame for each.
     const LONG: usize = 40_000;
     let chains = || -> Result<()> {
         for link in LINKS {
@@ -658,7 +658,7 @@ fn joint_gradients_with_names() -> Result<()> {
 #[test]
 fn gradients_that_do_not_fit() -> Result<()> {
     let (x, y) = (leaf([1.0, 2.0]), leaf([3.0, 4.0]));
-    // On the same line as the walk, so that the error points to it.
+    // On the same line as the backward pass, so that the error points to it.
     #[track_caller]
     fn one(x: &Tensor, y: &Tensor, gradients: Vec<Option<Tensor>>) -> Tensor {
         let op = Op::new("one", x.value().clone());
@@ -723,8 +723,8 @@ fn an_error_in_a_joint_derivative_says_which_op_and_where() -> Result<()> {
     Ok(())
 }
 
-/// An output kept under a wrong number cannot be differentiated: its gradient is an error, not lost or
-/// misdirected.
+/// An output saved with a wrong number cannot be differentiated: its gradient is an error instead of being
+/// lost or misdirected.
 #[test]
 fn what_was_kept_as_an_output_that_it_is_not() -> Result<()> {
     let x = leaf([4.0, 9.0]);

@@ -1,4 +1,5 @@
-//! What a program leaves behind. One test alone in its process: the counts are those of all threads.
+//! Memory that a program leaves behind. This is the only test in its process, because the counts are for all
+//! threads.
 
 use namegrad::autograd::{BackwardOptions, Cx, Kept, Op, grad_with};
 use namegrad::core::memory;
@@ -19,7 +20,7 @@ fn nothing_stays_behind() -> Result<()> {
     training()
 }
 
-/// An op that keeps a token, by which the test sees whether its place on the tape lives.
+/// An op that saves a token, which tells the test whether its record on the tape is alive.
 fn marked(x: &Tensor, token: &Arc<()>) -> Tensor {
     let token = token.clone();
     let gradient = move |g: &Tensor, _: &Cx<'_>| {
@@ -29,7 +30,7 @@ fn marked(x: &Tensor, token: &Arc<()>) -> Tensor {
     Op::new("marked", x.value().clone()).input(x, gradient).output()
 }
 
-/// Forwards with tracked operands that never see a backward pass leave nothing.
+/// Forward passes without a backward pass leave nothing behind.
 fn forwards_without_backward() -> Result<()> {
     let x = Tensor::randn([4, 4])?.requiring_grad()?;
     let (before, token) = (memory::stats(), Arc::new(()));
@@ -44,11 +45,11 @@ fn forwards_without_backward() -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a block for `SIDE` by `SIDE` numbers.
+/// Tensors have `SIDE` by `SIDE` numbers.
 const SIDE: usize = 64;
 
-/// How many tensors of the size of `x` stay for the backward pass of `op`, of two operands that the tape
-/// follows and a third that it does not. Everything but the sum of the result is dropped.
+/// The number of tensors with the size of `x` that are saved for the backward pass of `op`. Two operands
+/// require gradients, the third does not. Everything but the sum of the result is dropped.
 fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64> {
     let leaf = Tensor::ones([SIDE, SIDE])?.requiring_grad()?;
     let live = |op: &dyn Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>| -> Result<usize> {
@@ -59,14 +60,14 @@ fn kept(op: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<f64>
         Ok(bytes)
     };
     let before = memory::stats().live_bytes;
-    let one = Tensor::ones([SIDE, SIDE])?; // with what a block has besides its numbers
+    let one = Tensor::ones([SIDE, SIDE])?; // including the header of a block
     let block = memory::stats().live_bytes - before;
     drop(one);
     let bytes = live(&op)? - live(&|x, _, _| Ok(x.clone()))?;
     Ok(bytes as f64 / block as f64)
 }
 
-/// The brackets of the derivatives, in bytes.
+/// What the brackets of derivatives save, in bytes.
 fn what_ops_keep() -> Result<()> {
     type Ternary = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
     let expected: [(&str, usize, Ternary); 38] = [
@@ -115,7 +116,7 @@ fn what_ops_keep() -> Result<()> {
     Ok(())
 }
 
-/// A mask keeps a byte per element, a frozen weight does not keep the input of its layer.
+/// A mask takes one byte per element, and with a frozen weight, the input of its layer is not saved.
 fn what_is_kept_for_one_input_alone() -> Result<()> {
     let mask = Tensor::ones([SIDE, SIDE])?.gt(0)?;
     let of_mask = kept(|x, _, _| x.masked_fill(&mask.logical_not()?, 0.0))?;
@@ -129,8 +130,8 @@ fn what_is_kept_for_one_input_alone() -> Result<()> {
     Ok(())
 }
 
-/// A deep stack needs no more in its backward pass than in its forward pass, but for the gradient of one
-/// layer.
+/// A deep stack of layers needs no more memory in its backward pass than in its forward pass, except for the
+/// gradient of one layer.
 fn backward_frees_as_it_passes() -> Result<()> {
     const DEPTH: usize = 16;
     let (batch, width) = (2048, 32);
@@ -150,7 +151,7 @@ fn backward_frees_as_it_passes() -> Result<()> {
     memory::reset_peak();
     loss.backward()?;
     let backward = memory::stats().peak_bytes - before;
-    // The peak is known to 64 KiB, a fourth of a layer.
+    // The peak is accurate to 64 KiB, a fourth of a layer.
     assert!(
         backward <= forward + layer_bytes + layer_bytes / 4,
         "{backward} after {forward}, of {layer_bytes}"
@@ -160,8 +161,8 @@ fn backward_frees_as_it_passes() -> Result<()> {
     Ok(())
 }
 
-/// A chain of operators on an owned tensor takes as little memory as its in-place form; a tensor that somebody
-/// else holds, or that the tape follows, keeps its value.
+/// A chain of operators on an owned tensor takes as little memory as its in-place form. A tensor that is
+/// shared or recorded keeps its value.
 fn operators_on_owned_tensors() -> Result<()> {
     const N: usize = 1 << 20;
     let image = || Tensor::ones([("N", N / 4), ("C", 4)]);
@@ -190,8 +191,8 @@ fn operators_on_owned_tensors() -> Result<()> {
     Ok(())
 }
 
-/// Ops that keep their own output, gradients with a graph, hooks and failed walks are freed with the last
-/// handle.
+/// Ops that save their own output, gradients with a graph, hooks and failed backward passes are freed with
+/// the last handle.
 fn graphs_that_hold_themselves() -> Result<()> {
     let before = memory::stats().live_blocks;
     for _ in 0..100 {
@@ -207,7 +208,7 @@ fn graphs_that_hold_themselves() -> Result<()> {
     Ok(())
 }
 
-/// `exp(x)` and `sin(x)`; the derivative keeps the first and the input.
+/// `exp(x)` and `sin(x)`; the derivative saves the first output and the input.
 fn exp_and_sin(x: &Tensor) -> Result<Vec<Tensor>> {
     let values = vec![x.value().exp()?, x.value().sin()?];
     let (exp, x_kept) = (Kept::output_at(0, &values[0]), Kept::input(x));
@@ -217,8 +218,8 @@ fn exp_and_sin(x: &Tensor) -> Result<Vec<Tensor>> {
     }))
 }
 
-/// An op of several outputs keeps their values and not their places on the tape, however far it is
-/// differentiated.
+/// An op with several outputs saves their values and not their records on the tape, for any order of
+/// differentiation.
 fn outputs_that_their_op_keeps() -> Result<()> {
     let before = memory::stats().live_blocks;
     let create = BackwardOptions { create_graph: true, ..Default::default() };
@@ -226,7 +227,7 @@ fn outputs_that_their_op_keeps() -> Result<()> {
         let x = Tensor::randn([8])?.requiring_grad()?;
         drop(exp_and_sin(&x)?);
         let mut gradient = {
-            let outputs = exp_and_sin(&x)?; // the first is gone where it is not used
+            let outputs = exp_and_sin(&x)?; // the first is freed if it is not used
             let mut loss = x.sum(..)?;
             for number in used {
                 loss = loss.add(outputs[*number].sum(..)?)?;
@@ -242,7 +243,7 @@ fn outputs_that_their_op_keeps() -> Result<()> {
     Ok(())
 }
 
-/// The gradient of an output that nothing was made of is zero and takes no memory of its size.
+/// The gradient of an unused output is zero and takes almost no memory.
 fn missing_gradients() -> Result<()> {
     const LARGE: usize = 1 << 20;
     let x = Tensor::ones([2])?.requiring_grad()?;
@@ -261,7 +262,7 @@ fn missing_gradients() -> Result<()> {
     Ok(())
 }
 
-/// A derivative or a hook may give a tensor that is on the tape, such as a kept input.
+/// A derivative or a hook can return a tensor that is on the tape, such as a saved input.
 fn gradients_that_are_on_the_tape() -> Result<()> {
     let pass = || -> Result<()> {
         let x = Tensor::ones([1000])?.requiring_grad()?;

@@ -1,8 +1,9 @@
-//! The full texts of errors: wrong calls as users write them, and what they read.
+//! The full texts of errors for wrong calls, as users would write them.
 //!
-//! A snapshot shows the line of the call, found by the place that the error names, and the text under it. So
-//! each case also checks that the error points to the line of its caller. `INSTA_UPDATE=always cargo test
-//! --test messages` rewrites the snapshots; read the difference before you commit it.
+//! A snapshot shows the line of the call, which is found through the location in the error, and the text
+//! below it. So each case also checks that the error points to the line of its caller.
+//! `INSTA_UPDATE=always cargo test --test messages` rewrites the snapshots; read the difference before you
+//! commit it.
 
 use namegrad::autograd::{Op, Parameter, detect_anomaly, functional, grad, gradcheck};
 use namegrad::core::{Reduce, Triangle};
@@ -12,7 +13,7 @@ use namegrad::options::*;
 use namegrad::prelude::*;
 use namegrad::{names, ops};
 
-/// What users read after wrong calls.
+/// The errors of wrong calls.
 #[derive(Default)]
 struct Messages {
     text: String,
@@ -20,7 +21,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// Adds the error of a call, which must have failed at the line that calls this.
+    /// Adds the error of a call, which must have failed at the line of the caller.
     fn wrong<T>(&mut self, result: Result<T>) {
         let error = result.err().expect("the call should fail");
         let place = error.location();

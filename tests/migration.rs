@@ -1,4 +1,4 @@
-//! `docs/migration.md`: its calls compile, and what is said of them holds.
+//! Checks that the calls in `docs/migration.md` compile and do what the page says.
 
 use namegrad::autograd::Parameter;
 use namegrad::autograd::{self, checkpoint, detect_anomaly, functional, inference_mode};
@@ -325,7 +325,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     Ok(())
 }
 
-/// What the page shows without a call that could be compiled.
+/// Parts of the page that are not calls that can be compiled.
 const SKETCHES: [&str; 17] = [
     "Option",
     "g",

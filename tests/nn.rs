@@ -1,4 +1,4 @@
-//! Layers: dims by name, parameters by path, states that fit or do not, and that training learns.
+//! Layers: dims by name, parameters by path, state dicts that fit or do not, and training.
 
 use namegrad::core::NamedTensor;
 use namegrad::nn::{Buffer, LoadOptions, StateDict};
@@ -146,7 +146,7 @@ fn linear_refuses_what_is_not_its_input() -> Result<()> {
     Ok(())
 }
 
-/// What an error of `layer` says of a call.
+/// The text of the error of a call.
 fn text(result: Result<Tensor>) -> String {
     let error = result.unwrap_err();
     assert!(error.location().file().ends_with("nn.rs"), "{error}");

@@ -1,4 +1,4 @@
-//! What can be an operand, what operators on owned tensors give, and numbers and sizes read from tensors.
+//! Operands, operators on owned tensors, and reading numbers and sizes from tensors.
 
 use namegrad::autograd::Index;
 use namegrad::core::Scalar;
@@ -33,7 +33,7 @@ fn a_parameter_is_an_operand() -> Result<()> {
     Ok(())
 }
 
-/// Each operator on an owned tensor against the method, where the buffer can be reused and where it cannot.
+/// Compares each operator on an owned tensor with the method, if the buffer can be reused and if it cannot.
 #[test]
 fn operators_on_owned_tensors_equal_methods() -> Result<()> {
     let named = |names: [&str; 2]| Tensor::new([[1.0, 2.0], [3.0, -4.0]])?.refine_names(names);
@@ -75,7 +75,7 @@ fn operators_on_owned_tensors_equal_methods() -> Result<()> {
     for (left, right) in lefts.iter().flat_map(|left| rights.iter().map(move |right| (left, right))) {
         for (method, operator) in pairs {
             let Ok(want) = method(left, right) else { continue };
-            // A copy in the same order of memory that nobody else holds.
+            // An unshared copy with the same memory order.
             let owned = Tensor::constant(left.value().to(DType::F64)?.to(left.dtype())?);
             let owned = if left.requires_grad() { owned.requiring_grad()? } else { owned };
             let got = operator(owned, right);
@@ -181,7 +181,7 @@ fn requires_grad_changes_its_tensor() -> Result<()> {
     Ok(())
 }
 
-/// The prelude's `Result` takes another type of error too.
+/// The prelude's `Result` also accepts another error type.
 #[test]
 fn the_prelude_keeps_results_of_other_errors() {
     use std::error::Error;

@@ -1,7 +1,8 @@
-//! Every op against a slow, plain reference: a row per op, and machinery that checks each row for everything.
+//! Every op against a slow, plain reference: one row for each op, and code that checks each row in all
+//! respects.
 //!
-//! The tables are in `ops/`, in files named as in `core/src/ops`; what a row is checked for is in
-//! `ops/check/`. The tests here say that no op of the registry was forgotten.
+//! The tables are in `ops/`, in files named as in `core/src/ops`, and the checks are in `ops/check/`. The
+//! tests here check that no op in the registry was forgotten.
 
 use namegrad::ops;
 use std::collections::BTreeSet;
@@ -71,13 +72,13 @@ fn tested() -> BTreeSet<&'static str> {
     .collect()
 }
 
-/// The value of each op is compared with a reference somewhere, and with it its in-place form.
+/// The values of each op, and of its in-place form, are compared with a reference somewhere.
 #[test]
 fn every_op_is_tested() {
-    // A row `huber_loss` is of the function `nn.huber_loss`, if there is no op of that name.
+    // A row `huber_loss` is for the function `nn.huber_loss` if there is no op with that name.
     let mut tested: BTreeSet<&str> =
         tested().into_iter().map(|name| ops::find(name).map_or(name, |op| op.info.name)).collect();
-    // A function can have PyTorch's answers instead: `tests/conformance.rs` plays them back.
+    // A function can have PyTorch's answers instead, which `tests/conformance.rs` replays.
     let answers = include_str!("fixtures/implemented.txt").lines().filter_map(|line| line.split_once(' '));
     tested.extend(
         answers.filter(|(op, passed)| op.starts_with("nn.") && !passed.starts_with("0 ")).map(|(op, _)| op),

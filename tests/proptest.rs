@@ -1,6 +1,5 @@
-//! Every op of the registry on tensors of random shapes, names, dtypes and memory orders. A new op is tested
-//! without a line here, unless it takes a kind of argument that none took before: that is drawn in
-//! `proptest/draw.rs`.
+//! Tests every op in the registry on tensors of random shapes, names, dtypes and memory orders. A new op
+//! needs no line here, unless it takes a new kind of argument, which is then drawn in `proptest/draw.rs`.
 
 #[path = "proptest/draw.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
@@ -24,14 +23,14 @@ static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
     [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 });
 
-/// Where draws start: another place in each run, unless the variable `NAMEGRAD_SEED` says where.
+/// The seed of the draws, which differs in each run unless the variable `NAMEGRAD_SEED` is set.
 static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
     Ok(seed) => seed.parse().expect("NAMEGRAD_SEED is an integer"),
     Err(_) => u64::from(SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").subsec_nanos()),
 });
 
-/// Plays `cases` draws of a strategy. Each op that `f` counts must have worked a few times, or nothing was
-/// seen of it.
+/// Runs `cases` draws of a strategy. Each op that `f` counts must have succeeded a few times; otherwise it
+/// was not really tested.
 fn play<S: Strategy>(cases: u32, strategy: S, f: impl Fn(S::Value, &dyn Fn(&Op, bool)) -> TestCaseResult) {
     let config = ProptestConfig {
         cases,
@@ -52,8 +51,9 @@ fn play<S: Strategy>(cases: u32, strategy: S, f: impl Fn(S::Value, &dyn Fn(&Op, 
     );
 }
 
-/// A call on views gives what it gives on dense tensors; in place gives what the op gives, or an error that
-/// changes nothing; other holders of a buffer see nothing. `same` says when two results are equal.
+/// Checks that a call on views gives the same result as on dense tensors, that the in-place form gives the
+/// same result as the op, or an error that changes nothing, and that other owners of a buffer see no change.
+/// `same` compares two results.
 fn check(
     op: &Op,
     call: &Drawn,
@@ -69,7 +69,7 @@ fn check(
             prop_assert!(equal, "{name} of views {a:?} and of dense tensors {b:?}: {call:?}");
         }
         (Err(a), Err(b)) => prop_assert_eq!(a.kind(), b.kind(), "{}: {} and {}", name, a, b),
-        (Err(_), Ok(_)) if name.starts_with("view") => {} // they never copy
+        (Err(_), Ok(_)) if name.starts_with("view") => {} // views never copy
         (a, b) => prop_assert!(false, "{name} of views {a:?} and of dense tensors {b:?}"),
     }
     let unchanged = |x: &Drawn| {
@@ -77,7 +77,7 @@ fn check(
         pairs.into_iter().all(|(a, b)| identical(a, b))
     };
     prop_assert!(unchanged(call), "{name} changed an input");
-    // A cast is not among the arguments of an in-place form, which keeps its dtype.
+    // An in-place form, which keeps its dtype, does not take a cast.
     if op.info.in_place.is_none()
         || call
             .args
@@ -117,8 +117,9 @@ fn ops_by_element() {
     });
 }
 
-/// Ops whose results are sums, rounded in the order of the terms: all of these tables, and these of others.
-/// What other ops give are elements where they were, or computed one by one, so that no bit may differ.
+/// Ops whose results are sums, whose rounding depends on the order of the terms: all ops in these tables, and
+/// these ops in other tables. The results of all other ops are moved or computed element by element, so no
+/// bit may differ.
 const SUMS: ([&str; 8], [&str; 8]) = (
     ["reduce", "along", "matmul", "products", "einsum", "linear", "conv", "loss"],
     ["scatter_add", "scatter_reduce", "index_add", "index_put", "put", "bincount", "quantile", "trace"],
@@ -147,7 +148,8 @@ fn broadcast(call: &Drawn) -> Option<Tensor> {
     tensors.try_fold(first, |all, x| all.add(x?)).ok()
 }
 
-/// Whether `gone` has the dims of `kept` in their order, with their names, but for some of size one.
+/// Whether `gone` has the dims of `kept` in the same order and with the same names, except for some of size
+/// one.
 fn is_without_dims(gone: &Tensor, kept: &Tensor) -> bool {
     let dims = |x: &Tensor| (0..x.ndim()).map(|dim| (x.name(dim), x.sizes()[dim])).collect::<Vec<_>>();
     let mut left = dims(gone).into_iter().peekable();
@@ -156,8 +158,8 @@ fn is_without_dims(gone: &Tensor, kept: &Tensor) -> bool {
     left.peek().is_none() && removed.iter().all(|(_, size)| *size == 1)
 }
 
-/// The dims of a reduction stay with size one, and their names with them; nothing else changes. An op of
-/// several tensors that broadcast reduces what they broadcast to.
+/// With `keep`, the dims of a reduction are kept with size one and with their names; nothing else changes. An
+/// op on several tensors that broadcast reduces the dims that they broadcast to.
 #[test]
 fn reductions_keep_dims() {
     let reduces = |op: &&Op| op.info.args.iter().any(|arg| arg.ty == "Reduced");
@@ -216,7 +218,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
             }
         };
         let inputs = |sizes| [false, true, false].map(|transposed| large(sizes, dtype, transposed));
-        // The loops are the same for all dtypes; integers have ops of their own.
+        // The loops are the same for all dtypes; some ops take only integers.
         let once = |op: &&Op| {
             op.info.by_element
                 && (dtype == DType::F32 || dtype == DType::I64 && op.info.name.starts_with("bitwise"))

@@ -1,4 +1,4 @@
-//! Calls of ops by name: what is found, what is refused, and that every entry can be called.
+//! Calls of ops by name: look-up, errors, and that every entry can be called.
 
 use namegrad::core::ops::ArgInfo;
 use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
@@ -36,7 +36,7 @@ fn names_are_found() -> Result<()> {
     ] {
         assert_eq!(ops::find(name)?.info.name, own, "{name}");
     }
-    // This function of PyTorch is not the method of its name.
+    // This function in PyTorch differs from the method with the same name.
     assert_eq!(ops::find("unfold")?.info.name, "unfold");
     refused(ops::find("nn.unfold").map(|op| op.info.name));
     assert_eq!(ops::find_in_place("add_").unwrap().info.name, "add");
@@ -118,13 +118,13 @@ fn numbers_and_tensors_by_name() -> Result<()> {
     assert!(call("mul", &[&x], &[("other", 2.into())])?.equal(&x.mul(2)?)?);
     assert!(call("sub", &[&x], &[("self", 1.0.into())])?.equal(&x.neg()?.add(1.0)?)?);
     assert!(call("mul", &[], &[("input", (&x).into()), ("other", (&x).into())])?.equal(&x.square()?)?);
-    // A number keeps its digits where the op computes in f64.
+    // A number keeps its digits if the op computes in f64.
     let power = call("float_power", &[&x], &[("exponent", 0.1.into())])?;
     assert!(power.equal(&x.to(DType::F64)?.pow(0.1)?)? && x.float_power(0.1)?.equal(&power)?);
-    // An op that is no method takes a number in the first place too.
+    // An op that is not a method can take a number as its first tensor.
     let around = call("normal", &[&x.zeros_like()?], &[("mean", 2.5.into())])?;
     assert!(around.equal(&x.full_like(2.5)?)? && Tensor::normal(2.5, x.zeros_like()?)?.equal(&around)?);
-    // An optional tensor, given in order, by name, as nothing, or left out.
+    // An optional tensor, passed in order, by name, as `None`, or left out.
     let (weight, bias) = (Tensor::ones([2, 3])?, Tensor::new([1.0, 2.0])?);
     let plain = call("nn.linear", &[&x, &weight], &[("bias", Given::Value(namegrad::core::Value::None))])?;
     assert!(plain.equal(&F::linear(&x, &weight)?)?);
@@ -144,7 +144,7 @@ fn other_names_of_pytorch() -> Result<()> {
     let call = |name: &str, tensors: &[&Tensor], args: &[(&str, Given<'_>)]| -> Result<Tensor> {
         Ok(ops::call(name, tensors, args)?.remove(0))
     };
-    // One op there, several here: what is given says which.
+    // One op in PyTorch, several here: the arguments determine which.
     assert!(
         call("round", &[&x], &[("decimals", (-1).into())])?
             .equal(&x.round_with(RoundOptions::new().decimals(-1))?)?
@@ -234,7 +234,7 @@ fn in_place() -> Result<()> {
     assert!(y.equal(&x()?.add(1)?)?);
     ops::find("fill_")?.call_in_place(&mut y, &[], &[("value", 7.into())])?;
     assert_eq!(y.to_vec::<f32>()?, [7.0; 6]);
-    // Called without a place the op leaves its input as it is.
+    // Out of place, the op does not change its input.
     let drawn = ops::call("uniform_", &[&y], &[("from", 1.0.into()), ("to", 2.0.into())])?;
     assert!(drawn[0].lt(2)?.all(..)?.is_nonzero()? && y.eq(7)?.all(..)?.is_nonzero()?);
     let error = ops::find("sum")?.call_in_place(&mut y, &[], &[]).unwrap_err();
@@ -284,8 +284,8 @@ fn table_of(file: &Path, macro_name: &str) -> Option<String> {
     Some(name.split(';').next().unwrap_or(name).to_string())
 }
 
-/// A table is known by the `mod` line of its file and its name in `tables!`. Without either its ops compile in
-/// some crates and are missing in others.
+/// A table is registered by the `mod` line of its file and its name in `tables!`. If one of them is missing,
+/// its ops compile in some crates and are missing in others.
 #[test]
 fn every_table_is_registered() {
     let in_core = |op: &OpInfo| namegrad::core::ops::all().any(|info| info.name == op.name);
@@ -317,7 +317,7 @@ fn every_table_is_registered() {
     assert!(tables >= 45, "{tables} tables were found");
 }
 
-/// What tensors an op is tried with.
+/// The tensors with which an op is tried.
 fn tensors() -> Result<Vec<Tensor>> {
     let floats = |sizes: &[usize]| Tensor::full(sizes, 0.5)?.to(DType::F64);
     let whole = |sizes: &[usize]| Tensor::zeros(sizes)?.to(DType::I64);
@@ -334,7 +334,7 @@ fn tensors() -> Result<Vec<Tensor>> {
     ])
 }
 
-/// What an argument without a default is tried with.
+/// The values with which an argument without a default is tried.
 fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
     match arg.ty {
         "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
@@ -354,7 +354,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
     }
 }
 
-/// All ways to choose one of each list.
+/// All ways to choose one item of each list.
 fn choices<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     lists.iter().fold(vec![Vec::new()], |made, list| {
         let longer = |start: &Vec<T>| {
@@ -364,7 +364,7 @@ fn choices<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     })
 }
 
-/// Some tensors and arguments with which `call` works.
+/// Whether `call` works with some tensors and arguments.
 fn some_work(
     op: &Op,
     tensors: &[Tensor],

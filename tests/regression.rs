@@ -1,4 +1,4 @@
-//! Each test is a bug that was there once.
+//! Each test is for a bug that has been fixed.
 
 use namegrad::autograd::{BackwardOptions, Op, checkpoint, grad_with, gradgradcheck};
 use namegrad::core::{NamedTensor, Scalar, random::Generator};
@@ -33,7 +33,7 @@ fn the_second_derivative_of_a_product_with_a_zero_was_zero() -> Result<()> {
 
 #[test]
 fn an_empty_view_in_an_op_by_element_divided_by_zero() -> Result<()> {
-    let x = Tensor::ones([4, 0])?.slice(1, 0, 0, 2)?; // read across its memory, if there were any
+    let x = Tensor::ones([4, 0])?.slice(1, 0, 0, 2)?; // read as transposed, if it had elements
     assert_eq!(x.ne(0)?.sizes(), [4, 0]);
     assert_eq!(x.mul(&x)?.sum(..)?.item::<f64>()?, 0.0);
     Ok(())
@@ -69,7 +69,7 @@ fn the_error_of_a_negative_size_pointed_into_the_library() {
     assert_eq!(error.location().file(), file!());
 }
 
-/// The gradients of the sum of `y` by two numbers.
+/// The gradients of the sum of `y` with respect to two numbers.
 fn gradients(y: fn(&Tensor, &Tensor) -> Result<Tensor>, a: f64, b: f64) -> Result<[f64; 2]> {
     let number = |x: f64| TensorOptions::new().dtype(DType::F64).requires_grad(true).tensor([x]);
     let (a, b) = (number(a)?, number(b)?);
@@ -108,7 +108,7 @@ fn a_divisor_that_is_zero_once_cast_was_a_panic() -> Result<()> {
     Ok(())
 }
 
-/// Elements that were not picked were read from uninitialized memory.
+/// Elements that were not selected were read from uninitialized memory.
 #[test]
 fn an_empty_index_into_a_0d_tensor_gave_a_number_from_nowhere() -> Result<()> {
     let x = Tensor::full([0usize; 0], 3.0)?;
@@ -142,7 +142,7 @@ fn sizes_of_parts_that_overflow_were_a_panic() -> Result<()> {
     Ok(())
 }
 
-/// The answers are PyTorch's on x86-64, where each width has a conversion of its own.
+/// The answers are PyTorch's on x86-64, where each width has its own conversion.
 #[test]
 fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
     let x = Tensor::from_slice(&[3_000_000_005.0, -3e9, f64::NAN, 70_000.0, -129.7], [5])?;
@@ -156,7 +156,7 @@ fn floats_beyond_an_integer_were_cast_as_if_to_64_bits() -> Result<()> {
     Ok(())
 }
 
-/// The walk's own check has the place of the op, not of the library.
+/// The error has the location of the op, not of the library.
 #[test]
 fn the_error_of_a_wrong_gradient_of_an_op_pointed_into_the_library() -> Result<()> {
     let x = Tensor::ones([2])?.requiring_grad()?;
@@ -188,7 +188,7 @@ fn a_hook_after_accumulation_could_leave_a_gradient_of_other_sizes() -> Result<(
     Ok(())
 }
 
-/// The second time the numbers came from the default generator, whichever they came from at first.
+/// The second run always drew from the default generator, even if the first one did not.
 #[test]
 fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_time() -> Result<()> {
     let x = Tensor::ones([100])?.requiring_grad()?;
@@ -198,8 +198,8 @@ fn a_checkpoint_in_the_scope_of_a_generator_dropped_other_elements_the_second_ti
     Ok(())
 }
 
-/// The way beyond a tensor whose gradient was asked for was walked to no end: used up, or an error if it was
-/// before.
+/// The graph beyond a tensor whose gradient was requested was walked needlessly, which used it up, or failed
+/// if it was already used up.
 #[test]
 fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
     let x = Tensor::new([2.0])?.requiring_grad()?;
@@ -214,7 +214,7 @@ fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
     let both = grad_with(&[&y.square()?], &[&y, &x], &[], BackwardOptions::default())?;
     assert!(both.iter().all(Option::is_some));
     assert!(y.backward().is_err());
-    // Also if a way that does not lead through it is found on the walk.
+    // Even if there is a path that does not lead through it.
     let y = x.exp()?;
     let loss = y.mul(&checkpoint(|x| x[0].square(), &[&x])?)?;
     let of_x = grad_with(&[&loss], &[&y, &x], &[], BackwardOptions::default())?.remove(1).unwrap();
@@ -223,7 +223,7 @@ fn a_gradient_of_an_intermediate_used_up_what_it_was_made_of() -> Result<()> {
     Ok(())
 }
 
-/// The gradient inside was that of the result, as if every op were the identity.
+/// The gradient inside was the gradient of the result, as if every op were the identity.
 #[test]
 fn a_gradient_inside_of_a_checkpoint_was_wrong_in_silence() -> Result<()> {
     let create = BackwardOptions { create_graph: true, ..BackwardOptions::default() };
@@ -398,7 +398,7 @@ fn the_gradient_of_logsumexp_was_wrong_beside_infinity() -> Result<()> {
 fn forms_of_calls_that_pytorch_takes_were_refused() -> Result<()> {
     let x = f64s([1.0, 2.0])?;
     assert_eq!(x.take_along_dim(&Tensor::new([-1])?, 0)?.to_vec::<f64>()?, [2.0]);
-    // A dim of size one meets any size, as in PyTorch.
+    // A dim of size one matches any size, as in PyTorch.
     let y = Tensor::ones([1, 3])?.tensordot(&Tensor::ones([4, 1])?, [0], [0])?;
     assert_eq!((y.sizes(), y.to_vec::<f64>()?), (&[3, 1][..], vec![4.0; 3]));
     let inputs = [f64s([2.0])?.reshape([1, 1])?, f64s([1.0, 2.0, 3.0, 4.0])?.reshape([2, 2])?];
@@ -414,7 +414,7 @@ fn a_long_graph_in_a_local_of_a_thread_overflowed_the_stack() -> Result<()> {
     thread_local!(static KEPT: std::cell::RefCell<Option<Tensor>> = const { std::cell::RefCell::new(None) });
     let thread = std::thread::spawn(|| -> Result<()> {
         let mut x = Tensor::ones([1])?.requiring_grad()?;
-        // What is used first is destroyed last.
+        // The thread-local that is used first is destroyed last.
         KEPT.with(|_| ());
         drop(x.add(1.0)?);
         for _ in 0..100_000 {
@@ -457,7 +457,7 @@ fn names_appeared_on_tensors_that_had_others() -> Result<()> {
     Ok(())
 }
 
-/// The dim was looked up in the tensor of the most dims, and used on the first.
+/// The dim was looked up in the tensor with the most dims, but used on the first.
 #[test]
 fn cat_of_a_vector_and_a_matrix_is_an_error() -> Result<()> {
     let (vector, matrix) = (Tensor::ones([3])?, Tensor::ones([3, 1])?);
@@ -482,7 +482,7 @@ fn names_of_a_gradient_of_a_users_op_met_those_of_another() -> Result<()> {
     Ok(())
 }
 
-/// The gradient of `x`, computed by the kernels and by the formulas that can be differentiated again.
+/// The gradient of `x`, computed by the kernels and by the differentiable formulas.
 fn plain_and_recorded(x: &Tensor, loss: impl Fn(&Tensor) -> Result<Tensor>) -> Result<[Vec<f64>; 2]> {
     let x = x.detach().requiring_grad()?;
     let of = |recorded| {
@@ -774,7 +774,7 @@ fn a_row_of_nan_shifted_the_moments_of_the_others() -> Result<()> {
     };
     assert_eq!(beside(f64::NAN)?, beside(0.0)?);
     assert_eq!(beside(f64::INFINITY)?, beside(0.0)?);
-    // The squares of these do not fit in an `f32`.
+    // The squares of these overflow `f32`.
     let large = Tensor::new([1e30, -1e30])?;
     assert_eq!(large.std(..)?.item::<f64>()?, f64::from((2f64.sqrt() * f64::from(1e30f32)) as f32));
     Ok(())
@@ -853,7 +853,7 @@ fn the_median_of_an_empty_tensor_was_an_error() -> Result<()> {
     }
     assert_eq!(x.grad().unwrap().sizes(), [2, 0]);
     assert_eq!(x.median(keep(..))?.values.sizes(), [1, 1]);
-    // An integer dtype has no NaN, and a lane of no elements has no middle.
+    // An integer dtype has no NaN, and an empty lane has no median.
     assert_eq!(x.to(DType::I64)?.median(..).unwrap_err().kind(), ErrorKind::Value);
     assert_eq!(x.median(1).unwrap_err().kind(), ErrorKind::Shape);
     Ok(())
@@ -890,7 +890,7 @@ fn a_number_beyond_an_integer_dtype_wrapped() -> Result<()> {
         assert_eq!(error.location().file(), file!(), "{error}");
         assert!(error.message().contains(" does not fit in int"), "{error}");
     }
-    // Fractions are cut off, and sums wrap as their results do.
+    // Fractions are truncated, and sums wrap, as their results do.
     assert_eq!(x.masked_fill(&mask, 7.9)?.to_vec::<i8>()?, [1, 7, 7]);
     assert_eq!(x.add(1000)?.to_vec::<i8>()?, [-23, -22, -21]);
     assert_eq!(x.maximum(f64::INFINITY)?.dtype(), DType::F32);
@@ -1028,7 +1028,7 @@ fn names_of_any_length_lived_forever() -> Result<()> {
     Ok(())
 }
 
-/// A sum of integers is an `i64`, whatever dtype is asked for; with an integer dtype it was one all the same.
+/// Sums of integers were always `i64`, even if another integer dtype was requested.
 #[test]
 fn sums_did_not_have_the_integer_dtype_that_was_asked_for() -> Result<()> {
     let x = Tensor::new([[100.7, 100.2], [f64::NAN, 3.9]])?.refine_names(["N", "C"])?;
@@ -1068,7 +1068,7 @@ fn numbers_beside_a_mask_had_the_digits_of_another_dtype() -> Result<()> {
     Ok(())
 }
 
-/// Only slices of references were taken.
+/// Only slices of references were accepted.
 #[test]
 fn a_list_of_tensors_had_to_be_a_slice_of_references() -> Result<()> {
     let parts = vec![Tensor::ones([("N", 1)])?, Tensor::zeros([("N", 2)])?];

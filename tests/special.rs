@@ -1,12 +1,12 @@
-//! Special functions against values of 25 digits, which mpmath 1.3 computed with 60 (Johansson et al.,
-//! *mpmath: a Python library for arbitrary-precision floating-point arithmetic*), in `fixtures/special.csv`;
-//! and in the narrower dtypes against those in `f64`.
+//! Special functions against values with 25 digits, which mpmath 1.3 computed with 60 digits (Johansson et
+//! al., *mpmath: a Python library for arbitrary-precision floating-point arithmetic*), in
+//! `fixtures/special.csv`; and in the narrower dtypes against those in `f64`.
 
 use namegrad::prelude::*;
 
-/// A function, and the largest error that it may have in `f64` and in `f32`, in units of the last place of
-/// the value or of `scale`, whichever is larger: where a function crosses zero at a number that is not exact,
-/// no digit of the value can be.
+/// A function, and its largest allowed error in `f64` and in `f32`, in units of the last place of the value
+/// or of `scale`, whichever is larger. The `scale` is needed where a function crosses zero at a number that
+/// is not exactly representable, because there no digit of the value can be right.
 struct Row {
     name: &'static str,
     call: fn(&Tensor) -> Result<Tensor>,
@@ -73,7 +73,7 @@ fn special_functions_have_all_their_digits() -> Result<()> {
                 in_f64(narrow.into())?,
             );
             if !(exact.abs() < f64::from(f32::MAX) && exact.abs() > f64::from(f32::MIN_POSITIVE)) {
-                continue; // out of the range of `f32`
+                continue; // outside the range of `f32`
             }
             let units = error(got.into(), exact, row.scale, f32::EPSILON.into());
             if units.is_nan() || units > row.units[1] {

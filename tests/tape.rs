@@ -1,5 +1,5 @@
-//! The tape beyond a plain backward pass: ops of several outputs, gradients that are not differentiated
-//! again, values computed again, NaN, names, pictures.
+//! The tape beyond a plain backward pass: ops with several outputs, gradients that cannot be differentiated
+//! again, recomputed values, NaN, names, drawings.
 
 use namegrad::autograd::{
     BackwardOptions, Cx, Graph, Kept, Op, checkpoint, detect_anomaly, grad_with, gradcheck, gradgradcheck,
@@ -15,7 +15,7 @@ fn vector(numbers: &[f64]) -> Result<Tensor> {
     Tensor::from_slice(numbers, [("n", numbers.len())])?.requiring_grad()
 }
 
-/// Real and imaginary part of `(a + ib)²`, with one backward for both.
+/// The real and the imaginary part of `(a + ib)²`, with one derivative for both.
 fn complex_square(a: &Tensor, b: &Tensor, calls: &Arc<AtomicUsize>) -> Result<[Tensor; 2]> {
     let values = vec![a.value().square()?.sub(b.value().square()?)?, a.value().mul(b.value())?.mul(2)?];
     let (kept_a, kept_b, calls) = (a.clone(), b.clone(), calls.clone());
@@ -125,7 +125,7 @@ fn a_checkpoint_gives_the_same_gradients() -> Result<()> {
         x.zero_grad();
         let y =
             if checkpointed { checkpoint(block.clone(), &[&x])? } else { block(std::slice::from_ref(&x))? };
-        // The input is used beside the block as well.
+        // The input is also used outside of the block.
         y.mul(&x)?.sum(..)?.backward()?;
         Ok([x.grad().unwrap().to_vec()?, weight.grad().unwrap().to_vec()?])
     };
@@ -241,13 +241,13 @@ fn parts_of_which_some_are_not_used() -> Result<()> {
     Ok(())
 }
 
-// What fails on the way
+// Failures in the backward pass
 
 const WELL: u8 = 0;
 const ERROR: u8 = 1;
 const PANIC: u8 = 2;
 
-/// A switch in a function of the user: it goes well, with an error, or with a panic.
+/// A switch in a user's function, which makes it succeed, fail or panic.
 #[derive(Clone, Default)]
 struct Trap(Arc<AtomicU8>);
 
@@ -294,7 +294,7 @@ fn in_an_op_of_several_outputs(x: &Tensor, trap: &Trap) -> Result<Tensor> {
 fn in_a_checkpoint(x: &Tensor, trap: &Trap) -> Result<Tensor> {
     let trap = trap.clone();
     let again = move |x: &[Tensor]| {
-        Tensor::rand([2])?; // drawn again in the backward pass, and not after it
+        Tensor::rand([2])?; // drawn again in the backward pass, but not after it
         trap.step_on()?;
         x[0].sin()
     };
@@ -318,7 +318,8 @@ fn failures_going_back() -> Result<()> {
     for (number, (place, is_after)) in places.into_iter().enumerate() {
         for how in [ERROR, PANIC] {
             let trap = Trap::default();
-            // The gradient of `late` is known when the trap is stepped on, that of `early` is not.
+            // When the trap is triggered, the gradient of `late` is known, but the gradient of `early` is
+            // not.
             let (early, late) = (vector(&[0.5, 2.0])?, vector(&[3.0, -1.0])?);
             let loss = place(&early, &trap)?.mul(&late)?.sum(..)?;
             let draw = || Generator::from_seed(7).scope(|| Tensor::rand([1])?.item::<f32>());

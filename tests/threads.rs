@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const THREADS: usize = 8;
 
-/// Runs `f` with the numbers of the threads, on all of them at once, and gives what they give.
+/// Runs `f` on several threads at once, with the number of each thread, and returns the results.
 fn on_threads<R: Send>(f: impl Fn(usize) -> Result<R> + Sync) -> Result<Vec<R>> {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..THREADS)

@@ -1,13 +1,13 @@
-//! Dims of a [`Tensor`] brought into an order by name; the gradient goes the way back.
+//! Reordering the dims of a [`Tensor`] by name. The gradient is reordered back.
 
 use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Name, NameArg, NameList, NamedTensor, Result};
 
-/// # Dims in the order of names
+/// # Ordering dims by name
 impl Tensor {
-    /// The tensor with its dims in the order of `names`; a new name is a dim of size one. One `"..."` stands
-    /// for the dims not mentioned. A view.
+    /// The tensor with its dims in the order of `names`; a new name adds a dim of size one. One `"..."`
+    /// stands for the dims that are not mentioned. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -25,8 +25,8 @@ impl Tensor {
         Ok(self.aligned("align_to", value))
     }
 
-    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one.
-    /// For broadcasting by name. A view.
+    /// The tensor with its dims in the order of the dims of `other`, for broadcasting by name. Dims that only
+    /// `other` has are added with size one. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -38,15 +38,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`align_to`](Self::align_to) with the names of `other`.
+    /// Same as [`align_to`](Self::align_to) with the names of `other`.
     #[track_caller]
     pub fn align_as(&self, other: &Tensor) -> Result<Tensor> {
         let value = self.value().align_as(other.value())?;
         Ok(self.aligned("align_as", value))
     }
 
-    /// All tensors with their dims in the order of those of the tensor that has most, which has every name
-    /// that one of them has; a dim that a tensor lacks gets size one. For broadcasting by name. Views.
+    /// All tensors with their dims in the order of the dims of the tensor that has the most, for broadcasting
+    /// by name. That tensor must have all names of the others; a dim that a tensor lacks is added with size
+    /// one. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -57,7 +58,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`align_to`](Self::align_to) with the names of the longest.
+    /// Same as [`align_to`](Self::align_to) with the names of the tensor that has the most dims.
     #[track_caller]
     pub fn align_tensors(tensors: impl IntoIterator<Item: AsRef<Tensor>>) -> Result<Vec<Tensor>> {
         let tensors: Vec<_> = tensors.into_iter().collect();
@@ -66,7 +67,7 @@ impl Tensor {
 
     #[track_caller]
     fn all_aligned(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
-        // The first of equally long ones, as in PyTorch's proposal.
+        // If several have the most dims, the first of them, as in PyTorch's proposal.
         let longest = tensors.iter().rev().max_by_key(|x| x.ndim());
         let mut aligned = Vec::with_capacity(tensors.len());
         if let Some(longest) = longest {
@@ -82,7 +83,7 @@ impl Tensor {
         let (from, to) = (self.names().clone(), value.names().clone());
         Op::new(op, value)
             .input(self, move |g, cx| {
-                // The dims of size one that alignment added go first, then the order is undone.
+                // First remove the dims of size one that alignment added, then restore the order.
                 let g = g.rename(Some(to.clone()))?;
                 let is_new = |name: Option<Name>| name.is_none_or(|name| from.position(name).is_none());
                 let added: Vec<usize> = (0..g.ndim()).filter(|dim| is_new(to.get(*dim))).collect();

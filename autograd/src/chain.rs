@@ -1,4 +1,4 @@
-//! Ops on the result of another op, so that a chain of ops needs one `?`.
+//! Ops as methods of the result of another op, so that a chain of ops needs only one `?`.
 //!
 //! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>` and of [`Parameter`], except the
 //! in-place forms. The first op that fails ends the chain, and the error names that op and its line. The prelude
@@ -49,7 +49,7 @@ impl Made for &Parameter {
     }
 }
 
-/// The methods of the result of an op that no row makes: names, and what a chain ends with.
+/// Methods for results of ops that do not come from rows: names, and methods that end a chain.
 #[doc(hidden)]
 pub trait Chained: Made {
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Values that are computed a second time instead of kept.
+//! Checkpoints: values that are computed a second time instead of being saved.
 
 use crate::tape::{Again, Meta, Origin, Way, forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
@@ -7,13 +7,13 @@ use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// `f(inputs)`, of which nothing is kept for the backward pass but the inputs: it runs a second time when its
-/// gradient is asked for. This trades the time of one more forward pass for the memory of what `f` computes
-/// on its way (Chen et al., *Training Deep Nets with Sublinear Memory Cost*, 2016).
+/// Computes `f(inputs)` and saves only the inputs for the backward pass, which runs `f` a second time. This
+/// saves the memory of intermediate values at the cost of a second forward pass (Chen et al., *Training Deep
+/// Nets with Sublinear Memory Cost*, 2016).
 ///
-/// Gradients reach what `f` holds, such as the parameters of a layer, as well as the inputs. Random numbers
-/// are the same both times, whatever other threads draw. `f` must compute the same both times in every other
-/// respect, too.
+/// Gradients flow to the inputs and to everything that `f` captures, such as the parameters of a layer.
+/// Random numbers are the same in both runs, regardless of what other threads draw. In all other respects,
+/// `f` must compute the same in both runs.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// What `f` gives, and [`ErrorKind::Autograd`] if `f` itself takes a gradient of what it computes. In the
-/// backward pass [`ErrorKind::Autograd`] if its result has other sizes or another dtype the second time.
+/// The errors of `f`, and [`ErrorKind::Autograd`] if `f` itself computes gradients of its values. In the
+/// backward pass, [`ErrorKind::Autograd`] if the result of the second run has other sizes or another dtype.
 #[track_caller]
 pub fn checkpoint(
     f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
@@ -59,7 +59,7 @@ pub fn checkpoint(
     Ok(Tensor::from_parts(value, Some(meta)))
 }
 
-/// What `made` depends on among the values that are older than number `first`.
+/// The values that `made` depends on and that are older than number `first`.
 fn older_than(first: u64, made: &Arc<Meta>) -> Vec<Arc<Meta>> {
     let mut seen = std::collections::HashSet::from([made.id]);
     let (mut older, mut todo) = (Vec::new(), vec![made.clone()]);

@@ -1,4 +1,4 @@
-//! New tensors, and [`TensorOptions`] for those of another dtype or that require a gradient.
+//! Factories of tensors, and [`TensorOptions`] to choose the dtype and to require a gradient.
 
 use crate::tensor::Tensor;
 #[cfg(doc)]
@@ -7,7 +7,7 @@ use namegrad_core::args::NewNames;
 use namegrad_core::random::{Distribution, Sampled};
 use namegrad_core::{Argument, DType, Data, IntoShape, NamedTensor, Names, Result, Scalar, default_dtype};
 
-/// Dtype, gradient and names of a tensor to be made.
+/// Options of a new tensor: its dtype, its names, and whether it requires a gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -25,23 +25,23 @@ pub struct TensorOptions {
 }
 
 impl TensorOptions {
-    /// The default dtype, or that of the numbers given; no gradient.
+    /// The defaults: the default dtype or the dtype of the given numbers, and no gradient.
     pub fn new() -> TensorOptions {
         TensorOptions::default()
     }
 
-    /// Of this dtype.
+    /// Sets the dtype.
     pub fn dtype(self, dtype: DType) -> TensorOptions {
         TensorOptions { dtype: Some(dtype), ..self }
     }
 
-    /// Requiring a gradient.
+    /// Sets whether the tensor requires a gradient.
     pub fn requires_grad(self, requires_grad: bool) -> TensorOptions {
         TensorOptions { requires_grad, ..self }
     }
 
-    /// With these names, one for each dim, for what is made without a shape: `tensor`, `arange`, `linspace`,
-    /// `eye`. They must agree with those of a shape that has some.
+    /// Sets the names, one for each dim, for factories that do not take a shape: `tensor`, `arange`,
+    /// `linspace`, `eye`. If a shape has names, they must agree.
     pub fn names(self, names: impl Into<NewNames>) -> TensorOptions {
         TensorOptions { names: names.into(), ..self }
     }
@@ -67,16 +67,17 @@ impl TensorOptions {
         self.dtype.unwrap_or_else(default_dtype)
     }
 
-    /// Zeros.
+    /// A tensor of zeros.
     ///
     /// # Errors
-    /// Those of the shape, [`ErrorKind::OutOfMemory`], [`ErrorKind::Autograd`] if the dtype has no gradients.
+    /// The errors of the shape, [`ErrorKind::OutOfMemory`], [`ErrorKind::Autograd`] if the dtype has no
+    /// gradients.
     #[track_caller]
     pub fn zeros(&self, shape: impl IntoShape) -> Result<Tensor> {
         self.finish("zeros", NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), self.float())?)
     }
 
-    /// Ones.
+    /// A tensor of ones.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
@@ -85,17 +86,17 @@ impl TensorOptions {
         self.finish("ones", NamedTensor::full_as("ones", shape, Scalar::Float(1.0), self.float())?)
     }
 
-    /// Of these sizes, with values that mean nothing.
+    /// A tensor for values to be written later; it has zeros.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn empty(&self, shape: impl IntoShape) -> Result<Tensor> {
-        // Zeros, since reading uninitialized memory is undefined behavior, and fresh pages are zero anyway.
+        // Zeros, because reading uninitialized memory is undefined behavior, and new pages are zero anyway.
         self.finish("empty", NamedTensor::full_as("empty", shape, Scalar::Float(0.0), self.float())?)
     }
 
-    /// `value` everywhere.
+    /// A tensor filled with `value`.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
@@ -105,7 +106,7 @@ impl TensorOptions {
         self.finish("full", NamedTensor::full_as("full", shape, value, self.dtype.unwrap_or(value.dtype()))?)
     }
 
-    /// Uniform in [0, 1).
+    /// Uniform random numbers in [0, 1).
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros); [`ErrorKind::DType`] unless floating-point.
@@ -114,7 +115,7 @@ impl TensorOptions {
         self.uniform(shape, 0.0, 1.0).map_err(|error| error.of("rand"))
     }
 
-    /// Uniform in [`low`, `high`).
+    /// Uniform random numbers in [`low`, `high`).
     ///
     /// # Errors
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] unless `low <= high`.
@@ -126,7 +127,7 @@ impl TensorOptions {
         )
     }
 
-    /// Normal with mean 0 and standard deviation 1.
+    /// Normal random numbers with mean 0 and standard deviation 1.
     ///
     /// # Errors
     /// As [`rand`](Self::rand).
@@ -135,7 +136,7 @@ impl TensorOptions {
         self.normal(shape, 0.0, 1.0).map_err(|error| error.of("randn"))
     }
 
-    /// Normal.
+    /// Normal random numbers.
     ///
     /// # Errors
     /// As [`rand`](Self::rand); [`ErrorKind::Value`] for a negative `std`.
@@ -147,7 +148,8 @@ impl TensorOptions {
         )
     }
 
-    /// Numbers from `distribution`, as [`Tensor::sample`] says; drawn in the type of the distribution, then cast.
+    /// Samples from `distribution`; see [`Tensor::sample`]. They are drawn in the type of the distribution,
+    /// then cast.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
@@ -186,7 +188,7 @@ impl TensorOptions {
         self.finish("linspace", NamedTensor::linspace(start, end, steps, self.float())?)
     }
 
-    /// Ones on the diagonal of a matrix.
+    /// A matrix with ones on the diagonal and zeros elsewhere.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
@@ -195,7 +197,7 @@ impl TensorOptions {
         self.finish("eye", NamedTensor::eye(rows, cols, self.float())?)
     }
 
-    /// These numbers: one, or nested arrays or `Vec`s of them.
+    /// A tensor from a number or from nested arrays or `Vec`s.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if rows differ in length.
@@ -205,7 +207,7 @@ impl TensorOptions {
     }
 }
 
-/// Factories with the default options. `zeros(shape: impl IntoShape);` with its doc becomes
+/// Factories with the default options. `zeros(shape: impl IntoShape);`, with its doc, becomes
 ///
 /// ```ignore
 /// impl Tensor {
@@ -219,10 +221,10 @@ macro_rules! factories {
         /// # New tensors
         impl Tensor {$(
             $(#[$meta])*
-            #[doc = concat!("Other dtypes: [`TensorOptions::", stringify!($name), "`].")]
+            #[doc = concat!("For other dtypes, see [`TensorOptions::", stringify!($name), "`].")]
             ///
             /// # Errors
-            #[doc = concat!("Those of [`TensorOptions::", stringify!($name), "`].")]
+            #[doc = concat!("Same as [`TensorOptions::", stringify!($name), "`].")]
             #[track_caller]
             pub fn $name($($arg: $ty),*) -> Result<Tensor> {
                 TensorOptions::new().$name($($arg),*)
@@ -231,22 +233,22 @@ macro_rules! factories {
     };
 }
 factories! {
-    /// Zeros of the default dtype.
+    /// A tensor of zeros, in the default dtype.
     zeros(shape: impl IntoShape);
-    /// Ones of the default dtype.
+    /// A tensor of ones, in the default dtype.
     ones(shape: impl IntoShape);
-    /// A tensor of the default dtype with values that mean nothing.
+    /// A tensor in the default dtype, for values to be written later; it has zeros.
     empty(shape: impl IntoShape);
-    /// `value` everywhere; the dtype is that of the number.
+    /// A tensor filled with `value`, in the dtype of the number.
     full(shape: impl IntoShape, value: impl Into<Scalar>);
-    /// Uniform numbers in [0, 1) of the default dtype.
+    /// Uniform random numbers in [0, 1), in the default dtype.
     rand(shape: impl IntoShape);
-    /// Normal numbers of mean 0 and standard deviation 1 of the default dtype.
+    /// Normal random numbers with mean 0 and standard deviation 1, in the default dtype.
     randn(shape: impl IntoShape);
-    /// `start, start + step, ...` up to before `end`; `i64` if all three are integers.
+    /// The numbers `start, start + step, ...` before `end`; `i64` if all three arguments are integers.
     arange(start: impl Into<Scalar>, end: impl Into<Scalar>, step: impl Into<Scalar>);
     /// `steps` numbers evenly spaced from `start` to `end`, both included.
     linspace(start: impl Into<Scalar>, end: impl Into<Scalar>, steps: usize);
-    /// The unit matrix, or the first `rows` and `cols` of it.
+    /// A matrix with ones on the diagonal and zeros elsewhere.
     eye(rows: usize, cols: usize);
 }

@@ -1,4 +1,4 @@
-//! Tensors made of given numbers, and the way to and from files and `ndarray`.
+//! Tensors from data, and conversion from and to files and `ndarray`.
 
 use crate::create::TensorOptions;
 use crate::tensor::Tensor;
@@ -7,10 +7,10 @@ use namegrad_core::ErrorKind;
 use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
 use std::path::Path;
 
-/// # New tensors of given numbers
+/// # New tensors from data
 impl Tensor {
-    /// A tensor of these numbers: one, or nested arrays or `Vec`s of them. Floats are of the default dtype,
-    /// integers `i64`.
+    /// A tensor from a number or from nested arrays or `Vec`s. Floats become the default dtype, integers
+    /// `i64`.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -26,16 +26,16 @@ impl Tensor {
         TensorOptions::new().tensor(data)
     }
 
-    /// A tensor of these elements in row-major order.
+    /// A tensor with these elements, in row-major order.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has.
+    /// [`ErrorKind::Shape`] if the number of elements does not match the shape.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<Tensor> {
         NamedTensor::from_slice(data, shape).map(Tensor::constant)
     }
 
-    /// A tensor of the elements of an ndarray array.
+    /// A tensor with the elements of an `ndarray` array.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -46,8 +46,8 @@ impl Tensor {
         NamedTensor::from_ndarray(array).map(Tensor::constant)
     }
 
-    /// Writes the values to a file, or replaces it: `.safetensors` keeps dtype and names, `.npy` is NumPy's format,
-    /// which has no names and no `bf16`. If that fails, what was there is still there.
+    /// Writes the values to a file, or replaces the file. `.safetensors` keeps the dtype and names; `.npy` is
+    /// NumPy's format, which has no names and no `bf16`. If writing fails, an existing file is unchanged.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -70,17 +70,18 @@ impl Tensor {
         self.value().save(path)
     }
 
-    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file that has no other. It requires no gradient.
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file with a single tensor. The tensor
+    /// requires no gradient.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if it is no such file or does not have exactly one tensor,
-    /// [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
+    /// exactly one tensor, [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
         NamedTensor::load(path).map(Tensor::constant)
     }
 
-    /// The elements as an ndarray array.
+    /// The elements as an `ndarray` array.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`.

@@ -1,13 +1,13 @@
-//! Consecutive dims of a [`Tensor`] as one dim, and a dim as several, with names.
+//! Flattening consecutive dims of a [`Tensor`] into one, and splitting a dim, with names.
 
 use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Dim, Dims, IntoShape, Result};
 
-/// # Dims merged and split by name
+/// # Flattening and unflattening by name
 impl Tensor {
-    /// Consecutive dims as one dim of name `out_dim`, or without a name for `None`. A view if they stand
-    /// together in memory.
+    /// Flattens consecutive dims into one dim called `out_dim`, or unnamed if that is `None`. A view if the
+    /// dims are adjacent in memory.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -17,7 +17,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `DimRange` unless the dims stand side by side in that order, `NameNotFound`, `InvalidName`,
+    /// `DimRange` unless the dims are adjacent and in that order, `NameNotFound`, `InvalidName`,
     /// `DuplicateName`.
     #[track_caller]
     pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<Tensor> {
@@ -25,15 +25,16 @@ impl Tensor {
         Ok(Op::new("flatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
-    /// inferred. A view.
+    /// Splits `dim` into the dims of `shape`. The product of their sizes must be the size of `dim`; one size
+    /// can be -1 and is then inferred. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let flat = Tensor::rand([("N", 32), ("features", 192)])?;
     /// let images = flat.unflatten("features", [("C", 3), ("H", 8), ("W", 8)])?;
     /// assert_eq!(images.shape().to_string(), "[N=32, C=3, H=8, W=8]");
-    /// assert_eq!(flat.unflatten("features", [("C", 3), ("pixels", -1)])?.shape().to_string(), "[N=32, C=3, pixels=64]");
+    /// let pixels = flat.unflatten("features", [("C", 3), ("pixels", -1)])?;
+    /// assert_eq!(pixels.shape().to_string(), "[N=32, C=3, pixels=64]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

@@ -1,8 +1,8 @@
-//! Functions of functions: products with the Jacobian, the Jacobian itself, and second derivatives.
+//! Derivatives of functions: products with the Jacobian, the Jacobian itself, and second derivatives.
 //!
-//! `f` takes tensors and gives one. What it is called with are copies of the inputs that require gradients,
-//! so that the inputs themselves need not, and no `grad` is touched. The results are recorded if recording is
-//! on and the inputs require gradients: they can be differentiated again.
+//! `f` takes tensors and returns one. It is called with copies of the inputs that require gradients, so the
+//! inputs themselves need not require gradients, and no `grad` changes. If recording is on and the inputs
+//! require gradients, the results are recorded and can be differentiated again.
 
 use crate::tape::{BackwardOptions, enable_grad, is_grad_enabled};
 use crate::tensor::{Tensor, grad_with};
@@ -10,21 +10,21 @@ use namegrad_core::options::StackOptions;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
 use std::panic::Location;
 
-/// The inputs as `f` gets them: on the tape, and following the inputs where these require gradients that are
-/// to be recorded.
+/// The inputs as `f` gets them: on the tape, and connected to the original inputs if these require gradients
+/// and recording is on.
 #[track_caller]
 fn tracked(op: &'static str, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let mut tracked = Vec::with_capacity(inputs.len());
     for x in inputs {
         tracked.push(match is_grad_enabled() && x.requires_grad() {
-            true => x.mul(1)?, // a place of its own that leads to the input
+            true => x.mul(1)?, // a new record that leads to the input
             false => x.detach().requiring_grad().map_err(|error| error.of(op))?,
         });
     }
     Ok(tracked)
 }
 
-/// The gradient of each input, 0 where nothing depends on it. It is recorded if `create`.
+/// The gradient of each input, 0 if nothing depends on it; recorded if `create` is true.
 #[track_caller]
 fn gradients(
     y: &Tensor,
@@ -52,18 +52,18 @@ fn zeros(x: &Tensor) -> Result<Tensor> {
     Ok(Tensor::constant(NamedTensor::zeros(x.sizes())?.to(x.dtype())?))
 }
 
-/// A result that is recorded or not, as the caller has it.
+/// Detaches a result unless it is to be recorded.
 fn finished(x: Tensor, recorded: bool) -> Tensor {
     if recorded { x } else { x.detach() }
 }
 
-/// Are results to be recorded?
+/// Whether results are to be recorded.
 fn recorded(inputs: &[&Tensor]) -> bool {
     is_grad_enabled() && inputs.iter().any(|x| x.requires_grad())
 }
 
-/// `f(inputs)`, and the gradient `v · ∂f/∂x` of each input: the product of a vector with the Jacobian.
-/// Without `v`, `f` must give one element.
+/// `f(inputs)`, and the gradient `v · ∂f/∂x` for each input: the vector-Jacobian product. Without `v`, the
+/// result of `f` must have one element.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -76,7 +76,7 @@ fn recorded(inputs: &[&Tensor]) -> bool {
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::Autograd`] if `v` has not the sizes of the result.
+/// The errors of `f`; [`ErrorKind::Autograd`] if `v` does not have the sizes of the result.
 #[track_caller]
 pub fn vjp(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -94,12 +94,12 @@ pub fn vjp(
     Ok((finished(y, create), gradients))
 }
 
-/// `f(inputs)`, and its derivative `∂f/∂x · v` along the direction `v`, a tensor for each input: the product
-/// of the Jacobian with a vector.
+/// `f(inputs)`, and its derivative `∂f/∂x · v` in the direction `v`, which has a tensor for each input: the
+/// Jacobian-vector product.
 ///
-/// Computed by two backward passes: the first gives the gradient as a function of that of the output, which
-/// is linear, the second differentiates it (Townsend, *A new trick for calculating Jacobian vector products*,
-/// 2017).
+/// It is computed with two backward passes. The first gives the gradient as a linear function of the gradient
+/// of the output, and the second differentiates that function (Townsend, *A new trick for calculating
+/// Jacobian vector products*, 2017).
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -111,8 +111,8 @@ pub fn vjp(
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::Autograd`] if there are not as many directions as inputs, or one has other
-/// sizes than its input.
+/// The errors of `f`; [`ErrorKind::Autograd`] if there is not one direction for each input, or a direction
+/// does not have the sizes of its input.
 #[track_caller]
 pub fn jvp(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -164,10 +164,10 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
     }
 }
 
-/// The derivative of each element of `f(inputs)` by each element of an input, a tensor for each input. Its
-/// dims are those of the output, then those of the input, whose names get a `_`, as the prime in Chiang,
-/// Rush, Barak, *Named Tensor Notation* (2021), section 5: `∂y/∂x` of `y[n]` by `x[n]` has the dims `n` and
-/// `n_`.
+/// For each input, the derivative of each element of `f(inputs)` by each element of the input. The result has
+/// the dims of the output, followed by the dims of the input with a `_` appended to their names, like the
+/// prime in Chiang, Rush, Barak, *Named Tensor Notation* (2021), section 5. For example, the derivative of
+/// `y[n]` by `x[n]` has the dims `n` and `n_`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -180,7 +180,7 @@ fn check_directions(op: &'static str, inputs: &[&Tensor], v: &[&Tensor]) -> Resu
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::DuplicateName`] if a name of the output is that of an input with a `_`.
+/// The errors of `f`; [`ErrorKind::DuplicateName`] if a name of the output is a name of an input with a `_`.
 #[track_caller]
 pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let create = recorded(inputs);
@@ -206,7 +206,7 @@ pub fn jacobian(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor]) -> 
     Ok(jacobians)
 }
 
-/// 1 at element `o`, 0 elsewhere.
+/// A tensor like `y` with 1 at element `o` and 0 elsewhere.
 #[track_caller]
 fn one_hot(y: &Tensor, o: usize) -> Result<Tensor> {
     let mut one = vec![0.0; y.numel()];
@@ -224,8 +224,8 @@ fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
     Names::new("jacobian", names)
 }
 
-/// The second derivatives of `f`, which gives one element, by each two elements of `x`: dims of `x` twice,
-/// the second time with names with a `_`.
+/// The second derivatives of `f`, whose result must have one element, by each pair of elements of `x`. The
+/// result has the dims of `x` twice, the second time with a `_` appended to their names.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -238,7 +238,7 @@ fn primed(y: &Tensor, x: &Tensor) -> Result<Names> {
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::Autograd`] if that is not one element.
+/// The errors of `f`; [`ErrorKind::Autograd`] if its result does not have exactly one element.
 #[track_caller]
 pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
     let caller = Location::caller();
@@ -261,10 +261,11 @@ fn one_element(op: &'static str, y: Tensor) -> Result<Tensor> {
     Ok(y)
 }
 
-/// `f(x)`, which is one element, and the product of its [`hessian`] with `v`, at the cost of a few gradients.
+/// `f(x)`, which must have one element, and the product of its [`hessian`] with `v`, at the cost of a few
+/// gradients.
 ///
 /// # Errors
-/// Those of [`hessian`]; [`ErrorKind::Autograd`] if `v` has other sizes than `x`.
+/// The errors of [`hessian`]; [`ErrorKind::Autograd`] if `v` does not have the sizes of `x`.
 #[track_caller]
 pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
     check_directions("hvp", &[x], &[v])?;
@@ -277,11 +278,11 @@ pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Res
     Ok((finished(y, create), product))
 }
 
-/// `f` of each slice of `inputs` along `dim`, which `f` does not see; the results are stacked along a dim of
-/// that name, which comes first.
+/// Applies `f` to each slice of `inputs` along `dim`, which `f` does not see. The results are stacked along a
+/// first dim with the same name.
 ///
-/// This calls `f` once per slice. Where `f` is made of ops by element, reductions over named dims and
-/// products, it needs no `vmap`: such ops leave dims that they do not name as they are.
+/// This calls `f` once per slice. If `f` consists of elementwise ops, reductions over named dims and
+/// products, you do not need `vmap`: these ops also work with extra dims.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -294,8 +295,8 @@ pub fn hvp(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor, v: &Tensor) -> Res
 /// ```
 ///
 /// # Errors
-/// What `f` gives; [`ErrorKind::NameNotFound`] if an input has no such dim, [`ErrorKind::Shape`] if it has
-/// different sizes there, or size 0.
+/// The errors of `f`; [`ErrorKind::NameNotFound`] if an input does not have the dim, [`ErrorKind::Shape`] if
+/// the sizes of the dim differ or are 0.
 #[track_caller]
 pub fn vmap(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[&Tensor], dim: &str) -> Result<Tensor> {
     const OP: &str = "vmap";

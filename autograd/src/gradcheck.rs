@@ -1,4 +1,4 @@
-//! Checks derivatives against differences.
+//! Checking derivatives against finite differences.
 
 use crate::parameter::Parameter;
 use crate::tape::{BackwardOptions, enable_grad, no_grad};
@@ -7,12 +7,13 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
 use std::panic::Location;
 
-/// The options of [`gradcheck_with`], [`gradgradcheck_with`] and [`gradcheck_parameters_with`]. The tolerances
-/// are tighter than PyTorch's, which let pass what is off by 0.1 %.
+/// The options of [`gradcheck_with`], [`gradgradcheck_with`] and [`gradcheck_parameters_with`]. The
+/// tolerances are tighter than PyTorch's, which accept an error of 0.1 %.
 ///
 /// ```
 /// use namegrad::autograd::GradCheckOptions;
-/// assert_eq!(GradCheckOptions::new().eps(1e-5), GradCheckOptions { eps: 1e-5, ..GradCheckOptions::default() });
+/// let options = GradCheckOptions::new().eps(1e-5);
+/// assert_eq!(options, GradCheckOptions { eps: 1e-5, ..GradCheckOptions::default() });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct GradCheckOptions {
@@ -36,10 +37,10 @@ impl Default for GradCheckOptions {
     }
 }
 
-/// That a derivative agrees with differences, and what is to be said of the comparison.
+/// The result of a successful check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Why the comparison may prove little: an input is not of `f64`.
+    /// Why the check may prove little: an input is not `f64`.
     pub warning: Option<String>,
 }
 
@@ -55,11 +56,11 @@ pub struct Checked {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] if elements differ: the message has their number and the worst of them, with its
-/// place and both numbers. Also if the output depends on no input, or two calls of `f` give different outputs.
-/// [`ErrorKind::Value`] if there are no inputs, [`ErrorKind::DType`] unless they are floats; what `f` returns.
-/// Inputs narrower than `f64`, in which alone differences are exact enough, most likely fail; if they do not,
-/// [`Checked::warning`] says so.
+/// [`ErrorKind::Autograd`] if elements differ; the message has their number and the worst of them, with its
+/// position and both values. Also if the output depends on no input, or if two calls of `f` give different
+/// outputs. [`ErrorKind::Value`] if there are no inputs, [`ErrorKind::DType`] unless they are floats; the
+/// errors of `f`. Use `f64` inputs: in narrower dtypes, differences are so inexact that the check most likely
+/// fails. If it passes anyway, [`Checked::warning`] is set.
 #[track_caller]
 pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
     gradcheck_with(f, inputs, GradCheckOptions::default())
@@ -68,7 +69,7 @@ pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> 
 /// [`gradcheck`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -79,10 +80,10 @@ pub fn gradcheck_with(
     Check { op: "gradcheck", f: &f, inputs: &inputs, names: &[], second: false }.run(options)
 }
 
-/// [`gradcheck`] of the gradient of `f`: checks second derivatives.
+/// [`gradcheck`] for the gradient of `f`, which checks second derivatives.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradgradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
     gradgradcheck_with(f, inputs, GradCheckOptions::default())
@@ -91,7 +92,7 @@ pub fn gradgradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor])
 /// [`gradgradcheck`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck`].
+/// Same as [`gradcheck`].
 #[track_caller]
 pub fn gradgradcheck_with(
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -102,8 +103,8 @@ pub fn gradgradcheck_with(
     Check { op: "gradgradcheck", f: &f, inputs: &inputs, names: &[], second: true }.run_second(options)
 }
 
-/// [`gradcheck`] of a function of parameters: compares the derivative of each output of `f` by each parameter.
-/// Errors say the path of the parameter. The parameters have their values again when it returns.
+/// [`gradcheck`] for a function of parameters: compares the derivative of each output of `f` by each
+/// parameter. Errors have the path of the parameter. Afterwards, the parameters have their original values.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -116,7 +117,7 @@ pub fn gradgradcheck_with(
 /// ```
 ///
 /// # Errors
-/// Those of [`gradcheck`]; [`ErrorKind::Autograd`] if a parameter is frozen.
+/// The errors of [`gradcheck`]; [`ErrorKind::Autograd`] if a parameter is frozen.
 #[track_caller]
 pub fn gradcheck_parameters(
     f: impl Fn() -> Result<Tensor>,
@@ -128,7 +129,7 @@ pub fn gradcheck_parameters(
 /// [`gradcheck_parameters`] with options.
 ///
 /// # Errors
-/// Those of [`gradcheck_parameters`].
+/// Same as [`gradcheck_parameters`].
 #[track_caller]
 pub fn gradcheck_parameters_with(
     f: impl Fn() -> Result<Tensor>,
@@ -163,7 +164,7 @@ fn check_parameters(
     Check { op: OP, f: &of, inputs: &inputs, names, second: false }.run(options)
 }
 
-/// Parameters that get their values back.
+/// Parameters whose values are restored on drop.
 struct Restored(Vec<(Parameter, NamedTensor)>);
 
 impl Restored {
@@ -179,7 +180,7 @@ impl Restored {
 impl Drop for Restored {
     fn drop(&mut self) {
         for (parameter, value) in &self.0 {
-            // The sizes and the dtype are those that it had, so this cannot fail.
+            // The value has the same sizes and dtype as before, so this cannot fail.
             let _ = parameter.set(value);
         }
     }
@@ -198,11 +199,11 @@ fn fresh_leaves(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
 
 /// A function and the leaves at which its derivative is checked.
 struct Check<'a> {
-    /// The function that was called.
+    /// The function that the user called.
     op: &'static str,
     f: &'a dyn Fn(&[Tensor]) -> Result<Tensor>,
     inputs: &'a [Tensor],
-    /// What the inputs are called; nothing if they are just numbered.
+    /// The names of the inputs; empty if they are only numbered.
     names: &'a [String],
     /// Whether `f` is a gradient, whose own gradient is checked.
     second: bool,
@@ -213,9 +214,9 @@ struct Wrong {
     output: usize,
     input: usize,
     element: usize,
-    /// On the tape, and by difference.
+    /// The derivative from the tape, and the difference.
     numbers: [f64; 2],
-    /// How many times as far apart as they may be.
+    /// The difference divided by the tolerance.
     excess: f64,
 }
 
@@ -252,7 +253,7 @@ impl Check<'_> {
     fn run(&self, options: GradCheckOptions) -> Result<Checked> {
         self.check_inputs()?;
         let y = enable_grad(|| (self.f)(self.inputs))?;
-        // The gradient of a linear function depends on no input.
+        // The gradient of a linear function does not depend on its input.
         if !self.second {
             self.check_output(&y)?;
         }
@@ -363,7 +364,7 @@ impl Check<'_> {
         Ok(rows)
     }
 
-    /// The central difference of each output by an element of an input, and how far rounding may change it.
+    /// The central difference of each output by an element of an input, and a bound on its rounding error.
     #[track_caller]
     fn by_difference(
         &self,
@@ -428,7 +429,8 @@ impl Check<'_> {
     }
 }
 
-/// Where element number `element` is, by the names of the dims: ` [N=1, C=0]`, or ` [1, 0]` without names.
+/// The position of element number `element`, by the names of the dims: ` [N=1, C=0]`, or ` [1, 0]` without
+/// names.
 fn place(shape: &Shape, mut element: usize) -> String {
     let mut places = Vec::with_capacity(shape.sizes.len());
     for (dim, size) in shape.sizes.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! The tape as a picture.
+//! Drawing the tape.
 
 use crate::tape::{Meta, Way};
 use crate::tensor::Tensor;
@@ -8,8 +8,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// The values that some tensors were made of, and by which ops. Its `Display` is the language of Graphviz:
-/// `dot -Tsvg` draws it.
+/// The values that some tensors were computed from, and the ops between them. It prints as Graphviz source,
+/// which `dot -Tsvg` draws.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -23,31 +23,31 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// The values, those first that others were made of.
+    /// The values; every value comes after the values that it was computed from.
     pub nodes: Vec<GraphNode>,
-    /// Pairs of places in `nodes`: the second was made of the first.
+    /// Pairs of indices into `nodes`: the second value was computed from the first.
     pub edges: Vec<(usize, usize)>,
 }
 
 /// A value on the tape.
 #[derive(Clone, Debug)]
 pub struct GraphNode {
-    /// What the tensor was called in [`Graph::of`], with its names if it has some.
+    /// The label of the tensor in [`Graph::of`], with the names of its dims if it has any.
     pub label: Option<String>,
-    /// The op that made it; none for a leaf.
+    /// The op that made the value; `None` for a leaf.
     pub op: Option<&'static str>,
     /// Where the op was called.
     pub at: Option<&'static Location<'static>>,
-    /// The sizes. A value that is only a place where the gradients of several outputs meet has none.
+    /// The sizes; empty for a node that only collects the gradients of several outputs.
     pub sizes: Vec<usize>,
     /// The dtype.
     pub dtype: DType,
-    /// Does backward leave a gradient there?
+    /// Whether the value is a leaf, in which `backward` stores a gradient.
     pub is_leaf: bool,
 }
 
 impl Graph {
-    /// All that lies behind `tensors`, which are labelled as they are called here.
+    /// The graph of everything that `tensors` were computed from. Each tensor is given with its label.
     pub fn of(tensors: &[(&str, &Tensor)]) -> Graph {
         let mut labels: BTreeMap<u64, String> = BTreeMap::new();
         let mut found: BTreeMap<u64, Arc<Meta>> = BTreeMap::new();
@@ -63,7 +63,7 @@ impl Graph {
                 todo.extend(way.iter().flat_map(Way::leads_to).cloned());
             }
         }
-        // In order of birth what is used comes before what is made of it.
+        // In order of creation, every value comes after the values that it was computed from.
         let places: BTreeMap<u64, usize> = found.keys().enumerate().map(|(place, id)| (*id, place)).collect();
         let node = |meta: &Arc<Meta>| GraphNode {
             label: labels.get(&meta.id).cloned(),
@@ -104,7 +104,7 @@ impl fmt::Display for Graph {
     }
 }
 
-/// A text inside of quotation marks.
+/// The text in quotation marks.
 fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,12 +1,12 @@
-//! Functions that are called with gradients as they pass, and the handles that remove them.
+//! Hooks, functions that are called with gradients as they are computed, and the handles that remove them.
 
 use crate::tape::Meta;
 use crate::tensor::Tensor;
 use namegrad_core::Result;
 use std::sync::Arc;
 
-/// A function of a gradient: it may look at it, replace it with another (`Some`), or stop the backward pass
-/// with an error.
+/// A function of a gradient. It can look at the gradient, replace it by returning `Some`, or stop the
+/// backward pass with an error.
 pub(crate) type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// The hooks of one tensor, in the order of their registration.
@@ -32,12 +32,12 @@ impl Hooks {
 pub struct HookHandle(Arc<dyn Fn() + Send + Sync>);
 
 impl HookHandle {
-    /// The handle of a hook that `remove` removes; called a second time, it must do nothing.
+    /// A handle that removes a hook by calling `remove`, which must do nothing when called a second time.
     pub fn new(remove: impl Fn() + Send + Sync + 'static) -> HookHandle {
         HookHandle(Arc::new(remove))
     }
 
-    /// Registers a hook of a tensor.
+    /// Registers a hook on a tensor.
     pub(crate) fn add(meta: &Arc<Meta>, hook: Hook, after_accumulation: bool) -> HookHandle {
         let mut state = meta.state();
         let hooks = state.hooks.get_or_insert_default();
@@ -55,7 +55,7 @@ impl HookHandle {
         })
     }
 
-    /// Removes the hook; a second time, or after what it was registered on is gone, nothing happens.
+    /// Removes the hook. Does nothing if the hook was already removed, or if the tensor no longer exists.
     pub fn remove(&self) {
         (self.0)();
     }

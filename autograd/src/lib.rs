@@ -1,12 +1,12 @@
-//! Tensors that remember where they came from.
+//! Tensors that record how they were computed, and their gradients.
 //!
-//! Read [`Tensor`] first, then [`Op`], the one door by which ops enter the tape, then the rows of the
-//! derivatives in `rules/`, then the walk in `tape/walk.rs`.
+//! Read [`Tensor`] first, then [`Op`], through which all ops are recorded on the tape, then the derivatives
+//! in `rules/`, then the backward pass in `tape/walk.rs`.
 
 #![forbid(unsafe_code)]
 
-// The modules with methods of `Tensor`, in the order in which its page shows them; blank lines keep rustfmt from
-// sorting them.
+// The modules with methods of `Tensor`, in the order in which rustdoc shows them. The blank lines keep
+// rustfmt from sorting them.
 mod tensor;
 
 mod data;
@@ -53,7 +53,7 @@ pub use tape::{
 };
 pub use tensor::{Tensor, grad, grad_with};
 
-/// The options of ops: those of core, and of the ops made of others.
+/// The options of ops: of those in core and of composed ops.
 pub mod options {
     pub use crate::composed::options::*;
     pub use namegrad_core::options::*;

@@ -1,4 +1,4 @@
-//! Other names for the dims of a [`Tensor`]: the value is a view, the place on the tape stays.
+//! Renaming the dims of a [`Tensor`]. The value is a view, and the record on the tape is the same.
 
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
@@ -11,7 +11,8 @@ impl Tensor {
     /// ```
     /// use namegrad::prelude::*;
     /// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 7)])?;
-    /// assert_eq!(images.rename([("N", "batch"), ("C", "channels")])?.shape().to_string(), "[batch=2, channels=3, H=5, W=7]");
+    /// let renamed = images.rename([("N", "batch"), ("C", "channels")])?;
+    /// assert_eq!(renamed.shape().to_string(), "[batch=2, channels=3, H=5, W=7]");
     /// assert_eq!(images.rename(["a", "..."])?.shape().to_string(), "[a=2, C=3, H=5, W=7]");
     /// assert!(!images.rename(None)?.has_names());
     /// # Ok::<(), Error>(())
@@ -25,10 +26,10 @@ impl Tensor {
         Ok(self.with_value(value))
     }
 
-    /// In place: [`rename`](Self::rename).
+    /// [`rename`](Self::rename) in place.
     ///
     /// # Errors
-    /// Those of `rename`.
+    /// Same as [`rename`](Self::rename).
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut Tensor> {
         let renamed = self.value().rename(names).map_err(|error| error.of("rename_"))?;
@@ -36,8 +37,8 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The tensor with unnamed dims named; a named dim keeps its name. One `"..."` stands for the dims that
-    /// stay as they are. A view.
+    /// The tensor with names for its unnamed dims; a named dim keeps its name. One `"..."` stands for dims
+    /// that do not change. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -54,12 +55,12 @@ impl Tensor {
         Ok(self.with_value(value))
     }
 
-    /// The same place on the tape under other names: names mean nothing to a gradient.
+    /// Another value with the same record on the tape; names do not matter to a gradient.
     fn with_value(&self, value: NamedTensor) -> Tensor {
         Tensor::from_parts(value, self.meta().cloned())
     }
 
-    /// The same tensor with these names: as many as dims, or none.
+    /// The same tensor with these names: one for each dim, or none.
     pub(crate) fn named(self, names: Names) -> Tensor {
         let meta = self.meta().cloned();
         Tensor::from_parts(self.into_value().with_names(names), meta)

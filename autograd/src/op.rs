@@ -1,4 +1,4 @@
-//! The one door by which an op enters the tape, a user's as well as the built-in ones.
+//! Recording ops on the tape, both built-in ops and your own.
 
 use crate::tape::{
     Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Way,
@@ -9,15 +9,16 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// An op in the making: its value is computed, its derivatives are added.
+/// A builder for an op that is recorded on the tape. Its value is already computed; its derivatives are
+/// added.
 ///
 /// - [`input`](Self::input) adds one input with its own derivative.
 /// - [`inputs`](Self::inputs) adds several inputs with one derivative for all of them.
-/// - [`with_outputs`](Self::with_outputs) starts an op of several outputs.
+/// - [`with_outputs`](Self::with_outputs) starts an op with several outputs.
 ///
-/// A derivative keeps what it needs of an input through [`Kept::input`], and of an output through
-/// [`Kept::output`]. Both are taken as they are now: changing a handle in place later does not affect them. A
-/// derivative made of tensor ops can be differentiated again.
+/// A derivative saves an input with [`Kept::input`] and an output with [`Kept::output`]. Later in-place
+/// changes of a handle do not affect the saved value. A derivative that consists of tensor ops can be
+/// differentiated again.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -42,17 +43,16 @@ pub struct Op {
 }
 
 impl Op {
-    /// An op of that name with its value. The caller's line is where anomalies and errors of the backward
-    /// pass point to.
+    /// An op with its name and value. Anomalies and errors in the backward pass point to the caller's line.
     #[inline]
     #[track_caller]
     pub fn new(op: &'static str, value: NamedTensor) -> Op {
         Op { value, origin: Origin { op, at: Location::caller() }, edges: Edges::new() }
     }
 
-    /// Says how the gradient of input `x` follows from that of the output, `g`. The gradient may have the
-    /// sizes of the output where `x` was broadcast, or the wider dtype: it is summed and cast to fit. Nothing
-    /// is kept if `x` requires no gradient or recording is off.
+    /// Adds the derivative by input `x`: a function from `g`, the gradient of the output, to the gradient of
+    /// `x`. If `x` was broadcast or promoted, the gradient can have the sizes and the dtype of the output; it
+    /// is summed and cast to fit. Nothing is saved if `x` requires no gradient or recording is off.
     #[inline]
     pub fn input(
         mut self,
@@ -68,8 +68,8 @@ impl Op {
         self
     }
 
-    /// As [`input`](Self::input), with a gradient that is computed outside of the tape, on plain values. It
-    /// cannot be differentiated again: to ask for that is an error that names the op.
+    /// Like [`input`](Self::input), but the gradient is computed outside of the tape, on plain values. It
+    /// cannot be differentiated again; trying to is an error that names the op.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -106,28 +106,29 @@ impl Op {
         })
     }
 
-    /// Says how the gradients of several inputs follow from that of the output, `g`, where they share work.
-    /// An input that the op was called without is `None`.
+    /// Adds one derivative for several inputs, which is useful if their gradients share work: a function from
+    /// `g`, the gradient of the output, to the gradients of the inputs. An optional input that is missing is
+    /// `None`.
     ///
-    /// `gradients` returns one gradient for each of `inputs`, in the same order. `None` stands for zero, and
-    /// for the gradient of an input that is `None`. As with [`input`](Self::input), a gradient can have the
-    /// sizes of the output where its input was broadcast, or a wider dtype. The same input can be in the list
-    /// more than once.
+    /// `gradients` returns one gradient for each of `inputs`, in the same order. `None` means zero, and is
+    /// also the gradient of an input that is `None`. As with [`input`](Self::input), a gradient can have the
+    /// sizes and the dtype of the output. The same input can be in the list more than once.
     ///
-    /// `gradients` is called once in a backward pass that needs the gradient of an input; [`Cx::wants`] says
-    /// of which. Nothing is kept if no input requires a gradient or recording is off. Inputs added with
-    /// `input` before keep their own derivatives.
+    /// `gradients` is called once in a backward pass that needs the gradient of any of the inputs;
+    /// [`Cx::wants`] says of which. Nothing is saved if no input requires a gradient or recording is off.
+    /// Inputs that were added with `input` keep their own derivatives.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// use namegrad::autograd::{Kept, Op};
     ///
-    /// /// The length of the vectors `(x, y)`: its derivative by each is that coordinate over the length.
+    /// /// The length of the vectors `(x, y)`. Its derivative by a coordinate is that coordinate divided by the
+    /// /// length.
     /// fn hypot(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     ///     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
     ///     let (x_kept, y_kept, r_kept) = (Kept::input(x), Kept::input(y), Kept::output(&r));
     ///     let op = Op::new("hypot", r).inputs(&[Some(x), Some(y)], move |g, cx| {
-    ///         let g = g.div(r_kept.get(cx))?; // once for both
+    ///         let g = g.div(r_kept.get(cx))?; // computed once for both
     ///         Ok(vec![Some(g.mul(x_kept.get(cx))?), Some(g.mul(y_kept.get(cx))?)])
     ///     });
     ///     Ok(op.output())
@@ -142,7 +143,7 @@ impl Op {
     /// ```
     ///
     /// # Errors
-    /// In the backward pass, [`ErrorKind::Autograd`] if there are not as many gradients as inputs, or one
+    /// In the backward pass, [`ErrorKind::Autograd`] if there is not one gradient for each input, or if one
     /// does not fit its input. The error names the op and the line that called [`new`](Self::new).
     pub fn inputs(
         mut self,
@@ -165,8 +166,8 @@ impl Op {
         Joined { op: self, joint: Some(joint) }
     }
 
-    /// An op of several outputs, with their values. The caller's line is where anomalies and errors of the
-    /// backward pass point to. Outputs that are not floating-point, such as indices, have no gradient.
+    /// An op with several outputs, given by their values. Anomalies and errors in the backward pass point to
+    /// the caller's line. Outputs that are not floating-point, such as indices, have no gradient.
     #[track_caller]
     pub fn with_outputs(op: &'static str, values: Vec<NamedTensor>) -> Outputs {
         Outputs { values, origin: Origin { op, at: Location::caller() } }
@@ -228,7 +229,7 @@ impl Joined {
     }
 }
 
-/// An op of several outputs in the making. See [`Op::with_outputs`].
+/// A builder for an op with several outputs. See [`Op::with_outputs`].
 #[must_use = "the op has no effect until `inputs` is called"]
 pub struct Outputs {
     values: Vec<NamedTensor>,
@@ -238,15 +239,15 @@ pub struct Outputs {
 impl Outputs {
     /// The results, recorded if one of `inputs` requires a gradient.
     ///
-    /// `gradients` returns one gradient for each of `inputs`, as in [`Op::inputs`], given those of the
-    /// outputs. It is called once, when the gradients of all outputs are complete. The gradient of an output
-    /// that nothing was made of is `None`; [`Cx::output_gradient`] gives it as zeros.
+    /// `gradients` gets the gradients of the outputs and returns one gradient for each of `inputs`, as in
+    /// [`Op::inputs`]. It is called once, when the gradients of all outputs are complete. The gradient of an
+    /// unused output is `None`; [`Cx::output_gradient`] returns it as zeros.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// use namegrad::autograd::{Kept, Op};
     ///
-    /// /// Radius and angle of the point `(x, y)`.
+    /// /// The radius and the angle of the point `(x, y)`.
     /// fn polar(x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
     ///     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
     ///     let angle = y.value().atan2(x.value())?;
@@ -264,14 +265,14 @@ impl Outputs {
     /// let x = Tensor::new([3.0])?.requiring_grad()?;
     /// let y = Tensor::new([4.0])?.requiring_grad()?;
     /// let r = &polar(&x, &y)?[0];
-    /// r.mul(5.0)?.backward()?; // nothing is made of the angle
+    /// r.mul(5.0)?.backward()?; // the angle is not used
     /// assert!((x.grad().unwrap().item::<f64>()? - 3.0).abs() < 1e-6);
     /// assert!((y.grad().unwrap().item::<f64>()? - 4.0).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// In the backward pass those of [`Op::inputs`], with the line that called [`Op::with_outputs`].
+    /// In the backward pass, the errors of [`Op::inputs`], with the line that called [`Op::with_outputs`].
     pub fn inputs(
         self,
         inputs: &[Option<&Tensor>],
@@ -288,7 +289,7 @@ impl Outputs {
         if !is_tracked(&inputs) {
             return values.into_iter().map(Tensor::constant).collect();
         }
-        // Born before the outputs, so that a walk comes to it after them.
+        // Created before the outputs, so that the backward pass reaches it after them.
         let meeting = Meta::meeting(origin);
         let (mut results, mut places) = (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()));
         let outputs = values.len();
@@ -308,12 +309,12 @@ impl Outputs {
     }
 }
 
-/// A tensor kept for the backward pass, without names.
+/// A tensor saved for the backward pass, without names.
 ///
-/// Keep an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store its value
-/// alone: an op that owned its own place on the tape would never be freed. [`get`](Self::get) gives the value
-/// back as a tensor at that place, so that its gradient reaches the op, and the hooks of the output see all
-/// of it.
+/// Save an output with [`output`](Self::output) or [`output_at`](Self::output_at), which store only its
+/// value, because an op that owned its own record on the tape would never be freed. [`get`](Self::get)
+/// returns the value as a tensor with that record, so that its gradient reaches the op and the hooks of the
+/// output see the whole gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -339,7 +340,7 @@ pub struct Kept(Which);
 #[derive(Clone)]
 enum Which {
     Input(Tensor),
-    /// Without its place on the tape: an op that owned its own output would never be freed.
+    /// Without its record on the tape, because an op that owned its own output would never be freed.
     Output {
         number: usize,
         value: NamedTensor,
@@ -347,28 +348,28 @@ enum Which {
 }
 
 impl Kept {
-    /// Keeps an input, or any tensor that the output does not depend on.
+    /// Saves an input, or any tensor that is not an output of the op.
     #[inline]
     pub fn input(x: &Tensor) -> Kept {
         Kept(Which::Input(x.unnamed()))
     }
 
-    /// Keeps the output of the op; of several, the first.
+    /// Saves the output of the op, or the first output if there are several.
     #[inline]
     pub fn output(y: &NamedTensor) -> Kept {
         Kept::output_at(0, y)
     }
 
-    /// Keeps output `number` of an op of several outputs, counted from 0; `y` is its value.
+    /// Saves output `number`, counted from 0, of an op with several outputs; `y` is its value.
     ///
-    /// A wrong number is found when the gradient is differentiated again: if the op has no output of that
-    /// number, or one of other sizes, that is an error.
+    /// A wrong number is detected only when the gradient is differentiated again: then it is an error if the
+    /// op does not have that output, or if its sizes differ.
     #[inline]
     pub fn output_at(number: usize, y: &NamedTensor) -> Kept {
         Kept(Which::Output { number, value: y.unnamed() })
     }
 
-    /// What was kept, as a tensor that can be differentiated again.
+    /// The saved tensor, which can be differentiated again.
     pub fn get(&self, cx: &Cx<'_>) -> Tensor {
         match &self.0 {
             Which::Input(x) => x.clone(),
@@ -377,7 +378,7 @@ impl Kept {
     }
 }
 
-/// What a bracket of a derivative row can name.
+/// A type that the bracket of a derivative row can name.
 pub(crate) trait Keep {
     fn keep(&self) -> Kept;
 }

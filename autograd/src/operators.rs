@@ -1,13 +1,13 @@
-//! What can be the other operand of a tensor, and the operators `+ - * /`, unary `-` and `+=`: they panic
-//! where the methods return an error.
+//! The operators `+ - * /`, unary `-` and `+=`, which panic where the methods return an error, and the types
+//! that can be operands.
 //!
-//! The left operand of an operator is a tensor, a [`Parameter`], an `f64` or an `i32`. One float and one
-//! integer type, so that the type of a literal is known: with `f32` among them, `(2.0 * &x).sum(..)` would not
-//! compile, because `2.0` could be either. An `f32` variable is the right operand, `&x * scale`, or becomes an
-//! `f64` first, `f64::from(scale) * &x`.
+//! The left operand of an operator is a tensor, a [`Parameter`], an `f64` or an `i32`. There is only one
+//! float and one integer type, so that the compiler can infer the type of a literal: if `f32` were also
+//! allowed, `(2.0 * &x).sum(..)` would not compile, because `2.0` could be either. Put an `f32` variable on
+//! the right, `&x * scale`, or convert it to `f64` first, `f64::from(scale) * &x`.
 //!
-//! An operator on an owned tensor writes into its buffer if nobody else holds it, no gradient is recorded, and
-//! the sizes, names and dtype of the result are those of the tensor.
+//! An operator on an owned tensor writes the result into its buffer if the buffer is not shared, no gradient
+//! is recorded, and the result has the sizes, names and dtype of the tensor.
 
 use crate::parameter::Parameter;
 use crate::tensor::Tensor;
@@ -62,15 +62,15 @@ impl<T: AsTensor> AsTensor for &T {
     note = "a `Result` must be unwrapped first, with `?`; sizes of other integer types can be cast: `n as i64`"
 )]
 pub trait Operand {
-    /// The operand as a tensor; a number widens no dtype within its category.
+    /// The operand as a tensor. A number does not widen a dtype of its category.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, Tensor>>;
 
-    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default
-    /// dtype.
+    /// The operand for an op with a tensor of `dtype`, so that a number with an `f64` tensor is not rounded
+    /// to the default dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory).
@@ -146,8 +146,8 @@ fn or_panic(result: Result<Tensor>) -> Tensor {
     }
 }
 
-/// `x` with the result of an op by element written into its buffer, if that is the same as a new tensor: nobody
-/// else holds the buffer, nothing is recorded, and sizes, names and dtype stay. Otherwise it gives `x` back.
+/// Writes the result of an elementwise op into the buffer of `x` if the buffer is not shared, nothing is
+/// recorded, and sizes, names and dtype do not change. Otherwise returns `x` unchanged.
 #[track_caller]
 fn reused(
     mut x: Tensor,
@@ -171,7 +171,7 @@ fn reused(
     Ok(Ok(x))
 }
 
-/// Does the result of an op by element of `x` and `other` have the sizes and names of `x`?
+/// Whether the result of an elementwise op on `x` and `other` has the sizes and names of `x`.
 fn fits_into(other: &Tensor, x: &Tensor) -> bool {
     let Some(left) = x.ndim().checked_sub(other.ndim()) else { return false };
     let sizes = x.sizes()[left..].iter().zip(other.sizes());
@@ -181,8 +181,8 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
                 .all(|dim| other.name(dim).is_none() || other.name(dim) == x.name(left + dim)))
 }
 
-/// The operators of a row: the trait and its method, those of the assignment, the method in place, and whether
-/// the operator divides. `Sub sub, SubAssign sub_assign sub_, false` becomes
+/// The operators. A row has the trait and its method, the assignment trait and its method, the in-place
+/// method, and whether it is a division. `Sub sub, SubAssign sub_assign sub_, false` becomes
 ///
 /// ```ignore
 /// impl<T: Operand> ops::Sub<T> for &Tensor {
@@ -193,7 +193,8 @@ fn fits_into(other: &Tensor, x: &Tensor) -> bool {
 /// }
 /// ```
 ///
-/// the same for `Tensor`, `Parameter`, `&Parameter` and numbers on the left, and `SubAssign` for `Tensor`.
+/// and the same for `Tensor`, `Parameter`, `&Parameter` and numbers on the left, and `SubAssign` for
+/// `Tensor`.
 macro_rules! operators {
     ($($trait:ident $method:ident, $assign_trait:ident $assign:ident $in_place:ident, $divides:literal;)*) => {$(
         impl<T: Operand> ops::$trait<T> for &Tensor {

@@ -1,4 +1,4 @@
-//! [`Parameter`]: the place of a tensor that a layer and an optimizer both hold.
+//! [`Parameter`]: a tensor that is shared by a layer and an optimizer.
 
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, ThreadId};
 
-/// A leaf that is shared: clones are the same parameter. Two layers that hold one are tied.
+/// A shared leaf tensor. Clones are the same parameter, so two layers can share one.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -22,12 +22,12 @@ pub struct Parameter(Arc<Shared>);
 
 struct Shared {
     tensor: RwLock<Tensor>,
-    /// The thread that updates the parameter. It reads it meanwhile as everyone else does.
+    /// The thread that is updating the parameter.
     updating: Mutex<Option<ThreadId>>,
     updated: Condvar,
 }
 
-/// The right to update a parameter, until it is dropped.
+/// The exclusive right to update a parameter, until it is dropped.
 struct Turn<'a>(&'a Shared);
 
 impl Drop for Turn<'_> {
@@ -46,7 +46,7 @@ impl Shared {
         self.tensor.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other thread updates the parameter.
+    /// Waits until no other thread is updating the parameter.
     #[track_caller]
     fn turn(&self) -> Result<Turn<'_>> {
         let own = thread::current().id();
@@ -83,7 +83,7 @@ impl Parameter {
         Ok(Parameter(Arc::new(Shared { tensor, updating: Mutex::new(None), updated: Condvar::new() })))
     }
 
-    /// The tensor as it is now, a leaf of the tape; later updates do not reach it.
+    /// The current tensor, which is a leaf. Later updates do not change it.
     pub fn tensor(&self) -> Tensor {
         self.0.read().clone()
     }
@@ -93,10 +93,10 @@ impl Parameter {
         self.0.read().grad()
     }
 
-    /// Puts a gradient in place, or removes it.
+    /// Sets the gradient, or removes it.
     ///
     /// # Errors
-    /// Those of [`Tensor::set_grad`].
+    /// Same as [`Tensor::set_grad`].
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         self.0.read().set_grad(grad)
@@ -122,20 +122,20 @@ impl Parameter {
         self.0.read().numel()
     }
 
-    /// Forgets the accumulated gradient.
+    /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
         self.0.read().zero_grad();
     }
 
-    /// Is a gradient computed for it? A frozen parameter has none.
+    /// Whether a gradient is computed for the parameter. It is false if the parameter is frozen.
     pub fn requires_grad(&self) -> bool {
         self.0.read().requires_grad()
     }
 
-    /// Freezes the parameter, or thaws it.
+    /// Freezes the parameter (`false`) or unfreezes it (`true`).
     ///
     /// # Errors
-    /// Those of [`Tensor::requires_grad_`].
+    /// Same as [`Tensor::requires_grad_`].
     #[track_caller]
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         self.0.write().requires_grad_(requires_grad).map(drop)
@@ -143,8 +143,8 @@ impl Parameter {
 
     /// Changes the value outside of the tape. If `f` fails, nothing changes.
     ///
-    /// While `f` runs, the parameter can be read, also by `f` itself, and has its old value. Other threads wait
-    /// to update it.
+    /// While `f` runs, the parameter can be read, even by `f` itself, and has its old value. Other threads
+    /// that want to update it wait.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -155,7 +155,7 @@ impl Parameter {
     /// ```
     ///
     /// # Errors
-    /// What `f` returns; [`ErrorKind::Autograd`] if `f` updates this parameter itself.
+    /// The errors of `f`; [`ErrorKind::Autograd`] if `f` itself updates this parameter.
     #[track_caller]
     pub fn update<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
         let _turn = self.0.turn()?;
@@ -168,11 +168,11 @@ impl Parameter {
         Ok(result)
     }
 
-    /// [`update`](Self::update) in the buffer of the parameter, if nobody else holds it. `f` must not touch the
-    /// parameter, which is locked.
+    /// Like [`update`](Self::update), but in the buffer of the parameter if that is not shared. `f` must not
+    /// use the parameter, which is locked.
     ///
     /// # Errors
-    /// What `f` returns. The value may have changed then.
+    /// The errors of `f`, after which the value may have changed.
     #[doc(hidden)]
     #[track_caller]
     pub fn update_in_buffer<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
@@ -180,7 +180,8 @@ impl Parameter {
         self.0.write().update(f)
     }
 
-    /// Another value of the same sizes, cast to the dtype of the parameter. Names of the parameter stay.
+    /// Sets another value with the same sizes, cast to the dtype of the parameter. The parameter keeps its
+    /// names.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes differ.
@@ -204,7 +205,7 @@ impl Parameter {
         })
     }
 
-    /// The value cast to `dtype`; the accumulated gradient is forgotten if that changes anything.
+    /// Casts the value to `dtype`. If that changes the dtype, the accumulated gradient is removed.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the dtype has no gradients.
@@ -221,12 +222,12 @@ impl Parameter {
         })
     }
 
-    /// Are these the same parameter?
+    /// Whether both are the same parameter.
     pub fn is(&self, other: &Parameter) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The place on the tape, by which an optimizer tells parameters apart.
+    /// An identifier of the parameter, by which an optimizer tells parameters apart.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }

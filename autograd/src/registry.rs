@@ -1,8 +1,8 @@
-//! Ops by name: found, described and called with values and named arguments.
+//! Finding, describing and calling ops by name, with named arguments.
 //!
-//! Each table of ops adds its entries; [`all`] has every one. What a call may give is checked against the row
-//! of the op before it runs: unknown, missing, superfluous and wrong arguments are errors that name the op
-//! and what is near.
+//! Each table of ops adds its entries, and [`all`] returns all of them. The arguments of a call are checked
+//! against the row of the op before it runs. Unknown, missing, extra and wrong arguments are errors that name
+//! the op and suggest a similar name.
 
 use crate::Tensor;
 use crate::operators::Operand;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 #[doc(hidden)]
 pub use crate::rules::refuse;
 
-/// An op: what is known of it, and how to call it by name.
+/// An op: facts about it, and how to call it by name.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -27,9 +27,9 @@ pub use crate::rules::refuse;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Op {
-    /// What its row says.
+    /// The facts in its row.
     pub info: &'static OpInfo,
-    /// What becomes of a gradient.
+    /// How gradients flow through the op.
     pub gradients: Gradients,
     #[doc(hidden)]
     pub call: fn(&Call<'_>) -> Result<Vec<Tensor>>,
@@ -37,22 +37,22 @@ pub struct Op {
     pub call_in_place: Option<fn(&mut Tensor, &Call<'_>) -> Result<()>>,
 }
 
-/// What becomes of a gradient at an op.
+/// How gradients flow through an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Gradients {
-    /// The inputs and their gradients as formulas, in the names of the op's row.
+    /// The inputs and their gradients as formulas, with the names in the op's row.
     Formulas(&'static [(&'static str, &'static str)]),
     /// A function records it.
     Recorded,
-    /// The op is made of others, which have theirs.
+    /// The op is composed of other ops, which have gradients.
     Composed,
-    /// The result has no gradient by nature: it is `bool` or an index.
+    /// The result cannot have a gradient, because it is `bool` or an index.
     Constant,
-    /// There is none: the op is an error on a tensor that requires a gradient.
+    /// There is no gradient: the op is an error for a tensor that requires one.
     Refused,
 }
 
-/// A tensor or another value that is given to an op.
+/// A tensor or another value that is passed to an op.
 #[derive(Clone, Debug)]
 pub enum Given<'a> {
     /// A tensor.
@@ -87,7 +87,7 @@ impl<T: Into<Value>, const K: usize> From<[T; K]> for Given<'_> {
     }
 }
 
-/// What can be given as an argument. `i64` becomes
+/// Values that can be passed as an argument. `i64` becomes
 ///
 /// ```ignore
 /// impl From<i64> for Given<'_> {
@@ -106,15 +106,15 @@ macro_rules! values {
 values!(bool, i32, i64, usize, f32, f64, &str, String, DType);
 
 impl Op {
-    /// Calls the op with its tensors in order and with named arguments. A tensor can be given by its name
-    /// too, and a number where the op takes one. What is left out has the default of the row.
+    /// Calls the op with its tensors in order and with named arguments. A tensor can also be passed by name,
+    /// or be a number if the op takes one. Arguments that are left out have their defaults.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for an argument that the op does not have, that is missing, given twice or of
-    /// another kind; those of the op.
+    /// [`ErrorKind::Value`] for an argument that is unknown, missing, passed twice or of the wrong kind; the
+    /// errors of the op.
     #[track_caller]
     pub fn call(&self, tensors: &[&Tensor], args: &[(&str, Given<'_>)]) -> Result<Vec<Tensor>> {
-        let caller = std::panic::Location::caller(); // the functions behind pointers do not know it
+        let caller = std::panic::Location::caller(); // function pointers do not get it
         let (op, args) = self.variant(tensors.len().saturating_sub(1), args);
         let given = tensors.iter().map(|x| Slot::Given(x)).collect();
         let called = Call::new(op.info, given, &args).and_then(|call| (op.call)(&call));
@@ -124,7 +124,7 @@ impl Op {
     /// Calls the in-place form on `x`, with the other tensors in order and with named arguments.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if there is no such form; those of [`call`](Self::call).
+    /// [`ErrorKind::Unsupported`] if there is no in-place form; the errors of [`call`](Self::call).
     #[track_caller]
     pub fn call_in_place(
         &self,
@@ -144,8 +144,8 @@ impl Op {
         called.map_err(|error| error.at(caller))
     }
 
-    /// The op that has just these arguments, if PyTorch has one for several of ours, and the arguments that
-    /// say something.
+    /// The op for these arguments, if one op in PyTorch is several ops here, and the arguments that are not
+    /// `None`.
     fn variant<'a, 'b>(
         &self,
         others: usize,
@@ -166,12 +166,11 @@ impl Op {
     }
 }
 
-/// What PyTorch calls with one argument more, or with one less, and is an op of its own here: its name there,
-/// the only argument that is given, and the op.
+/// Calls in PyTorch that are separate ops here: PyTorch's name, the only argument that is passed, and the op.
 const VARIANTS: [(&str, &str, &str); 2] = [("clamp", "min", "clamp_min"), ("clamp", "max", "clamp_max")];
 
-/// PyTorch's names for arguments that are called otherwise here, in the ops that have the second and not the
-/// first.
+/// PyTorch's names of arguments, and their names here, for ops that have an argument with the second name but
+/// none with the first.
 const SYNONYMS: [(&str, &str); 15] = [
     ("src", "source"),
     ("value", "source"),
@@ -195,7 +194,7 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
     crate::rules::OPS.iter().chain(crate::composed::OPS.iter()).flat_map(|table| table.iter().copied())
 }
 
-/// What is given for a tensor of the row.
+/// What was passed for a tensor of the row.
 #[derive(Clone)]
 enum Slot<'a> {
     Given(&'a Tensor),
@@ -206,11 +205,11 @@ enum Slot<'a> {
     Nothing,
 }
 
-/// The arguments of a call, sorted by what the row asks for.
+/// The arguments of a call, matched with the row.
 pub struct Call<'a> {
     info: &'static OpInfo,
     slots: Vec<Slot<'a>>,
-    /// By the names that the row has.
+    /// By their names in the row.
     args: Vec<(&'a str, &'a Given<'a>)>,
 }
 
@@ -241,7 +240,7 @@ impl<'a> Call<'a> {
             }
         }
         let mut slots = vec![Slot::Nothing; info.tensors.len()];
-        // What is given by name takes its place first, the others follow in order.
+        // Tensors passed by name are placed first; the others follow in order.
         for (at, tensor) in info.tensors.iter().enumerate() {
             let own = |name: &str| name == tensor.name || at == 0 && is_self(name) && given.is_empty();
             let first = |name: &str| at == 0 && is_self(name);
@@ -282,7 +281,7 @@ impl<'a> Call<'a> {
         Ok(Call { info, slots, args })
     }
 
-    /// The tensor of that place in the row.
+    /// The tensor at this position in the row.
     #[doc(hidden)]
     pub fn tensor(&self, at: usize) -> Result<&Tensor> {
         match &self.slots[at] {
@@ -327,7 +326,7 @@ impl<'a> Call<'a> {
         op(x, self.tensor(1)?).map(drop)
     }
 
-    /// The tensor of that place, if one is given.
+    /// The tensor at this position, if one was passed.
     #[doc(hidden)]
     pub fn optional(&self, at: usize) -> Result<Option<&Tensor>> {
         match &self.slots[at] {
@@ -336,7 +335,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The tensors of that place.
+    /// The tensors at this position.
     #[doc(hidden)]
     pub fn list(&self, at: usize) -> Vec<&Tensor> {
         match &self.slots[at] {
@@ -345,7 +344,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An argument that has no default.
+    /// An argument without a default.
     #[doc(hidden)]
     pub fn arg<K: Argument>(&self, name: &'static str) -> Result<K> {
         match self.given(name)? {
@@ -377,7 +376,7 @@ impl<'a> Call<'a> {
         let given = match self.value(name) {
             None | Some(Given::Value(Value::None)) if ty == "Reduced" && keepdim => {
                 let default = self.info.args.iter().find(|arg| arg.name == name).and_then(|arg| arg.default);
-                let dim = default.and_then(|dim| dim.parse().ok()).map(Value::Int); // `..` is no number
+                let dim = default.and_then(|dim| dim.parse().ok()).map(Value::Int); // `..` is not a number
                 return Ok(K::from_kept(dim.as_ref()));
             }
             None | Some(Given::Value(Value::None)) => return Ok(None),
@@ -414,7 +413,7 @@ fn reduces(info: &OpInfo) -> bool {
     info.args.iter().any(|arg| arg.ty == "Reduced")
 }
 
-/// A number in the place of a tensor, beside the widest of those that are given.
+/// A number that was passed in place of a tensor, as an operand for the widest of the other tensors.
 #[track_caller]
 fn number(
     info: &OpInfo,
@@ -451,7 +450,7 @@ fn number(
     Ok(number.operand_beside(beside)?.into_owned())
 }
 
-/// `2 tensors`, or `1 or 2 tensors` if some may be left out.
+/// `2 tensors`, or `1 or 2 tensors` if some are optional.
 fn counted(tensors: &[TensorInfo]) -> String {
     let most = tensors.len();
     let least = most - tensors.iter().filter(|tensor| tensor.kind == TensorKind::Optional).count();
@@ -463,7 +462,7 @@ fn counted(tensors: &[TensorInfo]) -> String {
     }
 }
 
-/// `; did you mean `x`?`, if a name is near, or all of them.
+/// `; did you mean `x`?` if there is a similar name, otherwise a list of all names.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     match namegrad_core::names::closest_of(name, known.iter().copied()) {

@@ -1,4 +1,4 @@
-//! [`Tensor`]: a named value and what the tape knows of it. Its gradient is in `grad`, what writes to it in
+//! [`Tensor`]: a named value with its record on the tape. Gradients are in `grad`, and writing to a tensor in
 //! `write`.
 
 mod grad;
@@ -19,10 +19,10 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A tensor whose dims may have names, and that can be differentiated.
+/// A tensor whose dims can have names, and which can be differentiated.
 ///
-/// A tensor is a value: a clone shares the buffer and the place on the tape, an in-place op changes one
-/// handle only, and a view never writes through to its base.
+/// A tensor is a value. A clone shares the buffer and the record on the tape, an in-place op changes only one
+/// handle, and writing to a view never changes its base.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -38,7 +38,7 @@ pub struct Tensor {
     meta: Option<Arc<Meta>>,
 }
 
-/// # What a tensor is: its dtype, sizes, names and numbers
+/// # Dtype, sizes, names and elements
 impl Tensor {
     #[inline]
     pub(crate) fn from_parts(value: NamedTensor, meta: Option<Arc<Meta>>) -> Tensor {
@@ -68,24 +68,24 @@ impl Tensor {
         self.meta.as_ref()
     }
 
-    /// What an op that is recorded now would lead back to.
+    /// The record that an op would lead back to if it were recorded now.
     #[inline]
     pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {
         if is_grad_enabled() { self.meta.as_ref() } else { None }
     }
 
-    /// A gradient of `other`, with its names.
+    /// The tensor as a gradient of `other`, with the names of `other`.
     pub(crate) fn with_names_of(self, other: &Tensor) -> Tensor {
         Tensor { value: self.value.with_names(other.names().clone()), meta: self.meta }
     }
 
-    /// The same place on the tape, with the value unnamed: what derivatives compute with.
+    /// The same record on the tape with an unnamed value, which is what derivatives compute with.
     #[inline]
     pub(crate) fn unnamed(&self) -> Tensor {
         Tensor { value: self.value.unnamed(), meta: self.meta.clone() }
     }
 
-    /// The tensor in that dtype, if there is one.
+    /// The tensor in `dtype`, if one is given.
     #[inline]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, Tensor>> {
@@ -131,7 +131,7 @@ impl Tensor {
         }
     }
 
-    /// The sizes of several dims, for a `let` that also checks that the dims are there.
+    /// The sizes of several dims. Use it with `let` to get sizes by name and check that the dims exist.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -152,7 +152,7 @@ impl Tensor {
         Ok(sizes)
     }
 
-    /// The step in elements between neighbours along each dim.
+    /// The distance in elements between neighbors along each dim.
     pub fn strides(&self) -> &[isize] {
         self.value.strides()
     }
@@ -167,17 +167,18 @@ impl Tensor {
         self.value.names()
     }
 
-    /// The name of dim `dim`, if it has one.
+    /// The name of `dim`, if it has one.
     pub fn name(&self, dim: usize) -> Option<Name> {
         self.value.name(dim)
     }
 
-    /// Is any dim named?
+    /// Whether any dim is named.
     pub fn has_names(&self) -> bool {
         self.value.has_names()
     }
 
-    /// The sizes with the names: what errors show, and what another tensor of the same dims is made of.
+    /// The sizes with the names, as errors show them. Factories take it to make another tensor with the same
+    /// dims.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -190,14 +191,13 @@ impl Tensor {
         self.value.shape()
     }
 
-    /// Returns whether the elements are in row-major order without gaps.
+    /// Whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.value.is_contiguous()
     }
 
-    /// The only element, as a number: of the type that is asked for, or a [`Scalar`], which takes all dtypes. An
-    /// integer must fit, a float is rounded. Another kind of number needs a cast:
-    /// `x.to(DType::I64)?.item::<i64>()?`.
+    /// The only element, as a number of type `T`; [`Scalar`] accepts all dtypes. An integer must fit, and a
+    /// float is rounded. Another kind of number needs a cast: `x.to(DType::I64)?.item::<i64>()?`.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -208,14 +208,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there is not exactly one, [`ErrorKind::DType`] if `T` is another kind of number
-    /// (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
+    /// [`ErrorKind::Shape`] if there is not exactly one element, [`ErrorKind::DType`] if `T` is another kind
+    /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
         self.value.item()
     }
 
-    /// The element at these positions, one for each dim, as a number. A negative position counts from the end.
+    /// The element at these positions, one for each dim, as a number. A negative position counts from the
+    /// end.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -226,8 +227,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] if there is no such element, or there are not as many positions as dims; those of
-    /// [`item`](Self::item).
+    /// [`ErrorKind::Index`] if a position is out of range, or if there is not one position for each dim; the
+    /// errors of [`item`](Self::item).
     #[track_caller]
     pub fn item_at<T: Number>(&self, at: impl IntoIterator<Item: Whole>) -> Result<T> {
         const OP: &str = "item_at";
@@ -268,7 +269,7 @@ impl Tensor {
         Ok(element)
     }
 
-    /// The elements in row-major order, copied. Integers may be of another width if they fit, floats are
+    /// A copy of the elements in row-major order. Integers can have another width if they fit, and floats are
     /// rounded. Another kind of number needs a cast: `x.to(DType::I64)?.to_vec::<i64>()?`.
     ///
     /// ```
@@ -288,13 +289,13 @@ impl Tensor {
         self.value.to_vec()
     }
 
-    /// Does a gradient flow to or through this tensor?
+    /// Whether gradients flow to or through this tensor.
     #[inline]
     pub fn requires_grad(&self) -> bool {
         self.meta.is_some()
     }
 
-    /// Was this tensor made by the user rather than by a recorded op?
+    /// Whether this tensor is a leaf, that is, not the result of a recorded op.
     pub fn is_leaf(&self) -> bool {
         self.meta.as_ref().is_none_or(|meta| meta.is_leaf())
     }
@@ -305,14 +306,14 @@ impl Tensor {
     }
 }
 
-/// So that a list can be of tensors or of references to them.
-/// What takes plain values, such as `Parameter::set`, takes that of a tensor.
+/// What takes plain values, such as `Parameter::set`, takes the value of a tensor.
 impl AsRef<NamedTensor> for Tensor {
     fn as_ref(&self) -> &NamedTensor {
         self.value()
     }
 }
 
+/// Allows lists of tensors or of references to them.
 impl AsRef<Tensor> for Tensor {
     fn as_ref(&self) -> &Tensor {
         self
@@ -330,8 +331,8 @@ impl fmt::Display for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Are dtype, sizes, names and all elements equal? NaN equals nothing, and the tape does not matter. Element
-    /// by element it is [`eq`](Tensor::eq).
+    /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything, and the tape
+    /// does not matter. For an elementwise comparison, see [`eq`](Tensor::eq).
     fn eq(&self, other: &Tensor) -> bool {
         self.value == other.value
     }

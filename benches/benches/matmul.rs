@@ -1,5 +1,5 @@
-//! Our product, through `Tensor::matmul`, beside the bare kernels of `matrixmultiply` and `gemm`, which write
-//! into a buffer that is there already.
+//! Compares `Tensor::matmul` with the bare kernels of `matrixmultiply` and `gemm`, which write into an
+//! existing buffer.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use namegrad::prelude::*;
@@ -36,7 +36,7 @@ fn products(criterion: &mut Criterion) {
             bench.iter(|| {
                 let (k_, n_) = (k as isize, n as isize);
                 let (a, b) = (a.as_ptr(), b.as_ptr());
-                // SAFETY: the buffers hold `m k`, `k n` and `m n` numbers, in row-major order as the strides
+                // SAFETY: the buffers have `m k`, `k n` and `m n` numbers in row-major order, as the strides
                 // say.
                 unsafe {
                     matrixmultiply::sgemm(m, k, n, 1.0, a, k_, 1, b, n_, 1, 0.0, c.as_mut_ptr(), n_, 1);

@@ -1,11 +1,10 @@
-//! Numbers that are the same in every framework under comparison: number `i` of stream `seed` is a hash of
-//! the two.
+//! Numbers that are the same in every framework: number `i` of stream `seed` is a hash of both.
 
 use namegrad::prelude::*;
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finalizer of SplitMix64 over the number's position.
+/// The finalizer of SplitMix64, applied to the position of the number.
 fn hash(seed: u64, i: u64) -> u64 {
     let mut z = seed.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add((i + 1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -13,7 +12,7 @@ fn hash(seed: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A number in [0, 1): the upper 24 bits, all that an `f32` holds.
+/// A number in [0, 1), from the upper 24 bits, which is the precision of `f32`.
 fn unit(seed: u64, i: u64) -> f32 {
     (hash(seed, i) >> 40) as f32 / (1 << 24) as f32
 }

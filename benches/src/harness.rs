@@ -1,4 +1,4 @@
-//! Flags, timing and the lines of JSON.
+//! Flags, timing and the JSON output.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub(crate) const USAGE: &str = "\
 --retry K            repeat this often while others use the machine (3)
 --rss base|W5        print the peak of memory of a training run and nothing else";
 
-/// What the command line asks for.
+/// The flags of the command line.
 pub(crate) struct Flags {
     pub(crate) threads: usize,
     variant: String,
@@ -52,23 +52,23 @@ impl Flags {
     }
 }
 
-/// How much a workload does, for rates.
+/// The amount of work in a workload, for rates.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Nothing that a rate is formed of.
+    /// No rate.
     Call,
     /// Floating-point operations.
     Flops(usize),
     /// Bytes read and written.
     Bytes(usize),
-    /// So many operations in one run; the time of one is reported.
+    /// A number of operations in one run; the time of a single operation is reported.
     Operations(usize),
 }
 
-/// What one workload was measured to be.
+/// The measurements of a workload.
 struct Measured {
     seconds: Vec<f64>,
-    /// The share of one CPU that other programs used meanwhile.
+    /// The share of one CPU that other programs used during the measurement.
     other: f64,
 }
 
@@ -76,9 +76,9 @@ pub(crate) struct Bench {
     pub(crate) flags: Flags,
 }
 
-/// The shortest time that is measured at once: so long that reading the clock does not matter.
+/// The shortest time that is measured at once, long enough that reading the clock does not matter.
 const SAMPLE: Duration = Duration::from_micros(200);
-/// A machine is quiet if others use less of one CPU.
+/// A machine is quiet if other programs use less than this share of one CPU.
 const QUIET: f64 = 0.15;
 
 impl Bench {
@@ -86,7 +86,7 @@ impl Bench {
         Bench { flags }
     }
 
-    /// Is a workload of this name asked for, or one whose name starts so?
+    /// Whether the flags select this workload, by its name or a prefix of it.
     pub(crate) fn wants(&self, name: &str) -> bool {
         let only = &self.flags.only;
         only.is_empty() || only.iter().any(|wanted| name.starts_with(wanted) || wanted.starts_with(name))
@@ -97,7 +97,7 @@ impl Bench {
         only.is_empty() || only.iter().any(|wanted| name.starts_with(wanted))
     }
 
-    /// Measures `run`, whose result is not looked at.
+    /// Measures `run`, whose result is ignored.
     pub(crate) fn case<R, E: std::fmt::Debug>(
         &self,
         name: &str,
@@ -142,7 +142,7 @@ impl Bench {
         self.print(name, &measured, per, &extra);
     }
 
-    /// Measures a training step, which gives its loss.
+    /// Measures a training step, which returns its loss.
     pub(crate) fn training(
         &self,
         name: &str,
@@ -178,8 +178,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs `measure` until others left the machine alone meanwhile, and gives the run that was disturbed
-    /// least.
+    /// Runs `measure` until no other program disturbs it, and returns the least disturbed run.
     fn undisturbed(&self, mut measure: impl FnMut() -> Vec<f64>) -> Measured {
         let mut best: Option<Measured> = None;
         for _ in 0..=self.flags.retry {
@@ -213,7 +212,7 @@ impl Bench {
         );
     }
 
-    /// Prints the peak of what this process has had of the machine's memory.
+    /// Prints the peak memory of this process.
     pub(crate) fn print_memory(&self, name: &str) {
         let peak = kibibytes("VmHWM:") / 1024.0;
         println!(
@@ -226,7 +225,7 @@ impl Bench {
     }
 }
 
-/// One step of a training run; gives the loss.
+/// A training step, which returns the loss.
 pub(crate) type Step = Box<dyn FnMut() -> namegrad::Result<namegrad::prelude::Tensor>>;
 
 /// The unit in which the kernel counts CPU time on every common Linux.
@@ -236,7 +235,7 @@ fn numbers(text: &str) -> Vec<f64> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// CPU time that all programs have used since the machine started; 0 where it is not told.
+/// The CPU time that all programs have used since the machine started; 0 if it is unknown.
 fn machine_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     // user, nice, system, idle, iowait, irq, softirq, steal
@@ -244,17 +243,17 @@ fn machine_seconds() -> f64 {
     if counts.len() < 8 { 0.0 } else { ([0, 1, 2, 5, 6, 7].map(|i| counts[i]).iter().sum::<f64>()) / TICKS }
 }
 
-/// CPU time that this process has used; 0 where it is not told.
+/// The CPU time that this process has used; 0 if it is unknown.
 fn own_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may hold spaces; what follows its bracket starts with the third field, and 14
-    // and 15 are the times.
+    // The name of the program may contain spaces. After its closing parenthesis comes the third field; fields
+    // 14 and 15 are the times.
     let fields = numbers(stat.rsplit(')').next().unwrap_or_default());
     // The state is a letter and does not count as a number.
     if fields.len() < 12 { 0.0 } else { (fields[10] + fields[11]) / TICKS }
 }
 
-/// A line of the process's status.
+/// A value from the status of the process, in KiB.
 fn kibibytes(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));

@@ -1,7 +1,7 @@
-//! Measures namegrad on the workloads of `docs/performance.md`, a line of JSON for each.
+//! Measures namegrad on the workloads of `docs/performance.md` and prints a line of JSON for each.
 //!
-//! [`harness`] times and prints, [`data`] makes the numbers that other frameworks are measured with,
-//! [`operations`] and [`training`] are the workloads.
+//! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
+//! with, and [`operations`] and [`training`] have the workloads.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5

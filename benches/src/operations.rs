@@ -1,4 +1,4 @@
-//! Single operations: products, by element, along dims, and what one operation costs besides its loop.
+//! Single operations: products, elementwise operations, reductions, and the overhead of an operation.
 
 use crate::data::uniform;
 use crate::harness::{Bench, Work};
@@ -27,7 +27,7 @@ pub(crate) fn products(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// W2: operations by element.
+/// W2: elementwise operations.
 pub(crate) fn by_element(bench: &Bench) -> Result<()> {
     if !bench.wants("W2") {
         return Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn by_element(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// W3: reductions and what normalizes along a dim.
+/// W3: reductions and softmax.
 pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     if !bench.wants("W3") {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// W4: one element, so that nothing but the way to the loop is measured.
+/// W4: a single element, which measures only the overhead.
 pub(crate) fn overhead(bench: &Bench) -> Result<()> {
     if !bench.wants("W4") {
         return Ok(());

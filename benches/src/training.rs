@@ -1,5 +1,5 @@
-//! Training steps: W5, a perceptron on 784 pixels, and the memory that it takes; W11, a deep stack with and
-//! without checkpoints.
+//! Training steps: W5, a multilayer perceptron on 784 pixels, with its memory; W11, a deep stack of layers
+//! with and without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::harness::{Bench, Step};
@@ -18,7 +18,7 @@ pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W11.deep.checkpoint8", || deep(Some(8)))
 }
 
-/// The peak of memory of 30 steps, or of a process that does nothing.
+/// The peak memory of 30 steps, or of a process that does nothing.
 pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
     let name = match model {
         "W5" => {
@@ -74,8 +74,8 @@ fn mlp(batch: usize) -> Result<Step> {
     }))
 }
 
-/// 32 layers of 256 with tanh, the mean square and plain descent, on one batch of 1024. Of each segment of so
-/// many layers nothing but the input is kept.
+/// 32 layers of size 256 with tanh, the mean square and plain gradient descent, on one batch of 1024. If
+/// `segment` is given, only the input of each segment of that many layers is saved.
 fn deep(segment: Option<usize>) -> Result<Step> {
     let mut init = Init(0);
     let layers = (0..32).map(|_| linear(&mut init, 256, 256)).collect::<Result<Vec<_>>>()?;

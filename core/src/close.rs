@@ -1,9 +1,8 @@
-//! Equality of tensors, exact and approximate, for users' tests.
+//! Exact and approximate equality of tensors, for tests.
 //!
-//! `assert_eq!` and the macros of the `approx` crate print both tensors with `{:?}` when they fail, and know
-//! nothing more. So a comparison that fails leaves a note about the left tensor on its thread, and the next
-//! `{:?}` of that tensor on that thread prints it once: how many elements differ, the first, and the one that
-//! differs most.
+//! When `assert_eq!` and the macros of the `approx` crate fail, they only print both tensors with `{:?}`. So
+//! a failed comparison stores a note about the left tensor for its thread, and the next `{:?}` of that tensor
+//! on that thread prints it once: how many elements differ, the first difference, and the largest.
 
 use crate::dtype::{DType, Scalar};
 use crate::tensor::NamedTensor;
@@ -15,14 +14,14 @@ thread_local! {
     static NOTE: RefCell<Option<Note>> = const { RefCell::new(None) };
 }
 
-/// What a failed comparison found.
+/// The result of a failed comparison.
 struct Note {
     /// The left tensor: where its elements begin, and its shape and dtype.
     about: (usize, String),
     text: String,
 }
 
-/// What identifies a tensor as long as it lives.
+/// Identifies a tensor while it exists.
 fn identity(x: &NamedTensor) -> (usize, String) {
     (x.data_ptr() as usize, format!("{}{}", x.dtype(), x.shape()))
 }
@@ -39,7 +38,7 @@ pub(crate) fn write_note(x: &NamedTensor, f: &mut fmt::Formatter<'_>) -> fmt::Re
     }
 }
 
-/// Are dtype, shape and names the same, and all elements near each other?
+/// Whether dtype, shape and names are the same and all elements are near each other.
 fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Fn(Scalar, Scalar) -> bool) -> bool {
     let text = match mismatch(x, y) {
         Some(text) => Some(text),
@@ -51,7 +50,7 @@ fn all_near(x: &NamedTensor, y: &NamedTensor, near: &dyn Fn(Scalar, Scalar) -> b
     equal
 }
 
-/// What of two tensors differs besides their elements.
+/// What differs between two tensors other than their elements.
 fn mismatch(x: &NamedTensor, y: &NamedTensor) -> Option<String> {
     if x.dtype() != y.dtype() {
         return Some(format!("the dtypes differ, {} and {}", x.dtype(), y.dtype()));
@@ -103,7 +102,7 @@ fn differences<'a>(
     found
 }
 
-/// `|a - b|`; from NaN to anything else it is infinite.
+/// `|a - b|`, or infinity if one of the two is NaN.
 fn distance(a: Scalar, b: Scalar) -> f64 {
     match (a, b) {
         (Scalar::Int(a), Scalar::Int(b)) => a.abs_diff(b) as f64,
@@ -126,7 +125,7 @@ impl fmt::Display for Differences<'_> {
 }
 
 impl Differences<'_> {
-    /// `[N=1, C=0] (2.5 and 3)`: a place by the names of its dims, and both elements.
+    /// `[N=1, C=0] (2.5 and 3)`: a position by the names of its dims, and both elements.
     fn at(&self, index: &[usize]) -> String {
         let place = index.iter().enumerate().map(|(dim, i)| match self.x.name(dim) {
             Some(name) => format!("{name}={i}"),
@@ -134,7 +133,7 @@ impl Differences<'_> {
         });
         let place: Vec<String> = place.collect();
         let shown = |x: &NamedTensor| match x.at(index) {
-            // Of a narrow float as many digits as tell it from its neighbours.
+            // For a narrow float, as many digits as distinguish it from its neighbors.
             Scalar::Float(value) if x.dtype() != DType::F64 => format!("{}", value as f32),
             value => value.to_string(),
         };
@@ -143,38 +142,39 @@ impl Differences<'_> {
 }
 
 impl PartialEq for NamedTensor {
-    /// Are dtype, sizes, names and all elements equal? NaN equals nothing. Element by element it is
-    /// [`eq`](NamedTensor::eq).
+    /// Whether dtype, sizes, names and all elements are equal. NaN is not equal to anything. For an
+    /// elementwise comparison, see [`eq`](NamedTensor::eq).
     fn eq(&self, other: &NamedTensor) -> bool {
         all_near(self, other, &|a, b| a == b)
     }
 }
 
-/// The absolute difference is at most `epsilon`.
+/// Whether the absolute difference is at most `epsilon`.
 fn near_by(a: Scalar, b: Scalar, epsilon: f64) -> bool {
     a == b || distance(a, b) <= epsilon && a.to_f64().is_finite() && b.to_f64().is_finite()
 }
 
-/// Are dtype, sizes and names equal, and each element no further than `epsilon` from the other's?
+/// Whether dtype, sizes and names are equal, and all elements are within `epsilon` of each other.
 #[doc(hidden)]
 pub fn abs_diff_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64) -> bool {
     all_near(x, y, &|a, b| near_by(a, b, epsilon))
 }
 
-/// As [`abs_diff_eq`], or no further than `max_relative` times the larger of the two.
+/// Like [`abs_diff_eq`], but elements may also differ by up to `max_relative` times the larger of the two.
 #[doc(hidden)]
 pub fn relative_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_relative: f64) -> bool {
     all_near(x, y, &|a, b| near_by(a, b, epsilon.max(a.to_f64().abs().max(b.to_f64().abs()) * max_relative)))
 }
 
-/// As [`abs_diff_eq`], or at most `max_ulps` numbers of the dtype apart.
+/// Like [`abs_diff_eq`], but elements may also be up to `max_ulps` representable numbers apart.
 #[doc(hidden)]
 pub fn ulps_eq(x: &NamedTensor, y: &NamedTensor, epsilon: f64, max_ulps: u32) -> bool {
     let dtype = x.dtype();
     all_near(x, y, &|a, b| near_by(a, b, epsilon) || steps(a, b, dtype) <= max_ulps.into())
 }
 
-/// How many steps from number to number of the dtype lie between two of one sign.
+/// The number of steps between two numbers of the same sign, from one representable number of the dtype to
+/// the next.
 fn steps(a: Scalar, b: Scalar, dtype: DType) -> u64 {
     let bits = |value: f64| match dtype {
         DType::F64 => value.to_bits(),
@@ -192,7 +192,7 @@ fn steps(a: Scalar, b: Scalar, dtype: DType) -> u64 {
     }
 }
 
-/// The tolerance that is not said: the distance from 1 to the next number of the default dtype.
+/// The default tolerance: the distance from 1 to the next number of the default dtype.
 #[doc(hidden)]
 pub fn default_epsilon() -> f64 {
     match crate::default_dtype() {
@@ -203,7 +203,7 @@ pub fn default_epsilon() -> f64 {
     }
 }
 
-/// The traits of `approx` for a type whose function `$value` gives the [`NamedTensor`].
+/// Implements the traits of `approx` for a type. `$value` returns its [`NamedTensor`].
 /// `approximate_equality!(Tensor, Tensor::value)` becomes
 ///
 /// ```ignore
@@ -221,9 +221,9 @@ pub fn default_epsilon() -> f64 {
 #[macro_export]
 macro_rules! approximate_equality {
     ($type:ty, $value:expr) => {
-        /// `approx::assert_abs_diff_eq!(x, y, epsilon = 1e-6)`: dtype, sizes and names are equal, and no element
-        /// is further than `epsilon` from the other's. NaN is near nothing. A failed assertion says how many
-        /// elements differ, the first, and the one that differs most.
+        /// `approx::assert_abs_diff_eq!(x, y, epsilon = 1e-6)`: dtype, sizes and names are equal, and all
+        /// elements are within `epsilon` of each other. NaN is not near anything. A failed assertion says how
+        /// many elements differ, and gives the first difference and the largest.
         impl ::approx::AbsDiffEq for $type {
             type Epsilon = f64;
 
@@ -236,8 +236,8 @@ macro_rules! approximate_equality {
             }
         }
 
-        /// As `AbsDiffEq`, or no further than `max_relative` times the larger of the two:
-        /// `approx::assert_relative_eq!(x, y, epsilon = 1e-6)`.
+        /// Like `AbsDiffEq`, but elements may also differ by up to `max_relative` times the larger of the
+        /// two: `approx::assert_relative_eq!(x, y, epsilon = 1e-6)`.
         impl ::approx::RelativeEq for $type {
             fn default_max_relative() -> f64 {
                 $crate::close::default_epsilon()
@@ -248,7 +248,7 @@ macro_rules! approximate_equality {
             }
         }
 
-        /// As `AbsDiffEq`, or at most `max_ulps` numbers of the dtype apart:
+        /// Like `AbsDiffEq`, but elements may also be up to `max_ulps` representable numbers apart:
         /// `approx::assert_ulps_eq!(x, y, max_ulps = 4)`.
         impl ::approx::UlpsEq for $type {
             fn default_max_ulps() -> u32 {

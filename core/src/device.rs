@@ -6,10 +6,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Device {
-    /// That of the CPU.
+    /// The memory of the CPU.
     #[default]
     Cpu,
-    /// That of the GPU of this number.
+    /// The memory of the GPU with this number.
     Cuda(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Dims that exist: by index (negative counts from the end), by name, a list of either, or `..` for all.
+//! References to existing dims: by index (negative counts from the end), by name, as a list, or `..` for all.
 
 use crate::args::Whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,15 +14,15 @@ pub enum Dim {
     Index(isize),
     /// By name.
     Name(Name),
-    /// A text that no tensor was ever named with; kept for the error.
+    /// A string that is not the name of any dim; kept for the error.
     Unknown(String),
 }
 
-/// Several dims of a tensor, not yet looked up: one, a list, or `..` for all. [`keep`] says that a reduction
-/// is to keep them.
+/// Several dims of a tensor, not yet looked up: one, a list, or `..` for all. [`keep`] marks them to be kept
+/// by a reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims {
-    /// `None` means all of them.
+    /// `None` means all dims.
     list: Option<SmallVec<[Dim; 2]>>,
     /// Is the list of those that it does not mean?
     except: bool,
@@ -33,12 +33,12 @@ impl Dims {
     /// `..`: all dims.
     pub const ALL: Dims = Dims { list: None, except: false, keep: false };
 
-    /// Are these all dims?
+    /// Whether these are all dims (`..`).
     pub fn is_all(&self) -> bool {
         self.list.is_none()
     }
 
-    /// Is a reduction to keep them at size one?
+    /// Whether a reduction keeps these dims with size one.
     pub fn is_kept(&self) -> bool {
         self.keep
     }
@@ -48,7 +48,7 @@ impl Dims {
     }
 }
 
-/// The dims of a reduction, which keeps them at size one instead of removing them: PyTorch's `keepdim=True`.
+/// Dims that a reduction keeps with size one instead of removing them: PyTorch's `keepdim=True`.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, keep};
@@ -78,7 +78,7 @@ pub fn except(dims: impl Into<Dims>) -> Dims {
     }
 }
 
-/// Positions of dims of a tensor, in the order in which they were given, none of them twice.
+/// The positions of dims of a tensor, in the order in which they were given, without duplicates.
 pub type Positions = SmallVec<[usize; 6]>;
 
 impl From<&str> for Dim {
@@ -103,7 +103,7 @@ impl From<Name> for Dim {
 }
 
 impl<I: Whole> From<I> for Dim {
-    /// An index too large for `isize` is out of range of every tensor, so it becomes the largest.
+    /// An index too large for `isize` is out of range for every tensor, so it becomes the largest `isize`.
     fn from(index: I) -> Dim {
         Dim::Index(index.try_into().unwrap_or(isize::MAX))
     }
@@ -156,8 +156,8 @@ impl From<&Positions> for Dims {
     }
 }
 
-/// A dim of a tensor by position. A 0-d tensor takes the dims 0 and -1, as PyTorch has it; the kernels read
-/// it as one dim of size one.
+/// The position of a dim. A 0-d tensor accepts the dims 0 and -1, as in PyTorch; kernels treat it as having
+/// one dim of size one.
 #[track_caller]
 pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<usize> {
     match dim {
@@ -190,7 +190,7 @@ pub fn in_rust(x: &NamedTensor, dim: usize) -> String {
     }
 }
 
-/// Dims of a tensor by position, none of them twice.
+/// The positions of dims, without duplicates.
 #[track_caller]
 pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Result<Positions> {
     let Some(list) = &dims.list else { return Ok((0..x.ndim()).collect()) };
@@ -209,7 +209,7 @@ pub(crate) fn positions(dims: &Dims, op: &'static str, x: &NamedTensor) -> Resul
     Ok(positions)
 }
 
-/// An index into `ndim` dims, negative counting from the end.
+/// Resolves an index into `ndim` dims; a negative index counts from the end.
 #[inline]
 #[track_caller]
 pub(crate) fn resolve_index(op: &'static str, index: isize, ndim: usize) -> Result<usize> {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum DType {
-    /// `bool`: one byte, 0 or 1.
+    /// `bool`, one byte: 0 or 1.
     Bool,
     /// Unsigned, 8 bits.
     U8,
@@ -23,11 +23,11 @@ pub enum DType {
     I16,
     /// Signed, 32 bits.
     I32,
-    /// Signed, 64 bits: what indices and integer sums have.
+    /// Signed, 64 bits: the dtype of indices and of sums of integers.
     I64,
     /// IEEE half precision; computed in `f32`.
     F16,
-    /// Brain float: the exponent of `f32` with 8 bits of precision; computed in `f32`.
+    /// Brain float: the exponent range of `f32` with 8 bits of precision; computed in `f32`.
     BF16,
     /// IEEE single precision: the default.
     F32,
@@ -35,10 +35,10 @@ pub enum DType {
     F64,
 }
 
-/// The kind of number, the first thing that promotion compares.
+/// The kind of number, which promotion compares first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Category {
-    /// `bool` alone.
+    /// `bool`.
     Bool,
     /// The integers.
     Integer,
@@ -47,7 +47,7 @@ pub enum Category {
 }
 
 impl DType {
-    /// All ten, in the order of their declaration.
+    /// All ten dtypes, in the order of their declaration.
     pub const ALL: [DType; 10] = [
         DType::Bool,
         DType::U8,
@@ -61,7 +61,7 @@ impl DType {
         DType::F64,
     ];
 
-    /// Bytes of one element.
+    /// The size of an element in bytes.
     #[inline]
     pub const fn itemsize(self) -> usize {
         match self {
@@ -72,7 +72,7 @@ impl DType {
         }
     }
 
-    /// Bool, integer or float.
+    /// Whether the dtype is `bool`, an integer or a float.
     #[inline]
     pub const fn category(self) -> Category {
         match self {
@@ -82,20 +82,20 @@ impl DType {
         }
     }
 
-    /// Is it one of the four floating-point types?
+    /// Whether the dtype is one of the four floating-point types.
     #[inline]
     pub const fn is_floating_point(self) -> bool {
         matches!(self.category(), Category::Float)
     }
 
-    /// Can it hold a negative number?
+    /// Whether the dtype has negative numbers.
     #[inline]
     pub const fn is_signed(self) -> bool {
         !matches!(self, DType::Bool | DType::U8)
     }
 
-    /// The dtype that both promote to: the higher category wins, within one the wider type; `f16` with `bf16`
-    /// gives `f32`, `u8` with `i8` gives `i16`.
+    /// The dtype that both promote to. The higher category wins; within a category, the wider type wins.
+    /// `f16` with `bf16` gives `f32`, and `u8` with `i8` gives `i16`.
     pub const fn promote(self, other: DType) -> DType {
         use DType::*;
         if self as u8 == other as u8 {
@@ -109,13 +109,13 @@ impl DType {
         }
     }
 
-    /// May a value of this dtype be written where `to` is stored? Floats do not go into integers, nor numbers
-    /// into bool.
+    /// Whether a result of this dtype can be written to a tensor of dtype `to`. Floats cannot be written to
+    /// integers, nor numbers to `bool`.
     pub const fn can_cast(self, to: DType) -> bool {
         self.category() as u8 <= to.category() as u8
     }
 
-    /// The type that kernels compute in: `f32` for the half types, otherwise itself.
+    /// The dtype that kernels compute in: `f32` for the half types, otherwise the dtype itself.
     #[inline]
     pub const fn compute(self) -> DType {
         match self {
@@ -140,7 +140,7 @@ impl DType {
         }
     }
 
-    /// The dtype of that PyTorch name.
+    /// The dtype with this PyTorch name.
     pub fn from_torch_name(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.torch_name() == name)
     }
@@ -154,14 +154,14 @@ impl fmt::Display for DType {
 
 static DEFAULT_IS_F64: AtomicBool = AtomicBool::new(false);
 
-/// The dtype of new tensors of floats, and what integers become in ops that only floats have: `f32` unless
-/// set otherwise.
+/// The dtype of new float tensors, and the dtype that integers become in ops on floats: `f32` unless set
+/// otherwise.
 #[inline]
 pub fn default_dtype() -> DType {
     if DEFAULT_IS_F64.load(Ordering::Relaxed) { DType::F64 } else { DType::F32 }
 }
 
-/// Makes `f32` or `f64` the default for the whole process.
+/// Makes `f32` or `f64` the default dtype of the whole process.
 ///
 /// # Errors
 /// [`ErrorKind::DType`](crate::ErrorKind::DType) for any other dtype.
@@ -186,14 +186,14 @@ mod sealed {
 pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + fmt::Debug + 'static {
     /// The dtype of tensors of this type.
     const DTYPE: DType;
-    /// The value as a plain number.
+    /// Converts the value to a plain number.
     fn to_scalar(self) -> Scalar;
-    /// The value of a plain number, cast as [`NamedTensor::to`](crate::NamedTensor::to) casts.
+    /// Converts a plain number to this type, like the cast [`NamedTensor::to`](crate::NamedTensor::to).
     fn from_scalar(value: Scalar) -> Self;
 }
 
-/// The types of elements: a row says the dtype, the kind of number, how it becomes that, and how a `bool`, an
-/// `i64` and an `f64` become one. `f32 = F32, Float, |v| v.into(), |b, i, f| b.into(), i as f32, f as f32`
+/// The element types. A row gives the dtype, the kind of number, the conversion to it, and the conversions
+/// from `bool`, `i64` and `f64`. `f32 = F32, Float, |v| v.into(), |b, i, f| b.into(), i as f32, f as f32`
 /// becomes
 ///
 /// ```ignore
@@ -202,7 +202,11 @@ pub trait Element: sealed::Sealed + Copy + Default + PartialEq + Send + Sync + f
 ///     const DTYPE: DType = DType::F32;
 ///     fn to_scalar(self) -> Scalar { let v = self; Scalar::Float(v.into()) }
 ///     fn from_scalar(value: Scalar) -> Self {
-///         match value { Scalar::Bool(b) => b.into(), Scalar::Int(i) => i as f32, Scalar::Float(f) => f as f32 }
+///         match value {
+///             Scalar::Bool(b) => b.into(),
+///             Scalar::Int(i) => i as f32,
+///             Scalar::Float(f) => f as f32,
+///         }
 ///     }
 /// }
 /// impl From<f32> for Scalar { fn from(value: f32) -> Scalar { value.to_scalar() } }
@@ -260,13 +264,14 @@ impl From<usize> for Scalar {
     }
 }
 
-/// What [`NamedTensor::item`](crate::NamedTensor::item) gives: a type of elements, `usize`, or a [`Scalar`],
-/// which takes all dtypes.
+/// A type that [`NamedTensor::item`](crate::NamedTensor::item) can return: an element type, `usize`, or
+/// [`Scalar`], which accepts all dtypes.
 pub trait Number: sealed::Sealed + Sized {
     /// The dtype that a tensor is cast to for this type.
     #[doc(hidden)]
     const NEAREST: Option<DType>;
-    /// The number, unless it is of another kind (bool, integer, float) or does not fit. A float is rounded.
+    /// The number as this type, or `None` if it is another kind of number (bool, integer, float) or does not
+    /// fit. A float is rounded.
     #[doc(hidden)]
     fn exactly(value: Scalar) -> Option<Self>;
 }
@@ -302,8 +307,8 @@ impl Number for Scalar {
     }
 }
 
-/// As the CPU's conversion does and PyTorch's results show: the fraction is dropped, what does not fit in 64
-/// bits (NaN and infinities too) becomes `i64::MIN`.
+/// Converts like the CPU and PyTorch: the fraction is dropped, and values that do not fit in 64 bits,
+/// including NaN and infinities, become `i64::MIN`.
 #[inline(always)]
 pub(crate) fn float_to_int(value: f64) -> i64 {
     const LIMIT: f64 = -(i64::MIN as f64); // 2⁶³
@@ -314,12 +319,11 @@ pub(crate) fn float_to_int(value: f64) -> i64 {
 #[inline(always)]
 pub(crate) fn float_to_i32(value: f64) -> i32 {
     const LIMIT: f64 = -(i32::MIN as f64); // 2³¹
-    // A fraction that is dropped may lead back inside.
+    // Dropping the fraction can bring the value back into range.
     if value > -LIMIT - 1.0 && value < LIMIT { value as i32 } else { i32::MIN }
 }
 
-/// A plain number beside tensors: it takes part in an op without widening the tensor's dtype within its
-/// category.
+/// A plain number in an op with tensors. It does not widen the dtype of the tensors within its category.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
@@ -332,7 +336,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype of a tensor made of this number alone.
+    /// The dtype of a tensor made from only this number.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -346,7 +350,7 @@ impl Scalar {
         f64::from_scalar(self)
     }
 
-    /// The number as `i64`; `true` is 1, and the fraction of a float is cut off.
+    /// The number as `i64`; `true` is 1, and a float is truncated.
     pub fn to_i64(self) -> i64 {
         i64::from_scalar(self)
     }
@@ -373,7 +377,7 @@ impl fmt::Display for Scalar {
 /// }
 /// ```
 ///
-/// `T` alone stands for all dtypes, `compute T` for those that are computed in, `number T` for these without
+/// Plain `T` covers all dtypes, `compute T` those that kernels compute in, and `number T` the latter without
 /// `bool`.
 macro_rules! dispatch {
     ($dtype:expr, $T:ident => $body:expr) => {

@@ -1,17 +1,17 @@
-//! One error type: what was asked, what there was, where the caller stood, and what would repair it.
+//! The error type: what went wrong, the inputs, the caller's line, and a repair.
 
 use crate::dtype::DType;
 use crate::shape::Shape;
 use std::fmt;
 use std::panic::Location;
 
-/// `Result` with the crate's [`Error`], unless another type of error is given: `Result<(), Box<dyn
-/// std::error::Error>>` is that of the standard library.
+/// `Result` with the crate's [`Error`] by default. With another error type, as in
+/// `Result<(), Box<dyn std::error::Error>>`, it is the `Result` of the standard library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The mistake that a caller made; one kind per mistake.
+/// The kind of mistake that a caller made.
 ///
-/// What the operands looked like is in [`Error::operands`], what would repair the call in [`Error::repair`].
+/// The sizes and names of the inputs are in [`Error::operands`], and a repair is in [`Error::repair`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -19,7 +19,7 @@ pub enum ErrorKind {
     NameMismatch,
     /// A name is in both inputs, at different positions from the right.
     Misaligned,
-    /// A dim name that the tensor does not have.
+    /// The tensor has no dim with this name.
     NameNotFound,
     /// The result would have the same name twice.
     DuplicateName,
@@ -27,19 +27,19 @@ pub enum ErrorKind {
     InvalidName,
     /// An unnamed dim where every dim must be named.
     UnnamedNotAllowed,
-    /// More than one `"..."` in a list of names, or one where none may stand.
+    /// More than one `"..."` in a list of names, or one where it is not allowed.
     Ellipsis,
     /// The number of names is not the number of dims.
     NameCount,
     /// `refine_names` would change or drop a name.
     RefineConflict,
-    /// The names of an output are not the computed ones.
+    /// The names of an output tensor differ from the computed names.
     OutNames,
     /// Sizes do not broadcast, multiply or reshape, or a tensor has the wrong number of dims.
     Shape,
-    /// A dim out of range, given twice, or in an order that the op does not take.
+    /// A dim is out of range, given twice, or in an order that the op does not accept.
     DimRange,
-    /// The op does not take this dtype, or the result cannot be cast to where it goes.
+    /// The op does not accept this dtype, or the result cannot be cast to the dtype of the output.
     DType,
     /// An element index out of bounds.
     Index,
@@ -47,27 +47,27 @@ pub enum ErrorKind {
     Value,
     /// A rule of differentiation is broken.
     Autograd,
-    /// This form of the op does not exist here.
+    /// This form of the op is not supported.
     Unsupported,
     /// Out of memory.
     OutOfMemory,
     /// A file or stream could not be read or written.
     Io,
-    /// The content of a file is not what its format says.
+    /// The content of a file does not follow its format.
     Format,
 }
 
 /// What went wrong in a call.
 ///
-/// Prints the sentence, the caller's line, the operands as `[N=32, C=3, ?=7]` and the repair, if one is
-/// known:
+/// Prints the message, the caller's line, the operands as `[N=32, C=3, ?=7]`, and a repair if one is known:
 ///
 /// ```
 /// use namegrad_core::{ErrorKind, NamedTensor};
 /// let x = NamedTensor::zeros([("batch", 2), ("in", 3)])?;
 /// let error = x.sum("width").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::NameNotFound);
-/// assert!(error.to_string().starts_with("sum: Name 'width' not found in Tensor['batch', 'in'] of sizes [2, 3]"));
+/// let start = "sum: Name 'width' not found in Tensor['batch', 'in'] of sizes [2, 3]";
+/// assert!(error.to_string().starts_with(start));
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 #[derive(Clone)]
@@ -86,7 +86,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of op `op` at the caller's line.
+    /// An error of `op` at the caller's line.
     #[cold]
     #[track_caller]
     pub fn new(kind: ErrorKind, op: &'static str, message: impl Into<String>) -> Error {
@@ -101,7 +101,7 @@ impl Error {
         }))
     }
 
-    /// An error of op `op` about its inputs, at the caller's line.
+    /// An error of `op` about its inputs, at the caller's line.
     #[doc(hidden)]
     #[cold]
     #[track_caller]
@@ -114,10 +114,10 @@ impl Error {
         Error::new(kind, op, message).with_inputs(inputs)
     }
 
-    /// Fails where `condition` does not hold; only then the message is made.
+    /// Returns an error unless `condition` is true. The message is built only in that case.
     ///
     /// # Errors
-    /// Of this kind and op, at the caller's line.
+    /// An error of this kind and op, at the caller's line.
     #[doc(hidden)]
     #[inline]
     #[track_caller]
@@ -169,8 +169,8 @@ impl Error {
         self
     }
 
-    /// The same error, of another op: for an argument that is checked before the op that it is for is known,
-    /// and for an op that another is made of. What the message and the repair say of the first goes with it.
+    /// The same error for another op, in the message and the repair too. This is for arguments that are
+    /// checked before the op is known, and for ops that are part of a composed op.
     #[doc(hidden)]
     pub fn of(mut self, op: &'static str) -> Error {
         let inner = std::mem::replace(&mut self.0.op, op);
@@ -191,13 +191,13 @@ impl Error {
         self
     }
 
-    /// The same error with more words in front, as `"backward of mul: "`.
+    /// The same error with a prefix, such as `"backward of mul: "`.
     pub fn context(mut self, words: impl fmt::Display) -> Error {
         self.0.message = format!("{words}{}", self.0.message);
         self
     }
 
-    /// The mistake.
+    /// The kind of mistake.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -207,12 +207,12 @@ impl Error {
         self.0.op
     }
 
-    /// The sentence, without the operands and the line.
+    /// The message, without the operands and the line.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Names and sizes of the inputs that the error is about.
+    /// The names and sizes of the inputs that the error is about.
     pub fn operands(&self) -> &[Shape] {
         &self.0.operands
     }
@@ -256,7 +256,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As printed: what `main` and `unwrap` show of an error is for a reader too.
+/// Same as `Display`, because `main` and `unwrap` print errors with `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

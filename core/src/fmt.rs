@@ -1,11 +1,11 @@
-//! The text of a tensor, as PyTorch prints it: `tensor([[0., 1.], [2., 3.]], names=('N', 'C'))` over as many
-//! lines.
+//! The text of a tensor, as PyTorch prints it: `tensor([[0., 1.], [2., 3.]], names=('N', 'C'))`, on one
+//! line or several.
 //!
-//! `write_tensor` knows no tensor, only sizes and a function that gives an element; what follows the numbers
-//! (names, dtype, gradient function) the caller hands in. [`PrintOptions`] belong to the process.
+//! `write_tensor` gets sizes and a function that returns an element, not a tensor. The caller passes what
+//! follows the numbers (names, dtype, gradient function). [`PrintOptions`] apply to the whole process.
 //!
 //! # Source
-//! The behaviour of `torch/_tensor_str.py`, PyTorch 2.15; `names` are printed as up to 2.12.
+//! The behavior of `torch/_tensor_str.py` in PyTorch 2.15; `names` are printed as up to 2.12.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,22 +14,22 @@ use std::sync::{PoisonError, RwLock};
 /// How tensors are printed; the defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Digits after the point (4).
+    /// Digits after the decimal point (4).
     pub precision: usize,
-    /// Tensors of more elements are shown by their edges (1000).
+    /// Tensors with more elements than this are summarized by their edges (1000).
     pub threshold: usize,
-    /// How many items an edge has (3). With 0, the sizes are printed as well.
+    /// The number of items at each edge (3). With 0, the sizes are also printed.
     pub edgeitems: usize,
-    /// Columns in a line (80).
+    /// Columns per line (80).
     pub linewidth: usize,
-    /// Powers of ten always or never; `None` (the default) for where the numbers call for them.
+    /// Whether to use scientific notation; `None` (the default) decides by the numbers.
     pub sci_mode: Option<bool>,
 }
 
 impl PrintOptions {
     const DEFAULT: Self = Self { precision: 4, threshold: 1000, edgeitems: 3, linewidth: 80, sci_mode: None };
 
-    /// Less of everything: two digits, edges of two items.
+    /// Short output: two digits, edges of two items.
     pub fn short() -> Self {
         Self { precision: 2, edgeitems: 2, ..Self::DEFAULT }
     }
@@ -48,17 +48,17 @@ impl Default for PrintOptions {
 
 static OPTIONS: RwLock<PrintOptions> = RwLock::new(PrintOptions::DEFAULT);
 
-/// How tensors are printed now.
+/// The current print options.
 pub fn printoptions() -> PrintOptions {
     *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes how all tensors of the process are printed.
+/// Sets how all tensors of the process are printed.
 pub fn set_printoptions(options: PrintOptions) {
     *OPTIONS.write().unwrap_or_else(PoisonError::into_inner) = options;
 }
 
-/// An element to be printed; floats of all types are exact in `f64`.
+/// An element to print; floats of all dtypes are exact in `f64`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Element {
     Float(f64),
@@ -66,7 +66,7 @@ pub(crate) enum Element {
     Bool(bool),
 }
 
-/// Writes `tensor(...)`: the elements, the sizes where the brackets do not show them, then `suffixes`
+/// Writes `tensor(...)`: the elements, the sizes if the brackets do not show them, then `suffixes`
 /// (`"names=('N', 'C')"`, `"dtype=torch.float64"`, `"grad_fn=<MulBackward0>"`...), each on a new line if it
 /// does not fit.
 ///
@@ -109,7 +109,7 @@ fn tuple(sizes: &[usize]) -> String {
 }
 
 fn push_suffixes<'a>(text: &mut String, suffixes: impl Iterator<Item = &'a str>, linewidth: usize) {
-    // PyTorch counts two columns too many in the first line; so do we, for its line breaks.
+    // PyTorch counts two columns too many in the first line; we do the same to get the same line breaks.
     let mut column = text.lines().last().map_or(0, |line| line.chars().count()) + 2;
     for suffix in suffixes {
         let length = suffix.chars().count();
@@ -134,7 +134,7 @@ struct Printer<'a> {
     sizes: &'a [usize],
     options: &'a PrintOptions,
     summarize: bool,
-    /// The text of each shown element, in order of memory, all of one width.
+    /// The text of each shown element, in row-major order, all with the same width.
     cells: std::vec::IntoIter<String>,
     width: usize,
 }
@@ -152,7 +152,7 @@ impl<'a> Printer<'a> {
         printer
     }
 
-    /// The indices that are shown of a dim, and whether the two ranges leave any out.
+    /// The indices of a dim that are shown, and whether the two ranges leave any out.
     fn shown(&self, dim: usize) -> (Range<usize>, Range<usize>, bool) {
         let (size, edge) = (self.sizes[dim], self.options.edgeitems);
         if self.summarize && size > edge.saturating_mul(2) {
@@ -197,11 +197,11 @@ impl<'a> Printer<'a> {
         text.push(']');
     }
 
-    /// Elements one after the other, in columns.
+    /// Writes elements one after another, in columns.
     fn push_vector(&mut self, text: &mut String, dim: usize, indent: usize) {
         let per_line = (self.options.linewidth.saturating_sub(indent) / (self.width + ", ".len())).max(1);
         let (head, tail, cut) = self.shown(dim);
-        // Without an edge there is no column for the dots.
+        // Without an edge, the dots need no space before them.
         let dots = if head.is_empty() { "..." } else { " ..." };
         let cut_at = if cut { head.len() } else { usize::MAX };
         for item in 0..head.len() + usize::from(cut) + tail.len() {
@@ -218,7 +218,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Slices one below the other, with an empty line more for each dim that they have above two.
+    /// Writes slices one below another, with an extra empty line for each dim beyond two.
     fn push_slices(&mut self, text: &mut String, dim: usize, indent: usize) {
         let (head, tail, cut) = self.shown(dim);
         let cut_at = if cut { head.len() } else { usize::MAX };
@@ -241,19 +241,19 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// One way to write all elements, found from all that are shown.
+/// The format of all elements, chosen from those that are shown.
 struct Format {
     precision: usize,
-    /// Only whole numbers, written `1.`.
+    /// All numbers are whole and are written as `1.`.
     whole: bool,
-    /// Powers of ten.
+    /// Scientific notation.
     scientific: bool,
     width: usize,
 }
 
 impl Format {
-    /// Powers of ten are for numbers that are large, small, or more than three orders apart. Zero and what is
-    /// not finite counts for nothing here, not even for the width.
+    /// Scientific notation is for numbers that are large, small, or more than three orders of magnitude
+    /// apart. Zeros and non-finite numbers are ignored, even for the width.
     fn new(elements: &[Element], options: &PrintOptions) -> Self {
         let counts = |x: f64| x.is_finite() && x != 0.0;
         let floats = || elements.iter().filter_map(|element| element.as_float()).filter(|&x| counts(x));
@@ -262,7 +262,8 @@ impl Format {
         let any = largest > 0.0;
         let called_for = largest / smallest > 1000.0 || largest > 1e8 || smallest < 1e-4;
         let mut format = Self {
-            // An `f64` has at most 1074 digits after the point; Rust's formatting takes no more than 65535.
+            // An `f64` has at most 1074 digits after the decimal point; Rust's formatting allows at
+            // most 65535.
             precision: options.precision.min(2000),
             whole: floats().all(|x| x.fract() == 0.0),
             scientific: any && options.sci_mode.unwrap_or(called_for),
@@ -290,7 +291,7 @@ impl Format {
         }
     }
 
-    /// `1.5000e-05`: C's text, where Rust writes `1.5000e-5`.
+    /// `1.5000e-05`, as in C, where Rust writes `1.5000e-5`.
     fn scientific_text(&self, x: f64) -> String {
         let text = format!("{x:.precision$e}", precision = self.precision);
         match text.split_once('e') {
@@ -322,7 +323,7 @@ mod tests {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;
 
-    /// The element at a place in memory order.
+    /// Prints a tensor whose elements are given by their position in row-major order.
     fn print(
         options: PrintOptions,
         sizes: &[usize],
@@ -462,7 +463,7 @@ mod tests {
             "       requires_grad=True)",
         ];
         assert_eq!(text, expected.join("\n"));
-        // The longest that PyTorch leaves in the line, and one more.
+        // The longest suffix that PyTorch leaves on the line, and one character more.
         let one = |suffix: &str| print(DEFAULT, &[], |_| Element::Float(1.0), &[suffix]);
         let (fits, too_long) = ("x".repeat(67), "x".repeat(68));
         assert_eq!(one(&fits), format!("tensor(1., {fits})"));
@@ -477,7 +478,7 @@ mod tests {
                 write_tensor(f, &[self.0], &|index| count(index[0]), &[])
             }
         }
-        // Other tests print meanwhile: the options are changed where none of them will see it.
+        // Other tests print at the same time, so change the options only in a way that they cannot see.
         let all_of_1001 = PrintOptions { threshold: 1001, ..DEFAULT };
         assert!(Count(1001).to_string().contains("..."));
         set_printoptions(all_of_1001);

@@ -1,8 +1,8 @@
-//! Sizes and strides in one place, small enough that moving a tensor is a few instructions.
+//! Sizes and strides together, small enough that moving a tensor takes only a few instructions.
 
 use crate::shape::Strides;
 
-/// Dims that stand inline.
+/// The number of dims that are stored inline.
 const FEW: usize = 4;
 
 /// The sizes and strides of a tensor.
@@ -11,10 +11,10 @@ pub(crate) enum Layout {
     Many(Many),
 }
 
-/// Two lists behind one pointer, so that the rare case does not widen the common one.
+/// Two lists behind one pointer, so that the rare case does not make the common case larger.
 type Many = Box<(Box<[usize]>, Box<[isize]>)>;
 
-/// Tensors are cloned everywhere: only the common case is compiled there.
+/// Tensors are cloned everywhere, so only the common case is inlined.
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {
@@ -33,7 +33,7 @@ fn copied(both: &Many) -> Many {
 }
 
 impl Layout {
-    /// One size and one stride for each dim.
+    /// A layout with a size and a stride for each dim.
     #[inline]
     pub(crate) fn new(sizes: &[usize], strides: &[isize]) -> Layout {
         debug_assert_eq!(sizes.len(), strides.len());
@@ -50,7 +50,8 @@ impl Layout {
     #[inline]
     pub(crate) fn contiguous(sizes: &[usize]) -> Layout {
         let step = |size: usize| size.max(1) as isize;
-        // Each case stays in registers: a loop would store what the copy of the tensor loads at once, and wait.
+        // Each case stays in registers. A loop would store values that the copy of the tensor immediately
+        // loads again, and stall.
         let (few, strides) = match *sizes {
             [] => ([0; FEW], [0; FEW]),
             [a] => ([a, 0, 0, 0], [1, 0, 0, 0]),
@@ -77,11 +78,11 @@ impl Layout {
         }
     }
 
-    /// Are the sizes those of `other`? `false` says nothing if there are many dims.
+    /// Whether the sizes equal those of `other`. With many dims, `false` means nothing.
     #[inline]
     pub(crate) fn has_sizes_of(&self, other: &Layout) -> bool {
         match (self, other) {
-            // Dims that there are not have size 0: all are compared at once.
+            // Missing dims have size 0, so all sizes are compared at once.
             (Layout::Few { ndim: m, sizes: a, .. }, Layout::Few { ndim: n, sizes: b, .. }) => {
                 m == n && a == b
             }

@@ -1,8 +1,8 @@
-//! Named tensors as plain values: what [`namegrad`](https://docs.rs/namegrad) computes with. Knows no
-//! gradient.
+//! Named tensors as plain values, without gradients: the foundation of
+//! [`namegrad`](https://docs.rs/namegrad).
 //!
 //! Read [`NamedTensor`] first, then [`names`] and its rules, then the tables of [`ops`], and [`cpu`] for the
-//! loops. Users hold `namegrad::Tensor`, which is a [`NamedTensor`] plus what the tape knows of it.
+//! loops. Most programs use `namegrad::Tensor`, which is a [`NamedTensor`] with its record on the tape.
 
 #![deny(unsafe_code)]
 
@@ -48,12 +48,12 @@ pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{IntoShape, NewDim, Shape, Sizes};
 pub use tensor::NamedTensor;
 
-/// The options of ops: what `x.softplus_with(SoftplusOptions::new().beta(2.0))` takes.
+/// The options of ops, such as `SoftplusOptions` in `x.softplus_with(SoftplusOptions::new().beta(2.0))`.
 pub mod options {
     pub use crate::ops::options::*;
 }
 
-/// The memory that tensors hold, and what is kept for reuse.
+/// The memory that tensors use, and the cache of freed memory.
 pub mod memory {
     pub use crate::storage::{MemoryStats, empty_cache, reset_peak, set_cache_limit, stats};
 }

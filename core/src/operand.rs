@@ -1,4 +1,4 @@
-//! The other operand of an op by element: another tensor or a plain number.
+//! The other operand of an elementwise op: a tensor or a number.
 
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -7,15 +7,15 @@ use std::borrow::Cow;
 
 /// The other operand of `add`, `mul`, `lt`...: a tensor, a reference to one, or a number.
 pub trait Operand {
-    /// The operand as a tensor; a number becomes a 0-d tensor that widens no dtype within its category.
+    /// The operand as a tensor. A number becomes a 0-d tensor that does not widen a dtype of its category.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[track_caller]
     fn operand(&self) -> Result<Cow<'_, NamedTensor>>;
 
-    /// The operand beside a tensor of `dtype`, so that a number beside `f64` is not rounded to the default
-    /// dtype.
+    /// The operand for an op with a tensor of `dtype`, so that a number with an `f64` tensor is not rounded
+    /// to the default dtype.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).

@@ -1,4 +1,4 @@
-//! Sizes and names given together: `[2, 3]`, `[("N", 2), ("C", 3)]`, or mixed as `(("N", 2), 3)`.
+//! Shapes: sizes with or without names, as `[2, 3]`, `[("N", 2), ("C", 3)]` or mixed, `(("N", 2), 3)`.
 
 use crate::args::{NewName, Whole};
 use crate::error::{Error, ErrorKind, Result};
@@ -7,14 +7,14 @@ use crate::names::{Name, Names};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Sizes of a tensor, outermost first; up to six are inline.
+/// The sizes of a tensor, outermost first; up to six are stored inline.
 pub type Sizes = SmallVec<[usize; 6]>;
 
-/// Steps in elements between neighbours along each dim; may be negative or zero.
+/// The distance in elements between neighbors along each dim; may be negative or zero.
 pub(crate) type Strides = SmallVec<[isize; 6]>;
 
-/// The sizes of a tensor with the names of its dims. It prints as errors show it: `[N=32, C=3, ?=7]` or,
-/// without names, `[32, 3, 7]`.
+/// The sizes of a tensor with the names of its dims. It prints as in errors: `[N=32, C=3, ?=7]` or, without
+/// names, `[32, 3, 7]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Shape {
     /// The sizes, outermost first.
@@ -24,7 +24,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape of these dims: of each its name, if it has one, and its size.
+    /// A shape with these dims, each given by its name, if it has one, and its size.
     ///
     /// # Errors
     /// [`ErrorKind::DuplicateName`].
@@ -58,21 +58,21 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// A dim to be made. Its size may be left open, written as -1.
+/// A new dim. Its size can be left open, written as -1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenDim {
     /// The name, if it has one.
     pub name: Option<Name>,
-    /// The size, unless it is open.
+    /// The size, or `None` if it is left open.
     pub size: Option<usize>,
 }
 
-/// The dims of a shape of which sizes may be left open.
+/// The dims of a shape in which sizes can be left open.
 pub type OpenShape = SmallVec<[OpenDim; 6]>;
 
-/// What can be written for a new dim: `3`, `("C", 3)`, `(None, 3)`.
+/// A type that can be used as a new dim: `3`, `("C", 3)`, `(None, 3)`.
 pub trait NewDim: Sized {
-    /// The dim, of which the size may be left open.
+    /// The dim, whose size can be left open.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
@@ -98,8 +98,8 @@ pub trait NewDim: Sized {
     }
 }
 
-/// What can be written for a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims, a
-/// [`Shape`].
+/// A type that can be used as a shape: an array, slice or `Vec` of dims, a tuple of different kinds of dims,
+/// or a [`Shape`].
 ///
 /// ```
 /// use namegrad_core::NamedTensor;
@@ -109,7 +109,7 @@ pub trait NewDim: Sized {
 /// # Ok::<(), namegrad_core::Error>(())
 /// ```
 pub trait IntoShape: Sized {
-    /// The dims, of which sizes may be left open.
+    /// The dims, whose sizes can be left open.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a size below -1.
@@ -131,7 +131,7 @@ pub trait IntoShape: Sized {
         Ok(Shape { sizes, names: Names::new("shape", dims.iter().map(|dim| dim.name))? })
     }
 
-    /// [`into_shape`](Self::into_shape) as an argument of `op`, which its errors name.
+    /// [`into_shape`](Self::into_shape) for an argument of `op`, which errors name.
     #[doc(hidden)]
     #[track_caller]
     fn shape_for(self, op: &'static str) -> Result<Shape> {
@@ -253,7 +253,7 @@ impl IntoShape for Sizes {
     }
 }
 
-/// Tuples of dims of different kinds: `A B` becomes
+/// Tuples of different kinds of dims: `A B` becomes
 ///
 /// ```ignore
 /// impl<A: NewDim, B: NewDim> IntoShape for (A, B) {
@@ -271,7 +271,7 @@ macro_rules! tuples {
         impl<$($dim: NewDim),+> IntoShape for ($($dim,)+) {
             #[track_caller]
             fn into_open_shape(self) -> Result<OpenShape> {
-                #[allow(non_snake_case)] // each type parameter names its field
+                #[allow(non_snake_case)] // each field has the name of its type parameter
                 let ($($dim,)+) = self;
                 let mut open = OpenShape::new();
                 $(open.push($dim.into_open_dim()?);)+
@@ -291,14 +291,14 @@ tuples! {
     A B C D E F G H;
 }
 
-/// The number of elements, or an error when it or its bytes do not fit an address.
+/// The number of elements, or an error if it or the number of bytes overflows.
 #[inline]
 #[track_caller]
 pub(crate) fn checked_numel(op: &'static str, sizes: &[usize], itemsize: usize) -> Result<usize> {
     let mut product = 1usize;
     let mut fits = true;
     for size in sizes {
-        // A zero makes the tensor empty whatever the others are, so the product of the non-zero ones decides.
+        // A size of zero makes the tensor empty; the product of the other sizes must not overflow either.
         match product.checked_mul((*size).max(1)) {
             Some(next) => product = next,
             None => fits = false,
@@ -321,13 +321,13 @@ pub(crate) fn contiguous_strides(sizes: &[usize]) -> Strides {
     strides
 }
 
-/// `[outer, n, inner]` around dim `dim`; a 0-d tensor counts as one dim of one element.
+/// `[outer, n, inner]` around `dim`; a 0-d tensor counts as having one dim of size one.
 pub(crate) fn around(sizes: &[usize], dim: usize) -> [usize; 3] {
     let inner = sizes.get(dim + 1..).unwrap_or_default().iter().product();
     [sizes[..dim].iter().product(), sizes.get(dim).copied().unwrap_or(1), inner]
 }
 
-/// The sizes that two tensors broadcast to, from the right.
+/// The sizes that two shapes broadcast to, from the right.
 ///
 /// # Errors
 /// [`ErrorKind::Shape`].

@@ -1,5 +1,5 @@
-//! [`NamedTensor`]: a plain value of dtype, sizes, strides, names and a shared buffer. Views never copy;
-//! writing copies when somebody else holds the buffer. `make` creates tensors.
+//! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
+//! the buffer is shared. `make` creates tensors.
 
 use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,10 +13,10 @@ use std::borrow::Cow;
 
 mod make;
 
-/// A tensor as a value, without gradients: what `namegrad::Tensor` holds.
+/// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
 ///
-/// A clone is a reference to the same buffer; an in-place op writes into the buffer when nobody else holds it
-/// and into a copy when somebody does. So two values never change each other.
+/// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
+/// into a copy, so changing one tensor never changes another.
 #[derive(Clone)]
 pub struct NamedTensor {
     storage: Storage,
@@ -27,16 +27,16 @@ pub struct NamedTensor {
     is_number: bool,
 }
 
-/// Up to this size a tensor is moved in registers; most ops of small tensors would otherwise be spent on
-/// moving results.
+/// A tensor of at most this size is moved in registers. If it were larger, most of the time of ops on small
+/// tensors would be spent on moving results.
 const _: () = assert!(size_of::<NamedTensor>() <= 128);
 
 impl NamedTensor {
     /// A dense tensor over a buffer.
     ///
     /// # Safety
-    /// The buffer has room for the elements, and if the dtype is `bool`, all that are read before they are
-    /// written are 0 or 1.
+    /// The buffer has room for the elements. If the dtype is `bool`, all elements that are read before they
+    /// are written are 0 or 1.
     #[inline]
     unsafe fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
         NamedTensor { storage, layout: Layout::contiguous(sizes), names, offset: 0, dtype, is_number: false }
@@ -45,18 +45,18 @@ impl NamedTensor {
     /// Another view of the same buffer.
     ///
     /// # Panics
-    /// If an element of it would lie outside of the buffer: a mistake of the op, not of its user.
+    /// If an element would be outside of the buffer, which is a bug in the op and not a mistake of its user.
     #[inline]
     pub(crate) fn view_as(&self, sizes: Sizes, strides: Strides, offset: usize, names: Names) -> NamedTensor {
         let room = self.storage.bytes() / self.dtype.itemsize();
-        // A part of no elements may begin anywhere, also behind the end of a buffer that holds none.
+        // An empty view can begin anywhere, even past the end of an empty buffer.
         let offset = if sizes.contains(&0) { 0 } else { offset };
         assert!(lies_within(room, &sizes, &strides, offset), "a view outside of the buffer");
         let (storage, layout) = (self.storage.clone(), Layout::new(&sizes, &strides));
         NamedTensor { storage, layout, names, offset, dtype: self.dtype, is_number: false }
     }
 
-    /// The same tensor with other names; as many as dims, or none.
+    /// The same tensor with other names: one for each dim, or none.
     #[inline]
     pub fn with_names(mut self, names: Names) -> NamedTensor {
         debug_assert!(!names.is_named() || names.iter(self.ndim()).len() == self.ndim());
@@ -69,7 +69,7 @@ impl NamedTensor {
         self.names = names;
     }
 
-    /// The same values without names: what the tape computes with.
+    /// The same values without names, which is what the tape computes with.
     #[inline]
     pub fn unnamed(&self) -> NamedTensor {
         let NamedTensor { storage, layout, offset, dtype, is_number, .. } = self;
@@ -83,21 +83,21 @@ impl NamedTensor {
         }
     }
 
-    /// Is this a plain number rather than a tensor?
+    /// Whether this is a plain number rather than a tensor.
     #[inline]
     pub fn is_number(&self) -> bool {
         self.is_number
     }
 
-    /// Same dtype, sizes and names, so that an op by element has nothing to find out. `false` says nothing if
-    /// there are many dims.
+    /// Whether dtype, sizes and names are the same, so that an elementwise op has nothing to infer. With many
+    /// dims, `false` means nothing.
     #[inline]
     pub(crate) fn is_like(&self, other: &NamedTensor) -> bool {
         self.dtype == other.dtype && self.layout.has_sizes_of(&other.layout) && self.names == other.names
     }
 
-    /// Is this a mask of `other`: of `bool`, with the same sizes and names? `false` says nothing if there are
-    /// many dims.
+    /// Whether this is a mask for `other`: `bool`, with the same sizes and names. With many dims, `false`
+    /// means nothing.
     #[inline]
     pub(crate) fn is_mask_of(&self, other: &NamedTensor) -> bool {
         self.dtype == DType::Bool && self.layout.has_sizes_of(&other.layout) && self.names == other.names
@@ -110,21 +110,21 @@ impl NamedTensor {
         self.cast(self.dtype.compute())
     }
 
-    /// The tensor in `dtype`, which costs nothing if it has it.
+    /// The tensor in `dtype`; costs nothing if it already has that dtype.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(&self, dtype: DType) -> Result<Cow<'_, NamedTensor>> {
         Ok(if self.dtype == dtype { Cow::Borrowed(self) } else { Cow::Owned(self.to(dtype)?) })
     }
 
-    /// The tensor in that dtype, if there is one.
+    /// The tensor in `dtype`, if one is given.
     #[inline]
     #[track_caller]
     pub(crate) fn cast_to(&self, dtype: Option<DType>) -> Result<Cow<'_, NamedTensor>> {
         self.cast(dtype.unwrap_or(self.dtype))
     }
 
-    /// [`to`](Self::to) for a tensor that is not needed any more.
+    /// [`to`](Self::to) for a tensor that is no longer needed.
     #[inline]
     #[track_caller]
     pub(crate) fn into_dtype(self, dtype: DType) -> Result<NamedTensor> {
@@ -149,13 +149,13 @@ impl NamedTensor {
         self.layout.sizes()
     }
 
-    /// The size of `dim`; of the one dim that a 0-d tensor counts as, 1.
+    /// The size of `dim`; 1 for a 0-d tensor, which counts as having one dim.
     #[inline]
     pub(crate) fn length_of(&self, dim: usize) -> usize {
         self.sizes().get(dim).copied().unwrap_or(1)
     }
 
-    /// The error of an op that takes floats only, unless these are.
+    /// Returns an error for an op on floats unless the dtype is a float.
     #[doc(hidden)]
     #[track_caller]
     pub fn check_float(&self, op: &'static str) -> Result<()> {
@@ -167,7 +167,8 @@ impl NamedTensor {
             .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
     }
 
-    /// The error of a plain number that an integer `dtype` does not have, in which it shall be written to `x`.
+    /// Returns an error if this is a plain number outside the range of the integer dtype in which it would be
+    /// written to `x`.
     #[doc(hidden)]
     #[track_caller]
     pub fn check_fits(&self, op: &'static str, x: &NamedTensor) -> Result<()> {
@@ -177,7 +178,7 @@ impl NamedTensor {
         }
     }
 
-    /// The error of an op that makes no sense on `bool`.
+    /// Returns an error if the dtype is `bool`, for ops that make no sense on it.
     #[track_caller]
     pub(crate) fn check_not_bool(&self, op: &'static str) -> Result<()> {
         if self.dtype() != DType::Bool {
@@ -187,8 +188,8 @@ impl NamedTensor {
         Err(Error::about(&[self], ErrorKind::DType, op, message).with_repair("x.to(DType::U8)?"))
     }
 
-    /// The step in elements between neighbours along each dim; negative after a flip, zero where a dim is
-    /// expanded.
+    /// The distance in elements between neighbors along each dim; negative after a flip, zero for an expanded
+    /// dim.
     #[inline]
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
@@ -200,13 +201,13 @@ impl NamedTensor {
         &self.names
     }
 
-    /// Is any dim named?
+    /// Whether any dim is named.
     #[inline]
     pub fn has_names(&self) -> bool {
         self.names.is_named()
     }
 
-    /// The name of dim `dim`, if it has one.
+    /// The name of `dim`, if it has one.
     #[inline]
     pub fn name(&self, dim: usize) -> Option<Name> {
         self.names.get(dim)
@@ -218,13 +219,14 @@ impl NamedTensor {
         self.sizes().iter().product()
     }
 
-    /// Bytes of all elements.
+    /// The size of all elements in bytes.
     #[inline]
     pub fn nbytes(&self) -> usize {
         self.numel() * self.dtype.itemsize()
     }
 
-    /// The sizes with the names: what errors show, and what another tensor of the same dims is made of.
+    /// The sizes with the names, as errors show them. Factories take it to make another tensor with the same
+    /// dims.
     pub fn shape(&self) -> Shape {
         Shape { sizes: Sizes::from_slice(self.sizes()), names: self.names.clone() }
     }
@@ -235,7 +237,7 @@ impl NamedTensor {
         Input { names: &self.names, sizes: self.sizes() }
     }
 
-    /// Is the tensor in row-major order without gaps?
+    /// Whether the elements are in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
@@ -251,17 +253,17 @@ impl NamedTensor {
         true
     }
 
-    /// The address of the first element, to see whether two tensors share a buffer.
+    /// The address of the first element, which shows whether two tensors share a buffer.
     pub fn data_ptr(&self) -> *const u8 {
         self.ptr()
     }
 
-    /// The number of tensors that hold the buffer of this one, itself counted.
+    /// The number of tensors that share this tensor's buffer, including itself.
     pub fn shared(&self) -> usize {
         self.storage.references()
     }
 
-    /// May an in-place op write into the buffer: dense, and held by nobody else?
+    /// Whether an in-place op can write into the buffer: the tensor is dense and the buffer is not shared.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {
         self.storage.is_unique() && self.is_contiguous()
@@ -269,14 +271,14 @@ impl NamedTensor {
 
     #[inline]
     pub(crate) fn ptr(&self) -> *const u8 {
-        // SAFETY: the offset of a view lies inside the buffer, or at its end: `view_as` checks it.
+        // SAFETY: the offset of a view is inside the buffer or at its end; `view_as` checks it.
         unsafe { self.storage.data().add(self.offset * self.dtype.itemsize()) }
     }
 
-    /// The first element, to be written.
+    /// The first element, for writing.
     ///
     /// # Panics
-    /// If somebody else holds the buffer.
+    /// If the buffer is shared.
     #[inline]
     pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
         // SAFETY: as in `ptr`.
@@ -288,7 +290,7 @@ impl NamedTensor {
         self.offset
     }
 
-    /// The elements, if memory holds them in row-major order.
+    /// The elements, if they are in row-major order in memory.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::Value`] if the tensor is not
@@ -306,14 +308,14 @@ impl NamedTensor {
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );
         }
-        // SAFETY: contiguous, so `numel` elements of dtype T are there, and nobody writes to a shared buffer.
-        // Any bytes are a number, and what is read as a `bool` was written as one: the contract of
+        // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
+        // Any bytes are a valid number, and what is read as `bool` was written as `bool`: the contract of
         // `from_parts`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
 
-    /// The elements in row-major order, to be written in place. Copies first when somebody else holds the
-    /// buffer or the tensor is not contiguous.
+    /// The elements in row-major order, for writing in place. Copies them first if the buffer is shared or
+    /// the tensor is not contiguous.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
@@ -337,7 +339,7 @@ impl NamedTensor {
         Err(Error::about(&[self], ErrorKind::DType, op, message))
     }
 
-    /// The elements in row-major order, copied. Integers may be of another width if they fit, floats are
+    /// A copy of the elements in row-major order. Integers can have another width if they fit, and floats are
     /// rounded. Another kind of number needs a cast: `x.to(DType::I64)?.to_vec::<i64>()?`.
     ///
     /// ```
@@ -378,9 +380,8 @@ impl NamedTensor {
         Ok(dense)
     }
 
-    /// The only element, as a number: of the type that is asked for, or a [`Scalar`], which takes all dtypes. An
-    /// integer must fit, a float is rounded. Another kind of number needs a cast:
-    /// `x.to(DType::I64)?.item::<i64>()?`.
+    /// The only element, as a number of type `T`; [`Scalar`] accepts all dtypes. An integer must fit, and a
+    /// float is rounded. Another kind of number needs a cast: `x.to(DType::I64)?.item::<i64>()?`.
     ///
     /// ```
     /// use namegrad_core::{NamedTensor, Scalar};
@@ -392,8 +393,8 @@ impl NamedTensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there is not exactly one, [`ErrorKind::DType`] if `T` is another kind of number
-    /// (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
+    /// [`ErrorKind::Shape`] if there is not exactly one element, [`ErrorKind::DType`] if `T` is another kind
+    /// of number (bool, integer, float), [`ErrorKind::Value`] if an integer does not fit in `T`.
     #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
         let number = self.only_element()?;
@@ -428,19 +429,19 @@ impl NamedTensor {
         Error::about(&[self], ErrorKind::DType, OP, message).with_repair(explicit(asked, OP))
     }
 
-    /// The element at `index`, one index a dim.
+    /// The element at `index`, which has one index for each dim.
     ///
     /// # Panics
     /// If there is no such element.
     pub(crate) fn at(&self, index: &[usize]) -> Scalar {
         assert!(index.iter().zip(self.sizes()).all(|(i, n)| i < n) && index.len() == self.ndim());
         let step: isize = index.iter().zip(self.strides()).map(|(i, stride)| *i as isize * stride).sum();
-        // SAFETY: the index is inside, so the element is inside the buffer.
+        // SAFETY: the index is in bounds, so the element is inside the buffer.
         dispatch!(self.dtype, T => unsafe { self.ptr().cast::<T>().offset(step).read() }.to_scalar())
     }
 }
 
-/// The call with a cast before it.
+/// The same call with a cast before it, for a repair.
 pub(crate) fn explicit(dtype: DType, method: &str) -> String {
     format!("x.to(DType::{dtype:?})?.{method}::<{}>()?", rust_name(dtype))
 }
@@ -450,8 +451,8 @@ fn rust_name(dtype: DType) -> String {
     format!("{dtype:?}").to_lowercase()
 }
 
-/// Do all elements of a view lie among the first `room` elements of a buffer? An empty one may start at their
-/// end.
+/// Whether all elements of a view are among the first `room` elements of a buffer. An empty view can start at
+/// their end.
 #[inline]
 fn lies_within(room: usize, sizes: &[usize], strides: &[isize], offset: usize) -> bool {
     let (mut low, mut high) = (0isize, 0isize);
@@ -459,7 +460,7 @@ fn lies_within(room: usize, sizes: &[usize], strides: &[isize], offset: usize) -
         if *size == 0 {
             return offset <= room;
         }
-        // Where this saturates, the reach is far outside of any buffer.
+        // If this saturates, the view extends far outside of any buffer.
         let reach = stride.saturating_mul((*size - 1).min(isize::MAX as usize) as isize);
         let side = if reach < 0 { &mut low } else { &mut high };
         *side = side.saturating_add(reach);
@@ -486,7 +487,7 @@ impl NamedTensor {
     }
 }
 
-/// So that a list can be of tensors or of references to them.
+/// Allows lists of tensors or of references to them.
 impl AsRef<NamedTensor> for NamedTensor {
     fn as_ref(&self) -> &NamedTensor {
         self
@@ -500,8 +501,8 @@ impl std::fmt::Display for NamedTensor {
 }
 
 impl std::fmt::Debug for NamedTensor {
-    /// The dtype and the dims alone: `f32[N=32, C=3]`; a tensor in a message must not fill the screen. Behind a
-    /// failed `assert_eq!` or `assert_relative_eq!` also where the tensors differ.
+    /// Only the dtype and the dims, `f32[N=32, C=3]`, so that a tensor in a message does not fill the screen.
+    /// After a failed `assert_eq!` or `assert_relative_eq!`, it also says where the tensors differ.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", self.dtype, self.shape())?;
         crate::close::write_note(self, f)

@@ -1,4 +1,4 @@
-//! Writing a file whole or not at all.
+//! Writing files atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,14 +6,15 @@ use std::path::Path;
 
 use super::Result;
 
-/// Writes `bytes` to `path`: readers see the old file or the new one, never a part of it.
+/// Writes `bytes` to `path`: readers see the old file or the new one, never part of it.
 ///
-/// The bytes go to a neighbour first, because a rename is atomic only within one file system.
+/// The bytes are first written to a file in the same folder, because a rename is atomic only within one file
+/// system.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().ok_or_else(|| format!("{}: not the name of a file", path.display()))?;
     let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     write_and_rename(&temporary, path, bytes).map_err(|error| {
-        // Nothing is there to remove if the file could not be made; the first error is the one that counts.
+        // If the file could not be created, there is nothing to remove; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         format!("{}: cannot be written: {error}", path.display()).into()
     })

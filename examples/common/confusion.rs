@@ -1,4 +1,4 @@
-//! Which class was taken for which.
+//! The confusion matrix of a classifier.
 
 use std::fmt;
 
@@ -29,17 +29,18 @@ impl ConfusionMatrix {
         Ok(Self { counts })
     }
 
-    /// The part of all predictions that are right; none without predictions.
+    /// The share of all predictions that are right, or `None` without predictions.
     pub(crate) fn accuracy(&self) -> Option<f64> {
         ratio(self.right(), self.total())
     }
 
-    /// The part of the predictions of `class` that are right; none if it was never predicted.
+    /// The share of the predictions of `class` that are right, or `None` if it was never predicted.
     pub(crate) fn precision(&self, class: usize) -> Option<f64> {
         ratio(self.counts[class][class], self.counts.iter().map(|row| row[class]).sum())
     }
 
-    /// The part of the samples of `class` that were predicted so; none if there are no such samples.
+    /// The share of the samples of `class` that were predicted as `class`, or `None` if there are no such
+    /// samples.
     pub(crate) fn recall(&self, class: usize) -> Option<f64> {
         ratio(self.counts[class][class], self.counts[class].iter().sum())
     }
@@ -57,7 +58,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// A percentage, or `-` where nothing was counted.
+/// A percentage, or `-` if there is none.
 fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}%", 100.0 * ratio))
 }

@@ -1,4 +1,4 @@
-//! The tape drawn as SVG: rows of boxes, each value above what was made of it.
+//! The tape drawn as SVG: rows of boxes, with each value above the values computed from it.
 
 use namegrad::autograd::{Graph, GraphNode};
 use std::fmt::Write as _;
@@ -7,10 +7,11 @@ const WIDTH: usize = 190;
 const HEIGHT: usize = 44;
 const GAP: usize = 36;
 
-/// The row of each node: results are in the last one, any other node is just above the first that uses it.
+/// The row of each node: results are in the last row, and any other node is just above the first node that
+/// uses it.
 fn layers(graph: &Graph) -> Vec<usize> {
     let mut above = vec![0; graph.nodes.len()];
-    // What others were made of stands before them, so one pass from the end is enough.
+    // Every node comes after its inputs, so one pass from the end is enough.
     let mut edges = graph.edges.clone();
     edges.sort_unstable();
     for (from, to) in edges.into_iter().rev() {
@@ -20,7 +21,7 @@ fn layers(graph: &Graph) -> Vec<usize> {
     above.into_iter().map(|rows| last - rows).collect()
 }
 
-/// The middle of each node's box.
+/// The center of each node's box.
 fn places(layers: &[usize]) -> Vec<(usize, usize)> {
     let rows = layers.iter().max().map_or(0, |last| last + 1);
     let in_row = |row: usize| layers.iter().filter(|layer| **layer == row).count();
@@ -38,7 +39,7 @@ fn places(layers: &[usize]) -> Vec<(usize, usize)> {
     places
 }
 
-/// A text as SVG wants it.
+/// The text, escaped for SVG.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -60,7 +61,7 @@ fn boxed(svg: &mut String, node: &GraphNode, (x, y): (usize, usize)) {
     );
 }
 
-/// A picture of the graph, the leaves at the top.
+/// A drawing of the graph, with the leaves at the top.
 pub(crate) fn svg(graph: &Graph) -> String {
     let places = places(&layers(graph));
     let width = places.iter().map(|(x, _)| x + WIDTH / 2 + GAP).max().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! The 1,797 handwritten digits that are compiled into the examples; `../data/README.md` says whose they are.
+//! The 1,797 handwritten digits that are compiled into the examples; `../data/README.md` says where they come
+//! from.
 
 use std::io::Read;
 
@@ -12,7 +13,7 @@ pub(crate) const SIDE: usize = 8;
 /// The digits 0 to 9.
 pub(crate) const CLASSES: usize = 10;
 
-/// The brightest grey level in the file.
+/// The brightest gray level in the file.
 const WHITE: u8 = 16;
 const FILE: &[u8] = include_bytes!("../data/digits.csv.gz");
 
@@ -23,8 +24,8 @@ pub(crate) fn load() -> Result<Samples> {
     parse(&text).map_err(|what| format!("digits.csv.gz, {what}").into())
 }
 
-/// Reads lines of 64 grey levels and a label; the error says the line, counted from 1, and what is wrong
-/// there.
+/// Reads lines of 64 gray levels and a label. An error gives the line number, counted from 1, and what is
+/// wrong there.
 fn parse(text: &str) -> std::result::Result<Samples, String> {
     let mut samples = Samples { pixels: Vec::new(), labels: Vec::new(), height: SIDE, width: SIDE };
     for (index, line) in text.lines().enumerate() {
@@ -63,7 +64,7 @@ mod tests {
         assert_eq!((digits.count(), digits.features()), (1797, 64));
         assert_eq!(digits.pixels.len(), 1797 * 64);
         assert!(digits.pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)));
-        // Counts of the classes as scikit-learn's `load_digits` has them.
+        // The counts of the classes in scikit-learn's `load_digits`.
         let counts: Vec<usize> =
             (0..10).map(|class| digits.labels.iter().filter(|&&label| label == class).count()).collect();
         assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);

@@ -1,7 +1,7 @@
-//! The command line of a training example, and its way out.
+//! The command line of a training example, and how it exits.
 //!
-//! An example flattens [`TrainFlags`] into its own `clap::Parser`, changes a default with `mut_arg` where it
-//! needs another, and runs under [`run`]:
+//! An example flattens [`TrainFlags`] into its own `clap::Parser`, changes defaults with `mut_arg`, and calls
+//! [`run`]:
 //!
 //! ```ignore
 //! #[derive(clap::Parser)]
@@ -32,9 +32,9 @@ use std::str::FromStr;
 
 use super::Result;
 
-// A number may begin with a hyphen, so that `-1` and `-inf` are refused as values and not as unknown flags.
+// A number may begin with a hyphen, so that `-1` and `-inf` are rejected as values and not as unknown flags.
 
-/// What every training run can be told.
+/// The flags of every training run.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct TrainFlags {
     /// How many times to go through the training data
@@ -71,14 +71,15 @@ pub(crate) struct TrainFlags {
 }
 
 impl TrainFlags {
-    /// Makes the folder for the results. To be called before training, which would be lost without it.
+    /// Creates the folder for the results. Call this before training, so that a bad path does not waste the
+    /// run.
     pub(crate) fn create_out(&self) -> Result<()> {
         let failed = |error| format!("{}: the folder cannot be made: {error}", self.out.display());
         Ok(std::fs::create_dir_all(&self.out).map_err(failed)?)
     }
 }
 
-/// A parser of whole numbers in `range`.
+/// A parser for whole numbers in `range`.
 fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
@@ -99,9 +100,9 @@ fn probability(text: &str) -> std::result::Result<f64, String> {
     value.ok_or_else(|| "not a number from 0 to below 1".to_owned())
 }
 
-/// Runs an example: prints its error as one line on stderr and ends with 2, or with 0 if there is none.
+/// Runs an example. If it fails, prints the error as one line on stderr and exits with 2, otherwise with 0.
 ///
-/// Help and version come from clap as errors as well, and go to stdout with 0.
+/// In clap, help and version are errors too; they go to stdout, and the exit code is 0.
 pub(crate) fn run(main: impl FnOnce() -> Result<()>) -> ExitCode {
     let Err(error) = main() else {
         return ExitCode::SUCCESS;
@@ -116,7 +117,8 @@ pub(crate) fn run(main: impl FnOnce() -> Result<()>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The error's text without line breaks. Of clap's that is the first paragraph: the others repeat the usage.
+/// The error's text without line breaks. For clap's errors it is the first paragraph; the others repeat the
+/// usage.
 fn one_line(error: &(dyn Error + 'static)) -> String {
     let text = error.to_string();
     let text = match error.is::<clap::Error>() {

@@ -1,5 +1,5 @@
-//! Reading MNIST, or a data set in its format (Fashion-MNIST, KMNIST), from a folder with its four idx files,
-//! gzip or not.
+//! Reads MNIST, or a data set in its format (Fashion-MNIST, KMNIST), from a folder with its four idx files,
+//! gzipped or not.
 //!
 //! An idx file is a big-endian header, then bytes: two zeros, the type of the values (8: unsigned byte), the
 //! number of dims, the size of each dim in four bytes. See Y. LeCun, C. Cortes, C. Burges, *The MNIST
@@ -18,14 +18,14 @@ use super::samples::Samples;
 /// The ten classes of each of these data sets.
 pub(crate) const CLASSES: usize = 10;
 
-/// How many bytes a header may announce: twenty times MNIST. A damaged header, or a small file that unpacks
-/// without end, stops here.
+/// The largest size that a header may declare: twenty times MNIST. This stops damaged headers and small files
+/// that unpack to endless data.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The part to train on and the part to test on.
+/// The training set and the test set.
 ///
 /// # Errors
-/// One line that names the file, or the folder, and what is wrong with it.
+/// One line that names the file or folder and says what is wrong with it.
 pub(crate) fn load(folder: &Path) -> Result<(Samples, Samples)> {
     if !folder.is_dir() {
         return Err(format!("{}: no such folder", folder.display()).into());
@@ -68,10 +68,10 @@ fn load_part(folder: &Path, part: &str) -> Result<Samples> {
     })
 }
 
-/// Sizes of the dims, and the values row by row.
+/// The sizes of the dims, and the values row by row.
 type Idx<const DIMS: usize> = ([usize; DIMS], Vec<u8>);
 
-/// Reads the file `name` or `name.gz`; whether it is packed is for its first bytes to say, not for its name.
+/// Reads the file `name` or `name.gz`. Its first bytes, not its name, tell whether it is gzipped.
 fn read<const DIMS: usize>(folder: &Path, name: &str) -> Result<(PathBuf, Idx<DIMS>)> {
     let (path, file) = open(folder, name)?;
     let mut file = BufReader::new(file);
@@ -113,8 +113,8 @@ fn parse<const DIMS: usize>(mut input: impl Read) -> std::result::Result<Idx<DIM
         return Err(format!("wrong header: sizes {sizes:?} are empty or more than {MAX_BYTES} bytes"));
     };
 
-    // The vector grows with what is really there. The byte past the end tells trailing data, and makes gzip
-    // check its sum.
+    // The vector grows only as data arrives. Reading one byte past the end detects trailing data and makes
+    // gzip verify its checksum.
     let mut bytes = Vec::new();
     input.take(announced + 1).read_to_end(&mut bytes).map_err(|error| fault(&error))?;
     match (bytes.len() as u64).cmp(&announced) {
@@ -160,8 +160,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Two images of 1x3 to train on and one to test on; the test part is packed, and one of its files hides
-    /// it.
+    /// Two training images of 1x3 and one test image. The test set is gzipped, and the name of one of its
+    /// files does not show it.
     fn whole(name: &str) -> Scratch {
         let folder = Scratch::new(name);
         let save = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
@@ -172,7 +172,7 @@ mod tests {
         folder
     }
 
-    /// The error once `file` holds `bytes`, without the folder's path, which is different on each machine.
+    /// The error if `file` contains `bytes`, without the path of the folder, which differs between machines.
     fn error_with(test: &str, file: &str, bytes: &[u8]) -> String {
         let folder = whole(test);
         fs::write(folder.path().join(file), bytes).unwrap();
@@ -253,7 +253,7 @@ mod tests {
             assert_eq!(error(&packed[..length]), "train-images-idx3-ubyte: truncated", "{length} bytes");
         }
         let mut wrong_sum = packed.clone();
-        // The last eight bytes are the sum and the length.
+        // The last eight bytes are the checksum and the length.
         wrong_sum[packed.len() - 8] ^= 1;
         assert!(error(&wrong_sum).starts_with("train-images-idx3-ubyte: cannot be read: "));
         assert!(error(&[&packed[..], b"more"].concat()).starts_with("train-images-idx3-ubyte: "));

@@ -1,9 +1,8 @@
-//! What the training examples share and what has nothing to do with tensors.
+//! Code that the examples share and that has nothing to do with tensors.
 //!
-//! `samples` is what a data set is once read; `digits` (embedded) and `idx` (MNIST, from a folder) read one.
-//! `flags` is the command line and the way out of `main`, `progress` the bar of an epoch, `confusion` and
-//! `plot` the results, `atomic` how a file is written. `diagram`, the picture of a tape, belongs to `07_tape`
-//! alone.
+//! `samples` is a data set in memory; `digits` (embedded) and `idx` (MNIST, from a folder) read one. `flags`
+//! has the command line and the exit code, `progress` the progress bar of an epoch, `confusion` and `plot`
+//! show the results, and `atomic` writes files. `diagram`, which draws a tape, is used only by `07_tape`.
 
 #![allow(dead_code, reason = "each example uses its own part of what is here")]
 
@@ -19,5 +18,5 @@ pub(crate) mod samples;
 mod scratch;
 pub(crate) mod training;
 
-/// An example meets errors of many libraries and only prints them, so one boxed type serves.
+/// The examples get errors from many libraries and only print them, so one boxed type is enough.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -8,23 +8,23 @@ use plotters::prelude::*;
 
 use super::{Result, atomic};
 
-/// Width and height of the picture, in pixels.
+/// The width and height of the image, in pixels.
 const SIZE: (u32, u32) = (960, 420);
 
-/// What was measured after an epoch.
+/// The measurements after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Epoch {
     /// Mean loss over the training data.
     pub(crate) train_loss: f64,
     /// Mean loss over the test data.
     pub(crate) test_loss: f64,
-    /// Part of the training data that is classified right, from 0 to 1.
+    /// Accuracy on the training data, from 0 to 1.
     pub(crate) train_accuracy: f64,
-    /// Part of the test data that is classified right, from 0 to 1.
+    /// Accuracy on the test data, from 0 to 1.
     pub(crate) test_accuracy: f64,
 }
 
-/// Draws loss and accuracy side by side, over the epochs counted from 1, and writes them to `path`.
+/// Draws loss and accuracy side by side, with epochs counted from 1, and writes the image to `path`.
 ///
 /// A loss that is not finite (a run that diverged) leaves a gap.
 pub(crate) fn save(path: &Path, title: &str, epochs: &[Epoch]) -> Result<()> {
@@ -46,14 +46,14 @@ fn draw(svg: SVGBackend<'_>, title: &str, epochs: &[Epoch]) -> Result<()> {
     Ok(canvas.present()?)
 }
 
-/// One chart with the curve of the training data and the curve of the test data.
+/// A chart with one curve for the training data and one for the test data.
 fn panel(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     label: &str,
     legend: SeriesLabelPosition,
     curves: &[Vec<f64>; 2],
 ) -> Result<()> {
-    // A single epoch is drawn in the middle: an axis needs two ends.
+    // A single epoch is drawn in the middle, because an axis needs two ends.
     let epochs = match curves[0].len() {
         0 | 1 => 0..2,
         count => 1..count,
@@ -79,7 +79,7 @@ fn panel(
         for points in runs(curve) {
             chart.draw_series(LineSeries::new(points, color.filled().stroke_width(2)).point_size(3))?;
         }
-        // The legend belongs to a series of its own, so that there is one entry for any number of runs.
+        // The legend has its own series, so that it has one entry for any number of segments.
         let key = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2));
         chart.draw_series(LineSeries::new([], color))?.label(name).legend(key);
     }
@@ -93,19 +93,19 @@ fn panel(
     Ok(())
 }
 
-/// Far above any loss that says something, and far enough below the largest number to calculate with.
+/// Far above any meaningful loss, and far enough below the largest number that arithmetic does not overflow.
 fn is_drawable(value: f64) -> bool {
     value.abs() < 1e30
 }
 
-/// The stretches of a curve without a gap, as points; the first epoch is 1.
+/// The segments of a curve between gaps, as points; the first epoch is 1.
 fn runs(curve: &[f64]) -> Vec<Vec<(usize, f64)>> {
     let points: Vec<(usize, f64)> = (1..).zip(curve.iter().copied()).collect();
     let runs = points.split(|&(_, value)| !is_drawable(value));
     runs.filter(|run| !run.is_empty()).map(<[_]>::to_vec).collect()
 }
 
-/// An axis that holds all values, with a little room at both ends.
+/// An axis that covers all values, with a little room at both ends.
 fn limits(curves: &[Vec<f64>]) -> Range<f64> {
     let values = || curves.iter().flatten().copied().filter(|&value| is_drawable(value));
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
@@ -113,7 +113,7 @@ fn limits(curves: &[Vec<f64>]) -> Range<f64> {
     if low > high || size < 1e-30 {
         return 0.0..1.0;
     }
-    // Values that are almost equal would leave an axis with no room for distinct labels.
+    // If the values were almost equal, the axis would have no room for distinct labels.
     let room = (0.05 * (high - low)).max(1e-3 * size);
     low - room..high + room
 }

@@ -1,14 +1,14 @@
-//! The bar that an epoch fills, step by step.
+//! The progress bar of an epoch.
 
 use std::io::{IsTerminal, stderr, stdout};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of `steps` for one of `epochs`, counted from 1; `set_message` shows the loss beside it,
-/// `finish_and_clear` ends it.
+/// A bar with `steps` steps for one of `epochs`, counted from 1. `set_message` shows the loss beside it, and
+/// `finish_and_clear` removes it.
 ///
-/// It is silent unless both outputs are a terminal: in a log or through a pipe it would only be noise between
-/// the lines.
+/// It is hidden unless stdout and stderr are both terminals: in a log or a pipe it would only clutter the
+/// output.
 pub(crate) fn epoch_bar(epoch: usize, epochs: usize, steps: u64) -> ProgressBar {
     if !stdout().is_terminal() || !stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,35 +1,35 @@
-//! Labelled images in memory, and their division into a part to train on and a part to test on.
+//! Labeled images in memory, and how they are split into a training set and a test set.
 
 use super::Result;
 
-/// Grey images of one size, each with the class it shows.
+/// Grayscale images of one size, each with its class.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Samples {
-    /// Grey levels from 0 to 1, image after image, each row by row: `count * height * width` of them.
+    /// Gray levels from 0 to 1, image after image, each row by row: `count * height * width` in total.
     pub(crate) pixels: Vec<f32>,
     /// The class of each image.
     pub(crate) labels: Vec<i64>,
-    /// Rows of an image.
+    /// The number of rows of an image.
     pub(crate) height: usize,
-    /// Columns of an image.
+    /// The number of columns of an image.
     pub(crate) width: usize,
 }
 
 impl Samples {
-    /// How many images there are.
+    /// The number of images.
     pub(crate) fn count(&self) -> usize {
         self.labels.len()
     }
 
-    /// How many pixels an image has.
+    /// The number of pixels of an image.
     pub(crate) fn features(&self) -> usize {
         self.height * self.width
     }
 
-    /// The first `train` images in the given order, and the others.
+    /// The first `train` images in the given order, and the rest.
     ///
-    /// `order` is a permutation of `0..count`; the caller draws it, so that the seed of the run decides the
-    /// split as well.
+    /// `order` is a permutation of `0..count`. The caller draws it, so that the seed of the run also
+    /// determines the split.
     pub(crate) fn split(&self, order: &[usize], train: usize) -> Result<(Self, Self)> {
         let count = self.count();
         let mut seen = vec![false; count];
@@ -44,7 +44,7 @@ impl Samples {
         Ok((self.select(train), self.select(test)))
     }
 
-    /// The images at `indices`, which are all below `count`.
+    /// The images at `indices`, which must all be below `count`.
     fn select(&self, indices: &[usize]) -> Self {
         let features = self.features();
         let image = |&index: &usize| &self.pixels[index * features..][..features];

@@ -1,13 +1,13 @@
-//! A folder for one test, removed when the test is over.
+//! A temporary folder for one test, removed when the test ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A fresh folder under the system's own for temporary files.
+/// A new folder inside the system's temporary folder.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// `name` must differ between the tests of one process, which run side by side.
+    /// `name` must be unique among the tests of a process, which run in parallel.
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("namegrad-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).expect("the temporary folder is writable");
@@ -21,7 +21,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder left behind does not make a test wrong.
+        // A folder left behind does not make the test fail.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

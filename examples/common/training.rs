@@ -1,4 +1,4 @@
-//! What the two training examples share: the model, the loop over epochs, and what is left at its end.
+//! Code that the two training examples share: the model, the training loop, and the files that it writes.
 
 use super::Result;
 use super::confusion::ConfusionMatrix;
@@ -60,7 +60,7 @@ impl Set {
     }
 }
 
-/// Sets the number of threads, if one is asked for.
+/// Sets the number of threads, if one is given.
 pub(crate) fn set_threads(threads: usize) -> Result<()> {
     if threads > 0 {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -68,8 +68,8 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains an [`Mlp`], prints a line per epoch and the confusion matrix at the end, and writes the curves and
-/// the checkpoint.
+/// Trains an [`Mlp`], prints a line for each epoch and the confusion matrix at the end, and writes the curves
+/// and the checkpoint.
 pub(crate) fn train(
     title: &str,
     flags: &TrainFlags,
@@ -103,7 +103,7 @@ pub(crate) fn train(
     Ok(())
 }
 
-/// One pass over the training data in random order: the mean loss and accuracy while it went on.
+/// Makes one pass over the training data in random order. Returns the mean loss and accuracy during the pass.
 fn run_epoch(
     model: &Mlp,
     optimizer: &mut dyn Optimizer,
@@ -122,7 +122,7 @@ fn run_epoch(
         let batch = train.pick(&order.narrow(0, start, size)?)?;
         let logits = model.forward(&batch.images)?;
         let loss = F::cross_entropy(&logits, &batch.labels, "class")?;
-        // The rate falls to zero in a straight line: the last steps only settle.
+        // The learning rate falls linearly to zero.
         let done = ((epoch - 1) * steps + step) as f64 / (flags.epochs * steps) as f64;
         optimizer.set_lr(flags.lr * (1.0 - done))?;
         optimizer.zero_grad();
@@ -138,7 +138,7 @@ fn run_epoch(
     Ok((losses / train.len() as f64, right / train.len() as f64))
 }
 
-/// The mean loss on a set, and the class that the model gives each sample.
+/// The mean loss on a data set, and the predicted class of each sample.
 fn evaluate(model: &Mlp, set: &Set) -> Result<(f64, Tensor)> {
     model.eval();
     let logits = no_grad(|| model.forward(&set.images))?;

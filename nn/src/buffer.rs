@@ -1,4 +1,4 @@
-//! [`Buffer`]: a tensor that a layer keeps and saves but does not learn.
+//! [`Buffer`]: a tensor that a layer stores and saves but does not learn.
 
 use crate::module::{Entry, Field, Visitor};
 use namegrad_autograd::Tensor;
@@ -6,7 +6,7 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A tensor that a layer keeps and saves but does not learn, such as a running mean. Clones share the same
+/// A tensor that a layer stores and saves but does not learn, such as a running mean. Clones share the same
 /// value.
 ///
 /// # Examples
@@ -42,7 +42,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Buffer(Arc<RwLock<NamedTensor>>);
 
 impl Buffer {
-    /// A buffer with this value, which it keeps without a gradient.
+    /// A buffer with this value, detached from the tape.
     pub fn new(value: Tensor) -> Buffer {
         Buffer(Arc::new(RwLock::new(value.into_value())))
     }
@@ -57,8 +57,8 @@ impl Buffer {
         Tensor::constant(self.value())
     }
 
-    /// Another value of the same sizes, cast to the dtype of the buffer. The names of the buffer stay, as in
-    /// [`Parameter::set`](namegrad_autograd::Parameter::set).
+    /// Sets another value with the same sizes, cast to the dtype of the buffer. The buffer keeps its names,
+    /// like [`Parameter::set`](namegrad_autograd::Parameter::set).
     ///
     /// ```
     /// use namegrad::nn::Buffer;
@@ -72,8 +72,8 @@ impl Buffer {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] for floating-point values in a buffer of
-    /// integers.
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] if floating-point values are set in an
+    /// integer buffer.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
         let value = value.as_ref();

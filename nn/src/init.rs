@@ -1,23 +1,23 @@
-//! Starting values for parameters, in place: `init::normal_(layer.weight(), 0.0, 0.02)?`.
+//! Initial values of parameters, set in place: `init::normal_(layer.weight(), 0.0, 0.02)?`.
 //!
-//! Layers initialize their parameters when they are made, so these functions are for other starts. [`Gain`] has the
-//! factors for nonlinearities, [`fans`] defines fan in and fan out.
+//! Layers initialize their parameters when they are created; use these functions for other initial values.
+//! [`Gain`] has the factors for nonlinearities, and [`fans`] defines fan in and fan out.
 
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{Error, ErrorKind, Result, Scalar, Sizes};
 use namegrad_macros::Setters;
 
-/// The pass whose variance an initialization keeps.
+/// The pass in which an initialization preserves the variance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fan {
-    /// The forward pass: the fan in.
+    /// The forward pass, with the fan in.
     #[default]
     In,
-    /// The backward pass: the fan out.
+    /// The backward pass, with the fan out.
     Out,
 }
 
-/// The nonlinearity after a layer, with the factor that makes up for it in the standard deviation.
+/// The nonlinearity after a layer, which determines a factor for the standard deviation.
 ///
 /// ```
 /// use namegrad::nn::init::Gain;
@@ -26,7 +26,7 @@ pub enum Fan {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Gain {
-    /// Nothing, or a sigmoid: 1.
+    /// None, or a sigmoid: 1.
     #[default]
     Linear,
     /// 5/3.
@@ -37,7 +37,7 @@ pub enum Gain {
     LeakyRelu(f64),
     /// 3/4.
     Selu,
-    /// This factor. A number becomes one: `XavierOptions::new().gain(1.5)`.
+    /// This factor. A number converts to it: `XavierOptions::new().gain(1.5)`.
     Factor(f64),
 }
 
@@ -72,7 +72,7 @@ pub struct XavierOptions {
 /// The options of [`kaiming_uniform_with_`] and [`kaiming_normal_with_`].
 #[derive(Clone, Copy, Debug, PartialEq, Setters)]
 pub struct KaimingOptions {
-    /// The pass whose variance is kept. By default the forward pass, `Fan::In`.
+    /// The pass in which the variance is preserved. By default the forward pass, `Fan::In`.
     pub fan: Fan,
     /// The nonlinearity after the layer, or a factor. By default `Gain::Relu`.
     #[setters(into)]
@@ -85,8 +85,9 @@ impl Default for KaimingOptions {
     }
 }
 
-/// The fan in and the fan out of a weight `[out, in, kernel...]`: `in Π kernel` and `out Π kernel`, with the product
-/// of the sizes of the kernel. The weight of a [`Linear`](crate::Linear) has no kernel, so they are `in` and `out`.
+/// The fan in and the fan out of a weight `[out, in, kernel...]`: `in Π kernel` and `out Π kernel`, with the
+/// product of the sizes of the kernel. The weight of a [`Linear`](crate::Linear) has no kernel, so they are
+/// `in` and `out`.
 ///
 /// ```
 /// use namegrad::nn::init;
@@ -125,13 +126,13 @@ fn like(parameter: &Parameter) -> (TensorOptions, Sizes) {
     (TensorOptions::new().dtype(old.dtype()), Sizes::from_slice(old.sizes()))
 }
 
-/// Sets the parameter to the value, whose error becomes one of `op`.
+/// Sets the parameter to the value. An error becomes an error of `op`.
 #[track_caller]
 fn set(op: &'static str, parameter: &Parameter, value: Result<Tensor>) -> Result<()> {
     parameter.set(value.map_err(|error| error.of(op))?.value()).map_err(|error| error.of(op))
 }
 
-/// Uniform in [`low`, `high`).
+/// Fills the parameter with uniform random numbers in [`low`, `high`).
 ///
 /// ```
 /// use namegrad::nn::init;
@@ -155,7 +156,7 @@ fn uniform(op: &'static str, parameter: &Parameter, low: f64, high: f64) -> Resu
     set(op, parameter, options.uniform(&sizes, low, high))
 }
 
-/// Normal with this mean and standard deviation.
+/// Fills the parameter with normal random numbers with this mean and standard deviation.
 ///
 /// ```
 /// use namegrad::nn::init;
@@ -180,7 +181,7 @@ fn normal(op: &'static str, parameter: &Parameter, mean: f64, std: f64) -> Resul
     set(op, parameter, options.normal(&sizes, mean, std))
 }
 
-/// One value everywhere.
+/// Fills the parameter with one value.
 ///
 /// ```
 /// use namegrad::nn::init;
@@ -199,7 +200,7 @@ pub fn constant_(parameter: &Parameter, value: impl Into<Scalar>) -> Result<()> 
     set("constant_", parameter, options.full(&sizes, value))
 }
 
-/// Zeros: [`constant_`] with 0.
+/// Fills the parameter with zeros.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -208,7 +209,7 @@ pub fn zeros_(parameter: &Parameter) -> Result<()> {
     constant_(parameter, 0.0)
 }
 
-/// Ones: [`constant_`] with 1.
+/// Fills the parameter with ones.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].
@@ -217,7 +218,7 @@ pub fn ones_(parameter: &Parameter) -> Result<()> {
     constant_(parameter, 1.0)
 }
 
-/// Ones on the diagonal of a matrix, zeros elsewhere.
+/// Sets a matrix to ones on the diagonal and zeros elsewhere.
 ///
 /// ```
 /// use namegrad::nn::init;
@@ -240,7 +241,8 @@ pub fn eye_(parameter: &Parameter) -> Result<()> {
     set("eye_", parameter, options.eye(rows, cols))
 }
 
-/// Uniform in `±gain √(6 / (fan_in + fan_out))`, with the [fans](fans()) of the parameter and a gain of 1.
+/// Fills the parameter with uniform random numbers in `±gain √(6 / (fan_in + fan_out))`, with its
+/// [fans](fans()) and a gain of 1.
 ///
 /// ```
 /// use namegrad::nn::init::{self, Gain, XavierOptions};
@@ -266,7 +268,7 @@ pub fn xavier_uniform_(parameter: &Parameter) -> Result<()> {
 /// [`xavier_uniform_`] with options.
 ///
 /// # Errors
-/// Those of [`xavier_uniform_`].
+/// Same as [`xavier_uniform_`].
 #[track_caller]
 pub fn xavier_uniform_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
     const OP: &str = "xavier_uniform_";
@@ -274,11 +276,12 @@ pub fn xavier_uniform_with_(parameter: &Parameter, options: XavierOptions) -> Re
     uniform(OP, parameter, -bound, bound)
 }
 
-/// Normal with the standard deviation `gain √(2 / (fan_in + fan_out))`, with the [fans](fans()) of the parameter and a
-/// gain of 1. [`xavier_uniform_`] has an example.
+/// Fills the parameter with normal random numbers with mean 0 and standard deviation
+/// `gain √(2 / (fan_in + fan_out))`, with its [fans](fans()) and a gain of 1. [`xavier_uniform_`] has an
+/// example.
 ///
 /// # Source
-/// That of [`xavier_uniform_`].
+/// Same as [`xavier_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
@@ -290,7 +293,7 @@ pub fn xavier_normal_(parameter: &Parameter) -> Result<()> {
 /// [`xavier_normal_`] with options.
 ///
 /// # Errors
-/// Those of [`xavier_normal_`].
+/// Same as [`xavier_normal_`].
 #[track_caller]
 pub fn xavier_normal_with_(parameter: &Parameter, options: XavierOptions) -> Result<()> {
     const OP: &str = "xavier_normal_";
@@ -303,7 +306,8 @@ fn xavier_std(op: &'static str, parameter: &Parameter, options: XavierOptions) -
     Ok(options.gain.value() * (2.0 / (input + output).max(1) as f64).sqrt())
 }
 
-/// Uniform in `±gain √(3 / fan)`, with the fan in of the parameter (see [`fans`]) and the gain of `relu`, √2.
+/// Fills the parameter with uniform random numbers in `±gain √(3 / fan)`, with its fan in (see [`fans`]) and
+/// the gain of `relu`, √2.
 ///
 /// ```
 /// use namegrad::nn::init::{self, Fan, Gain, KaimingOptions};
@@ -329,7 +333,7 @@ pub fn kaiming_uniform_(parameter: &Parameter) -> Result<()> {
 /// [`kaiming_uniform_`] with options.
 ///
 /// # Errors
-/// Those of [`kaiming_uniform_`].
+/// Same as [`kaiming_uniform_`].
 #[track_caller]
 pub fn kaiming_uniform_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
     const OP: &str = "kaiming_uniform_";
@@ -337,11 +341,11 @@ pub fn kaiming_uniform_with_(parameter: &Parameter, options: KaimingOptions) -> 
     uniform(OP, parameter, -bound, bound)
 }
 
-/// Normal with the standard deviation `gain / √fan`, with the fan in of the parameter (see [`fans`]) and the gain of
-/// `relu`, √2. [`kaiming_uniform_`] has an example.
+/// Fills the parameter with normal random numbers with mean 0 and standard deviation `gain / √fan`, with its
+/// fan in (see [`fans`]) and the gain of `relu`, √2. [`kaiming_uniform_`] has an example.
 ///
 /// # Source
-/// That of [`kaiming_uniform_`].
+/// Same as [`kaiming_uniform_`].
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] for fewer than two dims.
@@ -353,7 +357,7 @@ pub fn kaiming_normal_(parameter: &Parameter) -> Result<()> {
 /// [`kaiming_normal_`] with options.
 ///
 /// # Errors
-/// Those of [`kaiming_normal_`].
+/// Same as [`kaiming_normal_`].
 #[track_caller]
 pub fn kaiming_normal_with_(parameter: &Parameter, options: KaimingOptions) -> Result<()> {
     const OP: &str = "kaiming_normal_";

@@ -1,4 +1,5 @@
-//! Layers that find their dims by name, and what models are made of. Programs use it as `namegrad::nn`.
+//! Layers that find their dims by name, models, losses and initializations. Programs use this crate as
+//! `namegrad::nn`.
 //!
 //! ```
 //! use namegrad::nn::StateDict;
@@ -35,19 +36,19 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! # What is where
+//! # Where to find what
 //!
-//! * Models: [`Module`], which you derive, and [`Field`], what its fields can be: a
-//!   [`Parameter`](namegrad_autograd::Parameter), a [`Buffer`], a [`Training`] flag, other modules, plain data.
-//! * Layers: [`Linear`], [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]; [`Hooked`] gives any layer
-//!   hooks, and [`Layer`] is the trait of what they have in common.
-//! * Layers without state and losses are functions in [`functional`], `F` in the prelude.
-//! * Starting values: [`init`].
-//! * Values by path, saved and loaded: [`StateDict`], [`LoadOptions`]. The printed tree: [`Summary`].
+//! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
+//!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
+//! * Layers: [`Linear`], [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]. [`Hooked`] adds hooks
+//!   to any layer, and [`Layer`] is the trait that all of them implement.
+//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`.
+//! * Initial values of parameters: [`init`].
+//! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!
 //! An error of a layer names the layer and its path in the model: see [`ModulePath`].
 
-#![doc(html_root_url = "https://docs.rs/namegrad-nn/0.1.0")] // links of other crates work in any order of building
+#![doc(html_root_url = "https://docs.rs/namegrad-nn/0.1.0")] // so that links from other crates work
 #![forbid(unsafe_code)]
 
 mod buffer;

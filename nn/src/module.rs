@@ -1,4 +1,4 @@
-//! [`Module`], the trait of layers and models, [`Field`], the trait of what they are made of, and the walk over
+//! [`Module`], the trait of layers and models, [`Field`], the trait of their fields, and the walk over
 //! parameters by path.
 
 use crate::buffer::Buffer;
@@ -11,22 +11,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// A layer or a model: it finds its parameters, buffers and layers by path, such as `blocks.0.weight`.
+/// A layer or a model, whose parameters, buffers and layers have paths such as `blocks.0.weight`.
 ///
-/// Derive it. Every field must be a [`Field`]: a parameter, a buffer, another module, an `Option`, a `Vec` or an
-/// array of these, or plain data such as a number or a string, which holds no parameters. `forward` is your own
-/// method, with the arguments that it needs; implement [`Layer`](crate::Layer) as well if the module goes into a
+/// Derive it. Every field must be a [`Field`]: a parameter, a buffer, another module, an `Option`, a `Vec` or
+/// an array of these, or plain data such as a number or a string. `forward` is your own method, with whatever
+/// arguments it needs; also implement [`Layer`](crate::Layer) if the module is to be part of a
 /// [`Sequential`](crate::Sequential).
 ///
-/// The derive writes [`Display`](fmt::Display) too, so `println!("{model}")` prints the [`summary`](Self::summary).
+/// The derive macro also implements [`Display`](fmt::Display), so `println!("{model}")` prints the
+/// [`summary`](Self::summary).
 ///
-/// # Attributes of the derive
-/// - `#[module(skip)]` on a field: the field is not visited, so its type need not be a [`Field`]
-/// - `#[module(flatten)]` on a field: its parts get no path segment of the field's name
-/// - `#[module(describe = path)]` on the struct: `path(&self)` gives the [description](Self::describe) instead of
-///   the name of the struct
-/// - `#[module(no_display)]` on the struct: `Display` is yours
-/// - `#[module(crate = path)]` on the struct: where this trait is found, if not at `::namegrad::nn`
+/// # Attributes of the derive macro
+/// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`]
+/// - `#[module(flatten)]` on a field: the name of the field is left out of paths
+/// - `#[module(describe = path)]` on the struct: the [description](Self::describe) is `path(&self)` instead
+///   of the name of the struct
+/// - `#[module(no_display)]` on the struct: you implement `Display` yourself
+/// - `#[module(crate = path)]` on the struct: the path of this trait's module if it is not `::namegrad::nn`
 ///
 /// # Examples
 /// ```
@@ -62,14 +63,15 @@ use std::sync::Arc;
     note = "add #[derive(Module)] to it"
 )]
 pub trait Module: fmt::Display {
-    /// Shows the visitor every field: `visitor.field("weight", &self.weight)`. The derive writes it.
+    /// Shows every field to the visitor: `visitor.field("weight", &self.weight)`. The derive macro implements
+    /// this.
     fn fields(&self, visitor: &mut Visitor<'_>);
 
-    /// The layer in a few words, as the summary shows it: `Linear(in=64 -> out=128)`. The derive gives the name of
-    /// the struct.
+    /// A short description for the summary, such as `Linear(in=64 -> out=128)`. By default, the derive macro
+    /// uses the name of the struct.
     fn describe(&self) -> String;
 
-    /// Calls `f` with the path of every parameter, buffer, training flag and module within this one.
+    /// Calls `f` with every parameter, buffer, training flag and module in this module, and its path.
     ///
     /// ```
     /// use namegrad::nn::Entry;
@@ -88,7 +90,8 @@ pub trait Module: fmt::Display {
         walk(&|visitor| self.fields(visitor), f);
     }
 
-    /// The parameters with their paths, in the order of the fields. A parameter held twice is listed twice.
+    /// The parameters with their paths, in the order of the fields. A parameter that occurs twice is listed
+    /// twice.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -101,7 +104,7 @@ pub trait Module: fmt::Display {
         named_parameters(&|visitor| self.fields(visitor))
     }
 
-    /// The parameters, each once, in the order of the fields: the argument of an optimizer.
+    /// The parameters in the order of the fields, each only once. Pass them to an optimizer.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -121,14 +124,14 @@ pub trait Module: fmt::Display {
         named_buffers(&|visitor| self.fields(visitor))
     }
 
-    /// Switches layers such as dropout to training.
+    /// Switches layers such as dropout to training mode.
     ///
     /// [`Training`] has an example.
     fn train(&self) {
         set_training(&|visitor| self.fields(visitor), true);
     }
 
-    /// Switches layers such as dropout to evaluation.
+    /// Switches layers such as dropout to evaluation mode.
     ///
     /// [`Training`] has an example.
     fn eval(&self) {
@@ -161,7 +164,7 @@ pub trait Module: fmt::Display {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Parameter::set_requires_grad`].
+    /// Same as [`Parameter::set_requires_grad`].
     #[track_caller]
     fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         for parameter in self.parameters() {
@@ -206,23 +209,23 @@ pub trait Module: fmt::Display {
     }
 
     /// Loads the values of `state`, which must have exactly the paths of this module, with the same names and
-    /// sizes. Otherwise nothing changes.
+    /// sizes. After an error, nothing has changed.
     ///
     /// [`StateDict`] has an example.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] with all paths that are missing, unexpected or of other dims.
+    /// [`ErrorKind::Value`] with all paths that are missing, unexpected or have other dims.
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict) -> Result<()> {
         state.load_into(&|visitor| self.fields(visitor), LoadOptions::default()).map(drop)
     }
 
-    /// Loads the values of `state` that fit, as the options say, and reports the others.
+    /// Loads the values of `state` that fit according to the options, and reports the others.
     ///
     /// [`LoadOptions`] has an example.
     ///
     /// # Errors
-    /// Those of [`load_state_dict`](Self::load_state_dict), unless the options allow the misfit.
+    /// Same as [`load_state_dict`](Self::load_state_dict), except for mismatches that the options allow.
     #[track_caller]
     fn load_state_dict_with(&self, state: &StateDict, options: LoadOptions) -> Result<LoadReport> {
         state.load_into(&|visitor| self.fields(visitor), options)
@@ -236,12 +239,13 @@ pub trait Module: fmt::Display {
     }
 }
 
-/// What a field of a [`Module`] can be: a parameter, a buffer, a flag, another module, a list of these, or plain
-/// data that holds none of them.
+/// A type that can be a field of a [`Module`]: a parameter, a buffer, a flag, another module, a list of
+/// these, or plain data.
 ///
-/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`], [`ModulePath`](crate::ModulePath), numbers, strings,
-/// [`DType`], names and shapes of dims, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. A field
-/// of another type is left out with `#[module(skip)]`, or implements this trait.
+/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
+/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`], names and shapes of dims, and `Option`,
+/// `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use `#[module(skip)]` or
+/// implement this trait.
 ///
 /// # Examples
 /// ```
@@ -286,7 +290,7 @@ pub trait Module: fmt::Display {
     note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters"
 )]
 pub trait Field {
-    /// Shows the visitor what the field holds.
+    /// Shows the content of the field to the visitor.
     fn visit(&self, visitor: &mut Visitor<'_>);
 }
 
@@ -297,7 +301,7 @@ impl<M: Module + ?Sized> Field for M {
     }
 }
 
-/// The description of a module, made when it is printed.
+/// The description of a module, which is created when it is printed.
 struct Description<'m, M: ?Sized>(&'m M);
 
 impl<M: Module + ?Sized> fmt::Display for Description<'_, M> {
@@ -306,10 +310,10 @@ impl<M: Module + ?Sized> fmt::Display for Description<'_, M> {
     }
 }
 
-/// Shows a visitor the fields of a module.
+/// A function that shows the fields of a module to a visitor.
 pub(crate) type Fields<'m> = &'m dyn Fn(&mut Visitor<'_>);
 
-/// Calls `f` for everything that a module holds.
+/// Calls `f` for everything in a module.
 pub(crate) fn walk(fields: Fields<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
     fields(&mut Visitor { path: String::new(), f });
 }
@@ -369,7 +373,7 @@ fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// What [`Module::entries`] finds.
+/// An item that [`Module::entries`] finds.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Entry<'a> {
@@ -377,9 +381,9 @@ pub enum Entry<'a> {
     Parameter(&'a Parameter),
     /// A buffer.
     Buffer(&'a Buffer),
-    /// The flag for training or evaluation.
+    /// The flag for training or evaluation mode.
     Training(&'a Training),
-    /// A module, as its [description](Module::describe). Its parts follow, with longer paths.
+    /// A module, given by its [description](Module::describe). Its parts follow, with longer paths.
     Module(&'a dyn fmt::Display),
 }
 
@@ -401,7 +405,7 @@ impl Visitor<'_> {
         self.path.truncate(length);
     }
 
-    /// Reports what is at the current path.
+    /// Reports an item at the current path.
     pub fn entry(&mut self, entry: Entry<'_>) {
         (self.f)(&self.path, entry);
     }

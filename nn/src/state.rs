@@ -1,4 +1,4 @@
-//! The values of a model by path: saved, compared, loaded.
+//! The values of a model by path, and how they are saved, compared and loaded.
 
 use crate::buffer::Buffer;
 use crate::module::{Entry, Fields, walk};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The values of parameters and buffers by path, such as `hidden.weight`.
 ///
-/// Taking one copies nothing, and later updates of the model do not change it.
+/// Creating one copies nothing, and later updates of the model do not change it.
 ///
 /// # Examples
 /// ```
@@ -32,8 +32,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub struct StateDict(BTreeMap<String, NamedTensor>);
 
-/// The misfits that [`load_state_dict_with`](crate::Module::load_state_dict_with) allows. By default the state must
-/// fit exactly.
+/// The mismatches that [`load_state_dict_with`](crate::Module::load_state_dict_with) allows. By default, the
+/// state must fit exactly.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub struct LoadOptions {
     /// Align the dims of a value to those of the model by name, for example from `[N, H, W, C]` to
     /// `[N, C, H, W]`.
     pub align: bool,
-    /// Allow values whose dims have other names, or none.
+    /// Allow values whose dims have other names or are unnamed.
     pub ignore_names: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct LoadReport {
     pub missing: Vec<String>,
     /// Paths of the state that the model does not have.
     pub unexpected: Vec<String>,
-    /// Paths with other sizes or names: the model's dims, then the state's.
+    /// Paths with other sizes or names: the dims in the model, then the dims in the state.
     pub mismatched: Vec<(String, Shape, Shape)>,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for LoadReport {
 }
 
 impl LoadReport {
-    /// The call that loads what fits.
+    /// The call that loads the values that fit, for a repair.
     fn repair(&self, options: LoadOptions) -> String {
         let every =
             |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
@@ -92,7 +92,7 @@ impl LoadReport {
         let align = options.align || differ && every(same_dims);
         let ignore_names =
             options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
-        // Values of other sizes cannot be loaded.
+        // Values with other sizes cannot be loaded.
         let removed: String = match differ && !align && !ignore_names {
             true => self.mismatched.iter().map(|(path, ..)| format!("state.remove({path:?}); ")).collect(),
             false => String::new(),
@@ -119,7 +119,7 @@ fn same_dims(own: &Shape, given: &Shape) -> bool {
     named(own) && named(given) && dims(own) == dims(given)
 }
 
-/// The place of a value in a model.
+/// The target of a value in a model.
 enum Place {
     Parameter(Parameter),
     Buffer(Buffer),
@@ -166,7 +166,7 @@ impl StateDict {
     /// there are any.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] or [`ErrorKind::Format`] with the path and the mistake.
+    /// [`ErrorKind::Io`] or [`ErrorKind::Format`], with the path and the reason.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
         Ok(StateDict(TensorFile::load(path)?.tensors))
@@ -182,7 +182,7 @@ impl StateDict {
     /// ```
     /// use namegrad::prelude::*;
     /// let model = Linear::new(("in", 3), ("out", 2))?;
-    /// // A file of an older version of the model, which called the bias `offset`:
+    /// // A file from an older version of the model, in which the bias was called `offset`:
     /// let mut state = model.state_dict();
     /// let bias = state.remove("bias").unwrap();
     /// state.insert("offset", bias);
@@ -216,7 +216,7 @@ impl StateDict {
         self.0.is_empty()
     }
 
-    /// Loads `state`, after comparing everything with it.
+    /// Compares everything with `state`, then loads it.
     #[track_caller]
     pub(crate) fn load_into(&self, fields: Fields<'_>, options: LoadOptions) -> Result<LoadReport> {
         let places = places(fields);

@@ -81,12 +81,12 @@ impl Summary {
         summary
     }
 
-    /// The number of elements of all parameters, a shared one counted once.
+    /// The number of elements of all parameters. A shared parameter counts once.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// How many of these are not frozen.
+    /// The number of elements of parameters that are not frozen.
     pub fn trainable(&self) -> usize {
         self.trainable
     }

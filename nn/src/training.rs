@@ -1,11 +1,12 @@
-//! What a model tells its layers: [`Training`], whether they are being trained, and [`ModulePath`], where they are.
+//! What a model tells its layers: whether they are being trained ([`Training`]), and their paths
+//! ([`ModulePath`]).
 
 use crate::module::{Entry, Field, Visitor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Whether a layer is being trained; [`train`](crate::Module::train) and [`eval`](crate::Module::eval) of the model set it. A
-/// new layer is in training.
+/// Whether a layer is being trained. [`train`](crate::Module::train) and [`eval`](crate::Module::eval) of the
+/// model set it. A new layer is in training mode.
 ///
 /// # Examples
 /// ```
@@ -39,7 +40,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Training(AtomicBool);
 
 impl Training {
-    /// In training.
+    /// A flag in training mode.
     pub fn new() -> Training {
         Training(AtomicBool::new(true))
     }
@@ -49,7 +50,7 @@ impl Training {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Switches to training (`true`) or evaluation (`false`).
+    /// Switches to training mode (`true`) or evaluation mode (`false`).
     pub fn set(&self, training: bool) {
         self.0.store(training, Ordering::Relaxed);
     }
@@ -69,9 +70,10 @@ impl Field for Training {
 
 /// The path of a layer in its model, for the errors of the layer.
 ///
-/// Every walk over a model ([`parameters`](crate::Module::parameters), [`state_dict`](crate::Module::state_dict),
-/// [`eval`](crate::Module::eval), [`summary`](crate::Module::summary)) tells the layers their paths. Of several paths a layer
-/// keeps the longest, which is that in the outermost model.
+/// Every walk over a model ([`parameters`](crate::Module::parameters),
+/// [`state_dict`](crate::Module::state_dict), [`eval`](crate::Module::eval),
+/// [`summary`](crate::Module::summary)) tells the layers their paths. If a layer gets several paths, it keeps
+/// the longest, which is the path in the outermost model.
 ///
 /// Before the first walk a layer has no path: it does not know the model that holds it, and the `forward` of your own
 /// model is your own code. Building an optimizer is a walk, so training has paths. To have them in errors of a
@@ -107,7 +109,8 @@ impl ModulePath {
         ModulePath::default()
     }
 
-    /// The path, if there was a walk over the layer or its model; empty if there was none over a model.
+    /// The path, if there was a walk over the layer or its model. It is empty if there was a walk over the
+    /// layer, but not over a model.
     pub fn get(&self) -> Option<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -120,7 +123,7 @@ impl ModulePath {
 }
 
 impl Field for ModulePath {
-    /// The field is at `blocks.0.path`, the layer at `blocks.0`.
+    /// The path of the field is `blocks.0.path`; the path of the layer is `blocks.0`.
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.learn(visitor.path.rsplit_once('.').map_or("", |(layer, _)| layer));
     }

@@ -1,4 +1,4 @@
-//! Adam and AdamW, its form with decoupled weight decay.
+//! Adam, and AdamW, which has decoupled weight decay.
 
 use crate::hyperparameters::optimizer;
 use crate::method::{Checks, Turn};
@@ -7,10 +7,10 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 
 optimizer! {
-    /// Adam: steps of about `lr` along a moving average of the gradient, divided by the root of a moving
-    /// average of its square.
+    /// Adam: steps along a moving average of the gradient, divided by the square root of a moving average of
+    /// its square. The size of a step is about `lr`.
     ///
-    /// `g` is the gradient, negated if `maximize`, and `t` the number of the step, from 1:
+    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1:
     ///
     /// ```text
     /// d          = g + weight_decay · param
@@ -60,7 +60,7 @@ optimizer! {
 optimizer! {
     /// AdamW: [`Adam`] with a weight decay that does not enter the averages.
     ///
-    /// A step shrinks the parameter,
+    /// A step first shrinks the parameter,
     ///
     /// ```text
     /// param *= 1 - lr · weight_decay
@@ -73,7 +73,7 @@ optimizer! {
     /// form of `torch.optim.AdamW`.
     ///
     /// # Examples
-    /// Biases with their own learning rate and without decay:
+    /// Biases with their own learning rate and without weight decay:
     /// ```
     /// use namegrad::prelude::*;
     /// use namegrad::optim::{AdamW, Optimizer};
@@ -107,7 +107,7 @@ optimizer! {
     }
 }
 
-/// What both keep for each parameter. The last is only for `amsgrad`.
+/// The tensors that both optimizers keep for each parameter. The last one is only for `amsgrad`.
 const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
 
 impl AdamOptions {
@@ -183,7 +183,7 @@ impl Step<f64> {
         }
     }
 
-    /// The same numbers in the type that is computed in.
+    /// The same numbers in the type of the computation.
     #[inline(always)]
     fn to<T: Real>(self) -> Step<T> {
         Step {

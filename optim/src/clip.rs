@@ -1,4 +1,4 @@
-//! Limits of gradients, for the time between `backward` and a step.
+//! Clipping gradients between `backward` and a step.
 
 use namegrad_autograd::{Parameter, Tensor, no_grad};
 use namegrad_core::{DType, Error, ErrorKind, Result};
@@ -8,7 +8,7 @@ use std::panic::Location;
 /// The options of [`clip_grad_norm_with_`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClipGradNormOptions {
-    /// The order of the norm: 2 for the Euclidean one, infinity for the largest magnitude.
+    /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
     ///
     /// Default: `2.0`.
     pub norm_type: f64,
@@ -30,7 +30,7 @@ impl ClipGradNormOptions {
         ClipGradNormOptions::default()
     }
 
-    /// The order of the norm: 2 for the Euclidean one, infinity for the largest magnitude.
+    /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
     pub fn norm_type(mut self, norm_type: f64) -> ClipGradNormOptions {
         self.norm_type = norm_type;
         self
@@ -43,8 +43,8 @@ impl ClipGradNormOptions {
     }
 }
 
-/// Scales all gradients together so that their common Euclidean norm is at most `max_norm`. Returns the norm
-/// that they had: `‖(g₁, g₂, ..)‖`, of all elements of all gradients.
+/// Scales all gradients by one factor so that their total Euclidean norm is at most `max_norm`. Returns the
+/// norm before scaling, `‖(g₁, g₂, ..)‖`, over all elements of all gradients.
 ///
 /// Gradients are multiplied by `min(1, max_norm / (norm + 1e-6))`, as in PyTorch.
 ///
@@ -81,7 +81,7 @@ pub fn clip_grad_norm_(parameters: impl IntoIterator<Item: Borrow<Parameter>>, m
 ///
 /// # Errors
 /// [`ErrorKind::Value`] if `max_norm` or `norm_type` is negative or NaN, or the norm is not finite and
-/// `error_if_nonfinite` is set: no gradient has changed then. [`ErrorKind::OutOfMemory`].
+/// `error_if_nonfinite` is set; [`ErrorKind::OutOfMemory`]. After an error, no gradient has changed.
 #[track_caller]
 pub fn clip_grad_norm_with_(
     parameters: impl IntoIterator<Item: Borrow<Parameter>>,
@@ -169,7 +169,7 @@ fn clip_norm(
     Ok(norm)
 }
 
-/// The norm of all elements of all gradients: that of the norms of each.
+/// The norm over all elements of all gradients, which is the norm of their norms.
 fn total_norm(gradients: &WithGradients, order: f64) -> Result<f64> {
     let options = namegrad_core::options::VectorNormOptions::new().ord(order);
     let mut norms = Vec::with_capacity(gradients.len());
@@ -185,7 +185,7 @@ fn total_norm(gradients: &WithGradients, order: f64) -> Result<f64> {
     Ok(norms.vector_norm_with(.., options)?.to_vec::<f64>()?[0])
 }
 
-/// Puts the changed gradients in the place of the old ones, after all have been computed.
+/// Replaces the gradients, after all new ones have been computed.
 fn replace(gradients: WithGradients, change: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
     no_grad(|| gradients.iter().try_for_each(|(parameter, old)| parameter.set_grad(Some(change(old)?))))
 }

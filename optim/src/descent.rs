@@ -1,5 +1,5 @@
-//! [`Descent`]: what all optimizers have in common: groups of parameters, and the state of each. A step is a
-//! [`Pass`] over them.
+//! [`Descent`], the common part of all optimizers: parameter groups, and the state of each parameter. A step
+//! is a [`Pass`] over them.
 
 use crate::method::{Checks, Method, Slots, Turn};
 use crate::optimizer::{Loss, Optimizer, evaluate};
@@ -9,13 +9,13 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape}
 use std::fmt;
 use std::panic::Location;
 
-/// The optimizer of a [`Method`]: groups of parameters with their hyperparameters, and the state of each
-/// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam) and [`AdamW`](crate::AdamW) are built on it, and so
-/// are your own optimizers.
+/// The optimizer of a [`Method`]: parameter groups with their hyperparameters, and the state of each
+/// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam), [`AdamW`](crate::AdamW) and your own optimizers are
+/// built on it.
 ///
-/// A step by element passes once over each parameter, its gradient and its state, and allocates nothing. For
-/// parameters of a half type, the step is computed and the state is stored in `f32`. PyTorch stores the state
-/// in the half type, where small steps are lost to rounding.
+/// An elementwise step makes one pass over each parameter, its gradient and its state, and allocates nothing.
+/// For parameters of a half type, the step is computed and the state is stored in `f32`. (PyTorch stores the
+/// state in the half type, in which small steps are lost to rounding.)
 pub struct Descent<M> {
     /// One set of hyperparameters for each group.
     groups: Vec<M>,
@@ -26,13 +26,13 @@ pub struct Descent<M> {
 struct Member {
     parameter: Parameter,
     steps: u64,
-    /// Whether the step that is being made is among `steps` already.
+    /// Whether `steps` already includes the current step.
     counted: bool,
     /// Slots that `Method::slots` no longer names, then those that it names, in its order.
     slots: Vec<(String, NamedTensor)>,
 }
 
-/// A builder of an optimizer: groups of parameters and their hyperparameters.
+/// A builder for an optimizer, with parameter groups and their hyperparameters.
 pub struct Builder<M> {
     pub(crate) method: M,
     parameters: Vec<Parameter>,
@@ -43,7 +43,7 @@ pub struct Builder<M> {
 type Change<M> = Box<dyn FnOnce(&mut M)>;
 
 impl<M: Method> Builder<M> {
-    /// A builder of an optimizer for these parameters with these hyperparameters.
+    /// A builder for an optimizer with these parameters and hyperparameters.
     pub fn new(parameters: impl IntoIterator<Item = Parameter>, method: M) -> Builder<M> {
         Builder { method, parameters: parameters.into_iter().collect(), groups: Vec::new() }
     }
@@ -87,12 +87,12 @@ impl<M: Method> Descent<M> {
         &self.groups
     }
 
-    /// The hyperparameters of each group, which may be changed between steps.
+    /// The hyperparameters of each group, which you can change between steps.
     pub fn groups_mut(&mut self) -> &mut [M] {
         &mut self.groups
     }
 
-    /// The parameters of a group, or none if there is no such group.
+    /// The parameters of a group; empty if there is no such group.
     pub fn group_parameters(&self, group: usize) -> Vec<Parameter> {
         self.members.get(group).into_iter().flatten().map(|member| member.parameter.clone()).collect()
     }
@@ -210,8 +210,8 @@ impl<M: Method> Optimizer for Descent<M> {
     fn state_dict(&self) -> OptimizerState {
         let groups = self.groups.iter().zip(&self.members);
         let groups = groups.map(|(method, members)| GroupState {
-            // A struct of numbers always has a JSON form. A `Method` without one is refused when its state is
-            // loaded.
+            // A struct of numbers always has a JSON form. A `Method` without one is rejected when its state
+            // is loaded.
             hyperparameters: serde_json::to_value(method).unwrap_or_default(),
             parameters: members.iter().map(Member::state).collect(),
         });
@@ -227,7 +227,7 @@ impl<M: Method> Optimizer for Descent<M> {
 }
 
 impl<M: Method> Descent<M> {
-    /// The groups of this optimizer with the given state.
+    /// The groups of this optimizer, with the given state.
     fn fitted(&self, state: &OptimizerState) -> Result<(Vec<M>, Vec<Vec<Member>>)> {
         if state.method != M::NAME {
             return Err(misfit(format!("the state is of {}, the optimizer is {}", state.method, M::NAME)));
@@ -279,7 +279,8 @@ fn fitted_members(
     Ok(fitted)
 }
 
-/// What the state of a parameter depends on in a [`Method`]: what needs no more is compiled once for all methods.
+/// The part of a [`Method`] that the state of a parameter depends on. Code that needs only this is compiled
+/// once for all methods.
 trait Stateful {
     fn name(&self) -> &'static str;
     fn slots(&self) -> &'static [&'static str];
@@ -312,18 +313,18 @@ pub struct Pass<'a, M> {
 /// The argument of [`Optimizer::step_with`].
 struct Closure<'a> {
     loss: Loss<'a>,
-    /// The loss where the step began.
+    /// The loss at the start of the step.
     first: Tensor,
     caller: &'static Location<'static>,
 }
 
 impl<'a, M: Method> Pass<'a, M> {
     /// Calls `f` for each parameter that has a gradient, in the order of the groups, with the hyperparameters
-    /// of its group. If `f` fails, the parameters before stay changed.
+    /// of its group. If `f` fails, earlier parameters remain changed.
     ///
     /// # Errors
-    /// What `f` returns, [`ErrorKind::Shape`] if `f` changed the sizes of a parameter, or they changed since
-    /// the last step.
+    /// The errors of `f`; [`ErrorKind::Shape`] if the sizes of a parameter have changed in `f` or since the
+    /// last step.
     pub fn each(&mut self, mut f: impl FnMut(&M, Turn<'_>) -> Result<()>) -> Result<()> {
         for (method, members) in self.groups.iter().zip(&mut *self.members) {
             for member in members {
@@ -343,7 +344,7 @@ impl<'a, M: Method> Pass<'a, M> {
             .collect()
     }
 
-    /// The loss where the step began.
+    /// The loss at the start of the step.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the step was not made with [`Optimizer::step_with`].
@@ -351,10 +352,10 @@ impl<'a, M: Method> Pass<'a, M> {
         self.closure.as_ref().map(|closure| closure.first.clone()).ok_or_else(needs_loss::<M>)
     }
 
-    /// Computes the loss and all gradients again, for the parameters as they are now.
+    /// Computes the loss and all gradients again, with the current parameters.
     ///
     /// # Errors
-    /// Those of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
+    /// The errors of the loss and of its backward pass; [`ErrorKind::Autograd`] if the step was not made with
     /// [`Optimizer::step_with`].
     pub fn evaluate(&mut self) -> Result<Tensor> {
         let Closure { loss, caller, .. } = self.closure.as_mut().ok_or_else(needs_loss::<M>)?;
@@ -478,7 +479,7 @@ fn sort_slots(method: &dyn Stateful, slots: &mut [(String, NamedTensor)]) {
     slots.sort_by_key(|(name, _)| method.slots().iter().position(|slot| slot == name));
 }
 
-/// Makes the missing slots of `method`. Returns whether all of its slots are new.
+/// Creates the missing slots of `method`. Returns whether all of its slots are new.
 fn make_slots(
     method: &dyn Stateful,
     slots: &mut Vec<(String, NamedTensor)>,

@@ -1,13 +1,13 @@
-//! [`optimizer!`]: the table of hyperparameters from which an optimizer is made.
+//! [`optimizer!`], which generates an optimizer from a table of hyperparameters.
 
-/// An optimizer, its options and its builder, from a table of hyperparameters. A row has the doc, the name,
-/// the type and the default of one.
+/// Generates an optimizer, its options and its builder from a table of hyperparameters. A row has the doc,
+/// the name, the type and the default of a hyperparameter.
 ///
 /// `Sgd(momentum) SgdOptions { lr: f64 = 1e-3, .. }` becomes the struct `Sgd` around a `Descent<SgdOptions>`,
 /// with `new`, `builder` and access to its groups; the struct `SgdOptions`, which is the [`Method`], with
-/// `Default` and a setter for each row; and the same setters of `Builder<SgdOptions>`. What is in
-/// parentheses is the place of the momentum. The formula is in functions of the options: `formula`, which
-/// gives something with `check_as`, `tensors` and `advance`.
+/// `Default` and a setter for each row; and the same setters for `Builder<SgdOptions>`. The expression in
+/// parentheses is the momentum. The options must have a function `formula`, whose result has `check_as`,
+/// `tensors` and `advance`.
 ///
 /// [`Method`]: crate::Method
 macro_rules! optimizer {
@@ -20,7 +20,7 @@ macro_rules! optimizer {
         pub struct $Optimizer($crate::Descent<$Options>);
 
         impl $Optimizer {
-            /// An optimizer of these parameters with the default hyperparameters.
+            /// An optimizer for these parameters with the default hyperparameters.
             ///
             /// # Errors
             /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a parameter is given twice, or there
@@ -32,7 +32,7 @@ macro_rules! optimizer {
                 $Optimizer::builder(parameters).build()
             }
 
-            /// A builder of an optimizer of these parameters.
+            /// A builder for an optimizer with these parameters.
             pub fn builder(
                 parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
             ) -> $crate::Builder<$Options> {
@@ -44,12 +44,12 @@ macro_rules! optimizer {
                 self.0.groups()
             }
 
-            /// The hyperparameters of each group, which may be changed between steps.
+            /// The hyperparameters of each group, which you can change between steps.
             pub fn groups_mut(&mut self) -> &mut [$Options] {
                 self.0.groups_mut()
             }
 
-            /// The parameters of a group, or none if there is no such group.
+            /// The parameters of a group; empty if there is no such group.
             pub fn group_parameters(&self, group: usize) -> Vec<namegrad_autograd::Parameter> {
                 self.0.group_parameters(group)
             }

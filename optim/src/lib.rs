@@ -1,11 +1,11 @@
-//! Optimizers over named parameters, with groups that have their own hyperparameters and state that can be
-//! saved.
+//! Optimizers for named parameters, with parameter groups, which have their own hyperparameters, and state
+//! that can be saved.
 //!
-//! Read [`Optimizer`] first, which has what all of them can do, then [`Sgd`] and [`AdamW`].
-//! [`clip_grad_norm_`] limits gradients before a step.
+//! Read [`Optimizer`] first, the trait of all optimizers, then [`Sgd`] and [`AdamW`]. [`clip_grad_norm_`]
+//! limits gradients before a step.
 //!
-//! A [`Method`] is what distinguishes an optimizer: its hyperparameters, the tensors it keeps, and its
-//! formula. Implement it for your own optimizer. [`Descent`] does the rest.
+//! To write your own optimizer, implement [`Method`]: its hyperparameters, the tensors that it keeps, and its
+//! formula. [`Descent`] does the rest.
 //!
 //! ```
 //! use namegrad::prelude::*;

@@ -1,4 +1,4 @@
-//! [`Method`]: what distinguishes an optimizer. [`Descent`] does the rest.
+//! [`Method`], the hyperparameters and the formula of an optimizer. [`Descent`] does the rest.
 
 use crate::descent::{Descent, Pass};
 use crate::optimizer::Optimizer;
@@ -13,9 +13,9 @@ use std::fmt::Debug;
 /// The hyperparameters of an optimizer, and its formula.
 ///
 /// Your own method is a struct of hyperparameters that implements this trait; [`Builder`](crate::Builder)
-/// builds its optimizer. Write [`update`](Self::update) if each parameter is updated independently of the
-/// others. A formula by element is an [`Update`], which [`Turn::run`] runs with the widest vectors of the CPU
-/// and on all threads:
+/// builds its optimizer. Implement [`update`](Self::update) if each parameter is updated independently of the
+/// others. An elementwise formula is an [`Update`], which [`Turn::run`] runs with the widest vectors of the
+/// CPU and on all threads:
 ///
 /// ```
 /// use namegrad::optim::{Builder, Descent, Method, Optimizer, Real, Turn, Update};
@@ -66,7 +66,7 @@ use std::fmt::Debug;
 /// ```
 ///
 /// A [`Turn`] also has the parameter, its gradient and the tensors of the method as [`NamedTensor`]s, for
-/// formulas that treat a parameter as a matrix. Write [`step`](Self::step) if the update of a parameter
+/// formulas that treat a parameter as a matrix. Implement [`step`](Self::step) if the update of a parameter
 /// depends on other parameters, or if a step evaluates the loss several times.
 pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The name of the optimizer in errors and saved states.
@@ -81,7 +81,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// Changes the learning rate.
     fn set_lr(&mut self, lr: f64);
 
-    /// The momentum, if the method has one. Schedules that cycle it read it.
+    /// The momentum, if the method has one. Schedules that cycle the momentum read it.
     fn momentum(&self) -> Option<f64> {
         None
     }
@@ -104,26 +104,27 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         &[]
     }
 
-    /// The sizes of such a tensor for a parameter of `sizes`.
+    /// The sizes of such a tensor for a parameter with `sizes`.
     fn slot_sizes(&self, _slot: &str, sizes: &[usize]) -> Vec<usize> {
         sizes.to_vec()
     }
 
-    /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked meanwhile; use
-    /// [`Turn::param`].
+    /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked during the
+    /// call; use [`Turn::param`].
     ///
     /// # Errors
-    /// What the formula gives. The default is an error of kind [`ErrorKind::Unsupported`], for methods that
-    /// implement [`step`](Self::step) instead.
+    /// The errors of the formula. By default, this is an error of kind [`ErrorKind::Unsupported`], for
+    /// methods that implement [`step`](Self::step) instead.
     fn update(&self, _turn: Turn<'_>) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, Self::NAME, "this method has no update of one parameter")
             .with_repair("implement Method::update or Method::step"))
     }
 
-    /// One step of all parameters that have a gradient. By default, [`update`](Self::update) of each.
+    /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
+    /// each.
     ///
-    /// A [`Pass`] gives all gradients at once, visits the parameters as often as the method wants, and can
-    /// evaluate the loss again:
+    /// A [`Pass`] provides all gradients at once, can visit the parameters several times, and can evaluate
+    /// the loss again:
     ///
     /// ```
     /// use namegrad::optim::{Builder, Descent, Method, Optimizer, Pass};
@@ -173,35 +174,37 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// ```
     ///
     /// # Errors
-    /// What the formula gives.
+    /// The errors of the formula.
     fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
         pass.each(|method, turn| method.update(turn))
     }
 }
 
-/// What [`Method::update`] is given: a parameter, its gradient, and the tensors that the method keeps for it.
+/// The argument of [`Method::update`]: a parameter, its gradient, and the tensors that the method keeps for
+/// it.
 ///
-/// For a parameter of a half type all of them are `f32`. The result is rounded when the update is done.
+/// For a parameter of a half type, all of them are `f32`, and the result is rounded after the update.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The number of this step of this parameter, from 1.
     pub number: u64,
-    /// Whether all slots were made for this step, so that they are zero.
+    /// Whether all slots are new in this step, and therefore zero.
     pub fresh: bool,
-    /// The value of the parameter, to be changed in place. Its sizes, names and dtype must stay.
+    /// The value of the parameter, to be changed in place. Its sizes, names and dtype must not change.
     pub param: &'a mut NamedTensor,
-    /// Its gradient: of the same sizes and dtype, contiguous, without names.
+    /// Its gradient, with the same sizes and dtype; contiguous and unnamed.
     pub grad: &'a NamedTensor,
     /// The tensors that [`Method::slots`] names.
     pub slots: Slots<'a>,
 }
 
 impl Turn<'_> {
-    /// Updates the parameter and all slots by element, with the widest vectors of the CPU and on all threads.
+    /// Updates the parameter and all slots elementwise, with the widest vectors of the CPU and on all
+    /// threads.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if the [`Update`] takes more or fewer slots than [`Method::slots`] names,
-    /// [`ErrorKind::Shape`] if a slot has other sizes than the parameter.
+    /// [`ErrorKind::Shape`] if a slot does not have the sizes of the parameter.
     pub fn run<const N: usize>(self, step: &impl Update<N>) -> Result<()> {
         let Turn { param, grad, slots, .. } = self;
         let method = slots.method;
@@ -293,7 +296,7 @@ impl Checks {
     }
 }
 
-/// What the tests of formulas share.
+/// Helpers for the tests of formulas.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::{Element, Method, NamedTensor, Real, Slots, Turn};
@@ -319,8 +322,8 @@ pub(crate) mod testing {
         }
     }
 
-    /// Checks three steps of `method` on `n` parameters: the parameter and the slots follow `by_hand`, which
-    /// gives what they are after step `t` from what they were, element by element.
+    /// Checks three steps of `method` on `n` parameters: the parameter and the slots must follow `by_hand`,
+    /// which computes their values after step `t` from the previous values, element by element.
     pub(crate) fn check_steps<T: Real + Element, M: Method, const K: usize>(
         n: usize,
         method: &M,

@@ -1,11 +1,11 @@
-//! [`Optimizer`]: what all optimizers can do.
+//! [`Optimizer`], the trait of all optimizers.
 
 use crate::state::OptimizerState;
 use namegrad_autograd::{Parameter, Tensor, enable_grad};
 use namegrad_core::Result;
 use std::panic::Location;
 
-/// A function that computes the loss, with the parameters as they are when it is called.
+/// A function that computes the loss with the current parameters.
 pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 
 /// Updates parameters with their gradients.
@@ -40,7 +40,7 @@ pub trait Optimizer: Send {
 
     /// Computes the loss and its gradients, and makes a step. Returns the loss before the step.
     ///
-    /// The gradients of before are removed first, so `zero_grad` and `backward` are part of it:
+    /// Old gradients are removed first, so you call neither `zero_grad` nor `backward`:
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -52,11 +52,11 @@ pub trait Optimizer: Send {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// An optimizer that evaluates the loss several times in a step calls the closure again. In PyTorch the
-    /// closure calls `zero_grad` and `backward` itself.
+    /// An optimizer that evaluates the loss several times in a step calls the closure several times. In
+    /// PyTorch, the closure itself calls `zero_grad` and `backward`.
     ///
     /// # Errors
-    /// What the closure returns; those of [`Tensor::backward`] and [`step`](Self::step).
+    /// The errors of the closure, of [`Tensor::backward`] and of [`step`](Self::step).
     #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
         let loss = evaluate(&self.parameters(), loss, Location::caller())?;
@@ -73,20 +73,20 @@ pub trait Optimizer: Send {
     /// Sets the learning rate of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite or there is not one for
-    /// each group.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is not finite or there is not one rate
+    /// for each group.
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()>;
 
-    /// The momentum of each group, or `None` if the optimizer has no momentum. For Adam it is the first of
-    /// `betas`.
+    /// The momentum of each group, or `None` if the optimizer has no momentum. For Adam, it is the first of
+    /// the `betas`.
     fn momentums(&self) -> Option<Vec<f64>>;
 
     /// Sets the momentum of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if one is not finite, there is not one for each
-    /// group, or the optimizer has no momentum.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a momentum is not finite, there is not one
+    /// momentum for each group, or the optimizer has no momentum.
     #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()>;
 
@@ -94,8 +94,8 @@ pub trait Optimizer: Send {
     /// copied, and later steps do not change it.
     fn state_dict(&self) -> OptimizerState;
 
-    /// Continues from a state, including its hyperparameters, as if this optimizer had made the steps before
-    /// it.
+    /// Continues from a state, including its hyperparameters, as if this optimizer had made the earlier
+    /// steps.
     ///
     /// Nothing changes if the state does not fit.
     ///
@@ -126,7 +126,7 @@ pub trait Optimizer: Send {
     }
 }
 
-/// The loss, which leaves its gradients at the parameters.
+/// Computes the loss, and adds its gradients to the parameters.
 pub(crate) fn evaluate(
     parameters: &[Parameter],
     loss: Loss<'_>,

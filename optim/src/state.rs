@@ -1,4 +1,4 @@
-//! [`OptimizerState`]: what the next steps of an optimizer depend on, as a value and as a file.
+//! [`OptimizerState`], everything that the next steps of an optimizer depend on, as a value and as a file.
 
 use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 
-/// The key in the metadata of a file under which everything except the tensors is stored.
+/// The metadata key of a file under which everything except the tensors is stored.
 const DESCRIPTION: &str = "optimizer";
 
-/// What the next steps of an optimizer depend on besides the parameters and their gradients.
+/// Everything that the next steps of an optimizer depend on besides the parameters and their gradients.
 ///
-/// In a file, a tensor is called `<parameter>.<slot>`, such as `0.exp_avg`. The parameters of all groups are
-/// numbered together. Everything else is JSON under the key `optimizer` of the metadata.
+/// In a file, a tensor is called `<parameter>.<slot>`, such as `0.exp_avg`, where the parameters of all
+/// groups are numbered together. Everything else is JSON under the metadata key `optimizer`.
 ///
 /// # Examples
-/// Resumed training gives the same bits as training without an interruption:
+/// Resumed training gives exactly the same results as training without an interruption:
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::optim::{Adam, Optimizer, OptimizerState};
@@ -76,7 +76,7 @@ impl OptimizerState {
     /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
     ///
     /// # Errors
-    /// Those of [`TensorFile::save`].
+    /// Same as [`TensorFile::save`].
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.to_file()?.save(path)
@@ -85,7 +85,8 @@ impl OptimizerState {
     /// Reads a state from a file.
     ///
     /// # Errors
-    /// Those of [`TensorFile::load`], [`ErrorKind::Format`] if the file is not the state of an optimizer.
+    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of an
+    /// optimizer.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<OptimizerState> {
         let (path, caller) = (path.as_ref(), Location::caller());

@@ -1,4 +1,4 @@
-//! Each optimizer against its formula, written out for one number in `f64`, with gradients that are given.
+//! Compares each optimizer with its formula, written out for one number in `f64`, for given gradients.
 
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, NamedTensor, Result};
@@ -6,7 +6,8 @@ use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 
 const START: [f64; 6] = [1.5, -0.75, 0.25, -2.0, 0.5, 3.0];
 
-/// The gradient in step `t`, from 1; every number is one of `bf16`, so that all dtypes get the same.
+/// The gradient in step `t`, from 1. Every number is representable in `bf16`, so that all dtypes get the same
+/// numbers.
 fn gradient(t: usize) -> Vec<f64> {
     (0..START.len()).map(|i| ((i * 5 + t * 3) % 7) as f64 / 4.0 - 0.75).collect()
 }
@@ -15,8 +16,8 @@ fn tensor(values: &[f64], dtype: DType) -> Result<NamedTensor> {
     NamedTensor::from_slice(values, [("out", 2), ("in", 3)])?.to(dtype)
 }
 
-/// Makes three steps with the optimizer and with `formula`, of the number of the step, the parameter and its
-/// gradient, for each element by itself.
+/// Makes three steps with the optimizer and with `formula`, a function of the number of the step, the
+/// parameter and its gradient, for each element.
 fn compare<F: FnMut(i32, f64, f64) -> f64>(
     optimizer: impl Fn(Parameter) -> Result<Box<dyn Optimizer>>,
     formula: impl Fn() -> F,
@@ -78,7 +79,7 @@ fn nesterov_that_ascends() -> Result<()> {
     )
 }
 
-/// Adam by its paper: `m` and `v` are corrected before they are used.
+/// Adam as in its paper: `m` and `v` are corrected before they are used.
 fn adam(decay: f64, decoupled: f64, amsgrad: bool) -> impl FnMut(i32, f64, f64) -> f64 {
     let (mut m, mut v, mut max) = (0.0, 0.0, 0.0);
     move |t, p, g| {
@@ -125,7 +126,7 @@ fn half_types_are_computed_in_f32() -> Result<()> {
             Adam::builder([single.clone()]).lr(0.5).build()?,
         ];
         for t in 1..=20 {
-            // From the same values, so that only what is kept could differ.
+            // From the same values, so that only the state could differ.
             half.set(single.tensor().value())?;
             single.set(half.tensor().value())?;
             for (parameter, optimizer) in [&half, &single].into_iter().zip(&mut optimizers) {

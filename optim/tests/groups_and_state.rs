@@ -1,4 +1,4 @@
-//! Groups of parameters, what is kept for them and saved, and what is refused.
+//! Parameter groups, their state, saving and loading it, and rejected calls.
 
 use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::io::TensorFile;
@@ -97,7 +97,7 @@ fn a_value_that_somebody_holds_is_not_changed() -> Result<()> {
     Ok(())
 }
 
-/// Ten steps, and five, a file, and five more, must agree in every bit.
+/// Ten steps must give the same bits as five steps, saving and loading, and five more steps.
 fn check_resume<O: Optimizer>(name: &str, build: impl Fn([Parameter; 2]) -> Result<O>) -> Result<()> {
     let start = || Ok::<_, namegrad_core::Error>([parameter(&[1.0, -2.0, 0.3])?, parameter(&[0.1])?]);
     let steps = |parameters: &[Parameter; 2], optimizer: &mut O, range: std::ops::Range<usize>| {
@@ -105,7 +105,7 @@ fn check_resume<O: Optimizer>(name: &str, build: impl Fn([Parameter; 2]) -> Resu
             let t = t as f32;
             set_grad(&parameters[0], &[t.sin(), 0.1 * t, t.cos() / 3.0])?;
             set_grad(&parameters[1], &[(2.0 * t).sin()])?;
-            // A schedule, with numbers that are not short in decimal.
+            // A schedule, with numbers that have no short decimal form.
             optimizer.set_lrs(&[0.1 / (1.0 + f64::from(t)), 0.3 / (1.0 + f64::from(t))])?;
             optimizer.step()
         })
@@ -126,7 +126,7 @@ fn check_resume<O: Optimizer>(name: &str, build: impl Fn([Parameter; 2]) -> Resu
     for (whole, second) in whole.iter().zip(&second) {
         assert_eq!(values(whole), values(second), "{name}");
     }
-    // What was loaded and is saved again is the same file.
+    // Saving a loaded state again gives the same file.
     let again = OptimizerState::load(&path)?.to_file()?.to_bytes()?;
     assert_eq!(again, std::fs::read(&path).unwrap());
     std::fs::remove_file(path).unwrap();
@@ -328,7 +328,7 @@ fn a_parameter_may_change_its_dtype_but_not_its_sizes() -> Result<()> {
     Ok(())
 }
 
-/// A method that names no tensor and takes one.
+/// A method that names no tensors but takes one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Forgetful;
 
@@ -359,7 +359,7 @@ fn a_method_must_name_the_tensors_that_it_takes() -> Result<()> {
     Ok(())
 }
 
-/// The gradient as a matrix, made orthogonal by the iteration of Newton and Schulz, as in Muon.
+/// The gradient as a matrix, orthogonalized by the Newton-Schulz iteration, as in Muon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Orthogonal(f64);
 
@@ -407,7 +407,7 @@ fn a_method_can_treat_a_parameter_as_a_matrix() -> Result<()> {
     Ok(())
 }
 
-/// Steps of one length for all parameters together.
+/// Steps whose total length over all parameters is fixed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Normalized(f64);
 
@@ -444,7 +444,7 @@ fn a_method_can_see_all_gradients() -> Result<()> {
     Ok(())
 }
 
-/// Newton's method by the secant of two gradients.
+/// Newton's method with the secant of two gradients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Secant(f64);
 
@@ -527,7 +527,7 @@ fn a_method_without_a_formula_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// As `torch.nn.utils.clip_grad_norm_`: one factor for all, no larger than 1.
+/// Like `torch.nn.utils.clip_grad_norm_`: one factor for all, no larger than 1.
 #[test]
 fn gradients_are_clipped_together() -> Result<()> {
     let [a, b, none] = [parameter(&[0.0])?, parameter(&[0.0, 0.0])?, parameter(&[0.0])?];

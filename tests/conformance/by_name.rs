@@ -1,4 +1,4 @@
-//! Plays a recorded call through the registry of ops, with PyTorch's names for the op and its arguments.
+//! Replays a recorded call through the registry of ops, with PyTorch's names for the op and its arguments.
 
 use crate::conformance::call::{Answer, Call, Value, missing};
 use crate::conformance::case::scalar;
@@ -6,7 +6,7 @@ use namegrad::ops::{self, Given, Op, OpInfo, TensorKind};
 use namegrad::prelude::*;
 use serde_json::Value as Json;
 
-/// Calls the op of that name, or its in-place form if the name ends in `_`. Returns `None` if there is no
+/// Calls the op with this name, or its in-place form if the name ends in `_`. Returns `None` if there is no
 /// such op. A function of `torch.nn.functional`, such as `nn.elu`, is the op `elu`.
 pub(crate) fn call(name: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let plain = name.strip_prefix("nn.").unwrap_or(name);
@@ -55,7 +55,7 @@ fn in_place(op: &Op, c: &mut Call<'_>) -> Answer<Vec<Value>> {
     Ok(vec![Value::Tensor(result)])
 }
 
-/// A call with more tensors than the row has is of another form.
+/// A call with more tensors than the row has is another form of the op.
 fn check_count(info: &OpInfo, count: usize) -> Answer<()> {
     let list = info.tensors.iter().any(|tensor| tensor.kind == TensorKind::List);
     if !list && count > info.tensors.len() {

@@ -1,4 +1,4 @@
-//! One call of an op, with methods by which the tables read its tensors and arguments.
+//! A call of an op, with methods that read its tensors and arguments.
 
 use crate::conformance::case::scalar;
 use namegrad::autograd::{Op, Operand};
@@ -22,7 +22,7 @@ pub(crate) enum Stop {
     Error(Error),
     /// The library, or the row of the table, does not have this form of the call.
     NotImplemented(String),
-    /// A mistake that does not compile here.
+    /// A mistake that does not compile in Rust.
     Unwritable(&'static str),
 }
 
@@ -145,7 +145,7 @@ impl<'a> Call<'a> {
         (0..self.count()).map(|k| self.x(k)).collect()
     }
 
-    /// Runs an in-place op on `self`. Nothing else holds `self` meanwhile, so its buffer can be reused.
+    /// Runs an in-place op on `self`. Its buffer is not shared during the call, so it can be reused.
     pub(crate) fn in_place(
         &mut self,
         op: impl for<'t> FnOnce(&'t mut Tensor, &Call<'_>) -> Answer<&'t mut Tensor>,
@@ -159,7 +159,7 @@ impl<'a> Call<'a> {
         Ok(x)
     }
 
-    /// The argument of that keyword; `null` counts as missing.
+    /// The argument with this keyword; `null` counts as missing.
     pub(crate) fn arg(&self, key: &str) -> Option<&'a Json> {
         let (key, value) = self.args.get_key_value(key)?;
         self.read.borrow_mut().insert(key);
@@ -246,7 +246,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A list of names, with `None` for a dim without one.
+    /// A list of names, with `None` for unnamed dims.
     pub(crate) fn names(&self, key: &str) -> Answer<Vec<Option<String>>> {
         let Some(list) = self.required(key)?.as_array() else {
             return missing(format!("`{key}` that is no list"));
@@ -294,7 +294,7 @@ impl<'a> Call<'a> {
         self.inputs.get(value.get("input")?.as_u64()? as usize)?.as_ref()
     }
 
-    /// The number of the first of these keywords that is given, as an operand.
+    /// The number for the first of these keywords that is present, as an operand.
     pub(crate) fn number(&self, keys: &[&str]) -> Answer<Tensor> {
         let Some(key) = keys.iter().find(|key| self.has(key)) else {
             return missing(format!("a form without any of {keys:?}"));
@@ -302,7 +302,7 @@ impl<'a> Call<'a> {
         Ok(self.scalar(key)?.operand_beside(self.beside)?.into_owned())
     }
 
-    /// The positional tensor `k`, or the tensor or number of that keyword.
+    /// The positional tensor `k`, or the tensor or number with this keyword.
     pub(crate) fn operand(&self, k: usize, key: &str) -> Answer<Tensor> {
         match (self.x(k), self.tensor(key)) {
             (Ok(tensor), _) | (_, Some(tensor)) => Ok(tensor.clone()),
@@ -346,7 +346,8 @@ impl IntoShape for Pairs {
     }
 }
 
-/// A recorded copy, as PyTorch's `clone` makes. `Clone` gives another handle of the same value here.
+/// A copy that is recorded on the tape, like PyTorch's `clone`. Rust's `Clone` returns another handle to the
+/// same value.
 pub(crate) fn copied(x: &Tensor) -> Answer<Tensor> {
     Ok(Op::new("clone", x.value().deep_clone()?).input(x, |g, _| Ok(g.clone())).output())
 }

@@ -1,8 +1,8 @@
 //! How each op of the fixtures is called.
 //!
 //! Ops are called by name through the registry, with PyTorch's names of arguments (`by_name`), so a new op
-//! needs no line here. The tables below are for methods that are not ops and for calls that are made
-//! differently: [`different`] is tried before the registry, the others after it. `"T" => |c| c.x(0)?.mt()?;`
+//! needs no line here. The tables below are for methods that are not ops and for calls that differ in
+//! namegrad. [`different`] is tried before the registry, the others after it. `"T" => |c| c.x(0)?.mt()?;`
 //! reads the positional tensor 0; an in-place form uses `c.in_place`.
 
 use crate::conformance::by_name;
@@ -27,8 +27,8 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("shape", "size"),
 ];
 
-/// Plays the call of an op. Returns `None` if there is no such op. The functions of `torch.special` are
-/// methods like all others here.
+/// Replays the call of an op. Returns `None` if there is no such op. The functions of `torch.special` are
+/// ordinary methods in namegrad.
 pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
@@ -65,7 +65,7 @@ macro_rules! table {
 pub(crate) use table;
 
 table! {
-    /// Ops that are called by other names or with other arguments than PyTorch's, depending on these.
+    /// Ops whose names or arguments differ from PyTorch's, depending on the arguments.
     fn different;
     "div" => |c| match c.text("rounding_mode") {
         Some("floor") => by_name::required("floor_divide", c)?,
@@ -116,7 +116,7 @@ fn bounded(c: &Call<'_>) -> Answer<&'static str> {
     }
 }
 
-/// The names of a tensor, `null` for a dim without one.
+/// The names of a tensor, with `null` for unnamed dims.
 fn names(x: &Tensor) -> Json {
     x.names().iter(x.ndim()).map(|name| name.map_or(Json::Null, |name| json!(name.as_str()))).collect()
 }
@@ -254,7 +254,7 @@ fn seeded(c: &Call<'_>) -> Answer<Tensor> {
     }
 }
 
-/// `x.grad` of a fresh leaf, or after backward passes through an op.
+/// `x.grad` of a new leaf, or after backward passes through an op.
 fn gradient(c: &Call<'_>) -> Answer<Vec<Value>> {
     let x = c.x(0)?;
     if let Some(op) = c.text("fn") {
@@ -327,7 +327,7 @@ fn flatten_json(data: &Json, into: &mut Vec<Scalar>) {
 }
 
 table! {
-    /// Without rows: the tape, and calls that take more than values.
+    /// Calls without rows: the tape, and calls that take more than values.
     fn others;
     "T" => |c| { let x = c.x(0)?; x.permute((0..x.ndim()).rev().collect::<Vec<usize>>())? };
     "getitem" => |c| c.x(0)?.index(&indices(c)?[..])?;
@@ -347,7 +347,7 @@ table! {
     };
 }
 
-/// Rolls by one shift after the other; without dims, as if the tensor were flat.
+/// Rolls by one shift after another; without dims, rolls the flattened tensor.
 fn roll(c: &Call<'_>) -> Answer<Tensor> {
     let shifts = c.ints("shifts")?;
     let dims: Vec<Dim> = match c.arg("dims") {

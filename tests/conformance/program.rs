@@ -1,5 +1,5 @@
-//! `program`: several calls in a row on registers. Several numbers may refer to one register, so an in-place
-//! op changes it under all of them.
+//! `program`: several successive calls on registers. Several numbers can refer to the same register, so an
+//! in-place op changes it for all of them.
 
 use crate::conformance::call::{Answer, Call, Stop, Value, missing};
 use crate::conformance::ops::play;

@@ -70,7 +70,7 @@ fn same_storage(c: &mut Call<'_>) -> Answer<bool> {
     Ok(via.data_ptr() == x.data_ptr())
 }
 
-/// The positions of true elements, a tensor for each dim: `where` with a condition alone.
+/// The positions of true elements, a tensor for each dim: `where` with only a condition.
 pub(crate) fn positions_of(condition: &Tensor) -> Answer<Value> {
     let mut list = Vec::new();
     for x in condition.nonzero()?.unbind(1)? {

@@ -1,4 +1,4 @@
-//! Ops along one dim: a row gives the call, the dtype of the result, and the reference on the numbers along
+//! Ops along one dim. A row has the call, the dtype of the result, and the reference for the numbers along
 //! the dim.
 
 use crate::check::{
@@ -15,7 +15,7 @@ struct Along {
     op: &'static str,
     /// Which output, if there are several.
     output: &'static str,
-    /// Other arguments than the dim, of `n` elements along it.
+    /// The arguments other than the dim, for `n` elements along it.
     args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> Vec<f64>,
@@ -23,7 +23,7 @@ struct Along {
     order: Order,
 }
 
-/// May the result depend on the memory order?
+/// Whether the result may depend on the memory order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Rounds,
@@ -36,19 +36,19 @@ pub(crate) fn with_dim(args: fn(usize) -> Args, from: &str, dim: usize) -> Args 
     args(n).into_iter().chain([("dim", dim.into())]).collect()
 }
 
-/// What becomes of the dim that an op runs along.
+/// What happens to the dim that an op runs along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It stays, with as many elements as the reference gives.
+    /// It is kept, with as many elements as the reference returns.
     Stays,
     /// It has size one.
     One,
-    /// It is gone.
+    /// It is removed.
     Removed,
 }
 
-/// The reference of an op along `dim` of a tensor of sizes `from`, made of that on the numbers along it, and
-/// the sizes of the result.
+/// The reference of an op along `dim` of a tensor with sizes `from`, from the reference for the numbers along
+/// the dim, and the sizes of the result.
 pub(crate) fn lanes(
     from: &str,
     dim: usize,
@@ -157,7 +157,7 @@ rows! { Along:
     argsort_descending = argsort (_n: descending true) indices Stays Exact |x| plain::sorted(x, true);
 }
 
-/// Where an element is zero the products cannot be divided by it, to no order.
+/// If an element is zero, the products cannot be divided by it, in any order of differentiation.
 #[test]
 fn cumprod_of_zeros() {
     for zeros in [[0.0, 2.0, 3.0, 4.0], [2.0, 0.0, 3.0, 0.0], [0.0, 0.0, 0.0, 5.0]] {
@@ -167,7 +167,7 @@ fn cumprod_of_zeros() {
     }
 }
 
-/// Where the sum so far is infinite there is no finite slope; elsewhere the gradient is not touched by it.
+/// Where the sum so far is infinite, there is no finite derivative; the gradient elsewhere is not affected.
 #[test]
 fn logcumsumexp_of_infinite_numbers() {
     let gradient = |data: [f64; 3]| {
@@ -179,7 +179,7 @@ fn logcumsumexp_of_infinite_numbers() {
     assert_eq!(gradient([1.0, f64::INFINITY, 2.0]), [1.0, 0.0, 0.0]);
 }
 
-/// Ops that are made of others.
+/// Composed ops.
 pub(crate) mod composed {
     use crate::check::values;
     use crate::plain;
@@ -190,7 +190,7 @@ pub(crate) mod composed {
             (x: values("A=2 B=4"); 1) => "A=2 B=3" any, |i| plain::diff(&x.lane(i, 1))[i[1]], scale 6.0;
             (x: values("A=4 B=2"); "A", 2) => "A=2 B=2" any, |i| {
                 let second = plain::diff(&plain::diff(&x.lane(i, 0)))[i[0]];
-                // Of bools it is whether neighbors differ.
+                // For `bool` it is whether neighbors differ.
                 if x.data.iter().all(|x| *x == 0.0 || *x == 1.0) { second.rem_euclid(2.0) } else { second }
             }, scale 12.0;
             (x: values("B=5")) => "B=4" any, |i| plain::diff(&x.data)[i[0]], scale 6.0;

@@ -1,4 +1,4 @@
-//! Ops on two or three tensors by element.
+//! Elementwise ops on two or three tensors.
 
 use crate::plain;
 use std::f64::consts::LN_2;
@@ -47,7 +47,7 @@ pointwise! {
     clamp (x: -3.0..3.0, min: -2.0..0.0, max: -1.0..2.0) [float int] plain::smaller(plain::larger(x, min), max), kinks (x - min) * (x - max) * (min - max);
 }
 
-/// Ops that are checked by the functions below.
+/// Ops that the functions below check.
 pub(crate) const BY_FUNCTION: &[&str] = &["nextafter"];
 
 /// There is no number between a number and the next one.

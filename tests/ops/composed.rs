@@ -1,4 +1,4 @@
-//! Ops that others express: they have no row in core, and are checked as if they had.
+//! Composed ops, which have no row in core but are checked in the same way.
 
 use crate::check::identical;
 use crate::check::{beside, index, mask, near_one, numbers, plain, values};
@@ -10,7 +10,7 @@ use namegrad::core::{Category, Device};
 use namegrad::ops::{self, Given};
 use namegrad::prelude::*;
 
-/// Ops that are checked by the functions below.
+/// Ops that the functions below check.
 pub(crate) fn by_function() -> impl Iterator<Item = &'static str> {
     let alone = ["copy_", "resize_", "resize_as_", "type_as", "einsum", "index", "index_put"];
     let drawn = ["normal", "bernoulli"].into_iter().chain(DISTRIBUTIONS.iter().map(|(name, ..)| *name));
@@ -162,8 +162,8 @@ cases! {
     ldexp { (x: values("N=2 C=3"), y: values("C=3")) => "N=2 C=3" to_float, |i| x.at(i) * y.broadcast(i).exp2(), scale 1.0; }
 }
 
-/// As [`other`](crate::index::other), of an op that sums products: `bool` is refused, and rounding errors are
-/// relative to `scale`.
+/// Like [`other`](crate::index::other), for an op that sums products: `bool` is rejected, and rounding errors
+/// are relative to `scale`.
 fn numeric_only(
     call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
     inputs: Vec<crate::check::Input>,
@@ -186,7 +186,7 @@ fn numeric_only(
     });
 }
 
-/// The difference of elements `k` of two tensors, of which the second broadcasts.
+/// The difference of elements `k` of two tensors; the second broadcasts.
 fn apart(x: &Plain, y: &Plain, k: usize) -> f64 {
     x.data[k] - y.data[k % y.data.len()]
 }
@@ -269,7 +269,7 @@ fn index_put_in_place() {
         let x = Tensor::arange(1, 13, 1).unwrap().to(dtype).unwrap().reshape([3, 4]).unwrap();
         for (number, at) in places.into_iter().enumerate() {
             let want = x.index_put(at, 0).unwrap();
-            // Each element of the part is 0, all others are what they were.
+            // Each element of the part is 0; all others are unchanged.
             let inside = Tensor::zeros([3, 4]).unwrap().index_put(at, 1).unwrap().ne(0).unwrap();
             assert!(want.equal(&x.masked_fill(&inside, 0).unwrap()).unwrap(), "{dtype}, {number}");
             let mut own = Tensor::constant(x.value().deep_clone().unwrap());
@@ -285,7 +285,7 @@ fn index_put_in_place() {
             }
         }
     }
-    // Under no_grad a leaf is updated and stays one; out of place the result is no leaf's.
+    // Under `no_grad`, a leaf is updated and stays a leaf; out of place, the result is a new tensor.
     let mut leaf = Tensor::zeros([2]).unwrap().requiring_grad().unwrap();
     assert_eq!(leaf.index_put_(&[Index::At(0)], 1).unwrap_err().kind(), ErrorKind::Autograd);
     no_grad(|| leaf.index_put_(&[Index::At(0)], 1).map(drop)).unwrap();
@@ -294,7 +294,7 @@ fn index_put_in_place() {
     assert_eq!(plain(&leaf).data, [1.0, 0.0]);
 }
 
-/// A part that is no view of the tensor is refused: the buffer may end before it.
+/// A part that is not a view of the tensor is an error, because it may be outside of the buffer.
 #[test]
 fn write_part() {
     let base = Tensor::zeros([4]).unwrap().into_value();
@@ -511,7 +511,7 @@ fn casts() {
 const CASTS: [&str; 10] =
     ["bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"];
 
-/// An op that makes or fills a tensor, and whether a number is right for an element.
+/// An op that creates or fills a tensor, and a check of its elements.
 type Fill = (&'static str, fn(f64) -> bool);
 
 /// Where the op takes a value, it is 7.
@@ -561,10 +561,10 @@ fn made_like_another() {
     }
 }
 
-/// What an op draws, with arguments by name: pairs of a number and the share of the draws up to it.
+/// Draws from an op with named arguments, and pairs of a number and the expected share of draws up to it.
 type Distribution = (&'static str, &'static [(&'static str, f64)], fn() -> [(f64, f64); 2]);
 
-/// For each distribution the median and another quantile, by the formula of the distribution.
+/// For each distribution, the median and another quantile, from the formula of the distribution.
 const DISTRIBUTIONS: [Distribution; 7] = [
     ("uniform_", &[("from", -1.0), ("to", 3.0)], || [(1.0, 0.5), (2.0, 0.75)]),
     ("normal_", &[("mean", 1.0), ("std", 2.0)], || [(1.0, 0.5), (3.0, below_one_std())]),
@@ -600,7 +600,7 @@ fn distributions() {
     assert_eq!(p.bernoulli().unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 1.0]);
 }
 
-/// The parts of a matrix that indices pick.
+/// The parts of a matrix that indices select.
 #[test]
 fn index_of_parts() {
     let x = || vec![values("N=3 C=4")];

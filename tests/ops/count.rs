@@ -1,4 +1,4 @@
-//! Counting and searching: a row gives inputs and other arguments, the result and its element at index `i`.
+//! Counting and searching. A row has the inputs and other arguments, the result and its element at index `i`.
 
 use crate::check::{index, numbers, values};
 use namegrad::core::Unique;

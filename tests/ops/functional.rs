@@ -1,4 +1,4 @@
-//! Functions of `nn`. Most have no row here, as they have answers recorded from PyTorch.
+//! Functions of `nn`. Most have no row here because there are answers recorded from PyTorch.
 
 use crate::check::values;
 

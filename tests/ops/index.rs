@@ -1,4 +1,4 @@
-//! Ops that pick elements and put tensors together.
+//! Ops that select elements and concatenate tensors.
 
 use crate::check::{Call, Case, any, axes, check, in_places, index, mask, numbers, sizes, values};
 use crate::plain::{Plain, sum};
@@ -114,12 +114,12 @@ cases! {
     }
 }
 
-/// The column of `row` in which the index says `to`.
+/// The column of `row` in which the index is `to`.
 fn placed(at: &Plain, row: usize, to: usize) -> Option<usize> {
     (0..at.sizes[1]).find(|j| row < at.sizes[0] && at.whole(&[row, *j]) == to)
 }
 
-/// What is reduced to an element of a matrix along its rows.
+/// The elements that are reduced to one element of a matrix along its rows.
 fn terms(x: &Plain, at: &Plain, source: &Plain, i: &[usize], include_self: bool) -> Vec<f64> {
     let own = (0..at.sizes[1]).filter(|j| at.whole(&[i[0], *j]) == i[1]);
     let mut terms: Vec<f64> = own.map(|j| source.at(&[i[0], j])).collect();
@@ -129,13 +129,13 @@ fn terms(x: &Plain, at: &Plain, source: &Plain, i: &[usize], include_self: bool)
     terms
 }
 
-/// The mean; that of whole numbers rounds down.
+/// The mean, rounded down for integers.
 fn mean(terms: &[f64]) -> f64 {
     let mean = terms.iter().sum::<f64>() / terms.len() as f64;
     if terms.iter().all(|x| x.fract() == 0.0) { mean.floor() } else { mean }
 }
 
-/// A number goes to every place.
+/// A number is written to every position.
 #[test]
 fn scatter_of_a_number() {
     let mut x = Tensor::new([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
@@ -147,7 +147,7 @@ fn scatter_of_a_number() {
     assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
 }
 
-/// Beside a zero the gradient of a product is not what is divided out.
+/// If there is a zero, the gradient of a product cannot be computed by division.
 #[test]
 fn scatter_reduce_with_zeros() {
     use namegrad::autograd::gradcheck;
@@ -170,7 +170,7 @@ fn scatter_reduce_with_zeros() {
     }
 }
 
-/// The gradient of an extreme that stands several times is shared.
+/// The gradient of an extreme that occurs several times is shared.
 #[test]
 fn scatter_reduce_shares_the_gradient() {
     let (at, source) = (Tensor::new([0_i64, 0, 1]).unwrap(), Tensor::new([3.0, 3.0, 1.0]).unwrap());
@@ -182,7 +182,7 @@ fn scatter_reduce_shares_the_gradient() {
     assert_eq!(source.grad().unwrap().to_vec::<f32>().unwrap(), [third, third, 0.0]);
 }
 
-/// A case of an op that has no row in a table because it takes a list of tensors, or a mask.
+/// A case of an op that has no row in a table because it takes a list of tensors or a mask.
 pub(crate) fn other(
     op: &'static str,
     call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,

@@ -1,4 +1,4 @@
-//! Decompositions of matrices and systems of equations.
+//! Matrix decompositions and systems of linear equations.
 
 use crate::check::{numbers, values};
 use crate::plain::Plain;
@@ -17,7 +17,7 @@ fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
     a.iter().map(|row| (0..b[0].len()).map(|col| entry(row, col)).collect()).collect()
 }
 
-/// `q` and `r` by whole reflections `I - 2 v vᵀ / vᵀv`, one for each column.
+/// `q` and `r` from full reflections `I - 2 v vᵀ / vᵀv`, one for each column.
 fn factors(x: &[Vec<f64>]) -> [Vec<Vec<f64>>; 2] {
     let (m, n) = (x.len(), x[0].len());
     let mut q: Vec<Vec<f64>> = (0..m).map(|i| (0..m).map(|j| f64::from(i == j)).collect()).collect();

@@ -4,7 +4,7 @@ use crate::check::{by_subsets, values};
 use crate::plain;
 use namegrad::prelude::*;
 
-/// The number at place `at` of `lane`, normalized.
+/// The number at position `at` of `lane`, normalized.
 fn normalized(lane: &[f64], at: usize, eps: f64) -> f64 {
     (lane[at] - plain::mean(lane)) / (plain::variance(lane, 0.0) + eps).sqrt()
 }
@@ -26,7 +26,7 @@ cases! {
     }
 }
 
-/// The fused backward pass gives for any subset of the inputs what the formula gives.
+/// For any subset of the inputs, the fused backward pass equals the formula.
 #[test]
 fn gradients_of_any_subset() -> Result<()> {
     manual_seed(0);

@@ -1,5 +1,5 @@
-//! Ops that pick along a dim: a row gives the call and the places that a plain search finds; the values are
-//! the numbers there.
+//! Ops that pick elements along a dim. A row has the call and the positions that a plain search finds; the
+//! values are the numbers at these positions.
 
 use crate::along::Place::{self, *};
 use crate::along::{lanes, with_dim};
@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 /// A row of the table.
 struct Pick {
     op: &'static str,
-    /// Other arguments than the dim, of `n` elements along it.
+    /// The arguments other than the dim, for `n` elements along it.
     args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> Vec<f64>,
@@ -20,7 +20,7 @@ struct Pick {
 }
 
 impl Pick {
-    /// The outputs are `values` and `indices`, so a row says nothing of them.
+    /// The outputs are `values` and `indices`, so rows do not mention them.
     const fn new(
         op: &'static str,
         _: &'static str,
@@ -99,7 +99,7 @@ impl Pick {
     }
 }
 
-/// The first half of places.
+/// The first half of the positions.
 fn first_half(places: Vec<f64>) -> Vec<f64> {
     places[..places.len().div_ceil(2)].to_vec()
 }
@@ -126,8 +126,8 @@ rows! { Pick:
     cummin                                          any     Stays   |x| plain::running_best(x, Ordering::Less);
 }
 
-/// Of all elements the values have no dims and the indices count in row-major order; equal elements share the
-/// gradient.
+/// Over all elements, the values have no dims and the indices count in row-major order. Equal elements share
+/// the gradient.
 #[test]
 fn of_all_elements() {
     type Op = fn(&Tensor) -> Result<Picked<Tensor>>;
@@ -161,7 +161,7 @@ fn of_all_elements() {
     assert_eq!(x.argmin(keep(..)).unwrap().shape().to_string(), "[N=1, C=1]");
 }
 
-/// Nothing to pick from, more than there is, and a dim that is not there.
+/// An empty dim, more elements than there are, and a dim that does not exist.
 #[test]
 fn what_cannot_be_picked() {
     let x = Tensor::zeros([("N", 2), ("C", 0)]).unwrap();
@@ -186,7 +186,7 @@ fn what_cannot_be_picked() {
     assert_eq!(x.topk(0, "N").unwrap().values.shape().to_string(), "[N=0, C=0]");
 }
 
-/// An op that picks takes one dim or all; the repairs of the error for several dims are right.
+/// An op that picks elements takes one dim or all. For several dims, the repair in the error is right.
 #[test]
 fn several_dims_are_flattened_first() {
     let x =

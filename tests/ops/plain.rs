@@ -1,4 +1,4 @@
-//! Slow arrays of `f64`, and functions of numbers written as their definitions say.
+//! Slow arrays of `f64`, and functions of numbers written like their definitions.
 
 use std::cmp::Ordering;
 use std::f64::consts::PI;
@@ -29,7 +29,7 @@ impl Plain {
         self.at(index) as usize
     }
 
-    /// The element that broadcasting puts at an index of the result.
+    /// The element that broadcasting moves to an index of the result.
     pub(crate) fn broadcast(&self, index: &[usize]) -> f64 {
         let skipped = index.len() - self.sizes.len();
         let own: Vec<usize> =
@@ -60,7 +60,7 @@ pub(crate) fn unravel(mut at: usize, sizes: &[usize]) -> Vec<usize> {
     index
 }
 
-/// The place of an index in row-major order.
+/// The position of an index in row-major order.
 pub(crate) fn ravel(index: &[usize], sizes: &[usize]) -> usize {
     index.iter().zip(sizes).fold(0, |at, (i, size)| at * size + i)
 }
@@ -70,7 +70,7 @@ pub(crate) fn sum(n: usize, f: impl FnMut(usize) -> f64) -> f64 {
     (0..n).map(f).sum()
 }
 
-/// The sums of the first, the first two...
+/// The sums of the first element, of the first two, and so on.
 pub(crate) fn running_sum(x: &[f64]) -> Vec<f64> {
     x.iter()
         .scan(0.0, |total, x| {
@@ -80,12 +80,12 @@ pub(crate) fn running_sum(x: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The larger of two, NaN if one is.
+/// The larger of two numbers, or NaN if one is NaN.
 pub(crate) fn larger(x: f64, y: f64) -> f64 {
     if x.is_nan() || x > y { x } else { y }
 }
 
-/// The smaller of two, NaN if one is.
+/// The smaller of two numbers, or NaN if one is NaN.
 pub(crate) fn smaller(x: f64, y: f64) -> f64 {
     if x.is_nan() || x < y { x } else { y }
 }
@@ -101,7 +101,8 @@ pub(crate) fn remainder(x: f64, y: f64) -> f64 {
     if left != 0.0 && (left < 0.0) != (y < 0.0) { left + y } else { left }
 }
 
-/// The quotient rounded down, from the exact remainder: `x / y` alone may be rounded up to the next integer.
+/// The quotient rounded down, from the exact remainder, because `x / y` may be rounded up to the next
+/// integer.
 pub(crate) fn floor_divide(x: f64, y: f64) -> f64 {
     if y == 0.0 {
         return x / y;
@@ -116,7 +117,7 @@ pub(crate) fn sinc(x: f64) -> f64 {
     if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
 }
 
-/// `ln(e^x + e^y)`, the larger taken out.
+/// `ln(e^x + e^y)`, with the larger number factored out.
 pub(crate) fn logaddexp(x: f64, y: f64) -> f64 {
     if x == y && x.is_infinite() { x } else { larger(x, y) + (-(x - y).abs()).exp().ln_1p() }
 }
@@ -141,7 +142,8 @@ pub(crate) fn erfinv(y: f64) -> f64 {
     x.copysign(y)
 }
 
-/// The derivative of `ln Γ`: by the reflection and the recurrence to large `x`, and Stirling's series there.
+/// The derivative of `ln Γ`: the reflection and the recurrence lead to large `x`, where Stirling's series is
+/// used.
 ///
 /// Abramowitz, Stegun, *Handbook of Mathematical Functions* (1964), 6.3.5, 6.3.7 and 6.3.18.
 pub(crate) fn digamma(x: f64) -> f64 {
@@ -220,14 +222,13 @@ pub(crate) fn erfcx(x: f64) -> f64 {
     (1.0 + terms.sum::<f64>()) / (PI.sqrt() * x)
 }
 
-/// The logarithm of the share of the normal distribution below `x`.
+/// The logarithm of the normal distribution function.
 pub(crate) fn log_ndtr(x: f64) -> f64 {
     let y = x / 2f64.sqrt();
     if x > 0.0 { (-0.5 * libm::erfc(y)).ln_1p() } else { (0.5 * erfcx(-y)).ln() - x * x / 2.0 }
 }
 
-/// The number below which the share `p` of the normal distribution lies, by bisection in the tail, where `p`
-/// has all its digits.
+/// The inverse of the normal distribution function, by bisection in the tail in which `p` has full precision.
 pub(crate) fn ndtri(p: f64) -> f64 {
     if p > 0.5 || p.is_nan() {
         return if p <= 1.0 { -ndtri(1.0 - p) } else { f64::NAN };
@@ -260,19 +261,19 @@ pub(crate) fn polygamma(n: i32, x: f64) -> f64 {
     if n % 2 == 1 { factorial * (head + tail) } else { -factorial * (head + tail) }
 }
 
-/// `x + weight (end - x)`, exact at both ends: what PyTorch's document leaves open for infinite ends follows
-/// from these two forms.
+/// `x + weight (end - x)`, exact at both ends. These two forms also determine the result for infinite ends,
+/// which PyTorch's documentation leaves open.
 pub(crate) fn lerp(x: f64, end: f64, weight: f64) -> f64 {
     if weight.abs() < 0.5 { x + weight * (end - x) } else { end - (end - x) * (1.0 - weight) }
 }
 
-/// `ln Σ e^x`, the largest taken out.
+/// `ln Σ e^x`, with the largest factored out.
 pub(crate) fn logsumexp(x: &[f64]) -> f64 {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, larger);
     if max.is_infinite() { max } else { max + sum(x.len(), |i| (x[i] - max).exp()).ln() }
 }
 
-/// The squared distances from the mean, with their number less the correction in the denominator.
+/// The sum of the squared deviations from the mean, divided by their number minus the correction.
 pub(crate) fn variance(x: &[f64], correction: f64) -> f64 {
     let mean = sum(x.len(), |i| x[i]) / x.len() as f64;
     sum(x.len(), |i| (x[i] - mean).powi(2)) / (x.len() as f64 - correction).max(0.0)
@@ -283,7 +284,7 @@ pub(crate) fn mean(x: &[f64]) -> f64 {
     sum(x.len(), |i| x[i]) / x.len() as f64
 }
 
-/// The mean of what is not NaN.
+/// The mean of the numbers that are not NaN.
 pub(crate) fn nanmean(x: &[f64]) -> f64 {
     let numbers: Vec<f64> = x.iter().copied().filter(|x| !x.is_nan()).collect();
     numbers.iter().sum::<f64>() / numbers.len() as f64
@@ -300,31 +301,31 @@ pub(crate) fn norm(x: &[f64], ord: f64) -> f64 {
     }
 }
 
-/// The products of the first, the first two...
+/// The products of the first element, of the first two, and so on.
 pub(crate) fn running_product(x: &[f64]) -> Vec<f64> {
     (1..=x.len()).map(|n| x[..n].iter().product()).collect()
 }
 
-/// `ln Σ e^x` of the first, the first two...
+/// `ln Σ e^x` of the first element, of the first two, and so on.
 pub(crate) fn running_logsumexp(x: &[f64]) -> Vec<f64> {
     (1..=x.len()).map(|n| logsumexp(&x[..n])).collect()
 }
 
-/// `e^x / Σ e^x`, the largest taken out.
+/// `e^x / Σ e^x`, with the largest factored out.
 pub(crate) fn softmax(x: &[f64]) -> Vec<f64> {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total = sum(x.len(), |i| (x[i] - max).exp());
     x.iter().map(|x| (x - max).exp() / total).collect()
 }
 
-/// `x - ln Σ e^x`, the largest taken out.
+/// `x - ln Σ e^x`, with the largest factored out.
 pub(crate) fn log_softmax(x: &[f64]) -> Vec<f64> {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total = sum(x.len(), |i| (x[i] - max).exp()).ln();
     x.iter().map(|x| x - max - total).collect()
 }
 
-/// The first place of which no other is better; NaN is better than any number.
+/// The first position of the best number; NaN is better than any number.
 pub(crate) fn best(x: &[f64], better: Ordering) -> f64 {
     if let Some(nan) = x.iter().position(|x| x.is_nan()) {
         return nan as f64;
@@ -333,7 +334,7 @@ pub(crate) fn best(x: &[f64], better: Ordering) -> f64 {
     (0..x.len()).find(|i| !beaten(*i)).unwrap_or(0) as f64
 }
 
-/// The places in order, equal ones as they were; NaN is above all numbers.
+/// The positions in sorted order, with equal numbers in their original order; NaN is larger than all numbers.
 pub(crate) fn sorted(x: &[f64], descending: bool) -> Vec<f64> {
     let compare = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
     let mut places: Vec<usize> = (0..x.len()).collect();
@@ -341,7 +342,7 @@ pub(crate) fn sorted(x: &[f64], descending: bool) -> Vec<f64> {
     places.into_iter().map(|place| place as f64).collect()
 }
 
-/// The last place of the most frequent number, the smallest of several such; no NaN is another.
+/// The last position of the most frequent number, the smallest if there are several; no NaN equals another.
 pub(crate) fn mode(x: &[f64]) -> f64 {
     let count = |x: &[f64], of: f64| x.iter().filter(|x| **x == of).count().max(1);
     let mut best = f64::NAN;
@@ -354,19 +355,19 @@ pub(crate) fn mode(x: &[f64]) -> f64 {
     x.iter().rposition(|x| *x == best).unwrap_or(0) as f64
 }
 
-/// The place of the lower of the middle numbers of those in order; that of a NaN if there is one.
+/// The position of the median, the lower of two; the position of a NaN if there is one.
 pub(crate) fn median(x: &[f64]) -> f64 {
     let nan = x.iter().position(|x| x.is_nan());
     nan.map_or_else(|| nanmedian(x), |nan| nan as f64)
 }
 
-/// The place of the lower of the middle numbers, NaN left out.
+/// The position of the median, the lower of two, ignoring NaN.
 pub(crate) fn nanmedian(x: &[f64]) -> f64 {
     let numbers = x.iter().filter(|x| !x.is_nan()).count();
     sorted(x, false)[numbers.saturating_sub(1) / 2]
 }
 
-/// The places of the best number so far, the last of equal ones; NaN is better than any number.
+/// The positions of the best number so far, the last of equal numbers; NaN is better than any number.
 pub(crate) fn running_best(x: &[f64], better: Ordering) -> Vec<f64> {
     let mut best = 0;
     let mut places = Vec::new();
@@ -380,12 +381,12 @@ pub(crate) fn running_best(x: &[f64], better: Ordering) -> Vec<f64> {
     places
 }
 
-/// What each number is more than the one before.
+/// The difference between each number and the previous one.
 pub(crate) fn diff(x: &[f64]) -> Vec<f64> {
     x.windows(2).map(|x| x[1] - x[0]).collect()
 }
 
-/// The number at place `q (n - 1)` of those in order, between two of them if need be.
+/// The number at position `q (n - 1)` in sorted order, interpolated between two numbers if necessary.
 pub(crate) fn quantile(x: &[f64], q: f64) -> f64 {
     let sorted: Vec<f64> = sorted(x, false).into_iter().map(|place| x[place as usize]).collect();
     let place = q * (x.len() as f64 - 1.0);
@@ -393,18 +394,18 @@ pub(crate) fn quantile(x: &[f64], q: f64) -> f64 {
     below + (place - place.floor()) * (above - below)
 }
 
-/// The bits of a whole number moved up; nothing is left outside of 64 places.
+/// The bits of an integer shifted left; 0 for 64 or more bits.
 pub(crate) fn shift_left(x: f64, by: f64) -> f64 {
     if (0.0..64.0).contains(&by) { ((x as i64) << by as u32) as f64 } else { 0.0 }
 }
 
-/// `x / 2^by` rounded down; the sign is what is left in the end.
+/// `x / 2^by` rounded down; eventually only the sign is left.
 pub(crate) fn shift_right(x: f64, by: f64) -> f64 {
     let by = if (0.0..64.0).contains(&by) { by as u32 } else { 63 };
     (x as i64 >> by) as f64
 }
 
-/// The largest whole number that divides both; the other one beside 0.
+/// The largest integer that divides both; if one is 0, the other.
 pub(crate) fn gcd(x: f64, y: f64) -> f64 {
     let (x, y) = (x.abs() as u64, y.abs() as u64);
     (1..=x.max(y)).rev().find(|d| x % d == 0 && y % d == 0).unwrap_or(0) as f64

@@ -1,5 +1,5 @@
-//! Reductions: a row gives the dtype of the result, whether nothing at all can be reduced, and the reference
-//! on the numbers that become one.
+//! Reductions. A row has the rule for the dtype of the result, whether an empty input can be reduced, and the
+//! reference, a function of the numbers that are reduced to one.
 
 use crate::check::{Args, Case, Input, axes, by_name, check, near_one, numbers, sizes, values};
 use crate::plain::{self, Plain, unravel};
@@ -13,7 +13,7 @@ struct Reduction {
     op: &'static str,
     /// Which output, if there are several.
     output: &'static str,
-    /// Other arguments than the dims.
+    /// The arguments other than the dims.
     args: fn(usize) -> Args,
     dtype: fn(DType) -> Option<DType>,
     reference: fn(&[f64]) -> f64,
@@ -21,14 +21,14 @@ struct Reduction {
     order: Order,
 }
 
-/// What an op does over no elements.
+/// What an op does if there are no elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nothing {
     Answers,
     Refuses,
 }
 
-/// May the result depend on the order of the terms?
+/// Whether the result may depend on the order of the terms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Rounds,
@@ -53,7 +53,7 @@ impl Reduction {
         (self.args)(0).into_iter().chain([("dim", dims), ("keepdim", keepdim.into())]).collect()
     }
 
-    /// The op over `dims` of an input, with the reduced dims gone or of size one.
+    /// The op over `dims` of an input, with the reduced dims removed or kept with size one.
     fn case(&'static self, input: Input, from: &str, dims: &[usize], keepdim: bool) -> Case {
         let all = axes(from);
         let result = all.iter().enumerate().filter(|(dim, _)| keepdim || !dims.contains(dim));
@@ -100,7 +100,7 @@ impl Reduction {
                 check(&self.case(values(shape), shape, &dims, keepdim));
             }
         }
-        // By name an empty list is all dims, as in PyTorch.
+        // In a call by name, an empty list means all dims, as in PyTorch.
         check(&self.case(values(""), "", &[], false));
         for shape in ["A=1 ?=3", "B=3 A=0"] {
             check(&self.case(values(shape), shape, &[0], false));
@@ -115,7 +115,7 @@ impl Reduction {
         by_name(self.op, self.arguments(dims, false), self.output).0(std::slice::from_ref(x)).unwrap_err()
     }
 
-    /// Over nothing there is an answer, or an error.
+    /// Over no elements there is a result, or an error.
     fn nothing(&'static self) {
         if self.nothing == Nothing::Answers {
             let case = self.case(values("A=0 B=3"), "A=0 B=3", &[0], true);
@@ -128,7 +128,7 @@ impl Reduction {
         }
     }
 
-    /// Long enough for vectors, blocks and their rests, in each direction.
+    /// Long enough for vectors, blocks and their remainders, in each direction.
     fn long(&'static self) {
         for (shape, dims) in [
             ("A=3 B=1037", vec![1]),
@@ -150,7 +150,7 @@ impl Reduction {
         }
     }
 
-    /// Zeros, ties, infinities and NaN, in the first and in the last place.
+    /// Zeros, ties, infinities and NaN, in the first and last positions.
     fn special_values(&'static self) {
         let special = [0.0, -0.0, 1.0, -2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
         for first in special {
@@ -165,7 +165,7 @@ impl Reduction {
         }
     }
 
-    /// A dim by name, by a negative index and as one of a list is the same dim.
+    /// A dim can be given by name, by a negative index and in a list.
     fn by_name(&'static self) {
         let x = Tensor::ones([("A", 2), ("B", 3)]).unwrap();
         let error = self.refused(&x, &[2]);
@@ -197,8 +197,8 @@ rows! { Reduction:
     mean_beside_std = std_mean.mean        floats   Answers Rounds |x| plain::mean(x);
     norm                                   floats   Answers Rounds |x| plain::sum(x.len(), |i| x[i] * x[i]).sqrt();
     vector_norm (_n: ord 3.0)                  floats   Answers Rounds |x| plain::norm(x, 3.0);
-    // The orders that have a formula of their own, and some between them. A ratio of 0 to a negative order
-    // has no derivative.
+    // The orders that have their own formula, and some between them. A ratio of 0 to a negative power has no
+    // derivative.
     norm_0 = vector_norm (_n: ord 0.0)         floats   Answers Rounds |x| plain::norm(x, 0.0);
     norm_half = vector_norm (_n: ord 0.5)      floats   Answers Rounds |x| plain::norm(x, 0.5);
     norm_1 = vector_norm (_n: ord 1.0)         floats   Answers Rounds |x| plain::norm(x, 1.0);
@@ -212,7 +212,7 @@ rows! { Reduction:
     count_nonzero                          indices  Answers Exact  |x| x.iter().filter(|x| **x != 0.0).count() as f64;
 }
 
-/// A method reduces the dims of its list, so none of an empty one.
+/// A method reduces the dims in its list, so with an empty list it reduces none.
 #[test]
 fn over_no_dims() {
     let x = Tensor::new([[1.0, -2.0], [3.0, 4.0]]).unwrap().refine_names(["N", "C"]).unwrap();
@@ -223,7 +223,7 @@ fn over_no_dims() {
     assert!(x.norm(none).unwrap().equal(&x.abs().unwrap()).unwrap());
 }
 
-/// Where an element is zero the product cannot be divided by it, to no order.
+/// If an element is zero, the product cannot be divided by it, in any order of differentiation.
 #[test]
 fn prod_of_zeros() {
     for zeros in [[0.0, 2.0, 3.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]] {
@@ -233,7 +233,7 @@ fn prod_of_zeros() {
     }
 }
 
-/// At zeros the gradient of a norm is zero, for every order.
+/// At zeros, the gradient of a norm is zero for every order.
 #[test]
 fn vector_norm_of_zeros() {
     for ord in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY] {
@@ -247,7 +247,7 @@ fn vector_norm_of_zeros() {
     }
 }
 
-/// A NaN among the elements has no part in the result, nor in the gradient.
+/// A NaN among the elements affects neither the result nor the gradient.
 #[test]
 fn reductions_without_nan() {
     for op in ["nansum", "nanmean"] {

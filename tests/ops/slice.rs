@@ -1,4 +1,4 @@
-//! Views of parts.
+//! Slices.
 
 use crate::check::values;
 

@@ -1,4 +1,4 @@
-//! Ops on one tensor by element.
+//! Elementwise ops on one tensor.
 
 use crate::plain;
 use std::f64::consts::PI;
@@ -38,7 +38,8 @@ pointwise! {
     asinh (x: -3.0..3.0) [float]          libm::asinh(x);
     acosh (x: 1.2..5.0)  [float]          libm::acosh(x);
     atanh (x: -0.9..0.9) [float]          libm::atanh(x);
-    sinc (x: -3.0..3.0)   [float]          plain::sinc(x), kinks x, scale 1.0; // the gradient at 0 has a test of its own
+    // The gradient at 0 has its own test.
+    sinc (x: -3.0..3.0)   [float]          plain::sinc(x), kinks x, scale 1.0;
     deg2rad (x: -3.0..3.0) [float]      x * (PI / 180.0);
     rad2deg (x: -3.0..3.0) [float]      x * (180.0 / PI);
     sigmoid (x: -3.0..3.0) [float]      1.0 / (1.0 + (-x).exp());
@@ -74,7 +75,7 @@ pointwise! {
     celu (x: -3.0..3.0; alpha 0.5) [float only]  if x > 0.0 { x } else { alpha * (x / alpha).exp_m1() }, kinks x;
 }
 
-/// Of several orders, to several decimals.
+/// Ops with arguments: several orders, several decimals.
 pub(crate) mod parametric {
     use crate::check::{near_one, numbers};
     use crate::plain;

@@ -1,5 +1,5 @@
-//! Draws random calls of any op of the registry: tensors by kind, arguments by type, from the row of the op.
-//! Most of the calls are valid.
+//! Draws random calls of any op in the registry: tensors by kind and arguments by type, from the row of the
+//! op. Most of the calls are valid.
 
 use namegrad::core::Category;
 use namegrad::ops::{ArgInfo, Given, Op, TensorInfo, TensorKind, Value};
@@ -104,7 +104,7 @@ impl Draw {
         Draw { state: seed, distinct: false }
     }
 
-    /// Draws distinct indices: among equal ones the last would win.
+    /// Draws distinct indices, because with equal indices the last one would win.
     pub(crate) fn distinct(seed: u64) -> Draw {
         Draw { state: seed, distinct: true }
     }
@@ -208,7 +208,7 @@ impl Draw {
             }
             2 => sizes = vec![last],
             3 => sizes = vec![1 + self.below(3)],
-            // A matrix, or a batch of them, with as many rows as the one before has columns.
+            // A matrix, or a batch of matrices, with as many rows as the previous one has columns.
             matrices => {
                 let left = before.last().map_or(x.sizes(), |(_, tensors)| tensors[0].sizes());
                 let rows = left.last().copied().unwrap_or(2);
@@ -300,8 +300,8 @@ impl Draw {
         }
     }
 
-    /// The sizes of `x` in another order, merged, with one to be inferred, or with one more dim; or as many
-    /// repeats.
+    /// The sizes of `x` in another order, merged, with one to be inferred, or with an extra dim; or the same
+    /// number of repeats.
     fn shape(&mut self, x: &Tensor) -> Value {
         let mut sizes: Vec<i64> = x.sizes().iter().map(|size| *size as i64).collect();
         match self.below(6) {

@@ -1,4 +1,4 @@
-//! Random tensors, each made from a dense one by steps from view to view, and comparisons of results.
+//! Random tensors, each made from a dense tensor by a sequence of views, and comparisons of results.
 
 use namegrad::prelude::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Select(usize, usize),
 }
 
-/// How a tensor is made: from a dense one, by steps from view to view.
+/// How a tensor is made from a dense tensor by a sequence of views.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     pub(crate) sizes: Vec<usize>,
@@ -140,8 +140,8 @@ pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.shape() == b.shape() && bits(a) == bits(b)
 }
 
-/// The same, but sums may be rounded in another order;
-/// `size` is the size of the terms. Half types are added in `f32` and rounded once.
+/// Like [`identical`], but sums may be rounded in another order; `size` is the size of the terms. Half types
+/// are added in `f32` and rounded once.
 pub(crate) fn close(a: &Tensor, b: &Tensor, size: f64) -> bool {
     let (last, sums) = match a.dtype() {
         DType::F64 => (1e-12, 1e-12),

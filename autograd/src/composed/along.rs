@@ -1,4 +1,4 @@
-//! Ops along one dim that are made of others.
+//! Composed ops along one dim.
 
 use crate::Tensor;
 use namegrad_macros::composed;
@@ -7,12 +7,11 @@ composed! { along;
     //! # More along a dim
     /// The elements in ascending order along the first dim: the values of [`sort`](Self::sort).
     msort (x) names "keeps input names";
-    /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times, each of which makes it shorter by one;
-    /// of bool whether neighbors differ.
+    /// The differences `x[i+1] - x[i]` along `dim`, taken `n` times; each time, the dim becomes shorter by
+    /// one. For `bool`, whether neighbors differ.
     diff (x; dim: Dim = -1, n: usize = 1) names "keeps input names";
-    /// The `q`-th quantile along `dim`, or of all elements with `..`, of floats only: the number below which
-    /// a share `q` of them lies, interpolated between the two neighbors of place `q (n - 1)` in the sorted
-    /// dim. NaN if there is one.
+    /// The `q`-quantile along `dim`, or of all elements with `..`; floats only. It is interpolated linearly
+    /// between the two elements around position `q (n - 1)` in sorted order. NaN if any element is NaN.
     quantile (x; q: f64, dim: Reduced = ..) on floats names "removes dimensions";
 }
 

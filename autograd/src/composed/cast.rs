@@ -1,15 +1,16 @@
-//! Tensors of another dtype. The gradient is cast back.
+//! Casts to other dtypes. The gradient is cast back.
 
 use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { cast;
     //! # Other dtypes
-    /// The elements cast to `dtype`. Floats lose their fraction in integers; anything but 0 is `true`.
+    /// The tensor cast to `dtype`. Casting floats to integers drops the fraction, and casting to `bool` makes
+    /// everything but 0 `true`.
     to (x; dtype: DType) names "keeps input names";
     /// The tensor cast to the dtype of `other`.
     type_as (x, other) names "keeps input names";
-    /// The tensor cast to `bool`: is each element not zero?
+    /// The tensor cast to `bool`: whether each element is nonzero.
     bool (x) names "keeps input names";
     /// The tensor cast to `u8`.
     byte (x) names "keeps input names";

@@ -1,14 +1,14 @@
 //! Sums of products in Einstein's notation.
 //!
-//! The operands are multiplied from the left to the right. A label that no later operand and not the result
-//! has is summed as soon as it can be: in one operand alone before the product, in both by the product
-//! itself, which is one batched product of matrices.
+//! The operands are multiplied from left to right. A label that neither a later operand nor the result has is
+//! summed as early as possible. If only one operand has the label, it is summed before the product; if both
+//! have it, by the product itself, which is one batched matrix product.
 
 use crate::Tensor;
 use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
-/// The label of a dim: a letter, or a dim that an ellipsis stands for, counted from the right.
+/// The label of a dim: a letter, or a position inside an ellipsis, counted from the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Label {
     Letter(char),
@@ -24,8 +24,8 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// A tensor of which each dim has another label.
-struct Labelled {
+/// A tensor whose dims all have different labels.
+struct Labeled {
     x: Tensor,
     labels: Vec<Label>,
 }
@@ -35,7 +35,7 @@ fn fail<T>(kind: ErrorKind, message: String) -> Result<T> {
     Err(Error::new(kind, "einsum", message))
 }
 
-/// The letters of one operand, with a place for the ellipsis.
+/// The letters of one operand; `None` is the ellipsis.
 #[track_caller]
 fn subscripts(text: &str) -> Result<Vec<Option<char>>> {
     let mut list = Vec::new();
@@ -91,12 +91,13 @@ impl Argument for Equation {
 }
 
 composed! { einsum;
-    //! # Sums of products in one notation
-    /// The sum of products that an equation describes: a label for each dim of each operand and, after `->`,
-    /// those of the result. A label that is not in the result is summed over; dims of one label have one
-    /// size, or size one, which broadcasts. Without `->` the result has the labels that occur once, in the
-    /// order of the alphabet. `...` stands for all dims without a label. The result has `names`, one for each of
-    /// its dims, or none. [`contract`](Self::contract) does this by name.
+    //! # Einsum
+    /// The sum of products described by an equation, which has a label for each dim of each operand and,
+    /// after `->`, the labels of the result. Labels that are not in the result are summed over. Dims with the
+    /// same label must have the same size, or size one, which broadcasts. Without `->`, the result has the
+    /// labels that occur once, in alphabetical order. `...` stands for all dims without a label. The dims of
+    /// the result have the given `names`, or are unnamed. [`contract`](Self::contract) is the same idea with
+    /// names.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -108,7 +109,7 @@ composed! { einsum;
     ///
     /// # Errors
     /// `Shape` if the labels do not fit the operands, `Value` if the equation cannot be read, `Ellipsis`.
-    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or none";
+    einsum (equation: Equation; [operands]; names: NewNames = None) on floats integers names "has `names` or no names";
 }
 
 mod kernels {
@@ -132,7 +133,7 @@ mod kernels {
         }
         let mut factors = Vec::with_capacity(operands.len());
         for (number, (part, x)) in parts.into_iter().zip(operands).enumerate() {
-            factors.push(labelled(number, part, x)?);
+            factors.push(labeled(number, part, x)?);
         }
         let first = operands[0].dtype();
         if let Some(other) = operands.iter().find(|x| x.dtype() != first) {
@@ -146,7 +147,7 @@ mod kernels {
         check_sizes(&factors, operands)?;
         let mut factors = factors.into_iter();
         let mut product = factors.next().expect("there is an operand").on_own_diagonals()?;
-        let mut rest: Vec<Labelled> = Vec::new();
+        let mut rest: Vec<Labeled> = Vec::new();
         for factor in factors {
             rest.push(factor.on_own_diagonals()?);
         }
@@ -162,9 +163,9 @@ mod kernels {
     }
 }
 
-/// An operand with the labels of its dims; a label may occur twice.
+/// An operand with the labels of its dims; a label can occur twice.
 #[track_caller]
-fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
+fn labeled(number: usize, part: &str, x: &Tensor) -> Result<Labeled> {
     let list = subscripts(part)?;
     let letters = list.iter().flatten().count();
     let open = x.ndim().checked_sub(letters).filter(|open| *open == 0 || list.contains(&None));
@@ -189,13 +190,12 @@ fn labelled(number: usize, part: &str, x: &Tensor) -> Result<Labelled> {
             None => labels.extend((0..open).rev().map(Label::Ellipsis)),
         }
     }
-    Ok(Labelled { x: x.unnamed(), labels })
+    Ok(Labeled { x: x.unnamed(), labels })
 }
 
-/// The labels of the result: those that are asked for, else those of the ellipses and the letters that occur
-/// once.
+/// The labels of the result: those after `->`; without `->`, the ellipsis and the letters that occur once.
 #[track_caller]
-fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>> {
+fn output_labels(factors: &[Labeled], right: Option<&str>) -> Result<Vec<Label>> {
     let all = || factors.iter().flat_map(|factor| &factor.labels).copied();
     let open = all().filter_map(|label| if let Label::Ellipsis(at) = label { Some(at + 1) } else { None });
     let open: Vec<Label> = (0..open.max().unwrap_or(0)).rev().map(Label::Ellipsis).collect();
@@ -227,9 +227,9 @@ fn output_labels(factors: &[Labelled], right: Option<&str>) -> Result<Vec<Label>
     Ok(labels)
 }
 
-/// Dims of one label have one size, or size one.
+/// Checks that dims with the same label have the same size, or size one.
 #[track_caller]
-fn check_sizes(factors: &[Labelled], operands: &[&Tensor]) -> Result<()> {
+fn check_sizes(factors: &[Labeled], operands: &[&Tensor]) -> Result<()> {
     // For each label its size, and the operand and the dim where it was seen.
     let mut seen: Vec<(Label, usize, [usize; 2])> = Vec::new();
     for (number, factor) in factors.iter().enumerate() {
@@ -256,14 +256,14 @@ fn check_sizes(factors: &[Labelled], operands: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-impl Labelled {
+impl Labeled {
     fn place(&self, label: Label) -> Option<usize> {
         self.labels.iter().position(|other| *other == label)
     }
 
-    /// Of dims with the same label only their diagonal.
+    /// Replaces dims with the same label by their diagonal.
     #[track_caller]
-    fn on_own_diagonals(mut self) -> Result<Labelled> {
+    fn on_own_diagonals(mut self) -> Result<Labeled> {
         let mut second = 0;
         while second < self.labels.len() {
             let label = self.labels[second];
@@ -288,45 +288,45 @@ impl Labelled {
         Ok(self)
     }
 
-    /// Summed over the dims whose label is not `needed`.
+    /// Sums over the dims whose label is not `needed`.
     #[track_caller]
-    fn summed(&self, needed: &dyn Fn(&Label) -> bool) -> Result<Labelled> {
+    fn summed(&self, needed: &dyn Fn(&Label) -> bool) -> Result<Labeled> {
         let gone: Vec<usize> = (0..self.labels.len()).filter(|dim| !needed(&self.labels[*dim])).collect();
         let labels = self.labels.iter().copied().filter(|label| needed(label)).collect();
         let x = if gone.is_empty() { self.x.clone() } else { self.x.sum(gone)? };
-        Ok(Labelled { x, labels })
+        Ok(Labeled { x, labels })
     }
 
-    /// The product with `other`, summed over what is not `needed` any more.
+    /// The product with `other`, summed over the labels that are no longer `needed`.
     #[track_caller]
-    fn times(&self, other: &Labelled, needed: &dyn Fn(&Label) -> bool) -> Result<Labelled> {
-        // A dim of size one that the other has in full takes part in no sum of products.
-        let wide = |x: &Labelled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
+    fn times(&self, other: &Labeled, needed: &dyn Fn(&Label) -> bool) -> Result<Labeled> {
+        // A dim of size one that broadcasts against the other operand is not part of the sum of products.
+        let wide = |x: &Labeled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
         let left = self.summed(&|label| needed(label) || wide(other, label) && wide(self, label))?;
         let right = other.summed(&|label| needed(label) || wide(self, label) && wide(other, label))?;
         let both: Vec<Label> =
             left.labels.iter().copied().filter(|label| right.place(*label).is_some()).collect();
         let (batch, inner): (Vec<Label>, Vec<Label>) = both.iter().partition(|label| needed(label));
-        let only = |x: &Labelled| -> Vec<Label> {
+        let only = |x: &Labeled| -> Vec<Label> {
             x.labels.iter().copied().filter(|label| !both.contains(label)).collect()
         };
         let (rows, cols) = (only(&left), only(&right));
         let size = |label: &Label| {
-            let own = |x: &Labelled| x.place(*label).map_or(1, |dim| x.x.sizes()[dim]);
+            let own = |x: &Labeled| x.place(*label).map_or(1, |dim| x.x.sizes()[dim]);
             own(&left).max(own(&right)).min(if own(&left) == 0 || own(&right) == 0 { 0 } else { usize::MAX })
         };
         let count = |labels: &[Label]| labels.iter().map(size).product::<usize>();
-        let lying = |x: &Labelled, dtype: DType, parts: [&[Label]; 3]| -> Result<Tensor> {
+        let lying = |x: &Labeled, dtype: DType, parts: [&[Label]; 3]| -> Result<Tensor> {
             let order: Vec<usize> = parts.concat().into_iter().filter_map(|label| x.place(label)).collect();
             let sizes: Vec<usize> = parts.concat().iter().map(size).collect();
             x.x.permute(order)?.expand(&sizes[..])?.reshape(parts.map(count))?.to(dtype)
         };
-        // A sum of integers is wider than they are.
+        // A sum of integers has a wider dtype than the integers.
         let (a, b) = (self.x.dtype(), other.x.dtype());
         let product =
             lying(&left, a, [&batch, &rows, &inner])?.bmm(&lying(&right, b, [&batch, &inner, &cols])?)?;
         let labels = [&batch[..], &rows, &cols].concat();
         let sizes: Vec<usize> = labels.iter().map(size).collect();
-        Ok(Labelled { x: product.reshape(&sizes[..])?, labels })
+        Ok(Labeled { x: product.reshape(&sizes[..])?, labels })
     }
 }

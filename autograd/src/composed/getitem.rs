@@ -1,5 +1,5 @@
-//! Parts of a tensor by position: integers, ranges, new dims, tensors of integers and masks, together in one
-//! list. Composed of ops that have derivatives.
+//! Indexing with a list of indices: integers, ranges, new dims, tensors of integers and masks. It is composed
+//! of ops that have derivatives.
 
 use crate::Tensor;
 use namegrad_core::{
@@ -9,36 +9,36 @@ use namegrad_macros::composed;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use std::panic::Location;
 
-/// One entry of a list of indices, as they stand between the brackets of `x[..]` in PyTorch.
+/// An entry of a list of indices, as between the brackets of `x[..]` in PyTorch.
 ///
 /// Integers, ranges and tensors convert into it: `[0.into(), (1..3).into(), Index::Ellipsis,
 /// (&mask).into()]`.
 #[derive(Clone, Debug)]
 pub enum Index {
-    /// The element at this position; the dim is gone. A negative one counts from the end.
+    /// A single position; the dim is removed. A negative position counts from the end.
     At(isize),
-    /// Every `step`-th element from `start` up to before `end`, both clamped to the dim; negative ones count
-    /// from the end.
+    /// Every `step`-th position from `start` up to but not including `end`. Both are clamped to the size of
+    /// the dim, and negative values count from the end.
     Slice {
-        /// The first position; 0 if there is none.
+        /// The first position, by default 0.
         start: Option<isize>,
-        /// The position behind the last; the size of the dim if there is none.
+        /// The position after the last, by default the size of the dim.
         end: Option<isize>,
-        /// The distance of the elements.
+        /// The distance between positions.
         step: usize,
     },
-    /// A new dim of size one without a name.
+    /// A new unnamed dim of size one.
     New,
-    /// As many whole dims as are not mentioned.
+    /// All dims that are not mentioned, whole.
     Ellipsis,
-    /// A tensor of positions, or a mask over as many dims as it has.
+    /// A tensor of positions, or a mask over as many dims as the mask has.
     Tensor(Tensor),
 }
 
 impl Index {
     const WHOLE: Index = Index::Slice { start: None, end: None, step: 1 };
 
-    /// The dims of the tensor that it speaks of.
+    /// The number of dims of the tensor that the index applies to.
     fn dims(&self) -> usize {
         match self {
             Index::At(_) | Index::Slice { .. } => 1,
@@ -55,7 +55,8 @@ impl From<RangeFull> for Index {
     }
 }
 
-/// A position of any integer type. What is too large for `isize` is beyond every dim, as `isize::MAX` is.
+/// A position of any integer type. A value too large for `isize` is out of range for every dim, so it becomes
+/// `isize::MAX`.
 fn position(at: impl TryInto<isize>) -> isize {
     at.try_into().unwrap_or(isize::MAX)
 }
@@ -99,7 +100,7 @@ impl<T: TryInto<isize>> From<Range<T>> for Index {
 impl<T: TryInto<isize>> From<RangeInclusive<T>> for Index {
     fn from(range: RangeInclusive<T>) -> Index {
         let (start, last) = range.into_inner();
-        // Behind the last element, -1, is the end, which has no number of its own.
+        // The end after the last element, -1, has no number of its own, so it is `None`.
         let end = Some(position(last).saturating_add(1)).filter(|end| *end != 0);
         Index::Slice { start: Some(position(start)), end, step: 1 }
     }
@@ -123,8 +124,8 @@ impl From<&Tensor> for Index {
     }
 }
 
-/// The indices of [`Tensor::index`] and [`Tensor::index_put`]. By name they are numbers, lists `[start, end,
-/// step]`, `"..."` and nothing for a new dim, or tensors.
+/// The indices of [`Tensor::index`] and [`Tensor::index_put`]. In a call by name they are numbers, lists
+/// `[start, end, step]`, `"..."`, `None` for a new dim, or tensors.
 #[derive(Clone, Debug)]
 pub struct Indices(pub Vec<Index>);
 
@@ -172,9 +173,9 @@ impl Argument for Indices {
 }
 
 composed! { getitem;
-    //! # Parts by a list of indices
-    /// The part of the tensor that the indices pick, one for each dim from the left; dims that are not
-    /// mentioned are taken whole.
+    //! # Indexing with a list of indices
+    /// The part of the tensor that the indices select, one index for each dim from the left. Dims that are
+    /// not mentioned are kept whole.
     ///
     /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims
     /// stood if these are side by side, else in front. These dims have the names that the tensors give them; a
@@ -197,9 +198,9 @@ composed! { getitem;
     ///
     /// # Errors
     /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit, `DType`
-    /// for a tensor that is neither of integers nor of bools, `Ellipsis` for more than one.
+    /// for an index tensor that has neither integers nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
-        names "keeps those of dims that are left; picked dims have the names of the index, or their own for a vector";
+        names "keeps the names of the remaining dims; indexed dims take the names of the index, one indexed by an unnamed vector keeps its own";
 }
 
 mod kernels {
@@ -289,12 +290,12 @@ fn given(x: &Tensor, indices: &Indices) -> Vec<Shape> {
     [x.shape()].into_iter().chain(tensors).collect()
 }
 
-/// The elements of `x` at the positions that the tensors give for their dims, together.
+/// The elements of `x` at the positions given by the tensors for their dims.
 #[track_caller]
 fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
     const OP: &str = "index";
     let sizes = common_sizes(picks)?;
-    // One position in the picked dims as if they were one, for each element of the broadcast index tensors.
+    // For each element of the broadcast index tensors, the position in the indexed dims flattened into one.
     let mut flat = vec![0_i64; sizes.iter().product()];
     for (dim, places) in picks {
         let size = x.sizes()[*dim] as i64;
@@ -317,7 +318,7 @@ fn picked(x: &Tensor, picks: &[(usize, Tensor)]) -> Result<Tensor> {
         x.unnamed().permute([&dims[..], &rest].concat())?.reshape(&lying[..])?.index_select(&index, 0)?;
     let made = [&sizes[..], &lying[1..]].concat();
     let y = rows.reshape(&made[..])?;
-    // Picked dims that stood side by side go back to their place.
+    // If the indexed dims were adjacent, the new dims go to their place.
     let together = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let before = if together { rest.iter().filter(|dim| **dim < dims[0]).count() } else { 0 };
     let new = sizes.len();

@@ -1,13 +1,13 @@
-//! Parts by position or mask.
+//! Reading and writing parts by index or mask.
 
 use crate::Tensor;
 use crate::composed::getitem::{Index, Indices};
 use namegrad_macros::composed;
 
 composed! { index;
-    //! # Parts written or picked by index
-    /// The tensor with `value`, a number or 0-d tensor, at the positions along `dim` in `index`, a vector of
-    /// integers of which negative ones count from the end. The value is cast.
+    //! # More indexing
+    /// The tensor with `value`, a number or 0-d tensor, written to the positions along `dim` in `index`, a
+    /// vector of integers; negative positions count from the end. The value is cast.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -17,12 +17,12 @@ composed! { index;
     /// ```
     ///
     /// # Errors
-    /// `DType`, `Shape` or `Index` for an index that is none, `Shape` for a value with dims, `NameNotFound`,
+    /// `DType`, `Shape` or `Index` for an invalid index, `Shape` for a value with dims, `NameNotFound`,
     /// `DimRange`.
     index_fill index_fill_ (x, index, value: Operand; dim: Dim) names "keeps input names";
-    /// The tensor with the elements of `source`, in row-major order, where `mask` is true. The mask
-    /// broadcasts to the tensor, or a tensor without names to a mask of more dims; of the source as many
-    /// elements are taken as the mask has places.
+    /// The tensor with the elements of `source`, in row-major order, written where `mask` is true. The mask
+    /// broadcasts to the tensor; an unnamed tensor also broadcasts to a mask with more dims. `source` can
+    /// have more elements than are needed.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -32,18 +32,18 @@ composed! { index;
     /// ```
     ///
     /// # Errors
-    /// `DType` unless the mask is `bool` and the source of the dtype of the tensor, `Shape` for a source that
-    /// is too short, those of the name rule.
+    /// `DType` unless the mask is `bool` and the source has the dtype of the tensor, `Shape` if the source
+    /// has too few elements, and the errors of the name rule.
     masked_scatter masked_scatter_ (x, mask: bool, source) names "keeps input names";
-    /// The elements at the positions in `index`, counted in row-major order, negative ones from the end; of
-    /// the sizes of the index.
+    /// The elements at the positions in `index`, counted in row-major order; negative positions count from
+    /// the end. The result has the sizes of the index.
     ///
     /// # Errors
-    /// `DType` unless the index is of integers, `Index` for a position out of range.
+    /// `DType` unless the index has integers, `Index` for a position out of range.
     take (x, index) names "keeps the names of the index";
-    /// The tensor with the elements of `source` at the positions in `index`, counted in row-major order,
-    /// negative ones from the end; with `accumulate` they are added. Of several elements for one place the
-    /// last one stays.
+    /// The tensor with the elements of `source` written to the positions in `index`, counted in row-major
+    /// order; negative positions count from the end. With `accumulate`, the elements are added; otherwise,
+    /// the last of several elements for one position is kept.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -53,28 +53,29 @@ composed! { index;
     /// ```
     ///
     /// # Errors
-    /// `DType` unless the index is of integers and the source of the dtype of the tensor, `Shape` unless
-    /// index and source have as many elements, `Index` for a position out of range.
+    /// `DType` unless the index has integers and the source has the dtype of the tensor, `Shape` unless index
+    /// and source have the same number of elements, `Index` for a position out of range.
     put put_ (x, index, source; accumulate: bool = false) names "keeps input names";
-    /// For each class a vector along a new last dim, with 1 at the place of the class and 0 elsewhere, in `i64`.
-    /// There are `num_classes` of them; with the default of -1, one more than the largest class.
+    /// For each class, a vector along a new last dim, with 1 at the position of the class and 0 elsewhere, in
+    /// `i64`. The dim has size `num_classes`; with the default of -1, one more than the largest class.
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let classes = Tensor::new([2, 0])?.refine_names(["N"])?;
     /// let y = classes.one_hot_with(OneHotOptions::new().num_classes(4).name("class"))?;
-    /// assert_eq!((y.shape().to_string(), y.to_vec::<i64>()?), ("[N=2, class=4]".into(), vec![0, 0, 1, 0, 1, 0, 0, 0]));
+    /// assert_eq!(y.shape().to_string(), "[N=2, class=4]");
+    /// assert_eq!(y.to_vec::<i64>()?, [0, 0, 1, 0, 1, 0, 0, 0]);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// `DType` unless the classes are integers, `Value` if one is negative or not less than `num_classes`, or if
-    /// there are none and no `num_classes` is given, `DuplicateName`.
+    /// `DType` unless the classes are integers, `Value` if one is negative or not less than `num_classes`, or
+    /// if there are none and no `num_classes` is given, `DuplicateName`.
     one_hot (x; num_classes: isize = -1, name: NewName = None) on integers
-        names "keeps input names; the new dim has `name` or none" constant;
+        names "keeps input names; the new dim is called `name` or unnamed" constant;
     /// For each element of `indices`, the element of this tensor at that position along `dim`:
-    /// [`gather`](Self::gather) of tensors that broadcast to each other along the other dims, such as what
-    /// [`argmax`](Self::argmax) found.
+    /// [`gather`](Self::gather) for tensors that broadcast to each other along the other dims, such as the
+    /// result of [`argmax`](Self::argmax).
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -83,10 +84,10 @@ composed! { index;
     /// # Ok::<(), Error>(())
     /// ```
     take_along_dim (x, indices; dim: Dim) names "keeps the names of the index";
-    /// The tensor with `values` in the place of the part that the indices pick, as in `x[..] = values`; with
-    /// `accumulate` they are added to it. The values are cast and broadcast to the part. Of several elements
-    /// for one place the last one stays. In place, a part that is a view is written to the buffer of this
-    /// tensor, if nobody else holds it; the rest is not touched.
+    /// The tensor with the part that the indices select replaced by `values`, as in `x[..] = values`. With
+    /// `accumulate`, the values are added to the part; otherwise, the last of several elements for one
+    /// position is kept. The values are cast and broadcast to the part. In place, a part that is a view is
+    /// written directly to the buffer of the tensor if the buffer is not shared.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -98,8 +99,8 @@ composed! { index;
     /// ```
     ///
     /// # Errors
-    /// Those of [`index`](Self::index); `Shape` if the values do not broadcast to the part, those of the name
-    /// rule.
+    /// The errors of [`index`](Self::index) and of the name rule; `Shape` if the values do not broadcast to
+    /// the part.
     index_put index_put_ (indices: Indices; mut x, values: Operand; accumulate: bool = false) names "keeps input names";
 }
 
@@ -123,7 +124,7 @@ mod kernels {
         })
         .map_err(|error| error.with_repair("mask.ne(0)?"))?;
         x.value().unified_names(OP, "broadcast", mask.value())?;
-        // As in `masked_fill`, a mask of more dims spreads a tensor without names.
+        // As in `masked_fill`, an unnamed tensor broadcasts to a mask with more dims.
         let x = &match x.value().has_names() || mask.ndim() <= x.ndim() {
             true => x.clone(),
             false => Tensor::broadcast_tensors(&[x, mask])?.swap_remove(0),
@@ -137,7 +138,7 @@ mod kernels {
         Ok(flat.reshape(x.sizes())?.named(x.names().clone()))
     }
 
-    /// The positions in `index` as a vector, the negative ones counted from the start.
+    /// The positions in `index` as a vector, with negative positions converted to positive ones.
     #[track_caller]
     fn places_in(x: &Tensor, op: &'static str, index: &Tensor) -> Result<Tensor> {
         Error::ensure(matches!(index.dtype(), DType::I32 | DType::I64), ErrorKind::DType, op, || {
@@ -237,7 +238,7 @@ mod kernels {
         };
         let (x, places) = (x.expand(spread(x, indices))?, indices.expand(spread(indices, x))?);
         let size = x.sizes().get(dim).copied().unwrap_or(1);
-        // A position that is out of range stays as it was given, for the error to show.
+        // A position that is out of range is left as it was given, so that the error shows it.
         let before = places.lt(0)?.logical_and(places.ge(-(size as i64))?)?;
         x.gather(&places.add(before.mul(size)?)?, dim)
     }
@@ -253,11 +254,11 @@ mod kernels {
         value.value().check_fits(OP, x.value())?;
         let views = !accumulate && !indices.0.iter().any(|index| matches!(index, Index::Tensor(_)));
         if views && !x.is_contiguous() {
-            // A view of what is dense can be written to.
+            // A view of a dense tensor can be written to.
             let dense = x.value().contiguous()?;
             *x = Tensor::from_parts(dense, x.meta().cloned());
         }
-        // The same part of a tensor of positions says where the value goes, if it is no view.
+        // If the part is not a view, the same part of a tensor of positions tells where the values go.
         let part = match views {
             true => x.detach().index(&indices.0)?,
             false => {
@@ -307,8 +308,8 @@ mod kernels {
         Ok(())
     }
 
-    /// The result of an op takes the place of the tensor; where nothing is recorded its place on the tape
-    /// stays.
+    /// Replaces the tensor by the result of an op. If nothing is recorded, the tensor keeps its record on the
+    /// tape.
     fn set_result(x: &mut Tensor, y: Tensor) {
         *x = match crate::is_grad_enabled() {
             true => y,

@@ -1,22 +1,22 @@
-//! Tensors put together, or made to fit each other.
+//! Concatenation, and broadcasting of several tensors.
 
 use crate::Tensor;
 use namegrad_core::{Result, plain};
 use namegrad_macros::composed;
 
-/// In which order the grid of [`Tensor::meshgrid`] has its dims.
+/// The order of the dims of the grid of [`Tensor::meshgrid`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexing {
-    /// In that of the vectors, as indices of a matrix: row, column.
+    /// The order of the vectors, as with the indices of a matrix: row, column.
     #[default]
     Ij,
-    /// The first two exchanged, as coordinates of a picture: `x` runs along the columns.
+    /// The first two dims swapped, as with the coordinates of an image: `x` runs along the columns.
     Xy,
 }
 plain! { Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy] }
 
 composed! { join;
-    //! # More ways to put tensors together
+    //! # More concatenation
     /// All tensors expanded to the sizes that they broadcast to; views.
     ///
     /// ```
@@ -29,17 +29,18 @@ composed! { join;
     ///
     /// # Errors
     /// `Shape` if they do not broadcast to each other.
-    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims have none";
-    /// The tensors side by side: along the only dim of vectors, else along dim 1. As [`cat`](Self::cat).
+    broadcast_tensors ([tensors]) -> [expanded] names "keeps input names; new dims are unnamed";
+    /// The tensors concatenated horizontally: vectors along dim 0, others along dim 1. See
+    /// [`cat`](Self::cat).
     hstack ([tensors]) names "unifies names from inputs";
-    /// The tensors one below the other, along dim 0; a vector is a row. As [`cat`](Self::cat).
+    /// The tensors concatenated vertically, along dim 0; a vector is a row. See [`cat`](Self::cat).
     vstack ([tensors]) names "unifies names from inputs";
-    /// The tensors one behind the other, along dim 2; a vector `[n]` is taken as `[1, n, 1]`, a matrix `[n,
-    /// m]` as `[n, m, 1]`. As [`cat`](Self::cat).
+    /// The tensors concatenated along dim 2; a vector `[n]` becomes `[1, n, 1]`, and a matrix `[n, m]`
+    /// becomes `[n, m, 1]`. See [`cat`](Self::cat).
     dstack ([tensors]) names "unifies names from inputs";
-    /// The tensors side by side, along dim 1; a vector is a column. As [`cat`](Self::cat).
+    /// The tensors concatenated along dim 1; a vector is a column. See [`cat`](Self::cat).
     column_stack ([tensors]) names "unifies names from inputs";
-    /// The matrices along the diagonal of one, zeros elsewhere; a vector is a row.
+    /// A block diagonal matrix of the given matrices; a vector is a row.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -50,13 +51,14 @@ composed! { join;
     ///
     /// # Errors
     /// `Value` for an empty list, `Shape` for more than two dims.
-    block_diag ([tensors]; names: NewNames = None) names "has `names` or none";
-    /// For vectors the grid of their elements: one tensor for each, in which it runs along a dim of its own
-    /// and is the same along the others; views.
+    block_diag ([tensors]; names: NewNames = None) names "has `names` or no names";
+    /// The coordinate grids of vectors: for each vector, a tensor in which it runs along its own dim and is
+    /// repeated along the others; views.
     ///
     /// ```
     /// use namegrad::prelude::*;
-    /// let (y, x) = (Tensor::new([0, 1])?.refine_names(["H"])?, Tensor::new([5, 6, 7])?.refine_names(["W"])?);
+    /// let y = Tensor::new([0, 1])?.refine_names(["H"])?;
+    /// let x = Tensor::new([5, 6, 7])?.refine_names(["W"])?;
     /// let grid = Tensor::meshgrid(&[&y, &x])?;
     /// assert_eq!(grid[1].shape().to_string(), "[H=2, W=3]");
     /// assert_eq!(grid[1].to_vec::<i64>()?, [5, 6, 7, 5, 6, 7]);
@@ -64,10 +66,10 @@ composed! { join;
     /// ```
     ///
     /// # Errors
-    /// `Shape` for a tensor of more than one dim, `DuplicateName` for two vectors of one name.
+    /// `Shape` for a tensor with more than one dim, `DuplicateName` for two vectors with the same name.
     meshgrid ([tensors]; indexing: Indexing = Indexing::Ij) -> [grid] names "keeps the name of each vector";
-    /// Kronecker's product: a block `x[i] y` for each element `x[i]` of this tensor. The one with fewer dims
-    /// is given some of size one in front. The dims of the product have `names`, one for each, or none.
+    /// The Kronecker product: a block `x[i] y` for each element `x[i]` of this tensor. The tensor with fewer
+    /// dims gets dims of size one in front. The dims of the product have the given `names`, or are unnamed.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -75,7 +77,7 @@ composed! { join;
     /// assert_eq!(y.to_vec::<i64>()?, [1, 10, 2, 20]);
     /// # Ok::<(), Error>(())
     /// ```
-    kron (x, other; names: NewNames = None) names "has `names` or none";
+    kron (x, other; names: NewNames = None) names "has `names` or no names";
 }
 
 mod kernels {
@@ -135,7 +137,8 @@ mod kernels {
         Tensor::cat(&grown(tensors, &[-1, -1], 2)?.iter().collect::<Vec<_>>(), 1)
     }
 
-    /// The tensors with new dims until they have `ndim`: one of `d` dims gets its next one at `places[d]`.
+    /// Adds dims to the tensors until they have `ndim`: a tensor with `d` dims gets its next dim at
+    /// `places[d]`.
     #[track_caller]
     fn grown(tensors: &[&Tensor], places: &[isize], ndim: usize) -> Result<Vec<Tensor>> {
         let mut grown = Vec::with_capacity(tensors.len());

@@ -1,28 +1,29 @@
-//! New tensors of the sizes or the dtype of one that is there. They are constants: no gradient flows through.
+//! New tensors with the sizes or the dtype of an existing one. They are constants: no gradient flows through
+//! them.
 
 use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { like;
     //! # New tensors like this one
-    /// Zeros of the sizes, names and dtype of this tensor.
+    /// A tensor of zeros with the sizes, names and dtype of this tensor.
     zeros_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
-    /// Ones of the sizes, names and dtype of this tensor.
+    /// A tensor of ones with the sizes, names and dtype of this tensor.
     ones_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
-    /// The sizes, names and dtype of this tensor, with values that mean nothing.
+    /// A tensor with the sizes, names and dtype of this tensor, for values to be written later; it has zeros.
     empty_like (x; dtype: Option<DType> = None) names "keeps input names" constant;
-    /// `fill_value` everywhere, of the sizes, names and dtype of this tensor.
+    /// A tensor filled with `fill_value`, with the sizes, names and dtype of this tensor.
     full_like (x; fill_value: Scalar, dtype: Option<DType> = None) names "keeps input names" constant;
-    /// Uniform numbers in [0, 1) of the sizes, names and dtype of this tensor.
+    /// Uniform random numbers in [0, 1), with the sizes, names and dtype of this tensor.
     rand_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
-    /// Normal numbers of the sizes, names and dtype of this tensor.
+    /// Normal random numbers with the sizes, names and dtype of this tensor.
     randn_like (x; dtype: Option<DType> = None) on floats names "keeps input names" constant;
-    /// Zeros of other sizes and the dtype of this tensor.
-    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
-    /// Ones of other sizes and the dtype of this tensor.
-    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the names given" constant;
-    /// `fill_value` everywhere, of other sizes and the dtype of this tensor.
-    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the names given" constant;
+    /// A tensor of zeros with the given sizes and the dtype of this tensor.
+    new_zeros (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
+    /// A tensor of ones with the given sizes and the dtype of this tensor.
+    new_ones (x; size: Shape, dtype: Option<DType> = None) names "has the given names" constant;
+    /// A tensor filled with `fill_value`, with the given sizes and the dtype of this tensor.
+    new_full (x; size: Shape, fill_value: Scalar, dtype: Option<DType> = None) names "has the given names" constant;
 }
 
 mod kernels {

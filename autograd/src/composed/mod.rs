@@ -1,13 +1,27 @@
-//! Ops that others express at no loss of accuracy or speed: no kernel and no derivative of their own.
+//! Ops that are composed of other ops with no loss of accuracy or speed, without their own kernel or
+//! derivative.
 //!
-//! Each file has a table of rows, in the grammar of all ops, and the functions that the rows call in the
-//! module `kernels` below it: [`parts`] a tensor in parts, [`join`] tensors put together, [`shape`]
-//! rearrangements, [`along`] one dim, [`getitem`] and [`index`] parts by position, [`pointwise`] by element,
-//! [`products`] sums of products with [`einsum`], [`cast`] other dtypes, [`like`] new tensors like one that
-//! is there, [`write`](mod@write) what a tensor is made to hold, [`random`] random numbers. Without rows is
-//! [`query`], what is asked of a tensor.
+//! Each file has a table of rows, in the grammar of all ops, and the functions that the rows call, in the
+//! module `kernels` below it.
+//!
+//! | file | ops |
+//! | --- | --- |
+//! | [`pointwise`] | elementwise |
+//! | [`along`] | along one dim |
+//! | [`products`], [`einsum`] | sums of products |
+//! | [`shape`] | rearrangements |
+//! | [`parts`] | splitting |
+//! | [`getitem`], [`index`] | indexing |
+//! | [`join`] | concatenation |
+//! | [`cast`] | other dtypes |
+//! | [`like`] | new tensors like an existing one |
+//! | [`write`](mod@write) | filling and copying in place |
+//! | [`random`] | random numbers |
+//!
+//! [`query`] has methods without rows: properties of a tensor.
 
-// In the order in which the page of `Tensor` shows their methods; blank lines keep rustfmt from sorting them.
+// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting
+// them.
 mod pointwise;
 
 mod along;
@@ -41,7 +55,7 @@ pub use getitem::{Index, Indices};
 pub use join::Indexing;
 pub use parts::Sections;
 
-/// The tables, each a file. `tables! { along }` becomes
+/// The tables; each is a file. `tables! { along }` becomes
 ///
 /// ```ignore
 /// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[along::OPS];
@@ -56,7 +70,7 @@ macro_rules! tables {
         pub(crate) mod options {
             $(pub use super::$table::options::*;)*
         }
-        #[allow(unreachable_pub)] // public by another path
+        #[allow(unreachable_pub)] // public through another path
         pub(crate) mod chained {
             $(pub use super::$table::Chained as _;)*
         }

@@ -1,15 +1,15 @@
-//! A tensor in parts along one dim; views.
+//! Splitting a tensor along one dim. The parts are views.
 
 use crate::Tensor;
 use namegrad_core::{Argument, NamedTensor, Result, Value, called};
 use namegrad_macros::composed;
 
-/// Into what [`Tensor::split`] and [`Tensor::tensor_split`] part a dim: one number for all parts, or a list.
+/// How [`Tensor::split`] and [`Tensor::tensor_split`] split a dim: one number for all parts, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sections {
-    /// One number: the size of each part, or how many there are.
+    /// For `split`, the size of each part; for `tensor_split`, the number of parts.
     Each(isize),
-    /// The size of each part, or where each but the first begins.
+    /// For `split`, the sizes of the parts; for `tensor_split`, the start of each part but the first.
     List(Vec<isize>),
 }
 
@@ -24,7 +24,7 @@ impl From<isize> for Sections {
     }
 }
 impl From<usize> for Sections {
-    /// A length too large for `isize` is longer than every dim, so the largest stands for it.
+    /// A size too large for `isize` is larger than every dim, so it becomes the largest `isize`.
     fn from(each: usize) -> Sections {
         Sections::Each(each.try_into().unwrap_or(isize::MAX))
     }
@@ -68,9 +68,9 @@ impl Argument for Sections {
 }
 
 composed! { parts;
-    //! # A tensor in parts
-    /// The tensor in parts along `dim`: of one size, the last one being smaller if it does not divide, or of
-    /// the sizes of a list, which add up to that of the dim. Views.
+    //! # Splitting
+    /// Splits the tensor along `dim`: into parts of one size, of which the last may be smaller, or into parts
+    /// with the sizes in a list, which must add up to the size of the dim. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -82,10 +82,11 @@ composed! { parts;
     /// ```
     ///
     /// # Errors
-    /// `Shape` if the sizes do not add up, `Value` for a size below 0, or of 0 of a dim that has elements,
-    /// `NameNotFound`, `DimRange`.
+    /// `Shape` if the sizes do not add up, `Value` for a negative size, or for size 0 if the dim is not
+    /// empty, `NameNotFound`, `DimRange`.
     split (x; split_size: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
-    /// The tensor in at most `chunks` parts along `dim`, of equal size but for the last one. Views.
+    /// Splits the tensor along `dim` into at most `chunks` parts of equal size, except that the last may be
+    /// smaller. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -95,10 +96,10 @@ composed! { parts;
     /// ```
     ///
     /// # Errors
-    /// `Value` for no chunks, `NameNotFound`, `DimRange`.
+    /// `Value` if `chunks` is 0, `NameNotFound`, `DimRange`.
     chunk (x; chunks: usize, dim: Dim = 0) -> [parts] names "keeps input names";
-    /// The tensor in parts along `dim`: in so many whose sizes differ by one at most, the larger ones first,
-    /// or before each index of a list. Views.
+    /// Splits the tensor along `dim`: into a number of parts whose sizes differ by at most one, the larger
+    /// ones first, or before each index in a list. Views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -110,9 +111,9 @@ composed! { parts;
     /// ```
     ///
     /// # Errors
-    /// `Value` for no sections, `NameNotFound`, `DimRange`.
+    /// `Value` if the number of parts is 0, `NameNotFound`, `DimRange`.
     tensor_split (x; indices_or_sections: Sections, dim: Dim = 0) -> [parts] names "keeps input names";
-    /// The elements along `dim`, each a tensor without that dim; views.
+    /// The slices along `dim`, each as a tensor without that dim; views.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -130,7 +131,7 @@ mod kernels {
     use crate::op::Op;
     use namegrad_core::{Error, ErrorKind};
 
-    /// The size of a dim; a 0-d tensor has none.
+    /// The size of a dim; an error for a 0-d tensor.
     #[track_caller]
     fn size_of(x: &Tensor, op: &'static str, dim: usize) -> Result<usize> {
         match x.sizes().get(dim) {
@@ -142,8 +143,8 @@ mod kernels {
         }
     }
 
-    /// One part after the other, of these sizes, which add up to that of the dim. One op, so that the
-    /// gradient of all parts is put together once.
+    /// Consecutive parts with these sizes, which add up to the size of the dim. This is one op, so that the
+    /// gradients of all parts are concatenated only once.
     #[track_caller]
     fn parted(
         x: &Tensor,
@@ -248,7 +249,7 @@ mod kernels {
         }))
     }
 
-    /// The gradients of all outputs, zeros for those that nothing was made of.
+    /// The gradients of all outputs; zeros for unused outputs.
     fn all(gradients: &[Option<Tensor>], cx: &Cx<'_>) -> Result<Vec<Tensor>> {
         (0..gradients.len()).map(|part| cx.output_gradient(part)).collect()
     }

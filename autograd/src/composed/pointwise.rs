@@ -1,24 +1,24 @@
-//! Ops by element.
+//! Elementwise ops.
 
 use crate::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
 composed! { pointwise;
-    //! # More functions by element
-    /// Is each element near that of `other`, `|x - y| <= atol + rtol |y|`? Equal infinities are, NaN only
-    /// with `equal_nan`.
+    //! # More elementwise functions
+    /// Whether each element is close to that of `other`: `|x - y| <= atol + rtol |y|`. Equal infinities are
+    /// close; two NaNs are close only with `equal_nan`.
     ///
     /// # Errors
-    /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::Value`] for a negative tolerance.
+    /// The errors of the name rule, [`ErrorKind::Shape`], [`ErrorKind::Value`] for a negative tolerance.
     isclose (x, other: Operand; rtol: f64 = 1e-5, atol: f64 = 1e-8, equal_nan: bool = false) -> bool
         names "unifies names from inputs";
-    /// Is each element infinite and positive?
+    /// Whether each element is positive infinity.
     isposinf (x) -> bool names "keeps input names";
-    /// Is each element infinite and negative?
+    /// Whether each element is negative infinity.
     isneginf (x) -> bool names "keeps input names";
-    /// The tensor with `nan` for NaN and finite numbers for the infinities: without others the largest and
-    /// the lowest of the dtype. The gradient of what was replaced is 0.
+    /// The tensor with NaN replaced by `nan` and the infinities replaced by `posinf` and `neginf`, by default
+    /// the largest and lowest finite numbers of the dtype. The gradient of a replaced element is 0.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -28,15 +28,15 @@ composed! { pointwise;
     /// ```
     nan_to_num nan_to_num_ (x; nan: f64 = 0.0, posinf: Option<f64> = None, neginf: Option<f64> = None)
         names "keeps input names";
-    /// `x^y` in `f64`, whatever the dtypes are.
+    /// `x^y`, computed in `f64` for all dtypes.
     float_power (x, exponent: Operand of f64) names "unifies names from inputs";
     /// `x 2^y`.
     ldexp (x, other: Operand) names "unifies names from inputs";
-    /// The next number of the dtype after each element towards `other`.
+    /// For each element, the next representable number in the direction of `other`.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], those of the name rule,
-    /// [`ErrorKind::Autograd`] on a tensor that requires a gradient.
+    /// [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Shape`], the errors of the name rule,
+    /// [`ErrorKind::Autograd`] for a tensor that requires a gradient.
     nextafter (x, other: Operand) on floats names "unifies names from inputs" refused;
 }
 
@@ -60,7 +60,7 @@ mod kernels {
         if equal_nan {
             close = close.logical_or(x.isnan()?.logical_and(other.isnan()?)?)?;
         }
-        // Integers are compared as they are or, within a tolerance, as floats that hold nearly all of them.
+        // Integers are compared exactly, or, with a tolerance, as floats, which represent nearly all of them.
         let float = |x: &Tensor| if x.dtype().is_floating_point() { Ok(x.clone()) } else { x.to(DType::F64) };
         let (x, other) = (float(&x)?, float(&other)?);
         let distance = x.sub(&other)?.abs()?;
@@ -80,7 +80,7 @@ mod kernels {
 
     /// The largest finite number of a float dtype.
     fn largest(dtype: DType) -> f64 {
-        // 2 less the last digit, times the largest power of 2.
+        // 2 minus the unit of the last digit, times the largest power of 2.
         match dtype {
             DType::F16 => (2.0 - 2f64.powi(-10)) * 2f64.powi(15),
             DType::BF16 => (2.0 - 2f64.powi(-7)) * 2f64.powi(127),
@@ -108,7 +108,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn float_power(x: &Tensor, exponent: &Tensor) -> Result<Tensor> {
         let x = x.to(DType::F64)?;
-        // A number stays one: some have ops of their own.
+        // Pass a plain number on, because some exponents have their own ops.
         if exponent.value().is_number() { x.pow(exponent) } else { x.pow(exponent.to(DType::F64)?) }
     }
 
@@ -126,7 +126,7 @@ mod kernels {
 
 /// # Comparisons of whole tensors
 impl Tensor {
-    /// Are all elements near those of `other`, as [`isclose`](Self::isclose) says it?
+    /// Whether all elements are close to those of `other`; see [`isclose`](Self::isclose).
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -138,22 +138,22 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Those of `isclose`.
+    /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose(&self, other: impl crate::Operand) -> Result<bool> {
         self.isclose(other)?.all(..)?.is_nonzero()
     }
 
-    /// [`allclose`](Self::allclose) within another tolerance.
+    /// [`allclose`](Self::allclose) with other tolerances.
     ///
     /// # Errors
-    /// Those of `isclose`.
+    /// Same as [`isclose`](Self::isclose).
     #[track_caller]
     pub fn allclose_with(&self, other: impl crate::Operand, options: IscloseOptions) -> Result<bool> {
         self.isclose_with(other, options)?.all(..)?.is_nonzero()
     }
 
-    /// Do both tensors have the same sizes, names and elements? NaN is not equal to itself.
+    /// Whether both tensors have the same sizes, names and elements. NaN is not equal to itself.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -165,7 +165,7 @@ impl Tensor {
         self.detach().eq(other.detach())?.all(..)?.is_nonzero()
     }
 
-    /// Is the only element not zero? It is what a condition asks of a tensor.
+    /// Whether the only element is nonzero, for use in conditions.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless there is exactly one.

@@ -5,18 +5,17 @@ use namegrad_macros::composed;
 
 composed! { products;
     //! # More products
-    /// `beta x + alpha (a bᵀ)` of two vectors, to whose products `x` broadcasts. With `beta` 0 the values of
-    /// `x` do not matter, not even NaN.
+    /// `beta x + alpha (a bᵀ)` for two vectors; `x` broadcasts to their outer product. If `beta` is 0, the
+    /// values of `x` are ignored, even NaN.
     addr (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers
-        names "those of the vectors, unified with those of `x`";
-    /// `beta x + alpha Σ (a b)`, summed over the products of batches of matrices, `[b, n, k]` and `[b, k,
-    /// m]`: `x` broadcasts to `[n, m]`.
+        names "has the names of the vectors, unified with those of `x`";
+    /// `beta x + alpha Σ (a b)`, where the sum is over the products of two batches of matrices, `[b, n, k]`
+    /// and `[b, k, m]`. `x` broadcasts to `[n, m]`.
     addbmm (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
-    /// The sum of the products of two vectors, as [`dot`](Self::dot): the two differ for complex numbers
-    /// only.
+    /// The same as [`dot`](Self::dot); in PyTorch the two differ only for complex numbers.
     vdot (x, other) on floats integers names "contracts away dims";
-    /// The sums of the products over the last dims: the other dims of this tensor come first, then those of
-    /// the other. Beside a 0-d tensor the product.
+    /// The sum of products over the last dims. The result has the other dims of this tensor, followed by
+    /// those of `other`. If one of the tensors is 0-d, this is the elementwise product.
     inner (x, other) on floats integers names "contracts away dims";
     /// The cross product of vectors of three elements along `dim`; the other dims broadcast.
     ///
@@ -27,11 +26,11 @@ composed! { products;
     /// # Ok::<(), Error>(())
     /// ```
     cross (x, other; dim: Dim = -1) on floats integers names "unifies names from inputs";
-    /// The `p`-norm of the difference, `(Σ |x - y|^p)^(1/p)`: 2 is the Euclidean one, infinity the largest
-    /// difference, 0 the number of those that are not zero.
+    /// The `p`-norm of the difference, `(Σ |x - y|^p)^(1/p)`: the Euclidean norm for 2, the largest
+    /// difference for infinity, the number of nonzero differences for 0.
     ///
     /// # Errors
-    /// Those of the name rule, `Shape`, `DType` on other than floats, `Value` for a negative `p`.
+    /// The errors of the name rule, `Shape`, `DType` unless floating-point, `Value` for a negative `p`.
     dist (x, other; p: f64 = 2.0) on floats names "removes dimensions";
 }
 
@@ -58,7 +57,7 @@ mod kernels {
         Error::ensure(batch == same && k == k_too, ErrorKind::Shape, OP, || {
             format!("the sizes {:?} and {:?} do not multiply", a.sizes(), b.sizes())
         })?;
-        // The sum over the batch and that over `k` are one.
+        // The sums over the batch and over `k` are done as one.
         let (left, right) = (a.transpose(0, 1)?.flatten([1, 2], None)?, b.flatten([0, 1], None)?);
         x.addmm_with(&left, &right, AddmmOptions { beta, alpha })
     }

@@ -1,16 +1,16 @@
-//! What is asked of a tensor, and tensors on another device.
+//! Properties of a tensor, and tensors on other devices.
 
 use crate::{Operand, Tensor};
 use namegrad_core::{DType, Device, Error, ErrorKind, Result};
 
 /// # Device, storage and type
 impl Tensor {
-    /// Where the elements are.
+    /// The device that has the elements.
     pub fn device(&self) -> Device {
         Device::Cpu
     }
 
-    /// The tensor in the memory of the CPU: this one, if it is there.
+    /// The tensor in the memory of the CPU: this one if it is already there.
     pub fn cpu(&self) -> Tensor {
         self.clone()
     }
@@ -25,53 +25,54 @@ impl Tensor {
         Err(Error::new(ErrorKind::Unsupported, "cuda", message).with_operands([self.shape()]))
     }
 
-    /// Are the elements in the memory of a GPU?
+    /// Whether the elements are in the memory of a GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.device(), Device::Cuda(_))
     }
 
-    /// Are the elements in memory that other processes share? Never: threads share tensors as they are.
+    /// Whether the elements are in memory shared with other processes: always false. Threads can share all
+    /// tensors.
     pub fn is_shared(&self) -> bool {
         false
     }
 
-    /// Are only the elements stored that are not zero? Never: all tensors are dense.
+    /// Whether only nonzero elements are stored: always false, because all tensors are dense.
     pub fn is_sparse(&self) -> bool {
         false
     }
 
-    /// Are the elements complex numbers? Never: there is no such dtype.
+    /// Whether the elements are complex numbers: always false, because there is no such dtype.
     pub fn is_complex(&self) -> bool {
         false
     }
 
-    /// Are the elements floating-point numbers?
+    /// Whether the elements are floating-point numbers.
     pub fn is_floating_point(&self) -> bool {
         self.dtype().is_floating_point()
     }
 
-    /// Is the dtype signed?
+    /// Whether the dtype is signed.
     pub fn is_signed(&self) -> bool {
         self.dtype().is_signed()
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub fn element_size(&self) -> usize {
         self.dtype().itemsize()
     }
 
-    /// Bytes of all elements.
+    /// The size of all elements in bytes.
     pub fn nbytes(&self) -> usize {
         self.value().nbytes()
     }
 
-    /// The address of the first element, to see whether two tensors share a buffer.
+    /// The address of the first element, which shows whether two tensors share a buffer.
     pub fn data_ptr(&self) -> *const u8 {
         self.value().data_ptr()
     }
 
-    /// PyTorch's old name of dtype and device: `torch.FloatTensor` for `f32`. What `x.type()` gives there;
-    /// [`to`](Self::to) is its form with a dtype.
+    /// PyTorch's old name for dtype and device, such as `torch.FloatTensor` for `f32`. This is PyTorch's
+    /// `x.type()`; for `x.type(dtype)`, use [`to`](Self::to).
     pub fn type_name(&self) -> &'static str {
         match self.dtype() {
             DType::Bool => "torch.BoolTensor",
@@ -87,9 +88,9 @@ impl Tensor {
         }
     }
 
-    /// The dtype that an op by element computes in on this tensor and `other`. Among tensors with dims, then
-    /// among 0-d ones, then among numbers the widest counts; a later group matters only when its category is
-    /// higher.
+    /// The dtype in which an elementwise op computes on this tensor and `other`. There are three groups:
+    /// tensors with dims, 0-d tensors, plain numbers. In each group the widest dtype counts, and a later
+    /// group matters only if its category is higher.
     ///
     /// ```
     /// use namegrad::prelude::*;

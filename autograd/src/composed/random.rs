@@ -1,5 +1,4 @@
-//! Random numbers in the place of the elements of a tensor, of which the gradient is 0 then, and random
-//! integers.
+//! Filling a tensor with random numbers, after which its gradient is 0, and random tensors.
 
 use crate::op::Op;
 use crate::{Tensor, TensorOptions};
@@ -11,48 +10,50 @@ use std::panic::Location;
 
 composed! { random;
     //! # Random numbers
-    /// Uniform numbers in [`from`, `to`).
+    /// Fills the tensor with uniform random numbers in [`from`, `to`).
     ///
     /// # Errors
     /// `Value` unless `from <= to` and both are finite, `DType` unless floating-point.
     uniform_ (mut x; from: f64 or 0.0, to: f64 or 1.0) on floats names "keeps input names";
-    /// Normal numbers.
+    /// Fills the tensor with normal random numbers.
     ///
     /// # Errors
     /// `Value` unless `std >= 0`, `DType` unless floating-point.
     normal_ (mut x; mean: f64 or 0.0, std: f64 or 1.0) on floats names "keeps input names";
-    /// `e^z` of normal `z` with this mean and standard deviation.
+    /// Fills the tensor with `e^z`, where `z` is normal with this mean and standard deviation.
     ///
     /// # Errors
     /// `Value` unless `std > 0`, `DType` unless floating-point.
     log_normal_ (mut x; mean: f64 or 1.0, std: f64 or 2.0) on floats names "keeps input names";
-    /// Exponential numbers of density `lambd e^(-lambd x)`.
+    /// Fills the tensor with exponential random numbers with density `lambd e^(-lambd x)`.
     ///
     /// # Errors
     /// `Value` unless `lambd > 0`, `DType` unless floating-point.
     exponential_ (mut x; lambd: f64 or 1.0) on floats names "keeps input names";
-    /// Numbers of density `σ / (π ((x - median)² + σ²))`.
+    /// Fills the tensor with Cauchy random numbers with density `σ / (π ((x - median)² + σ²))`.
     ///
     /// # Errors
     /// `Value` unless `sigma > 0`, `DType` unless floating-point.
     cauchy_ (mut x; median: f64 or 0.0, sigma: f64 or 1.0) on floats names "keeps input names";
-    /// The number of trials up to the first success, each of probability `p`.
+    /// Fills the tensor with the number of trials up to the first success, each with probability `p`.
     ///
     /// # Errors
-    /// `Value` unless `p` is in (0, 1), `DType` on `bool`.
+    /// `Value` unless `p` is in (0, 1), `DType` for `bool`.
     geometric_ (mut x; p: f64) on floats integers names "keeps input names";
-    /// 1 with probability `p`, else 0: `p` is a number, or a tensor of floats that broadcasts to this one.
+    /// Fills the tensor with 1 with probability `p`, else 0. `p` is a number, or a float tensor that
+    /// broadcasts to this one.
     ///
     /// # Errors
     /// `Value` unless `p` is in [0, 1], `DType` for a `p` of integers, `Shape` for one that does not fit.
     bernoulli_ (mut x, p: Operand of f64) names "keeps input names";
-    /// For each element `p` of this tensor 1 with probability `p`, else 0. No gradient flows through.
+    /// For each element `p` of this tensor, 1 with probability `p`, else 0. No gradient flows through it.
     ///
     /// # Errors
     /// `Value` unless all are in [0, 1], `DType` unless floating-point.
     bernoulli (x) on floats names "keeps input names" constant;
-    /// Normal numbers, each with its own mean and standard deviation; one of the two may be a number. They
-    /// broadcast to each other. No gradient flows through: for one write `mean + std * Tensor::randn(..)`.
+    /// Normal random numbers, each with its own mean and standard deviation, which broadcast to each other;
+    /// one of the two can be a number. No gradient flows through it; if you need one, write
+    /// `mean + std * Tensor::randn(..)`.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -63,7 +64,7 @@ composed! { random;
     /// ```
     ///
     /// # Errors
-    /// `Value` for a negative `std`, `DType` unless floating-point, `Shape`, those of the name rule.
+    /// `Value` for a negative `std`, `DType` unless floating-point, `Shape`, and the errors of the name rule.
     normal (mean: Operand, std: Operand) on floats names "unifies names from inputs" constant;
 }
 
@@ -116,8 +117,8 @@ mod kernels {
     }
 }
 
-/// What `draw` puts in the place of the values of `x`, on which the result still depends for the tape, with a
-/// gradient of 0.
+/// Replaces the values of `x` with those that `draw` writes. On the tape, the result still depends on `x`,
+/// with a gradient of 0.
 #[track_caller]
 fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<()> {
     x.check_in_place(op)?;
@@ -129,7 +130,7 @@ fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -
 
 /// # Random integers
 impl Tensor {
-    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
+    /// Uniformly distributed random integers in [`low`, `high`), in `i64`.
     ///
     /// # Errors
     /// `Value` unless `low < high`.
@@ -138,10 +139,11 @@ impl Tensor {
         NamedTensor::randint(low, high, shape).map(Tensor::constant)
     }
 
-    /// Numbers from a distribution of the crates `rand` 0.10 or `rand_distr` 0.6. Floats are of the default dtype,
-    /// integers as in [`Tensor::new`], `u64` and its like `i64`; other dtypes: [`TensorOptions::sample`].
+    /// Samples from a distribution of the crates `rand` 0.10 or `rand_distr` 0.6. Floats become the default
+    /// dtype, and integers are treated as in [`Tensor::new`]; types without a dtype, such as `u64`, become
+    /// `i64`. For other dtypes, see [`TensorOptions::sample`].
     ///
-    /// Each element has a sequence of random words of its own, so the numbers depend on the seed alone and not on
+    /// Each element has its own sequence of random words, so the samples depend only on the seed and not on
     /// the number of threads.
     ///
     /// ```
@@ -157,7 +159,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Those of the shape, `OutOfMemory`.
+    /// The errors of the shape, `OutOfMemory`.
     #[track_caller]
     pub fn sample<T: Sampled>(
         shape: impl IntoShape,
@@ -166,7 +168,7 @@ impl Tensor {
         TensorOptions::new().sample(shape, distribution)
     }
 
-    /// The numbers `0..n` in random order, of dtype `i64`.
+    /// The integers `0..n` in random order, in `i64`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -175,8 +177,8 @@ impl Tensor {
         NamedTensor::randperm(n).map(Tensor::constant)
     }
 
-    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
-    /// integer up to which the dtype has all of them.
+    /// Fills the tensor with uniformly distributed integers in `range`. Without a start, the range starts
+    /// at 0. Without an end, it ends at the largest integer up to which the dtype represents all integers.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -187,7 +189,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `Value` if the range is empty or beyond the dtype; `Autograd` on a leaf that requires a gradient.
+    /// `Value` if the range is empty or exceeds the range of the dtype; `Autograd` for a leaf that requires a
+    /// gradient.
     #[track_caller]
     pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut Tensor> {
         drawn(self, "random_", |value| value.random_(range).map(drop))?;

@@ -6,14 +6,14 @@ use namegrad_macros::composed;
 
 composed! { shape;
     //! # More rearrangements
-    /// Of a matrix its diagonal, `diagonal` above the main one, as [`diagonal`](Self::diagonal); of a vector
-    /// the matrix that has it there, as [`diag_embed`](Self::diag_embed).
+    /// For a matrix, its diagonal, `diagonal` above the main one, like [`diagonal`](Self::diagonal). For a
+    /// vector, the matrix with that vector on the diagonal, like [`diag_embed`](Self::diag_embed).
     ///
     /// # Errors
     /// `Shape` unless this is a vector or a matrix.
-    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or none";
-    /// Matrices with the last dim on their diagonal, `offset` above the main one, and zeros elsewhere. `dim1`
-    /// and `dim2` are the rows and columns in the result.
+    diag (x; diagonal: isize = 0, names: NewNames = None) names "gives dims with `names` or no names";
+    /// Matrices with the elements of the last dim on their diagonal, `offset` above the main one, and zeros
+    /// elsewhere. `dim1` and `dim2` are the dims of the rows and columns in the result.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -25,8 +25,8 @@ composed! { shape;
     /// # Errors
     /// `Shape` for a 0-d tensor, `DimRange` if the two dims are the same or out of range.
     diag_embed (x; offset: isize = 0, dim1: isize = -2, dim2: isize = -1, names: NewNames = None)
-        names "keeps those of the other dims; rows and columns have `names` or none";
-    /// The tensor turned `k` times by a quarter in the plane of two dims, from the first towards the second;
+        names "keeps the names of the other dims; rows and columns have `names` or no names";
+    /// The tensor rotated by `k` times 90 degrees in the plane of two dims, from the first toward the second;
     /// a view.
     ///
     /// ```
@@ -44,8 +44,8 @@ composed! { shape;
     /// # Errors
     /// `Shape` unless this is a matrix.
     trace (x) names "removes dimensions";
-    /// The tensor with each element repeated along `dim`: `repeats` is a number, or a vector of one for each
-    /// element. With `..` the elements of all dims are repeated, as a vector. A copy.
+    /// The tensor with each element repeated along `dim`. `repeats` is a number, or a vector with a number
+    /// for each element. With `..`, the tensor is flattened first. A copy.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -56,40 +56,41 @@ composed! { shape;
     /// ```
     ///
     /// # Errors
-    /// `DType` unless `repeats` are `i32` or `i64`, `Value` if one is negative, `Shape` if there are not as
-    /// many as elements, `NameNotFound`, `DimRange`.
+    /// `DType` unless `repeats` has dtype `i32` or `i64`, `Value` if a number is negative, `Shape` if there
+    /// is not one number for each element, `NameNotFound`, `DimRange`.
     repeat_interleave (x, repeats: Operand; dim: Dims = ..) names "keeps input names";
-    /// The tensor repeated along its last dims as often as `dims` says; the dims before them stay. As
-    /// [`repeat`](Self::repeat), for which none may be left out.
-    tile (x; dims: Shape) names "keeps input names; new dims have those given";
+    /// The tensor repeated along its last dims as many times as `dims` says; the dims before them do not
+    /// change. Like [`repeat`](Self::repeat), which needs a number for each dim.
+    tile (x; dims: Shape) names "keeps input names; new dims have the given names";
     /// The elements in row-major order, as a vector; a view if possible.
-    ravel (x; name: NewName = None) names "has `name`; without one a vector keeps its own";
-    /// The tensor with dim 1 reversed: left to right.
+    ravel (x; name: NewName = None) names "has `name`; without it, a vector keeps its name";
+    /// The tensor with dim 1 reversed: flipped left to right.
     ///
     /// # Errors
     /// `DimRange` for fewer than two dims.
     fliplr (x) names "keeps input names";
-    /// The tensor with dim 0 reversed: upside down.
+    /// The tensor with dim 0 reversed: flipped upside down.
     ///
     /// # Errors
     /// `DimRange` for a 0-d tensor.
     flipud (x) names "keeps input names";
-    /// The tensor with two dims exchanged, as [`transpose`](Self::transpose); a view.
+    /// The tensor with two dims swapped, like [`transpose`](Self::transpose); a view.
     swapaxes (x; axis0: Dim, axis1: Dim) names "permutes dimensions";
     /// The tensor expanded to the sizes of `other`; a view.
-    expand_as (x, other) names "keeps input names; new dims have none";
-    /// The elements in the same order under the sizes of `other`; a view, or an error if that needs a copy.
-    view_as (x, other) names "drops names unless the sizes stay";
-    /// The elements in the same order under the sizes of `other`; a view if possible.
-    reshape_as (x, other) names "drops names unless the sizes stay";
+    expand_as (x, other) names "keeps input names; new dims are unnamed";
+    /// The elements in the same order with the sizes of `other`. The result is a view; if that is impossible,
+    /// it is an error.
+    view_as (x, other) names "drops names unless the sizes do not change";
+    /// The elements in the same order with the sizes of `other`; a view if possible, otherwise a copy.
+    reshape_as (x, other) names "drops names unless the sizes do not change";
 }
 
 /// # Sums that undo broadcasting
 impl Tensor {
-    /// The sum over the dims along which a tensor of `sizes` was broadcast to this one's.
+    /// The sum over the dims along which a tensor with `sizes` was broadcast to the sizes of this one.
     ///
     /// # Errors
-    /// `Shape` if `sizes` do not broadcast to those of this tensor.
+    /// `Shape` if `sizes` do not broadcast to the sizes of this tensor.
     #[track_caller]
     pub fn sum_to(&self, sizes: &[usize]) -> Result<Tensor> {
         let new = self.ndim().saturating_sub(sizes.len());

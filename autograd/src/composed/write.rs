@@ -1,13 +1,13 @@
-//! What a tensor is made to hold in the place of its values.
+//! Filling and copying in place.
 
 use crate::Tensor;
 use namegrad_macros::composed;
 
 composed! { write;
-    //! # Written in place
-    /// The values of `src`, cast and broadcast, in the place of those of this tensor; the gradient goes to
-    /// the source. A tensor without names takes on those of the source, one with names must have what the two
-    /// unify to.
+    //! # Writing in place
+    /// Replaces the values of this tensor with those of `src`, cast and broadcast. The gradient goes to the
+    /// source. An unnamed tensor gets the names of the source; a named one must have the unified names of the
+    /// two.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -18,29 +18,29 @@ composed! { write;
     /// ```
     ///
     /// # Errors
-    /// Those of the name rule, `OutNames`, `Shape`.
+    /// The errors of the name rule, `OutNames`, `Shape`.
     copy_ (mut x, src) names "unifies names from inputs";
-    /// `value`, a number or a 0-d tensor, everywhere. The gradient of what was there is 0, that of the value
-    /// the sum of all.
+    /// Fills the tensor with `value`, a number or a 0-d tensor. The gradient of the old values is 0; the
+    /// gradient of `value` is the sum over all elements.
     ///
     /// # Errors
     /// `Shape` if the value has dims.
     fill_ (mut x, value: Operand) names "keeps input names";
-    /// Zeros. The gradient of what was there is 0.
+    /// Fills the tensor with zeros. The gradient of the old values is 0.
     zero_ (mut x) names "keeps input names";
-    /// The tensor under other sizes: the first elements stay in row-major order, those that are new are zero.
-    /// One with names keeps its sizes.
+    /// Changes the sizes of the tensor. The first elements in row-major order are kept, and new elements are
+    /// zero. A named tensor must keep its sizes.
     ///
     /// # Errors
     /// `Shape` if the tensor has names and other sizes, or if a size is negative, `Autograd` if it requires a
     /// gradient.
     resize_ (mut x; size: Shape) names "keeps input names" refused;
-    /// The tensor under the sizes of `other`, as [`resize_`](Self::resize_); without names it takes on those
-    /// of `other`, which else must be its own.
+    /// Changes the sizes of the tensor to those of `other`, like [`resize_`](Self::resize_). An unnamed
+    /// tensor gets the names of `other`; a named one must already have them.
     ///
     /// # Errors
-    /// Those of `resize_`, `OutNames`.
-    resize_as_ (mut x, other) names "takes the names of the other" refused;
+    /// The errors of `resize_`, and `OutNames`.
+    resize_as_ (mut x, other) names "takes the names of `other`" refused;
 }
 
 mod kernels {

@@ -22,9 +22,9 @@ fn reversed_cumsum(g: &Tensor, dim: usize) -> Result<Tensor> {
     if g.ndim() == 0 { Ok(g.clone()) } else { g.flip(dim)?.cumsum(dim)?.flip(dim) }
 }
 
-/// The gradient of `x[i]`, which is a factor of `y[i]` and all after it: `Σ g[j] y[j] / x[i]` over `j ≥ i`.
-/// Where an element is zero, it is the product of those before it, times the sum of `g[j]` and the products
-/// of those between.
+/// The gradient of `x[i]`, which is a factor of `y[i]` and of all later outputs: `Σ g[j] y[j] / x[i]` over
+/// `j ≥ i`. If `x[i]` is zero, the gradient is the product of the elements before it, times the sum of `g[j]`
+/// times the product of the elements between.
 fn cumprod_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Result<Tensor> {
     if x.ndim() == 0 || x.sizes()[dim] == 1 {
         return Ok(g.clone());
@@ -46,20 +46,21 @@ fn logcumsumexp_gradient(g: &Tensor, x: &Tensor, y: &Tensor, dim: usize) -> Resu
     if x.ndim() == 0 {
         return share.mul(g);
     }
-    // `y` does not fall; beyond the last element, where `from` has a 0, the difference says nothing.
+    // `y` never decreases; after the last element, where `from` has a 0, the difference is meaningless.
     let decay = (y - from(y, 1, dim)?).clamp_max(0.0)?;
     share.mul(&reversed_recurrence(&exp(decay)?, g, dim)?)
 }
 
-/// The elements `step` places further on along `dim`, zeros where there are none.
+/// The elements `step` positions further along `dim`; zeros past the end.
 fn from(x: &Tensor, step: usize, dim: usize) -> Result<Tensor> {
     let n = x.sizes()[dim];
     let step = step.min(n);
     Tensor::cat(&[&x.narrow(dim, step as isize, n - step)?, &x.narrow(dim, 0, step)?.zeros_like()?], dim)
 }
 
-/// `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: with `a` the products and
-/// `r` the sums over the next `step` places, `r[i] + a[i] r[i+step]` are the sums over twice as many.
+/// Computes `r[i] = b[i] + a[i] r[i+1]` from the last to the first, in steps that double: if `a` has the
+/// products and `r` the sums over the next `step` positions, `r[i] + a[i] r[i+step]` are the sums over twice
+/// as many.
 fn reversed_recurrence(a: &Tensor, b: &Tensor, dim: usize) -> Result<Tensor> {
     let (mut a, mut r) = (a.clone(), b.clone());
     let mut step = 1;

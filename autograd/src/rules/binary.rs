@@ -1,5 +1,5 @@
-//! Derivatives of the ops on two or three tensors by element. An input that was broadcast gets a gradient of
-//! the sizes of the result here; the tape sums it.
+//! Derivatives of elementwise ops on two or three tensors. The gradient of a broadcast input has the sizes of
+//! the result; the tape sums it.
 
 use crate::Tensor;
 use namegrad_core::Result;
@@ -50,26 +50,28 @@ fn chosen(g: &Tensor, condition: Tensor) -> Result<Tensor> {
     condition.choose(g, 0.0)
 }
 
-/// The gradient unless this input lost, half of it where both are equal. Where one is NaN nobody lost.
+/// The gradient where this input was chosen, and half of it where both are equal. Where one is NaN, both get
+/// the gradient.
 fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
     tied.choose(g * 0.5, g)?.masked_fill(&lost, 0.0)
 }
 
-/// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.
+/// The operand cast to the dtype of the gradient, because its own dtype may be an integer or a narrower
+/// float.
 fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
     operand.cast_to(Some(g.dtype()))
 }
 
-/// `1 / (a² + b²)`, and 0 where both are 0, so that the angle of no direction has a gradient of 0.
+/// `1 / (a² + b²)`, and 0 where both are 0, so that `atan2(0, 0)` has a gradient of 0.
 fn inverse_square(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let square = like(g, a)?.square()? + like(g, b)?.square()?;
     square.reciprocal()?.masked_fill(&square.eq(0)?, 0.0)
 }
 
-/// `b a^(b-1)`, and 0 where `b` is 0, also for `a = 0`.
+/// `b a^(b-1)`, and 0 where `b` is 0, even for `a = 0`.
 fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if b.value().is_number() {
-        // No mask is needed where all exponents are one number, nor a power for that of a square.
+        // If all exponents are one number, no mask is needed, and a square needs no power.
         return match b.item::<namegrad_core::Scalar>()?.to_f64() {
             0.0 => g.zeros_like(),
             2.0 => g.mul(&a.mul(2.0)?),
@@ -81,7 +83,7 @@ fn pow_base_gradient(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     g.mul(&slope.masked_fill(&(*b).eq(0)?, 0.0)?)
 }
 
-/// `a^b ln a`, and 0 where `a` is 0 and `b` not negative: the limit.
+/// `a^b ln a`, and its limit 0 where `a` is 0 and `b` is not negative.
 fn pow_exponent_gradient(g: &Tensor, a: &Tensor, b: &Tensor, y: &Tensor) -> Result<Tensor> {
     let vanishing = a.eq(0)?.logical_and(b.ge(0)?)?;
     let slope = y.mul(&like(g, a)?.log()?)?;

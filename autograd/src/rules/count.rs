@@ -1,4 +1,4 @@
-//! Derivatives of the ops that count and search: of these a sum of weights alone has one.
+//! Derivatives of the ops that count and search. Only sums of weights have one.
 
 use namegrad_macros::derivatives;
 

@@ -1,4 +1,4 @@
-//! Derivatives of the ops that pick and write elements by index.
+//! Derivatives of the ops that read and write elements by index.
 
 use crate::Tensor;
 use namegrad_core::options::{ScatterReduceOptions, TrilOptions, TriuOptions};
@@ -32,7 +32,7 @@ derivatives! { index; |g, cx|
     nonzero constant;
 }
 
-/// A call of `scatter_reduce`, as its derivatives see it.
+/// A call of `scatter_reduce`, for its derivatives.
 struct Scattered<'a> {
     x: &'a Tensor,
     index: &'a Tensor,
@@ -49,7 +49,7 @@ impl Scattered<'_> {
         let gradient = match self.reduce {
             Reduce::Sum => g.clone(),
             Reduce::Mean => g.div(&self.terms()?)?,
-            // What the other factors come to: the product again, with 1 in the place of this one.
+            // The product of the other factors: the product again, with 1 in place of this factor.
             Reduce::Prod => g.mul(&self.product(&x.ones_like()?, self.source)?)?,
             Reduce::Amax | Reduce::Amin => x.eq(self.y)?.choose(self.share(g)?, 0.0)?,
         };
@@ -63,8 +63,8 @@ impl Scattered<'_> {
             Reduce::Sum => from(g),
             Reduce::Mean => from(&g.div(&self.terms()?)?),
             Reduce::Prod => {
-                // Beside one zero the gradient of that zero is the product of the others, and theirs is 0;
-                // else what is missing is divided out.
+                // If there is exactly one zero, its gradient is the product of the others, and theirs is 0;
+                // otherwise divide the product by the factor.
                 let zero = source.eq(0)?;
                 let zeros = self.count(&zero)?.gather(index, dim)?;
                 let part = |source: &Tensor| -> Result<Tensor> {
@@ -83,24 +83,25 @@ impl Scattered<'_> {
         }
     }
 
-    /// The number of elements that each place of the result is made of.
+    /// The number of elements that are combined in each position of the result.
     fn terms(&self) -> Result<Tensor> {
         let ones = self.count(&self.source.ones_like()?)?;
         if self.include_self { ones.add(1) } else { ones.clamp(1, f64::INFINITY) }
     }
 
-    /// How many of the elements for a place are marked by `marks`, of the sizes of the source.
+    /// The number of elements for each position that are marked in `marks`, which has the sizes of the
+    /// source.
     fn count(&self, marks: &Tensor) -> Result<Tensor> {
         self.x.zeros_like()?.scatter_add(self.index, &marks.to(self.x.dtype())?, self.dim)
     }
 
-    /// The product, of other factors.
+    /// The product, with other factors.
     fn product(&self, x: &Tensor, source: &Tensor) -> Result<Tensor> {
         let options = ScatterReduceOptions::new().include_self(self.include_self);
         x.scatter_reduce_with(self.index, source, self.dim, Reduce::Prod, options)
     }
 
-    /// An even share of the gradient for each element that is the extreme of its place.
+    /// An equal share of the gradient for each element that is the extreme of its position.
     fn share(&self, g: &Tensor) -> Result<Tensor> {
         let Scattered { x, index, source, y, dim, .. } = *self;
         let chosen = source.eq(&picked(y, index, source.sizes(), dim)?)?;
@@ -111,18 +112,18 @@ impl Scattered<'_> {
     }
 }
 
-/// The slices at the positions in `index`. A 0-d tensor also takes a source that is a vector of one element.
+/// The slices at the positions in `index`. For a 0-d tensor, the source can also be a vector of one element.
 fn slices(g: &Tensor, index: &Tensor, sizes: &[usize], dim: usize) -> Result<Tensor> {
     let picked = g.index_select(index, dim)?;
     if picked.ndim() == sizes.len() { Ok(picked) } else { picked.reshape(sizes) }
 }
 
-/// What was scattered from a source of `sizes`, of which only as much as the index covers was used.
+/// The gradient of a scattered source with `sizes`, of which only the part that the index covers was used.
 fn picked(g: &Tensor, index: &Tensor, sizes: &[usize], dim: usize) -> Result<Tensor> {
     padded(&g.gather(index, dim)?, sizes)
 }
 
-/// `x` with zeros behind its end along each dim, up to `sizes`.
+/// `x` padded with zeros at the end of each dim, up to `sizes`.
 fn padded(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     let mut gradient = x.clone();
     for (d, size) in sizes.iter().enumerate() {

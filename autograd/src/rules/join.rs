@@ -1,4 +1,4 @@
-//! Derivatives of the ops that put tensors together.
+//! Derivatives of concatenation.
 
 use crate::Tensor;
 use crate::op::Op;
@@ -11,7 +11,7 @@ derivatives! { join; |g, cx|
     roll(x; shifts, dims) -> y { x: [; shifts dims] g.roll(back(shifts, cx.sizes().get(dims)), dims)? }
 }
 
-/// The shift that undoes `shift` along a dim of `size`; a shift may be too large to be negated itself.
+/// The shift that undoes `shift` along a dim of `size`. The shift itself may be too large to be negated.
 fn back(shift: isize, size: Option<&usize>) -> isize {
     -(shift % size.map_or(1, |size| (*size).max(1) as isize))
 }

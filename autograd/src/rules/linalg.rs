@@ -1,4 +1,4 @@
-//! Derivatives of decompositions of matrices and of systems of equations.
+//! Derivatives of matrix decompositions and of systems of linear equations.
 
 use crate::Tensor;
 use namegrad_core::options::SolveTriangularOptions;
@@ -13,8 +13,8 @@ derivatives! { linalg; |g, cx|
     }
 }
 
-/// The gradient of `x = q r`. Columns of `x` beyond the square are `q` times those of `r`, so their gradient
-/// is `q g_r`, and that of `q` has `g_r rᵀ` of them more.
+/// The gradient of `x = q r`. Columns of `x` beyond the square part are `q` times columns of `r`, so their
+/// gradient is `q g_r`, and they add `g_r rᵀ` to the gradient of `q`.
 fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Tensor> {
     let [k, n] = [-2isize, -1].map(|dim| r.sizes()[(r.ndim() as isize + dim) as usize]);
     if n == k {
@@ -22,7 +22,8 @@ fn qr_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result<Ten
     }
     let parts = |x: &Tensor| Ok::<_, namegrad_core::Error>((x.narrow(-1, 0, k)?, x.narrow(-1, k, n - k)?));
     let ((r, rest), (g_r, g_rest)) = (parts(r)?, parts(g_r)?);
-    // The columns beyond are `rest = qᵀ y`, with `y` the columns of `x` there, which are `q rest`.
+    // The columns of `r` beyond the square part are `rest = qᵀ y`, where `y = q rest` are the same columns of
+    // `x`.
     let y = q.matmul(&rest)?;
     let g_q = g_q.add(&y.matmul(&g_rest.mt()?)?)?;
     let square = square_gradient(&g_q, &g_r, q, &r)?;
@@ -38,12 +39,12 @@ fn square_gradient(g_q: &Tensor, g_r: &Tensor, q: &Tensor, r: &Tensor) -> Result
     right_solved(&right, r)
 }
 
-/// `x r⁻ᵀ`, `r` being an upper triangle: the solution of `y rᵀ = x`.
+/// `x r⁻ᵀ` for an upper triangular `r`: the solution of `y rᵀ = x`.
 fn right_solved(x: &Tensor, r: &Tensor) -> Result<Tensor> {
     r.mt()?.solve_triangular_with(x, Triangle::Lower, SolveTriangularOptions::new().left(false))
 }
 
-/// `g` solved by the transposed triangle.
+/// The solution of the transposed system for `g`.
 fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
     x.mt()?.solve_triangular_with(
         g,
@@ -52,7 +53,7 @@ fn solved(g: &Tensor, x: &Tensor, upper: Triangle, left: bool, unit: bool) -> Re
     )
 }
 
-/// `-solved yᵀ`, or `-yᵀ solved`, in the half that is read.
+/// `-solved yᵀ` or `-yᵀ solved`, in the triangle that is read.
 fn triangle_gradient(solved: &Tensor, y: &Tensor, upper: Triangle, left: bool, unit: bool) -> Result<Tensor> {
     let whole = if left { solved.matmul(&y.mt()?)? } else { y.mt()?.matmul(solved)? }.neg()?;
     let from = isize::from(unit);

@@ -16,8 +16,8 @@ derivatives! { loss; |g, cx|
     }
 }
 
-/// `g (softmax(x) - onehot(target))`, and 0 where the target is ignored. Like the kernel, it computes with
-/// `i64` classes, which hold every `ignore_index`, and half types in `f32`.
+/// `g (softmax(x) - onehot(target))`, and 0 where the target is ignored. Like the kernel, it computes half
+/// types in `f32` and uses `i64` classes, which can represent every `ignore_index`.
 fn cross_entropy_gradient(
     g: &Tensor,
     x: &Tensor,

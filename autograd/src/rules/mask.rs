@@ -1,4 +1,4 @@
-//! Derivatives of the ops that pick elements by mask.
+//! Derivatives of the ops that select elements by mask.
 
 use crate::{Cx, Tensor};
 use namegrad_core::Result;
@@ -8,7 +8,7 @@ derivatives! { mask; |g, cx|
     masked_select(x, mask) -> y { x: [mask] put_back(g, mask, cx)? }
 }
 
-/// Zeros of the sizes of the input and the mask, broadcast, with `g` where the mask is true.
+/// Zeros with the broadcast sizes of the input and the mask, with `g` where the mask is true.
 fn put_back(g: &Tensor, mask: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     let ndim = mask.ndim().max(cx.sizes().len());
     let mut sizes = vec![1; ndim];

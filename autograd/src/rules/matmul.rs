@@ -1,4 +1,4 @@
-//! Derivatives of the products. The tape sums what was broadcast over batch dims.
+//! Derivatives of products. The tape sums the gradients of broadcast batch dims.
 
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
@@ -55,7 +55,7 @@ fn scaled(g: Tensor, by: Scalar) -> Result<Tensor> {
     if by.to_f64() == 1.0 { Ok(g) } else { g.mul(by) }
 }
 
-/// `g bᵀ`, a vector on either side being a matrix of one row or column.
+/// `g bᵀ`, where a vector on either side is a matrix with one row or column.
 fn left_gradient(g: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     match (cx.sizes().len(), b.ndim()) {
         (1, 1) => g.mul(b),
@@ -66,31 +66,32 @@ fn left_gradient(g: &Tensor, b: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     }
 }
 
-/// `aᵀ g` of matrices, in the order in memory that the right factor has.
+/// `aᵀ g` of matrices, with the memory order of the right factor.
 fn right_of_mm(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     if cx.is_column_major() { g.t()?.mm(a)?.t() } else { a.t()?.mm(g) }
 }
 
-/// `aᵀ g`, a vector on either side being a matrix of one row or column.
+/// `aᵀ g`, where a vector on either side is a matrix with one row or column.
 fn right_gradient(g: &Tensor, a: &Tensor, cx: &Cx<'_>) -> Result<Tensor> {
     match (a.ndim(), cx.sizes().len()) {
         (1, 1) => g.mul(a),
         (_, 1) => a.mt()?.matmul(&g.unsqueeze(-1)?)?.squeeze(-1),
         (1, _) => a.unsqueeze(-1)?.mul(&g.unsqueeze(-2)?),
-        (_, 2) if g.ndim() > 2 => right_of_mm(&folded(g)?, &folded(a)?, cx), // one product instead of a batch and its sum
+        // one product instead of a batch of products and their sum
+        (_, 2) if g.ndim() > 2 => right_of_mm(&folded(g)?, &folded(a)?, cx),
         (2, 2) => right_of_mm(g, a, cx),
         _ => a.mt()?.matmul(g),
     }
 }
 
-/// All dims but the last as one.
+/// Flattens all dims but the last.
 fn folded(x: &Tensor) -> Result<Tensor> {
     let (cols, rest) = x.sizes().split_last().expect("callers have at least two dims");
     x.reshape([rest.iter().product(), *cols])
 }
 
-/// The gradient of the left factor of a sum of products over pairs of dims: a sum of products over the dims
-/// that are left of the other one. `g` has the dims of the batch, the rows and the columns, in this order.
+/// The gradient of the left factor of a sum of products over pairs of dims: a sum of products over the
+/// remaining dims of the other factor. `g` has the batch dims, the rows and the columns, in this order.
 fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
     let sides = |pairs: &[(usize, usize)]| -> (Positions, Positions) { pairs.iter().copied().unzip() };
     let ((batch, other_batch), (summed, other_summed)) = (sides(&dims.batch), sides(&dims.summed));
@@ -109,19 +110,19 @@ fn left_of_pairs(g: &Tensor, other: &Tensor, dims: &Paired, sizes: &[usize]) -> 
     if gradient.sizes() == sizes {
         return Ok(gradient);
     }
-    // A summed dim of size one met one of another size: it was repeated, or what it met was.
+    // A summed dim of size one was paired with a dim of another size: one of the two was repeated.
     let repeated: Positions = summed.iter().copied().filter(|dim| sizes[*dim] == 1).collect();
     gradient.sum(keep(repeated))?.expand(sizes)
 }
 
-/// The gradient of the right factor: that of the left one with both exchanged.
+/// The gradient of the right factor: the gradient of the left factor with the factors swapped.
 fn right_of_pairs(g: &Tensor, x: &Tensor, dims: &Paired, sizes: &[usize]) -> Result<Tensor> {
     let (b, r) = (dims.batch.len(), dims.rows.len());
     let order: Positions = (0..b).chain(b + r..g.ndim()).chain(b..b + r).collect();
     left_of_pairs(&g.permute(order)?, x, &dims.exchanged(), sizes)
 }
 
-/// The pairs of two lists of dims of tensors of so many dims.
+/// The pairs from two lists of dims, for tensors with `ndims` dims.
 fn pairs(ndims: [usize; 2], dims: &Positions, other_dims: &Positions) -> Paired {
     Paired::new(ndims, &[], dims.iter().copied().zip(other_dims.iter().copied()).collect())
 }

@@ -1,31 +1,32 @@
-//! Derivatives: a row per op, in the file of the op's kind.
+//! Derivatives: one row for each op, in the file of the op's table.
 //!
-//! A row names the inputs, the other arguments that it needs and the output, and says for each input `[what
-//! is kept] its gradient`, `g` being that of the output:
+//! A row names the inputs, the other arguments that it needs and the output. For each input it has
+//! `[saved values] gradient`, where `g` is the gradient of the output:
 //!
 //! ```ignore
 //! exp(x) -> y { x: [y] g * y }
 //! softmax(x; dim) -> y { x: [y; dim] (g - (g * y).sum(keep(dim))?) * y => fused(g, y, dim)? }
 //! ```
-//! The bracket is all that the gradient can use; what is used and not kept, or kept and not used, is an
-//! error. It is kept only if that input requires a gradient. Because the gradient is made of differentiable
-//! ops, it can be differentiated again. What follows `=>` is the same gradient as one kernel; it runs when
-//! the backward pass is not recorded.
+//! The gradient can use only the values in the bracket; it is an error to use a value that is not saved, or
+//! to save a value that is not used. Values are saved only if that input requires a gradient. Because the
+//! gradient consists of differentiable ops, it can be differentiated again. After `=>` comes the same
+//! gradient as a single kernel, which runs when the backward pass is not recorded.
 //!
-//! The gradients of several inputs in one are `(x weight): [x weight] ..`, an array of an `Option` for each;
-//! `wants` says which of them are asked for. An input without a gradient says so: `index: refused`. With
-//! several outputs, `q` and `r`, their gradients are `g_q` and `g_r`.
+//! A formula for several inputs is `(x weight): [x weight] ..`. It returns an array with an `Option` for each
+//! gradient; `wants` says which of them are needed. An input without a gradient is marked `index: refused`.
+//! If there are several outputs, `q` and `r`, their gradients are `g_q` and `g_r`.
 //!
-//! `op constant;` says that a result has no gradient by nature, as it is `bool` or an index; `op refused;`
-//! that there is none, so that the op is an error on a tensor that requires a gradient; `op(x; dim) -> y by
-//! function;` that a function records it.
+//! `op constant;` means that the result cannot have a gradient because it is `bool` or an index.
+//! `op refused;` means that there is no derivative, so the op is an error for a tensor that requires a
+//! gradient. `op(x; dim) -> y by function;` means that a function records the op.
 
 /// The result of a fused gradient.
 pub(crate) fn kernel(gradient: namegrad_core::NamedTensor) -> crate::Tensor {
     crate::Tensor::constant(gradient)
 }
 
-// In the order in which the page of `Tensor` shows their methods; blank lines keep rustfmt from sorting them.
+// In the order in which rustdoc shows the methods of `Tensor`. The blank lines keep rustfmt from sorting
+// them.
 pub(crate) mod binary;
 
 pub(crate) mod unary;
@@ -56,7 +57,7 @@ pub(crate) mod norm;
 
 pub(crate) mod loss;
 
-/// The tables of core, each with a module of its name here. `tables! { unary }` becomes
+/// The tables of core, each with a module of the same name here. `tables! { unary }` becomes
 ///
 /// ```ignore
 /// pub(crate) const OPS: &[&[&crate::registry::Op]] = &[unary::OPS];
@@ -65,7 +66,7 @@ pub(crate) mod loss;
 macro_rules! tables {
     ($($table:ident)*) => {
         pub(crate) const OPS: &[&[&crate::registry::Op]] = &[$($table::OPS),*];
-        #[allow(unreachable_pub)] // public by another path
+        #[allow(unreachable_pub)] // public through another path
         pub(crate) mod chained {
             $(pub use super::$table::Chained as _;)*
         }
@@ -73,7 +74,8 @@ macro_rules! tables {
 }
 namegrad_core::op_tables! { tables }
 
-/// An input that has no gradient must not require one: never a silent cut.
+/// Returns an error if an input without a derivative requires a gradient, so that nothing is detached
+/// silently.
 #[doc(hidden)]
 #[inline]
 #[track_caller]

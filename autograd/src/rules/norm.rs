@@ -41,7 +41,7 @@ fn layer_norm_gradients(
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
         weighted.sub(&mean(&weighted)?)?.sub(&across)?.mul(&rstd)
     };
-    // What is left after the sum has the dims in their order in `x`.
+    // After the sum, the remaining dims are in the order of `x`.
     let of_parameter = |g: &Tensor| {
         let others: Vec<usize> = (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect();
         g.sum(others)?.permute(inverse(&order(dims)))
@@ -53,14 +53,14 @@ fn layer_norm_gradients(
     ])
 }
 
-/// Which of `dims` is the first in the tensor, which the second...
+/// The permutation that sorts `dims`.
 fn order(dims: &Positions) -> Positions {
     let mut order: Positions = (0..dims.len()).collect();
     order.sort_by_key(|at| dims[*at]);
     order
 }
 
-/// A parameter of the dims `dims` so that it broadcasts to a tensor of `ndim` dims.
+/// Rearranges a parameter with the dims `dims` so that it broadcasts to a tensor with `ndim` dims.
 fn along(parameter: &Tensor, ndim: usize, dims: &Positions) -> Result<Tensor> {
     let mut sizes = vec![1; ndim];
     dims.iter().zip(parameter.sizes()).for_each(|(dim, size)| sizes[*dim] = *size);

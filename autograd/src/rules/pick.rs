@@ -1,4 +1,4 @@
-//! Derivatives of the ops that pick along a dim: the gradient goes to the places that were picked.
+//! Derivatives of the ops that pick elements along a dim: the gradient goes to the picked positions.
 
 use crate::op::{Kept, Op};
 use crate::{Cx, Tensor};
@@ -12,7 +12,7 @@ derivatives! { pick; |g, cx|
     argmax argmin argsort constant;
 }
 
-/// What an op picked along a dim, which it removed unless it keeps it.
+/// Records an op that picks elements along a dim and removes the dim or keeps it with size one.
 #[track_caller]
 fn reduced(
     op: &'static str,
@@ -29,7 +29,7 @@ fn reduced(
     Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
 }
 
-/// What an op picked along a dim that it keeps.
+/// Records an op that picks elements along a dim and keeps the dim.
 #[track_caller]
 fn ordered(
     op: &'static str,
@@ -42,13 +42,13 @@ fn ordered(
     Ok(Picked { values: values.output(), indices: Tensor::constant(indices) })
 }
 
-/// Zeros of the sizes of the input, with `g` at the places from which it was picked.
+/// Zeros with the sizes of the input, with `g` at the picked positions.
 fn put_back(g: &Tensor, places: &NamedTensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
     g.new_zeros(cx.sizes())?.scatter_add(&Tensor::constant(places.clone()), g, dim)
 }
 
-/// The one element that was picked of all. Its gradient is shared evenly by all that equal it, so that it
-/// does not depend on the order of elements.
+/// Records an op that picks one of all elements. The gradient is shared equally by all equal elements, so
+/// that it does not depend on their order.
 #[track_caller]
 fn only(op: &'static str, x: &Tensor, value: NamedTensor, indices: NamedTensor) -> Picked<Tensor> {
     let (kept, result) = (Kept::input(x), Kept::output(&value));

@@ -1,4 +1,4 @@
-//! Derivatives of the reductions. `spread` brings what was reduced back to the sizes of the input.
+//! Derivatives of reductions. `spread` broadcasts a reduced tensor back to the sizes of the input.
 
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
@@ -40,7 +40,7 @@ derivatives! { reduce; |g, cx|
     count_nonzero all any constant;
 }
 
-/// The number of elements that became one.
+/// The number of elements that were reduced to one.
 fn count(cx: &Cx<'_>, dims: &Over) -> f64 {
     dims.iter().map(|dim| cx.sizes()[*dim] as f64).product()
 }
@@ -63,8 +63,8 @@ fn spread(g: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     g.expand(cx.sizes())
 }
 
-/// For each element the product of the others it was multiplied with. Where one of them is zero, dividing the
-/// product is no way.
+/// For each element, the product of the others that it was multiplied with. The product cannot be divided by
+/// the element, because elements may be zero.
 fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     let n: usize = dims.iter().map(|dim| x.sizes()[*dim]).product();
     if n == 1 {
@@ -73,7 +73,8 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     if !x.eq(0)?.any(..)?.item::<bool>()? {
         return x.prod(keep(&**dims))?.div(x);
     }
-    // The product of those before times that of those after, along all dims as one behind the others.
+    // The product of the elements before, times the product of the elements after, with the reduced dims
+    // flattened into a last dim.
     let order: Positions =
         (0..x.ndim()).filter(|dim| !dims.contains(dim)).chain(dims.iter().copied()).collect();
     let ordered = x.permute(&order)?;
@@ -83,8 +84,8 @@ fn products_of_others(x: &Tensor, dims: &Over) -> Result<Tensor> {
     before.mul(&after)?.reshape(ordered.sizes())?.permute(inverse(&order))
 }
 
-/// In each row of a matrix, for each element the product of those before it: of the one before, then of two,
-/// four...
+/// In each row of a matrix, for each element, the product of the elements before it: first of one element,
+/// then of two, four, and so on.
 fn products_before(x: &Tensor) -> Result<Tensor> {
     let [rows, n] = [x.sizes()[0], x.sizes()[1]];
     let shifted =
@@ -98,13 +99,13 @@ fn products_before(x: &Tensor) -> Result<Tensor> {
     Ok(products)
 }
 
-/// The gradient shared evenly by the elements that equal the result.
+/// The gradient, shared equally by the elements that equal the result.
 fn evenly(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let tied = x.eq(&spread(y, cx, dims)?)?.to(x.dtype())?;
     spread(g, cx, dims)?.mul(&tied)?.div(&tied.sum(keep(&**dims))?)
 }
 
-/// Zeros for the logarithms of 0: the difference of two of them would be NaN.
+/// Replaces the logarithms of 0 by 0, because the difference of two of them would be NaN.
 fn not_vanished(y: &Tensor) -> Result<Tensor> {
     y.masked_fill(&y.eq(f64::NEG_INFINITY)?, 0.0)
 }
@@ -122,8 +123,9 @@ fn var_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over, correction: f6
     where_used(gradient, g, cx, dims, correction)
 }
 
-/// Without degrees of freedom a slope is not finite; where no gradient comes, as to the variance when the
-/// mean alone is used, none goes on all the same. What is not finite has no second derivative.
+/// Without degrees of freedom, the derivative is not finite. If the incoming gradient is zero, such as that
+/// of the variance when only the mean is used, the result is zero anyway. Non-finite gradients have no second
+/// derivative.
 fn where_used(gradient: Tensor, g: &Tensor, cx: &Cx<'_>, dims: &Over, correction: f64) -> Result<Tensor> {
     if degrees_of_freedom(cx, dims, correction) > 0.0 {
         return Ok(gradient);
@@ -131,7 +133,7 @@ fn where_used(gradient: Tensor, g: &Tensor, cx: &Cx<'_>, dims: &Over, correction
     Ok(gradient.masked_fill(&spread(g, cx, dims)?.eq(0)?, 0.0)?.detach())
 }
 
-/// `(x - mean) / ((n - correction) std)`; where the deviation is 0 the gradient is 0.
+/// `(x - mean) / ((n - correction) std)`, and 0 where `std` is 0.
 fn std_gradient(
     g: &Tensor,
     x: &Tensor,
@@ -152,8 +154,8 @@ fn nanmean_gradient(g: &Tensor, x: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<
     spread(g, cx, dims)?.div(&count)?.masked_fill(&nan, 0.0)
 }
 
-/// `sign(x) (|x| / norm)^(ord - 1)`; 0 where `x` or the norm is 0. That of an infinite order is shared evenly
-/// by the elements that equal the norm.
+/// `sign(x) (|x| / norm)^(ord - 1)`, and 0 where `x` or the norm is 0. For an infinite order, the gradient is
+/// shared equally by the elements that equal the norm.
 fn vector_norm_gradient(
     g: &Tensor,
     x: &Tensor,
@@ -182,7 +184,7 @@ fn vector_norm_gradient(
     g.mul(&ratio.pow(ord - 1.0)?)?.masked_fill(&zero, 0.0)
 }
 
-/// `x / norm`; 0 where the norm is 0.
+/// `x / norm`, and 0 where the norm is 0.
 fn norm_gradient(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let zero = y.eq(0)?;
     let slope = g.div(&y.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.0)?;

@@ -1,4 +1,4 @@
-//! Derivatives of the ops that rearrange: the gradient goes the way back.
+//! Derivatives of rearrangements: the gradient is rearranged back.
 
 use crate::Tensor;
 use namegrad_core::Result;

@@ -1,4 +1,4 @@
-//! Derivatives of the views of parts: the gradient goes where the part was taken, zeros elsewhere.
+//! Derivatives of slices: the gradient of the part, with zeros elsewhere.
 
 use crate::Tensor;
 use namegrad_core::options::DiagonalOptions;
@@ -15,12 +15,12 @@ derivatives! { slice; |g, cx|
     unfold(x; dimension, step) -> y { x: [; dimension step] folded(g, cx.sizes(), dimension, step)? }
 }
 
-/// A start of a slice as `narrow` takes it.
+/// The start of a slice as an index that counts from the front.
 fn first(start: isize, size: usize) -> isize {
     (if start < 0 { start.saturating_add(size as isize) } else { start }).clamp(0, size as isize)
 }
 
-/// Zeros of `sizes` with `g` at `start`, `start + step`... along `dim`.
+/// Zeros with `sizes`, with `g` at `start`, `start + step`... along `dim`.
 fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> Result<Tensor> {
     let size = sizes[dim] as isize;
     let start = if start < 0 { start + size } else { start };
@@ -38,10 +38,10 @@ fn widen(g: &Tensor, sizes: &[usize], dim: usize, start: isize, step: usize) -> 
     g.new_zeros(sizes)?.index_add(&places, g, dim)
 }
 
-/// Zeros of `sizes`, to which each window is added where it was taken.
+/// Zeros with `sizes`, to which each window is added at its position.
 fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor> {
     if sizes.is_empty() {
-        return g.sum(..); // the one window of a 0-d tensor is a vector of at most its element
+        return g.sum(..); // the only window of a 0-d tensor has at most one element
     }
     let (windows, size) = (g.sizes()[dim], g.sizes()[sizes.len()]);
     let places: Vec<i64> = (0..windows).flat_map(|w| (0..size).map(move |i| (w * step + i) as i64)).collect();
@@ -50,7 +50,7 @@ fn folded(g: &Tensor, sizes: &[usize], dim: usize, step: usize) -> Result<Tensor
     g.new_zeros(sizes)?.index_add(&places, &g, dim)
 }
 
-/// Zeros of `sizes` with `g` on a diagonal.
+/// Zeros with `sizes`, with `g` on a diagonal.
 #[track_caller]
 pub(crate) fn onto_diagonal(
     g: &Tensor,
@@ -59,7 +59,7 @@ pub(crate) fn onto_diagonal(
     dim0: usize,
     dim1: usize,
 ) -> Result<Tensor> {
-    // The diagonal of a tensor of positions says where each element of `g` goes.
+    // The diagonal of a tensor of positions tells where each element of `g` goes.
     let zeros = g.new_zeros(sizes)?;
     let positions =
         NamedTensor::arange(0, zeros.numel() as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;

@@ -1,4 +1,4 @@
-//! Derivatives of the ops on one tensor by element.
+//! Derivatives of elementwise ops on one tensor.
 
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
@@ -85,8 +85,8 @@ fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
 }
 
-/// `g` for `x > 0`, else `g alpha e^(x / width)`. The exponent is taken where `x` is not positive only:
-/// elsewhere it would overflow, and infinity times 0 is NaN.
+/// `g` for `x > 0`, else `g alpha e^(x / width)`. The exponential is computed only where `x` is not positive:
+/// elsewhere it could overflow, and infinity times 0 is NaN.
 fn elu_gradient(
     g: &crate::Tensor,
     x: &crate::Tensor,
@@ -98,7 +98,7 @@ fn elu_gradient(
     positive.choose(g, g.mul(&slope)?)
 }
 
-/// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, it is the series
+/// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, the series is used:
 /// `π Σ (-1)ᵏ 2k t²ᵏ⁻¹ / (2k + 1)!`.
 fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let t = x * PI;
@@ -106,7 +106,7 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
     let far = t.masked_fill(&small, 1.0)?;
     let slope = (&far * far.cos()? - far.sin()?) / far.square()?;
     let near = t.masked_fill(&small.logical_not()?, 0.0)?;
-    // The factors between the coefficients of neighboring powers, the last first.
+    // The ratios of the coefficients of adjacent powers, from last to first.
     let mut series = near.ones_like()?;
     for k in (1..=6).rev().map(f64::from) {
         let ratio = -(k + 1.0) / k / ((2.0 * k + 2.0) * (2.0 * k + 3.0));
@@ -116,19 +116,19 @@ fn sinc_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<
     g.mul(&slope.mul(PI)?)
 }
 
-/// `g / (x (1 - x))`; NaN outside [0, 1], where there is no logarithm, or with `eps` 0 where `x` was clamped.
+/// `g / (x (1 - x))`. Where `x` was clamped to `eps`, it is 0; without `eps`, it is NaN outside [0, 1].
 fn logit_gradient(g: &crate::Tensor, x: &crate::Tensor, eps: f64) -> namegrad_core::Result<crate::Tensor> {
     let product = x.mul(x.neg()?.add(1.0)?)?;
     if eps < 0.0 {
         return g.div(&product.masked_fill(&product.lt(0)?, f64::NAN)?);
     }
     let clamped = x.lt(eps)?.logical_or(x.gt(1.0 - eps)?)?;
-    // Not divided by what may be 0: the gradient of the quotient would be NaN where 0 is chosen.
+    // Do not divide by 0: the gradient of the quotient would be NaN even where 0 is chosen.
     g.div(&product.masked_fill(&clamped, 1.0)?)?.masked_fill(&clamped, 0.0)
 }
 
-/// `y / x` for `y` one of the functions of order 1, which are `x/2` near 0; 0 where `y` is infinite, since it
-/// is subtracted from the function of order 0, which is larger.
+/// `y / x`, where `y` is a Bessel function of order 1, which is `x/2` near 0. It is 0 where `y` is infinite,
+/// because it is subtracted from the function of order 0, which is larger.
 fn over_x(y: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     let zero = x.eq(0)?;
     y.masked_fill(&y.isinf()?, 0.0)?.div(&x.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.5)

@@ -1,4 +1,4 @@
-//! [`Cx`]: what a derivative can ask for besides the values that it kept.
+//! [`Cx`]: what a derivative can ask for besides its saved values.
 
 use super::joint::{JointInput, JointOutput};
 use super::walk::Useful;
@@ -7,8 +7,8 @@ use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
-/// What a derivative can ask for besides the values that it kept: the sizes and dtypes of the inputs, which
-/// of them need a gradient, and the gradients of the outputs.
+/// What a derivative can ask for besides its saved values: the sizes and dtypes of the inputs, which of them
+/// need a gradient, and the gradients of the outputs.
 ///
 /// The derivative of one input, given to [`Op::input`](crate::Op::input), uses [`sizes`](Self::sizes) and
 /// [`dtype`](Self::dtype). A joint derivative, given to [`Op::inputs`](crate::Op::inputs) or
@@ -124,7 +124,7 @@ impl Cx<'_> {
     /// sizes and the dtype of the output, as a view of a single zero, which takes almost no memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the op has no output of that number.
+    /// [`ErrorKind::Autograd`] if the op does not have that output.
     pub fn output_gradient(&self, number: usize) -> Result<Tensor> {
         match self.outputs {
             OutputGradients::One(gradient) if number == 0 => Ok(gradient.clone()),
@@ -152,10 +152,10 @@ impl Cx<'_> {
         matches!(self.inputs, Inputs::One(input) if input.column_major)
     }
 
-    /// Output `number`, of which `value` was kept, as a tensor on the tape.
+    /// Output `number`, whose `value` was saved, as a tensor on the tape.
     ///
-    /// One of several outputs keeps its place on the tape if that still exists, so that its hooks see the
-    /// whole gradient. Otherwise it gets a new place that leads back to the same op.
+    /// If the output still has a record on the tape, it is used, so that its hooks see the whole gradient.
+    /// Otherwise there is a new record that leads back to the same op.
     #[inline]
     pub(crate) fn output(&self, number: usize, value: &NamedTensor) -> Tensor {
         match self.outputs {
@@ -179,7 +179,7 @@ impl Cx<'_> {
         Tensor::from_parts(value.clone(), meta)
     }
 
-    /// A value that was kept as an output that the op does not have. Differentiating it is an error;
+    /// A value that was saved as an output that the op does not have. Differentiating it is an error;
     /// otherwise its gradient would be lost or misdirected.
     #[cold]
     fn misplaced(&self, number: usize, value: &NamedTensor) -> Tensor {

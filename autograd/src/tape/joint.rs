@@ -1,4 +1,5 @@
-//! Derivatives that give the gradients of several inputs at once, from those of one output or of several.
+//! Derivatives that compute the gradients of several inputs at once, from the gradients of one or several
+//! outputs.
 
 use super::{Cx, Edge, Meta, forgotten, is_forgetting};
 use crate::tensor::Tensor;
@@ -102,8 +103,8 @@ impl JointInput {
 pub(crate) struct JointOutput {
     pub(super) sizes: Sizes,
     pub(super) dtype: DType,
-    /// The place of the output on the tape, as long as something else owns it. The output owns the joint
-    /// derivative, so a reference back would keep both alive forever.
+    /// The record of the output on the tape, as long as something else owns it. The output owns the joint
+    /// derivative, so a strong reference back would keep both alive forever.
     pub(super) meta: Weak<Meta>,
 }
 

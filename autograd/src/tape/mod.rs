@@ -1,10 +1,10 @@
-//! The tape: what it knows about a value. The walk from outputs to leaves is in [`walk`], and [`modes`] says
-//! what is recorded when.
+//! The tape: the records of values. The backward pass is in [`walk`], and [`modes`] controls what is
+//! recorded.
 //!
 //! Each tensor that requires a gradient has a [`Meta`]. The meta of a tensor that was made by an op also
-//! holds the [`Way`] to the inputs. Metas are numbered in the order in which they are made, and the walk
-//! takes them from a heap, youngest first. When a meta is taken, every op that used it has been passed, so
-//! its gradient is complete. Nothing is walked or dropped by recursion, so a graph may be as deep as memory
+//! holds the [`Way`] to the inputs. Metas are numbered in the order of their creation, and the walk takes
+//! them from a heap, latest first. When a meta is taken, every op that used it has been processed, so its
+//! gradient is complete. Neither the walk nor `Drop` uses recursion, so a graph can be as deep as memory
 //! allows.
 
 mod cx;
@@ -41,7 +41,7 @@ pub(crate) struct Meta {
     pub(crate) dtype: DType,
     /// Whether the value is a column-major matrix, such as the transposed weight of a linear map.
     column_major: bool,
-    /// Whether an element was NaN when the value was made. Only anomaly mode looks.
+    /// Whether an element was NaN when the value was made. Only anomaly mode checks this.
     pub(crate) is_nan: bool,
     /// The op that made the value, and where it was called; `None` for a leaf.
     pub(crate) origin: Option<Origin>,
@@ -58,7 +58,7 @@ pub(crate) struct Origin {
 /// The part that changes while a graph is used.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The way to the inputs. A backward pass uses it up, unless it keeps nothing.
+    /// The way to the inputs. A backward pass uses it up, unless it has no saved values.
     way: Option<Way>,
     pub(crate) grad: Option<Tensor>,
     /// Whether the gradient carries the names of its tensor.
@@ -67,7 +67,7 @@ pub(crate) struct State {
     pub(crate) hooks: Option<Box<Hooks>>,
 }
 
-/// The way from a value to the values that it was made of.
+/// The way from a value to the values that it was computed from.
 #[derive(Clone)]
 pub(crate) enum Way {
     /// An op with one output: a gradient for each input.
@@ -76,7 +76,7 @@ pub(crate) enum Way {
     Part { of: Arc<Meta>, number: usize, outputs: usize },
     /// One derivative for several inputs.
     Joint(Arc<Joint>),
-    /// A value that is computed again when its gradient is needed.
+    /// A value that is recomputed when its gradient is needed.
     Again(Arc<Again>),
 }
 
@@ -102,7 +102,7 @@ impl Way {
     }
 }
 
-/// How a value is computed again, with recording.
+/// How a value is recomputed, with recording.
 pub(crate) struct Again {
     pub(crate) compute: Box<dyn Fn() -> Result<Tensor> + Send + Sync>,
     /// The inputs of the computation.
@@ -111,7 +111,7 @@ pub(crate) struct Again {
 
 pub(crate) type Edges = SmallVec<[Edge; 2]>;
 
-/// The way from a value to one of the inputs it was made of.
+/// The way from a value to one of the inputs that it was computed from.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) into: Arc<Meta>,
@@ -130,7 +130,7 @@ impl Edge {
         Edge { into: into.clone(), gradient: Arc::new(gradient), keeps: std::mem::needs_drop::<F>() }
     }
 
-    /// Drops the gradient with the values that it kept. Only the existence of the way matters.
+    /// Drops the gradient with its saved values. Only the existence of the way matters.
     pub(crate) fn forget(&mut self) {
         static FORGOTTEN: LazyLock<Gradient> = LazyLock::new(|| Arc::new(|_, cx| Err(forgotten(cx))));
         self.gradient = FORGOTTEN.clone();
@@ -151,7 +151,7 @@ fn forgotten(cx: &Cx<'_>) -> Error {
         .with_repair("call `backward` or `grad` outside of the checkpoint")
 }
 
-/// The gradient of an input, given that of the output.
+/// The gradient of an input, given the gradient of the output.
 pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
 
 /// Whether an element is NaN.
@@ -179,7 +179,7 @@ impl Meta {
     }
 
     /// The meta at which the gradients of several outputs meet. It has no value. Its way is set after the
-    /// outputs, which are younger, are made.
+    /// outputs are made, which are later on the tape.
     pub(crate) fn meeting(origin: Origin) -> Arc<Meta> {
         let id = BIRTHS.fetch_add(1, Ordering::Relaxed);
         let (sizes, dtype, column_major) = (Sizes::new(), DType::F32, false);

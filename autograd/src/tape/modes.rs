@@ -1,4 +1,4 @@
-//! Switches of the calling thread: what is recorded, and whether gradients are checked.
+//! Modes of the calling thread: what is recorded, and whether gradients are checked.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -10,7 +10,7 @@ enum Recording {
     Off,
     /// The ways to its inputs, with the values that their gradients need.
     On,
-    /// The ways alone, which show what a value depends on.
+    /// Only the ways, which show what a value depends on.
     Forgetting,
 }
 
@@ -19,7 +19,7 @@ thread_local! {
     static ANOMALY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets a switch of the calling thread while `f` runs, and restores it afterwards, also after a panic.
+/// Sets a switch of the calling thread while `f` runs, and restores it afterwards, even after a panic.
 fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
     struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
     impl<T: Copy + 'static> Drop for Restore<T> {
@@ -43,16 +43,15 @@ pub(crate) fn is_forgetting() -> bool {
     RECORDING.get() == Recording::Forgetting
 }
 
-/// Runs `f` with ops that record their inputs but keep nothing for a backward pass.
+/// Runs `f` with ops that record their inputs but save nothing for a backward pass.
 pub(crate) fn forgetting<R>(f: impl FnOnce() -> R) -> R {
     switched(&RECORDING, Recording::Forgetting, f)
 }
 
-/// Runs `f` with recording switched on or off on the calling thread, and restores the switch afterwards, also
+/// Runs `f` with recording switched on or off on the calling thread, and restores the switch afterwards, even
 /// after a panic.
 pub fn set_grad_enabled<R>(enabled: bool, f: impl FnOnce() -> R) -> R {
-    // Inside of a checkpoint nothing is kept: `f` runs a second time, in the backward pass, with full
-    // recording.
+    // Inside a checkpoint nothing is saved: `f` runs a second time in the backward pass, with full recording.
     let on = if is_forgetting() { Recording::Forgetting } else { Recording::On };
     switched(&RECORDING, if enabled { on } else { Recording::Off }, f)
 }
@@ -70,13 +69,13 @@ pub fn no_grad<R>(f: impl FnOnce() -> R) -> R {
     set_grad_enabled(false, f)
 }
 
-/// Runs `f` with recording, also inside [`no_grad`].
+/// Runs `f` with recording, even inside [`no_grad`].
 pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
     set_grad_enabled(true, f)
 }
 
-/// The same as [`no_grad`]. PyTorch's inference mode also saves the bookkeeping that detects in-place changes
-/// of kept values. There is none here, because a kept value cannot be changed.
+/// The same as [`no_grad`]. PyTorch's inference mode also skips the bookkeeping that detects in-place changes
+/// of saved values. namegrad has no such bookkeeping, because saved values cannot change.
 pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     no_grad(f)
 }
@@ -97,7 +96,8 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 ///     let loss = x.log()?.add(1.0)?.sum(..)?;
 ///     loss.backward()
 /// });
-/// assert!(error.unwrap_err().message().starts_with("Function 'log' returned nan values in the forward pass"));
+/// let start = "Function 'log' returned nan values in the forward pass";
+/// assert!(error.unwrap_err().message().starts_with(start));
 /// # Ok::<(), Error>(())
 /// ```
 ///

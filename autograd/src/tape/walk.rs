@@ -1,4 +1,4 @@
-//! The walk from outputs to leaves.
+//! The backward pass: the walk from outputs to leaves.
 
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
@@ -16,21 +16,21 @@ use std::sync::Arc;
 /// How a backward pass treats the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
 pub struct BackwardOptions {
-    /// Keep the values that the ops kept, so that the graph can be walked again. Without kept values, it can
-    /// be walked again in any case. `create_graph` implies it.
+    /// Keep the saved values of the ops, so that the graph can be walked again. A graph without saved values
+    /// can always be walked again. `create_graph` implies this option.
     pub retain_graph: bool,
     /// Record the backward pass, so that gradients can be differentiated.
     ///
-    /// With [`backward_with`](crate::Tensor::backward_with), the `grad` of a leaf then holds the graph, and the
-    /// graph holds the leaf: this memory is freed when the leaf is dropped only after
-    /// [`zero_grad`](crate::Tensor::zero_grad). [`grad`](crate::grad) returns the gradients and has no such
-    /// cycle. It is the same in PyTorch.
+    /// With [`backward_with`](crate::Tensor::backward_with), the `grad` of a leaf then owns the graph, and
+    /// the graph owns the leaf. As in PyTorch, this memory is freed only if you call
+    /// [`zero_grad`](crate::Tensor::zero_grad) before you drop the leaf. [`grad`](crate::grad) returns the
+    /// gradients and has no such cycle.
     pub create_graph: bool,
-    /// In [`grad`](crate::grad), an input that no output depends on has no gradient. By default it is an
+    /// In [`grad`](crate::grad), an input that no output depends on has no gradient. By default, that is an
     /// error.
     pub allow_unused: bool,
     /// Gradients carry the names of their tensors, and given gradients must have the names of their outputs.
-    /// By default names are ignored, as PyTorch's specification says.
+    /// By default, names are ignored, as in PyTorch's specification.
     pub named: bool,
 }
 
@@ -45,13 +45,13 @@ impl Hasher for IdHasher {
         bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
     }
     fn write_u64(&mut self, id: u64) {
-        // hashbrown tells entries apart by their high bits.
+        // hashbrown distinguishes entries by their high bits.
         self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-/// The metas that lead to the inputs of a goal, with the inputs themselves, and whether another input lies
-/// behind each.
+/// The metas that lead to the inputs of a goal, including the inputs themselves, and whether each leads to a
+/// further input.
 pub(super) type Useful = ById<bool>;
 
 /// What has arrived at a meta that is still in the heap.
@@ -85,8 +85,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Adds a gradient of output `number` of the op at `of`. Several arrive if the output has several places
-    /// on the tape: the one where it was made, and those where it was kept.
+    /// Adds a gradient of output `number` of the op at `of`. Several gradients arrive if the output has
+    /// several records on the tape: the original one, and those of its saved values.
     fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
         let grad = plain(grad);
         let heap = &mut self.heap;
@@ -117,8 +117,8 @@ pub(crate) enum Goal<'a> {
     Inputs(&'a [Arc<Meta>]),
 }
 
-/// Where a walk starts: the place of an output, its gradient, and whether the output is NaN, which only anomaly
-/// mode looks at.
+/// Where a walk starts: the record of an output, its gradient, and whether the output has a NaN, which only
+/// anomaly mode checks.
 pub(crate) type Root = (Arc<Meta>, Tensor, bool);
 
 /// Walks from `roots` with the given gradients and returns the gradients of the inputs of the goal. The
@@ -186,7 +186,7 @@ struct Walk<'a> {
     /// The function that was called, and from where.
     op: &'static str,
     at: &'static Location<'static>,
-    /// Whether the values that ops kept stay for another walk.
+    /// Whether the saved values of ops are kept for another walk.
     retain: bool,
     /// Whether gradients are checked for NaN.
     anomaly: bool,
@@ -342,13 +342,13 @@ impl Walk<'_> {
         self.useful.as_ref().is_none_or(|useful| useful.contains_key(&meta.id))
     }
 
-    /// Whether the walk goes on behind it. An input of the goal may be the end; then the way behind it is
-    /// neither needed nor used up.
+    /// Whether the walk continues past a meta. If an input of the goal is the end of the walk, the way from
+    /// it is neither needed nor used up.
     fn goes_on(&self, meta: &Meta) -> bool {
         self.useful.as_ref().is_none_or(|useful| useful.get(&meta.id) == Some(&true))
     }
 
-    /// The way from a value to its inputs. The kept values go with it, unless the graph is retained.
+    /// The way from a value to its inputs. The saved values are taken with it, unless the graph is retained.
     fn take_way(&self, state: &mut State) -> Option<Way> {
         let keeps = state.way.as_ref().is_some_and(Way::keeps);
         if self.retain || !keeps { state.way.clone() } else { state.way.take() }
@@ -368,8 +368,8 @@ impl Walk<'_> {
             .with_repair(format!("{first} in every pass but the last"))
     }
 
-    /// Goes on through `y`, the value of `meta` computed again. Its ops are younger than everything in the
-    /// heap, so they are passed first.
+    /// Goes on through `y`, the recomputed value of `meta`. Its ops are later on the tape than everything in
+    /// the heap, so they are processed first.
     fn enter(&mut self, meta: &Meta, y: Tensor, grad: Tensor) -> Result<()> {
         if y.sizes() != &meta.sizes[..] || y.dtype() != meta.dtype {
             let (dtype, sizes) = (y.dtype(), y.sizes());
@@ -407,11 +407,11 @@ impl Walk<'_> {
     }
 }
 
-/// How anomaly mode sees forward values.
+/// A hint for errors: how anomaly mode also checks forward values.
 const FORWARD_TOO: &str =
     "compute the output inside of detect_anomaly too, which then says where the nan was born";
 
-/// The oldest value behind `roots` that was NaN when anomaly mode saw it made.
+/// The earliest value that `roots` depend on and that was NaN when it was computed in anomaly mode.
 fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Meta>> {
     let mut seen: ById<()> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
@@ -522,8 +522,8 @@ fn replaced(
     Ok(plain(changed))
 }
 
-/// A gradient as the walk carries it: without names, and on the tape only if the walk is recorded. A derivative
-/// or a hook may give a tensor that is on the tape already, whose graph would then stay alive, perhaps forever.
+/// A gradient without names, which is on the tape only if the walk is recorded. A derivative or a hook may
+/// return a tensor that is already on the tape; without this, its graph would stay alive, perhaps forever.
 #[inline]
 fn plain(mut gradient: Tensor) -> Tensor {
     if gradient.meta().is_some() && !is_grad_enabled() {

@@ -1,5 +1,5 @@
-//! The gradient of a [`Tensor`]: asked for, kept, computed by [`backward`](Tensor::backward) or [`grad`], and
-//! seen by hooks.
+//! The gradient of a [`Tensor`]: requiring it, storing it, computing it with [`backward`](Tensor::backward)
+//! or [`grad`], and hooks.
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// # Gradients
 impl Tensor {
-    /// The same leaf, which requires a gradient from now on. [`requires_grad_`](Self::requires_grad_) changes a
-    /// leaf in place.
+    /// Returns the same leaf, requiring a gradient. [`requires_grad_`](Self::requires_grad_) changes a leaf
+    /// in place.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -39,8 +39,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the dtype has no gradients, or to switch it off for a tensor that an op
-    /// made.
+    /// [`ErrorKind::Autograd`] if the dtype has no gradients, or if you switch it off for the result of an
+    /// op.
     #[track_caller]
     pub fn requires_grad_(&mut self, requires_grad: bool) -> Result<&mut Tensor> {
         const OP: &str = "requires_grad_";
@@ -71,18 +71,18 @@ impl Tensor {
     }
 
     /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was
-    /// called. It has no names, unless the backward pass was asked for them by [`BackwardOptions::named`].
+    /// called. It has no names, unless the backward pass used [`BackwardOptions::named`].
     pub fn grad(&self) -> Option<Tensor> {
         let state = self.meta.as_ref()?.state();
         let grad = state.grad.clone()?;
         Some(if state.named { grad.with_names_of(self) } else { grad })
     }
 
-    /// Puts a gradient in place, or removes it.
+    /// Sets the gradient, or removes it.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the tensor requires none, or the gradient has other sizes or is not
-    /// floating-point.
+    /// [`ErrorKind::Autograd`] if the tensor requires no gradient, or if the gradient has other sizes or is
+    /// not floating-point.
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         const OP: &str = "set_grad";
@@ -104,17 +104,17 @@ impl Tensor {
         Ok(())
     }
 
-    /// Forgets the accumulated gradient.
+    /// Removes the accumulated gradient.
     pub fn zero_grad(&self) {
         if let Some(meta) = &self.meta {
             meta.state().grad = None;
         }
     }
 
-    /// Lets backward keep the gradient of this tensor although it is no leaf.
+    /// Makes `backward` store the gradient of this tensor although it is not a leaf.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if it requires none.
+    /// [`ErrorKind::Autograd`] if the tensor requires no gradient.
     #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
         match &self.meta {
@@ -129,12 +129,12 @@ impl Tensor {
         Ok(())
     }
 
-    /// The same value, cut from the tape.
+    /// The same value, detached from the tape.
     pub fn detach(&self) -> Tensor {
         Tensor::constant(self.value.clone())
     }
 
-    /// In place: [`detach`](Self::detach).
+    /// [`detach`](Self::detach) in place.
     pub fn detach_(&mut self) -> &mut Tensor {
         self.meta = None;
         self
@@ -162,10 +162,10 @@ impl Tensor {
         self.add_hook("register_hook", Arc::new(hook), false)
     }
 
-    /// Calls `hook` with `grad` after backward has added to it; `Some` replaces it. For leaves only.
+    /// Calls `hook` with `grad` after `backward` has added to it; `Some` replaces it. Only for leaves.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if the tensor requires no gradient or is no leaf.
+    /// [`ErrorKind::Autograd`] if the tensor requires no gradient or is not a leaf.
     #[track_caller]
     pub fn register_post_accumulate_grad_hook(
         &self,
@@ -193,20 +193,22 @@ impl Tensor {
         }
     }
 
-    /// Adds the gradients of this one element to the `grad` of every leaf that it was computed from, and
-    /// frees what the ops kept.
+    /// Computes the gradient of this tensor, which must have one element, with respect to every leaf that it
+    /// was computed from, and adds it to the leaf's `grad`. Frees the saved values of the ops.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if it has more than one element, requires no gradient, or was walked before.
+    /// [`ErrorKind::Autograd`] if the tensor has more than one element or requires no gradient, or if the
+    /// saved values have already been freed.
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
         self.backward_with(None, BackwardOptions::default())
     }
 
-    /// As [`backward`](Self::backward), from a given gradient of this tensor, whose names are ignored.
+    /// Like [`backward`](Self::backward), but starts with a given gradient of this tensor, whose names are
+    /// ignored.
     ///
-    /// With [`create_graph`](BackwardOptions::create_graph), use [`grad`] instead where you can: a leaf whose
-    /// `grad` is on the tape is not freed before [`zero_grad`](Self::zero_grad).
+    /// If you need [`create_graph`](BackwardOptions::create_graph), prefer [`grad`]: a leaf whose `grad` is
+    /// on the tape is not freed before [`zero_grad`](Self::zero_grad).
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -220,7 +222,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Those of `backward`; [`ErrorKind::Autograd`] if the gradient has other sizes.
+    /// The errors of [`backward`](Self::backward); [`ErrorKind::Autograd`] if the gradient has other sizes.
     #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: BackwardOptions) -> Result<()> {
         let root = root("backward", self, gradient, options.named)?;
@@ -228,7 +230,7 @@ impl Tensor {
     }
 }
 
-/// A gradient that fits a value, without names.
+/// Checks that a gradient fits a value, and removes its names.
 #[track_caller]
 fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     if gradient.sizes() != sizes {
@@ -247,7 +249,7 @@ fn checked_gradient(op: &'static str, gradient: Tensor, sizes: &[usize], dtype: 
     gradient.unnamed().to(dtype)
 }
 
-/// Where a walk starts: an output and its gradient, one if none is given for a single element.
+/// Where a walk starts: an output and its gradient, by default 1 for a single element.
 #[track_caller]
 fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: bool) -> Result<Root> {
     let Some(meta) = output.meta.clone() else { return Err(without_gradient(op, output)) };
@@ -278,7 +280,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
 /// What to do about a tensor that does not require a gradient where one is needed.
 const REQUIRED_BEFORE: &str = "let x = x.requiring_grad()?; before it is used";
 
-/// The error of a walk from a tensor that no walk can start from.
+/// The error for a tensor from which no backward pass can start.
 #[cold]
 #[track_caller]
 fn without_gradient(op: &'static str, output: &Tensor) -> Error {
@@ -299,8 +301,8 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
         .with_repair(repair)
 }
 
-/// The gradients of the sum of `outputs` with respect to each of `inputs`, which may be intermediates; no
-/// `grad` is touched.
+/// The gradients of the sum of `outputs` with respect to each of `inputs`, which need not be leaves. No
+/// `grad` changes.
 ///
 /// ```
 /// use namegrad::autograd::grad;
@@ -313,7 +315,7 @@ fn without_gradient(op: &'static str, output: &Tensor) -> Error {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it; those of
+/// [`ErrorKind::Autograd`] if an input requires no gradient or no output depends on it; the errors of
 /// [`Tensor::backward`].
 #[track_caller]
 pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
@@ -321,8 +323,8 @@ pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     Ok(found.into_iter().flatten().collect()) // unused inputs are not allowed, so none is missing
 }
 
-/// [`grad`] with options. `grad_outputs` are the gradients of the outputs, a `None` or an empty list standing for
-/// ones. An input that no output depends on has no gradient, where [`BackwardOptions::allow_unused`] allows it.
+/// [`grad`] with options. `grad_outputs` are the gradients of the outputs; `None` or an empty list means
+/// ones. With [`BackwardOptions::allow_unused`], an input that no output depends on has no gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -337,8 +339,8 @@ pub fn grad(outputs: &[&Tensor], inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] if an input requires no gradient, or no output depends on it and `allow_unused` is
-/// not set; those of [`Tensor::backward_with`].
+/// [`ErrorKind::Autograd`] if an input requires no gradient, or if no output depends on it and `allow_unused`
+/// is not set; the errors of [`Tensor::backward_with`].
 #[track_caller]
 pub fn grad_with(
     outputs: &[&Tensor],

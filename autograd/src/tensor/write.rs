@@ -1,25 +1,25 @@
-//! A [`Tensor`] written in place: the ends of in-place ops, `out=`, and updates beside the tape.
+//! Writing to a [`Tensor`]: the last step of in-place ops, `out=`, and updates outside of the tape.
 
 use super::Tensor;
 use crate::tape::{Meta, is_grad_enabled};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 
-/// # Results written to a tensor
+/// # Writing results to a tensor
 impl Tensor {
-    /// What an op writes to that leaves its input as it is: the value with its place on the tape, if ops are
-    /// recorded.
+    /// A tensor for an op to write to without changing its input: the value, with its record on the tape if
+    /// ops are recorded.
     #[inline]
     pub(crate) fn to_write(&self) -> Tensor {
         if is_grad_enabled() { self.clone() } else { self.detach() }
     }
 
-    /// Adds `other` to this tensor, outside the tape; the buffer is reused if nobody else holds it.
+    /// Adds `other` to this tensor, outside of the tape. The buffer is reused if it is not shared.
     pub(crate) fn add_in_place(&mut self, other: Tensor) -> Result<()> {
         self.meta = None;
         self.value.add_(&other.value).map(drop)
     }
 
-    /// The end of an in-place op: this handle becomes `y`.
+    /// The last step of an in-place op: this handle becomes `y`.
     #[track_caller]
     pub(crate) fn assign(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         self.check_in_place(op)?;
@@ -45,12 +45,12 @@ impl Tensor {
         if is_grad_enabled() {
             *self = y;
         } else {
-            self.value = y.value; // an update, as an optimizer makes it: the place on the tape stays
+            self.value = y.value; // an update like an optimizer's: the record on the tape is kept
         }
         Ok(self)
     }
 
-    /// The end of an in-place op that may change sizes, such as a transposition.
+    /// The last step of an in-place op that may change sizes, such as a transposition.
     #[track_caller]
     pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
@@ -62,7 +62,8 @@ impl Tensor {
         Ok(self)
     }
 
-    /// An in-place op on a leaf would change the very value that the gradient is asked for.
+    /// Returns an error for an in-place op on a leaf, which would overwrite the value whose gradient is
+    /// wanted.
     #[track_caller]
     pub(crate) fn check_in_place(&self, op: &'static str) -> Result<()> {
         if self.requires_grad() && self.is_leaf() && is_grad_enabled() {
@@ -76,12 +77,12 @@ impl Tensor {
         Ok(())
     }
 
-    /// Writes this result to `out`: the one form that every op, function and layer has of PyTorch's argument
-    /// `out=`.
+    /// Writes this result to `out`, which replaces PyTorch's argument `out=` for every op, function and
+    /// layer.
     ///
-    /// The names of the result propagate to an unnamed `out`, and must equal those of a named one. `out`
-    /// keeps its dtype, to which the result is cast. It must have the sizes of the result; without elements
-    /// and names it takes them. Nothing is copied where the dtypes agree: `out` becomes the result.
+    /// An unnamed `out` gets the names of the result; a named one must already have them. `out` keeps its
+    /// dtype, to which the result is cast. It must have the sizes of the result, unless it is empty and
+    /// unnamed. If the dtypes agree, nothing is copied: `out` becomes the result.
     ///
     /// ```
     /// use namegrad_autograd::Tensor;
@@ -96,7 +97,8 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::OutNames`], [`ErrorKind::Shape`], [`ErrorKind::DType`] if the result cannot be cast, such
     /// as floats to integers, [`ErrorKind::Autograd`] if either tensor requires a gradient while ops are
-    /// recorded: a tape cannot follow a result into a tensor that was there before. `out` is then as it was.
+    /// recorded, because the tape cannot follow a result into an existing tensor. After an error, `out` is
+    /// unchanged.
     #[track_caller]
     pub fn write_to(self, out: &mut Tensor) -> Result<&mut Tensor> {
         if is_grad_enabled() && (self.requires_grad() || out.requires_grad()) {
@@ -109,11 +111,11 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Changes the value without the tape noticing, as an optimizer does. A leaf of which `f` changes the
-    /// sizes or the dtype is a new leaf afterwards.
+    /// Changes the value outside of the tape, like an optimizer. If `f` changes the sizes or the dtype of a
+    /// leaf, it becomes a new leaf.
     ///
     /// # Errors
-    /// What `f` gives.
+    /// The errors of `f`.
     #[track_caller]
     pub fn update<R>(&mut self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
         let result = f(&mut self.value);
@@ -121,7 +123,7 @@ impl Tensor {
         result
     }
 
-    /// A new leaf, if the value no longer has the sizes or the dtype of this one.
+    /// Makes this a new leaf if the value no longer has the sizes or the dtype of the old one.
     fn renew_leaf(&mut self) {
         if let Some(meta) = &self.meta
             && (meta.sizes[..] != *self.sizes() || meta.dtype != self.dtype())

@@ -1,5 +1,5 @@
-//! The back end for ops made of others: methods of `Tensor` that call a function of the same name, and
-//! entries of the registry.
+//! The back end for composed ops: methods of `Tensor` that call a function with the same name, and entries of
+//! the registry.
 
 use crate::chain;
 use crate::derivative::How;
@@ -10,7 +10,7 @@ use crate::values::{forms, in_place_doc, info, options_struct};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// What a row of a composed op must not have.
+/// Checks that a row of a composed op has nothing that it must not have.
 pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() {
         true => Err("a composed op has no kernel and keeps nothing: its function calls other ops"),
@@ -18,7 +18,7 @@ pub(crate) fn check(row: &Row) -> Result<(), &'static str> {
     }
 }
 
-/// What a table of composed ops becomes.
+/// The code for a table of composed ops.
 pub(crate) fn table(table: &Table) -> TokenStream {
     let (side, heading) = (Side::composed(), &table.heading);
     let mut methods = TokenStream::new();
@@ -46,7 +46,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     }
 }
 
-/// What the function of a row gets: its tensors, then its arguments.
+/// The arguments of the function of a row: its tensors, then its other arguments.
 pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
@@ -79,9 +79,9 @@ pub(crate) fn first(row: &Row) -> TokenStream {
     })
 }
 
-/// The statements before the function is called. In a row that says `refused` no tensor may require a
-/// gradient; the function of an op that exists in place only sees to that itself, as its other tensors may
-/// serve for their sizes.
+/// The statements before the call of the function. In a row with `refused`, no tensor may require a gradient.
+/// The function of an op that has only an in-place form checks this itself, because its other tensors may be
+/// used only for their sizes.
 pub(crate) fn prepared(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     let prepare = side.prepare(row, in_place);
     if !matches!(how(row), How::Refused) || row.is_in_place_only() {
@@ -92,7 +92,7 @@ pub(crate) fn prepared(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     quote!(#prepare #refusals)
 }
 
-/// What becomes of a gradient: what the row says, or what the ops that it calls do.
+/// How gradients flow: as the row says, or through the ops that it calls.
 pub(crate) fn how(row: &Row) -> How {
     match &row.gradient {
         Some(said) if said == "refused" => How::Refused,
@@ -102,7 +102,7 @@ pub(crate) fn how(row: &Row) -> How {
     }
 }
 
-/// The method of a row, and its in-place form. A function that takes `mut x` writes to it, in both forms.
+/// The method of a row, and its in-place form. In both forms, a function that takes `mut x` writes to it.
 fn method(row: &Row, side: &Side) -> TokenStream {
     let name = &row.name;
     let (parameters, given) = side.parameters(row);
@@ -152,7 +152,7 @@ fn method(row: &Row, side: &Side) -> TokenStream {
             self.assign(#text, made)
         },
     };
-    // The function of an op that exists in place only sees to it itself: some are stricter.
+    // The function of an op that has only an in-place form checks this itself, because some are stricter.
     let check = (!row.is_in_place_only()).then(|| quote!(self.check_in_place(#text)?;));
     let value = quote! {
         #check

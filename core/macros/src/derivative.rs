@@ -1,16 +1,17 @@
-//! The grammar of derivatives, and what is checked of them against the rows of the same table.
+//! The grammar of derivatives, and how they are checked against the rows of the same table.
 //!
 //! ```text
 //! table    = rows "{" "|" g "," cx "|" entry* "}"
 //! entry    = NAME+ ("constant" | "refused") ";"
-//!          | NAME+ "(" tensors [";" args] ")" "->" outputs ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
+//!          | NAME+ "(" tensors [";" args] ")" "->" outputs
+//!            ("{" gradient ("," gradient)* "}" | "by" FUNCTION ";")
 //! outputs  = NAME | "(" NAME ("," NAME)* ")"
 //! gradient = input ":" ("[" kept* [";" args] "]" formula ["=>" fused] | "refused")
 //! input    = NAME | "(" NAME+ ")"
 //! ```
 //!
-//! Every tensor but a mask has a gradient or says `refused`: it has none, so that the op is an error where it
-//! requires one. An index says so too, as it never requires one.
+//! Every tensor except a mask has a gradient or is marked `refused`, which means that the op is an error if
+//! the tensor requires a gradient. An index, which never requires a gradient, is marked `refused` too.
 
 use crate::row::{Form, Row, TensorKind, here, no_comma, no_keyword};
 use proc_macro2::{Ident, TokenStream, TokenTree};
@@ -18,47 +19,47 @@ use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Result, Token, braced, bracketed, parenthesized, token};
 
-/// What the file of the derivatives of a table says.
+/// The derivatives of a table, as their file has them.
 pub(crate) struct Derivatives {
     /// The names of the gradient of the output, and of the context.
     pub(crate) g: Ident,
     pub(crate) cx: Ident,
     pub(crate) entries: Vec<Derivative>,
-    /// The mistakes in other entries.
+    /// The errors in other entries.
     pub(crate) errors: Vec<Error>,
-    /// What is named in those entries: these ops are not said to have no derivative.
+    /// The names in those entries, so that these ops are not reported as having no derivative.
     lost: Vec<Ident>,
 }
 
-/// The derivative of an op, or of several that have the same.
+/// The derivative of an op, or of several ops with the same derivative.
 pub(crate) struct Derivative {
     pub(crate) ops: Vec<Ident>,
     pub(crate) how: How,
 }
 
-/// What becomes of a gradient.
+/// How gradients flow through an op.
 pub(crate) enum How {
-    /// The result has none by nature.
+    /// The result cannot have a gradient.
     Constant,
-    /// There is none: the op is an error on a tensor that requires a gradient.
+    /// There is no derivative: the op is an error for a tensor that requires a gradient.
     Refused,
     Formulas(Signature, Vec<Gradient>),
-    /// It is made of ops that have theirs.
+    /// The op is composed of ops that have derivatives.
     Composed,
     /// A function records the op.
     By(Signature, Ident),
 }
 
-/// The names by which a derivative calls what goes into an op and what comes out.
+/// The names that a derivative gives to the inputs, arguments and outputs of an op.
 pub(crate) struct Signature {
     pub(crate) tensors: Vec<Ident>,
     pub(crate) args: Vec<Ident>,
     pub(crate) outputs: Vec<Ident>,
-    /// The tensors that say `refused`.
+    /// The tensors that are marked `refused`.
     refused: Vec<Ident>,
 }
 
-/// The gradient of an input, or of several in one.
+/// The gradient of an input, or a joint gradient of several.
 pub(crate) struct Gradient {
     pub(crate) inputs: Vec<Ident>,
     pub(crate) kept: Vec<Ident>,
@@ -97,7 +98,7 @@ impl Parse for Derivatives {
     }
 }
 
-/// Goes on behind the braces or the `;` of an entry, and gives the names on the way.
+/// Skips to the end of an entry, its braces or `;`, and returns the names in it.
 fn skip_entry(input: ParseStream<'_>) -> Result<Vec<Ident>> {
     let mut names = Vec::new();
     while !input.is_empty() {
@@ -211,7 +212,7 @@ fn parse_signature(input: ParseStream<'_>, op: &Ident) -> Result<Signature> {
     Ok(Signature { tensors, args, outputs, refused: Vec::new() })
 }
 
-/// The gradient of an input, or of several; none if the input says `refused`.
+/// Parses the gradient of an input, or of several. It is `None` if the input is marked `refused`.
 fn parse_gradient(input: ParseStream<'_>, op: &Ident, signature: &mut Signature) -> Result<Option<Gradient>> {
     let inputs = if input.peek(token::Paren) {
         let inside;
@@ -258,8 +259,8 @@ fn parse_gradient(input: ParseStream<'_>, op: &Ident, signature: &mut Signature)
     Ok(Some(Gradient { inputs, kept, args, formula, fused }))
 }
 
-/// All up to the next comma, `=>` or `->`, or to `weight:` or `(x weight): [`, before which a comma is
-/// missing.
+/// All tokens up to the next comma, `=>` or `->`, or up to `weight:` or `(x weight): [`, if the comma before
+/// it is missing.
 fn tokens_to_end(input: ParseStream<'_>, tensors: &[Ident]) -> Result<TokenStream> {
     let at_input = || {
         let named = input.cursor().ident().is_some_and(|(name, _)| tensors.contains(&name));
@@ -280,8 +281,8 @@ fn tokens_to_end(input: ParseStream<'_>, tensors: &[Ident]) -> Result<TokenStrea
 }
 
 impl Derivatives {
-    /// Every mistake that can be seen by comparing with the rows; and for each row the derivative that it
-    /// has, if it has one without a mistake.
+    /// Returns all errors that are found by comparison with the rows, and for each row its derivative, if it
+    /// has one without an error.
     pub(crate) fn check<'a>(
         &'a self,
         table: &Ident,
@@ -372,7 +373,7 @@ impl Signature {
     }
 }
 
-/// Every tensor has one gradient, or none where it can have none.
+/// Checks that every tensor has exactly one gradient, or none if it cannot have one.
 fn check_inputs(
     op: &Ident,
     row: &Row,
@@ -412,7 +413,7 @@ fn check_inputs(
     }
 }
 
-/// The formulas use what is kept for them and nothing else.
+/// Checks that the formulas use exactly the values that are saved for them.
 fn check_formulas(
     op: &Ident,
     row: &Row,
@@ -481,8 +482,7 @@ fn check_formulas(
     }
 }
 
-/// The first place where a variable of that name is used: not a method or field, which follow a `.`, nor a
-/// path.
+/// The first use of a variable with this name, ignoring methods and fields, which follow a `.`, and paths.
 pub(crate) fn first_use(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
     let mut before = None;
     for tree in tokens.clone() {
@@ -505,7 +505,7 @@ pub(crate) fn first_use(tokens: &TokenStream, name: &Ident) -> Option<Ident> {
     None
 }
 
-/// `; did you mean `x`?`, if a name is near.
+/// `; did you mean `x`?`, if there is a similar name.
 pub(crate) fn nearest(name: &str, known: impl Iterator<Item = String>) -> String {
     let known: Vec<String> = known.collect();
     let best = known.iter().map(|other| (distance(name, other), other)).min();
@@ -517,7 +517,7 @@ pub(crate) fn nearest(name: &str, known: impl Iterator<Item = String>) -> String
     }
 }
 
-/// The number of letters to change, add or take away.
+/// The number of letters to change, insert or delete.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! The docs of what is made of a row.
+//! The docs of the generated code.
 
 use crate::given::Side;
 use crate::row::{Row, TensorKind};
@@ -6,11 +6,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 impl Row {
-    /// The whole doc of the row, for a method in the crate of that side.
+    /// The complete doc of the row, for a method in the crate of this side.
     pub(crate) fn doc(&self, side: &Side) -> TokenStream {
         let mut lines = self.doc_lines();
         if side.is_core() {
-            // The examples are those of `namegrad`, which core cannot see.
+            // The examples use `namegrad`, which core cannot depend on.
             let mut inside = false;
             for line in lines.iter_mut().filter(|line| line.trim_start().starts_with("```")) {
                 if !inside {
@@ -27,7 +27,7 @@ impl Row {
         let has_errors = lines.iter().any(|line| line.trim() == "# Errors");
         let more = if has_errors { Vec::new() } else { self.errors(side) };
         let names = format!(" Names: {}.", self.rule_text());
-        // The rule of names comes before the sections; lines of examples that start with `#` are none.
+        // The name rule comes before the sections. Lines in examples that start with `#` are not sections.
         let mut fenced = false;
         let is_section = |line: &String| {
             let line = line.trim_start();
@@ -43,7 +43,7 @@ impl Row {
         quote! { #(#[doc = #lines])* #(#[doc = #more])* }
     }
 
-    /// The section on errors, from what the row takes.
+    /// The section on errors, from the arguments of the row.
     pub(crate) fn errors(&self, side: &Side) -> Vec<String> {
         let path = if side.is_core() { "crate" } else { "namegrad_core" };
         let kind = |name: &str| format!("[`{name}`]({path}::ErrorKind::{name})");

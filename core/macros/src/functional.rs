@@ -1,6 +1,5 @@
-//! The back end for functions of tensors without state: free functions that call a function of the same name
-//! in `kernels`, and entries of the registry; and methods of tensors as functions, of which the registry
-//! knows already.
+//! The back end for free functions of tensors. A function calls the function with the same name in `kernels`
+//! and has an entry in the registry. Methods of tensors can also become functions; they already have entries.
 
 use crate::composed::{call, first, how, passed, prepared};
 use crate::derivative::nearest;
@@ -12,7 +11,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Error, Result};
 
-/// What a row of a function must not have.
+/// Checks that a row of a function has nothing that it must not have.
 pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
         true => Err("a function has no kernel of its own, keeps nothing and writes to nothing"),
@@ -20,7 +19,7 @@ pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
     }
 }
 
-/// What a table of functions becomes.
+/// The code for a table of functions.
 pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::functions();
     let (mut functions, mut options, mut entries) =
@@ -54,7 +53,7 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }
 
-/// The ops of a table that are methods, as functions.
+/// Functions for ops of a table that are methods.
 pub(crate) fn functions<'a>(table: &Table, ops: impl Iterator<Item = &'a Ident>) -> Result<TokenStream> {
     let side = Side { local_types: false, ..Side::functions() };
     let mut functions = TokenStream::new();

@@ -1,29 +1,30 @@
-//! What methods take for the tensors and arguments of a row, and how that becomes what kernels get. The same
-//! for plain values and for tensors of the tape: a [`Side`] says what differs.
+//! The parameters of methods for the tensors and arguments of a row, and how they become the arguments of
+//! kernels. This is the same for plain values and for tensors on the tape, except for what a [`Side`]
+//! describes.
 
 use crate::row::{Arg, Form, PLAIN_TYPES, Row, TYPES, Tensor, TensorKind, Type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// The crate that code is made for.
+/// The crate for which code is generated.
 pub(crate) struct Side {
-    /// The path of `namegrad_core` there.
+    /// The path of `namegrad_core` in the crate.
     pub(crate) core: TokenStream,
     /// The type of a tensor.
     pub(crate) tensor: TokenStream,
     /// The trait of the other operands of a tensor.
     pub(crate) operand: TokenStream,
-    /// The trait of what can be given for a tensor that is not the first; empty if that is a reference alone.
+    /// The trait of arguments for tensors other than the first; empty if only references are accepted.
     pub(crate) as_tensor: TokenStream,
-    /// What makes a plain value of a reference to a tensor: `.value()`, or nothing.
+    /// The suffix that turns a reference to a tensor into a plain value: `.value()`, or nothing.
     pub(crate) value: TokenStream,
     /// The path of the registry.
     pub(crate) registry: TokenStream,
-    /// What the registry puts before the names of ops.
+    /// The prefix of the names of ops in the registry.
     pub(crate) prefix: &'static str,
-    /// Are ops methods of a tensor? Else they are functions of their tensors.
+    /// Whether ops are methods of a tensor; otherwise they are functions of their tensors.
     pub(crate) methods: bool,
-    /// Are types that the grammar does not know in scope where the row stands, rather than in `core::args`?
+    /// Whether types that the grammar does not know are in the scope of the row, rather than in `core::args`.
     pub(crate) local_types: bool,
 }
 
@@ -58,7 +59,7 @@ impl Side {
         }
     }
 
-    /// Ops made of others, beside their functions.
+    /// Composed ops, next to their functions.
     pub(crate) fn composed() -> Side {
         Side { local_types: true, ..Side::tape() }
     }
@@ -76,19 +77,20 @@ impl Side {
         }
     }
 
-    /// Is the op a method of its first tensor?
+    /// Whether the op is a method of its first tensor.
     pub(crate) fn is_method(&self, row: &Row) -> bool {
         self.methods && row.is_method()
     }
 
-    /// Can a parameter of the model be given for the tensor? Not for the first, which is the receiver of methods.
+    /// Whether a `Parameter` can be passed for the tensor, which is not possible for the receiver of a
+    /// method.
     fn takes_parameter(&self, row: &Row, tensor: &Tensor) -> bool {
         let first = row.tensors.first().is_some_and(|first| first.name == tensor.name);
         let plain = matches!(tensor.kind, TensorKind::Plain | TensorKind::Mask);
         !self.as_tensor.is_empty() && plain && !first && !row.takes_number(tensor)
     }
 
-    /// Is this the side of plain values?
+    /// Whether this is the side of plain values.
     pub(crate) fn is_core(&self) -> bool {
         self.value.is_empty()
     }
@@ -123,8 +125,8 @@ impl Side {
         quote!(<#ty as #core::Argument>::Resolved)
     }
 
-    /// The parameters of a method behind `self`, options not among them, and what passes them on to another
-    /// such method.
+    /// The parameters of a method after `self`, without options, and the expressions that pass them on to
+    /// another such method.
     pub(crate) fn parameters(&self, row: &Row) -> (Vec<TokenStream>, Vec<TokenStream>) {
         let tensors = row.tensors.iter().skip(usize::from(self.is_method(row))).filter_map(|tensor| {
             let (name, ty, operand) = (&tensor.name, &self.tensor, &self.operand);
@@ -151,7 +153,7 @@ impl Side {
         leading.into_iter().map(arg).chain(tensors).chain(others.into_iter().map(arg)).unzip()
     }
 
-    /// What a method takes for an argument of a type.
+    /// The type of the parameter of a method for an argument.
     fn given_type(&self, ty: &Type) -> TokenStream {
         let core = &self.core;
         match ty.name.to_string().as_str() {
@@ -167,8 +169,8 @@ impl Side {
         }
     }
 
-    /// Statements that bring tensors and arguments to the form that kernels take: operands become tensors,
-    /// options are taken out of their struct, arguments are looked up.
+    /// Statements that convert tensors and arguments for kernels: operands become tensors, options are taken
+    /// out of their struct, and arguments are looked up.
     pub(crate) fn prepare(&self, row: &Row, in_place: bool) -> TokenStream {
         let core = &self.core;
         let op = row.in_place.as_ref().filter(|_| in_place).unwrap_or(&row.name).to_string();
@@ -188,7 +190,7 @@ impl Side {
         }
         for tensor in row.tensors.iter().filter(|tensor| row.takes_number(tensor)) {
             let (name, operand) = (&tensor.name, &self.operand);
-            // A number is beside the first other tensor; a mask says nothing of its dtype.
+            // The dtype of a number depends on the first other tensor that is not a mask.
             let mut others =
                 row.tensors.iter().filter(|other| other.name != *name && other.kind != TensorKind::Mask);
             let beside = match others.next() {
@@ -236,8 +238,8 @@ impl Side {
         code
     }
 
-    /// The statement behind an op that takes a `Cast`: its result has the dtype that was asked for, also where
-    /// the op computes in another one, as sums of integers do in `i64`.
+    /// The statement after an op that takes a `Cast`: it casts the result to the requested dtype, because the
+    /// op may compute in another one, such as `i64` for sums of integers.
     pub(crate) fn cast_result(&self, row: &Row) -> TokenStream {
         let result = &row.outputs.names[0];
         let cast = row.args.iter().filter(|arg| arg.ty.is("Cast")).map(|arg| {
@@ -284,7 +286,7 @@ impl Side {
         }
     }
 
-    /// What kernels get, in the order of the row: tensors, then arguments.
+    /// The arguments of kernels, in the order of the row: tensors, then other arguments.
     pub(crate) fn passed(&self, row: &Row) -> Vec<TokenStream> {
         let value = &self.value;
         let tensors = row.tensors.iter().map(|tensor| {
@@ -305,7 +307,7 @@ impl Side {
         tensors.chain(args).collect()
     }
 
-    /// The type that a method gives, without the `Result`.
+    /// The type that a method returns, without the `Result`.
     pub(crate) fn returned(&self, row: &Row) -> TokenStream {
         let (core, tensor) = (&self.core, &self.tensor);
         match &row.outputs.form {
@@ -319,7 +321,7 @@ impl Side {
         }
     }
 
-    /// What a method gives, made of its outputs, which are in variables of their names.
+    /// The return value of a method, from its outputs, which are in variables with their names.
     pub(crate) fn assembled(&self, row: &Row) -> TokenStream {
         let (core, names) = (&self.core, &row.outputs.names);
         match &row.outputs.form {
@@ -332,7 +334,7 @@ impl Side {
         }
     }
 
-    /// The type of the struct of options, where a method takes it.
+    /// The type of the option struct as a parameter of a method.
     pub(crate) fn options_type(&self, row: &Row) -> TokenStream {
         let (core, name, tensor) = (&self.core, row.options_name(), &self.tensor);
         let path = if self.local_types { quote!(#name) } else { quote!(#core::options::#name) };
@@ -341,20 +343,20 @@ impl Side {
 }
 
 impl Row {
-    /// Is it a method of a tensor? Else it is a function of the type, called on a list, on an operand or on
-    /// nothing.
+    /// Whether it is a method of a tensor; otherwise it is an associated function that takes a list, an
+    /// operand or no tensor.
     pub(crate) fn is_method(&self) -> bool {
         self.tensors
             .first()
             .is_some_and(|first| !matches!(first.kind, TensorKind::List | TensorKind::Operand))
     }
 
-    /// The arguments that kernels get: a cast is done before.
+    /// The arguments of kernels, without a cast, which is done before.
     pub(crate) fn kernel_args(&self) -> impl Iterator<Item = &Arg> {
         self.args.iter().filter(|arg| !arg.ty.is("Cast"))
     }
 
-    /// The name of the struct of options: `softplus` has `SoftplusOptions`.
+    /// The name of the option struct: `SoftplusOptions` for `softplus`.
     pub(crate) fn options_name(&self) -> Ident {
         let words = self.name.to_string();
         let camel: String = words
@@ -369,7 +371,7 @@ impl Row {
         Ident::new(&format!("{camel}Options"), self.name.span())
     }
 
-    /// The name of the form that takes options: `softplus_with`, in place `softplus_with_`.
+    /// The name of the form that takes options: `softplus_with`, or `softplus_with_` in place.
     pub(crate) fn with_name(&self, in_place: bool) -> Ident {
         let name = self.name.to_string();
         let plain = name.trim_end_matches('_');

@@ -1,10 +1,10 @@
-//! The grammar of op rows, and what is made of them.
+//! The grammar of op rows, and the code that the macros generate from them.
 //!
-//! An op is written down once, as a row of a table (`row.rs` has the grammar). From the rows of a table
-//! [`ops!`] makes the methods of plain values, in-place forms, structs of options and data on each op, and a
-//! macro that hands the same tokens to other crates; [`derivatives!`] makes the methods of tensors that
-//! record what they do. To read: `row` and `derivative` for the grammar, `given` for what a method takes and
-//! how it reaches the kernel, `values` and `tape` for the two back ends, `chain` for the methods of results.
+//! Each op is defined once, as a row of a table. From the rows of a table, [`ops!`] generates the methods of
+//! plain values, in-place forms, option structs and data about each op, and a macro that passes the same
+//! tokens to other crates. [`derivatives!`] generates the methods of tensors, which record themselves on the
+//! tape. `row` and `derivative` have the grammar, `given` shows what a method takes and how it reaches the
+//! kernel, `values` and `tape` generate the code, and `chain` generates the methods of results.
 
 #![forbid(unsafe_code)]
 
@@ -42,48 +42,50 @@ pub fn derivatives(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(of_file(input.into(), &file()).and_then(expand_derivatives))
 }
 
-/// Kernels by element that are not ops: `kernels! { rows }`, rows as those of ops without an in-place form.
+/// Elementwise kernels that are not ops: `kernels! { rows }`. The rows look like rows of ops without an
+/// in-place form.
 #[proc_macro]
 pub fn kernels(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_kernels(input.into()))
 }
 
-/// Ops made of others: `composed! { products; rows }`, whose functions are in the module `kernels` beside it.
+/// Ops composed of other ops: `composed! { products; rows }`. Their functions are in the module `kernels`
+/// beside it.
 #[proc_macro]
 pub fn composed(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_composed(input.into()))
 }
 
-/// Functions of tensors, with the functions that they call in the module `kernels` beside them: `functional!
-/// { loss; rows }`.
+/// Free functions of tensors: `functional! { loss; rows }`. The functions that they call are in the module
+/// `kernels` beside it.
 #[proc_macro]
 pub fn functional(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functional(input.into()))
 }
 
-/// Methods of tensors as functions: `functions! { unary: relu, elu; along: softmax }`, by the tables that
-/// have their rows.
+/// Free functions for methods of tensors: `functions! { unary: relu, elu; along: softmax }`. The first word
+/// is the table that has their rows.
 #[proc_macro]
 pub fn functions(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functions(input.into()))
 }
 
-/// What [`functions!`] becomes once the rows of a table are there.
+/// The second step of [`functions!`], which gets the rows of a table.
 #[doc(hidden)]
 #[proc_macro]
 pub fn functions_of(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_functions_of(input.into()))
 }
 
-/// What [`derivatives!`] becomes once the rows are there.
+/// The second step of [`derivatives!`], which gets the rows of the table.
 #[doc(hidden)]
 #[proc_macro]
 pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
 }
 
-/// The constructor and the chained setters of a struct of options with public fields: what rows give to theirs,
-/// for structs that no row makes. The setter of a field with `#[setters(into)]` takes what becomes its type.
+/// The constructor and the chained setters of an option struct with public fields, for structs that do not come
+/// from rows. The setter of a field with `#[setters(into)]` takes anything that converts into its type.
 #[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
@@ -94,7 +96,7 @@ fn file() -> String {
     proc_macro::Span::call_site().file()
 }
 
-/// A table has the name of its file, by which its derivatives find it.
+/// Checks that a table has the name of its file, by which its derivatives find it.
 fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
     match (table.clone().into_iter().next(), stem) {
@@ -106,7 +108,7 @@ fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
     }
 }
 
-/// What a table becomes: the code for the rows that could be read, and the mistakes in the others.
+/// The expansion of a table: the code for the valid rows, and the errors in the others.
 #[derive(Default)]
 struct Expansion {
     code: TokenStream,
@@ -146,7 +148,7 @@ fn expand_ops(input: TokenStream) -> Result<Expansion> {
     // The table with its name and `;`.
     let code = quote! {
         #made
-        /// Hands the rows of this table to `$with`, together with what else it is given.
+        /// Passes the rows of this table to `$with`, together with its other arguments.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! #transport {
@@ -171,7 +173,7 @@ fn expand_derivatives(input: TokenStream) -> Result<TokenStream> {
     Ok(quote!(::namegrad_core::#transport! { ::namegrad_macros::tape { #rest } }))
 }
 
-/// The rows of a table, and what else the macro that has them was given.
+/// The rows of a table, and the other arguments of the macro that has them.
 struct Both(TokenStream, TokenStream);
 
 impl Parse for Both {
@@ -242,8 +244,8 @@ fn expand_functions_of(input: TokenStream) -> Result<TokenStream> {
     functional::functions(&table, ops.iter())
 }
 
-/// Tokens that came through a macro resolve where they are used now. Their places in the source stay, for
-/// errors.
+/// Makes tokens that came through a macro resolve where they are used now. They keep their source locations,
+/// for errors.
 fn resolved_here(tokens: TokenStream) -> TokenStream {
     let here = |mut tree: TokenTree| {
         if let TokenTree::Group(group) = &tree {

@@ -1,28 +1,31 @@
-//! The grammar of a row: the one place that knows how an op is written down.
+//! The grammar of a row. No other file knows how ops are written.
 //!
 //! ```text
 //! table    = NAME ";" ["//!" heading] row*
-//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs] ["on" class+]
-//!            ["names" "RULE"] ["constant" | "refused"] (";" | body)
+//! row      = docs (NAME [NAME_] | NAME_) "(" [args ";"] [tensors] [";" args] ")" ["->" outputs]
+//!            ["on" class+] ["names" "RULE"] ["constant" | "refused"] (";" | body)
 //! tensors  = tensor ("," tensor)*
-//! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool" | "value" ":" "Operand" ["of" "f64"]
+//! tensor   = "x" | "mut" "x" | "weight" "?" | "[" "tensors" "]" | "mask" ":" "bool"
+//!          | "value" ":" "Operand" ["of" "f64"]
 //! args     = arg ("," arg)*
 //! arg      = NAME ":" TYPE ["of" NAME ("," NAME)*] [("=" | "or") default]
-//! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}" | "[" NAME "]"
+//! outputs  = "bool" | "(" NAME ("," NAME)* [";" NAME ("," NAME)*] ")" | STRUCT "{" NAME ("," NAME)* "}"
+//!          | "[" NAME "]"
 //! class    = "floats" | "integers" | "bool"
 //! body     = "{" entry ("," entry)* "}"
 //! entry    = ("float" | "int" | "boolean" | "dtypes" | "before" | "like") ":" expression
 //! ```
 //!
-//! A single name that ends in `_` is an op that exists in place only; it writes to its `mut x`. Arguments in
-//! front of the tensors come first in the method too, behind `self`: `einsum (equation: Equation;
-//! [operands])`. An argument with `= default` is a field of the struct of options. One with `or default` is
-//! always said in Rust, and its default serves calls by name. A number in the place of an `Operand` has the
-//! dtype that it has beside the first tensor, `of f64` all its digits. An op whose first tensor is an
-//! `Operand` is no method: `Tensor::normal(0.0, &std)`.
+//! A single name that ends in `_` is an op that has only an in-place form and writes to its `mut x`.
+//! Arguments before the tensors come first in the method too, after `self`:
+//! `einsum (equation: Equation; [operands])`. An argument with `= default` is a field of the option struct.
+//! An argument with `or default` is required in Rust; its default applies to calls by name. A number passed
+//! as an `Operand` gets its dtype from the first tensor; with `of f64`, it keeps all its digits. An op whose
+//! first tensor is an `Operand` is not a method: `Tensor::normal(0.0, &std)`.
 //!
-//! `constant` and `refused` are for composed ops, whose derivative is otherwise that of the ops they call:
-//! the result has none by nature, or the op is an error on a tensor that requires a gradient.
+//! `constant` and `refused` are for composed ops, which otherwise have the derivative of the ops that they
+//! call. `constant` means that the result cannot have a gradient, and `refused` that the op is an error for a
+//! tensor that requires one.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -33,18 +36,18 @@ use syn::{AttrStyle, Attribute, Error, LitStr, Result, Token, braced, bracketed,
 
 /// One op.
 pub(crate) struct Row {
-    /// The lines of the doc, as attributes.
+    /// The lines of the doc comment, as attributes.
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
     pub(crate) in_place: Option<Ident>,
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) args: Vec<Arg>,
     pub(crate) outputs: Outputs,
-    /// The classes of dtypes that the op takes; all if there are none.
+    /// The classes of dtypes that the op takes; all dtypes if this is empty.
     pub(crate) classes: Vec<Ident>,
-    /// The rule of name inference.
+    /// The name inference rule.
     pub(crate) rule: Option<LitStr>,
-    /// `constant` or `refused`: what a composed op says of its gradient.
+    /// `constant` or `refused`, in the row of a composed op.
     pub(crate) gradient: Option<Ident>,
     pub(crate) body: Option<Body>,
 }
@@ -53,14 +56,14 @@ pub(crate) struct Row {
 pub(crate) struct Tensor {
     pub(crate) name: Ident,
     pub(crate) kind: TensorKind,
-    /// `Operand of f64`: a number keeps all its digits, whatever the first tensor is.
+    /// `Operand of f64`: a number keeps all its digits, regardless of the first tensor.
     pub(crate) exact: bool,
 }
 
-/// What may be given for a tensor.
+/// What can be passed for a tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TensorKind {
-    /// `x`: a tensor; in an op by element also a number, unless it is the first.
+    /// `x`: a tensor; in an elementwise op also a number, unless it is the first.
     Plain,
     /// `mut x`: a tensor that the kernel writes to.
     Written,
@@ -68,7 +71,7 @@ pub(crate) enum TensorKind {
     Optional,
     /// `[tensors]`: any number of tensors.
     List,
-    /// `mask: bool`: a tensor of `bool`, whatever the dtype of the others.
+    /// `mask: bool`: a `bool` tensor; the others can have any dtype.
     Mask,
     /// `value: Operand`: a tensor or a number.
     Operand,
@@ -78,12 +81,12 @@ pub(crate) enum TensorKind {
 pub(crate) struct Arg {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
-    /// The tensors in which it is looked up; the first of the row if there are none.
+    /// The tensors in which it is looked up; the first tensor of the row if this is empty.
     pub(crate) of: Vec<Ident>,
     pub(crate) default: Option<TokenStream>,
-    /// `or default`: always said in Rust.
+    /// `or default`: required in Rust.
     pub(crate) said: bool,
-    /// Does it come before the tensors?
+    /// Whether it comes before the tensors.
     pub(crate) leads: bool,
 }
 
@@ -93,12 +96,12 @@ pub(crate) struct Type {
     pub(crate) optional: bool,
 }
 
-/// What an op gives.
+/// The outputs of an op.
 pub(crate) struct Outputs {
     pub(crate) form: Form,
-    /// What is returned; one output without a name is called `y`.
+    /// The outputs that are returned; a single output without a name is called `y`.
     pub(crate) names: Vec<Ident>,
-    /// What is kept for the gradient and not returned.
+    /// The outputs that are saved for the gradient and not returned.
     pub(crate) kept: Vec<Ident>,
 }
 
@@ -106,26 +109,26 @@ pub(crate) struct Outputs {
 #[derive(PartialEq, Eq)]
 pub(crate) enum Form {
     One,
-    /// One of `bool`.
+    /// A single `bool` tensor.
     Truth,
     Tuple,
-    /// A struct with a field for each.
+    /// A struct with a field for each output.
     Struct(Ident),
-    /// Any number of them.
+    /// Any number of outputs.
     List,
 }
 
-/// What an op by element computes: formulas by class of dtype, and what else its kernel is made of.
+/// The body of an elementwise op: formulas by class of dtype, and other entries for its kernel.
 pub(crate) struct Body {
     pub(crate) entries: Vec<(Ident, TokenStream)>,
 }
 
-/// The words that may start an entry of a body.
+/// The words that can start an entry of a body.
 const ENTRIES: [&str; 6] = ["float", "int", "boolean", "dtypes", "before", "like"];
 const CLASSES: [&str; 3] = ["floats", "integers", "bool"];
 
-/// Parses a row, and says whether it was read to its end. After a mistake behind its parentheses the row is
-/// made up of what was understood, so that its methods are there; the error goes to `errors`.
+/// Parses a row, and returns whether it was read to its end. If there is an error after the parentheses, the
+/// row has what was understood, so that its methods exist; the error goes to `errors`.
 pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Result<(Row, bool)> {
     let docs = input.call(Attribute::parse_outer)?;
     no_keyword(input)?;
@@ -179,7 +182,7 @@ pub(crate) fn parse_row(input: ParseStream<'_>, errors: &mut Vec<Error>) -> Resu
     Ok((row, whole))
 }
 
-/// What a row says behind its parentheses.
+/// Parses the part of a row after its parentheses.
 fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
     let name = row.name.clone();
     row.outputs = parse_outputs(input, &name)?;
@@ -207,7 +210,7 @@ fn parse_result(input: ParseStream<'_>, row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-/// Goes on to the doc of the next row. Was there a body on the way?
+/// Skips to the doc comment of the next row. Returns whether it skipped a body.
 fn skip_row(input: ParseStream<'_>) -> bool {
     let (mut body, mut rule) = (false, false);
     while !input.is_empty() && !input.peek(Token![#]) {
@@ -220,7 +223,7 @@ fn skip_row(input: ParseStream<'_>) -> bool {
     body && !rule
 }
 
-/// An error if what comes next is a keyword where an op is to be named.
+/// Returns an error if the next token is a keyword instead of the name of an op.
 pub(crate) fn no_keyword(input: ParseStream<'_>) -> Result<()> {
     if input.peek(syn::Ident) || !input.peek(Ident::peek_any) {
         return Ok(());
@@ -231,7 +234,7 @@ pub(crate) fn no_keyword(input: ParseStream<'_>) -> Result<()> {
 }
 
 impl Row {
-    /// What must hold for methods to be made of the row.
+    /// Checks the conditions for generating methods from the row.
     fn check_form(&self) -> Result<()> {
         let Row { name, tensors, args, outputs, in_place, .. } = self;
         let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
@@ -297,7 +300,7 @@ impl Row {
         Ok(())
     }
 
-    /// The other rules that a row keeps.
+    /// Checks the other rules for rows.
     fn check(&self) -> Result<()> {
         let Row { name, body, rule, classes, .. } = self;
         let fail = |at: &Ident, message: String| Err(self.error(at.span(), message));
@@ -324,7 +327,7 @@ impl Row {
         Ok(())
     }
 
-    /// The lines of the doc.
+    /// The lines of the doc comment.
     pub(crate) fn doc_lines(&self) -> Vec<String> {
         let line = |attribute: &Attribute| match &attribute.meta {
             syn::Meta::NameValue(syn::MetaNameValue {
@@ -336,12 +339,12 @@ impl Row {
         self.docs.iter().filter_map(line).collect()
     }
 
-    /// The rule of names: that of the row, or that of the ops by element.
+    /// The name rule of the row, or that of elementwise ops.
     pub(crate) fn rule_text(&self) -> String {
         self.rule.as_ref().map_or_else(|| self.rule_by_element().into(), LitStr::value)
     }
 
-    /// The rule of names of the ops by element.
+    /// The name rule of elementwise ops.
     fn rule_by_element(&self) -> &'static str {
         if self.tensors.len() == 1 { "keeps input names" } else { "unifies names from inputs" }
     }
@@ -351,41 +354,41 @@ impl Row {
         Error::new(at, format!("`{}`: {message}", self.name))
     }
 
-    /// Does it exist in place only, as `fill_` does?
+    /// Whether it has only an in-place form, like `fill_`.
     pub(crate) fn is_in_place_only(&self) -> bool {
         self.in_place.is_none() && self.name.to_string().ends_with('_')
     }
 
-    /// Does it write to its first tensor?
+    /// Whether it writes to its first tensor.
     pub(crate) fn writes(&self) -> bool {
         self.tensors.first().is_some_and(|first| first.kind == TensorKind::Written)
     }
 
-    /// Is it an op by element, whose kernel is made of formulas?
+    /// Whether it is an elementwise op, whose kernel is made of formulas.
     pub(crate) fn by_element(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Can this tensor be a number?
+    /// Whether this tensor can be a number.
     pub(crate) fn takes_number(&self, tensor: &Tensor) -> bool {
         let first = self.tensors.first().is_some_and(|first| first.name == tensor.name);
         tensor.kind == TensorKind::Operand || self.by_element() && !first && tensor.kind == TensorKind::Plain
     }
 
-    /// What is given in the struct of options: optional tensors and arguments that may be left out. A dim is
-    /// always said, so that its default serves calls by name alone.
+    /// The fields of the option struct: optional tensors, and arguments that can be left out. A dim is always
+    /// required in Rust, so its default applies only to calls by name.
     pub(crate) fn options(&self) -> (Vec<&Tensor>, Vec<&Arg>) {
         let tensors = self.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Optional).collect();
         (tensors, self.args.iter().filter(|arg| arg.is_option()).collect())
     }
 
-    /// Is a cast the only option? An in-place form, which keeps its dtype, has none then.
+    /// Whether a cast is the only option. Then the in-place form, which keeps its dtype, has no options.
     pub(crate) fn casts_alone(&self) -> bool {
         let (tensors, args) = self.options();
         tensors.is_empty() && args.iter().all(|arg| arg.ty.is("Cast"))
     }
 
-    /// Is there anything to be given as an option?
+    /// Whether there are any options.
     pub(crate) fn has_options(&self) -> bool {
         let (tensors, args) = self.options();
         tensors.len() + args.len() > 0
@@ -393,7 +396,7 @@ impl Row {
 }
 
 impl Arg {
-    /// Is it given in the struct of options?
+    /// Whether it is a field of the option struct.
     pub(crate) fn is_option(&self) -> bool {
         self.ty.is("Cast")
             || self.default.is_some()
@@ -407,24 +410,24 @@ impl Type {
         !self.optional && self.name == name
     }
 
-    /// As it is written in Rust.
+    /// The type as Rust code.
     pub(crate) fn text(&self) -> String {
         if self.optional { format!("Option<{}>", self.name) } else { self.name.to_string() }
     }
 }
 
 impl Outputs {
-    /// One output without a name.
+    /// A single output without a name.
     fn one(form: Form) -> Outputs {
         Outputs { form, names: vec![Ident::new("y", Span::call_site())], kept: Vec::new() }
     }
 
-    /// Is its one output called `y` because the row says no name?
+    /// Whether its single output is called `y` because the row gives no name.
     fn is_unnamed(&self) -> bool {
         matches!(self.form, Form::One | Form::Truth) && self.kept.is_empty() && self.names[0] == "y"
     }
 
-    /// How many tensors the kernel gives.
+    /// The number of tensors that the kernel returns.
     pub(crate) fn count(&self) -> usize {
         self.names.len() + self.kept.len()
     }
@@ -435,7 +438,7 @@ impl Outputs {
 }
 
 impl Body {
-    /// The op whose loops the row has: `like: maximum`.
+    /// The op whose loops the row reuses: `like: maximum`.
     pub(crate) fn like(&self) -> Option<Ident> {
         syn::parse2(self.entry("like")?.clone()).ok()
     }
@@ -445,24 +448,24 @@ impl Body {
     }
 }
 
-/// An error at what comes next.
+/// An error at the next token.
 pub(crate) fn here(input: ParseStream<'_>, message: impl std::fmt::Display) -> Error {
     Error::new(input.span(), message)
 }
 
-/// The error of a comma that is missing before what comes next.
+/// The error for a missing comma before the next token.
 pub(crate) fn no_comma(input: ParseStream<'_>, op: &Ident) -> Error {
     let next = input.cursor().ident().map_or_else(String::new, |(next, _)| format!(" before `{next}:`"));
     here(input, format!("`{op}`: expected `,`{next}"))
 }
 
-/// Takes the word if it comes next.
+/// Consumes the word if it comes next.
 fn word(input: ParseStream<'_>, word: &str) -> bool {
     let next = input.cursor().ident().is_some_and(|(ident, _)| ident == word);
     next && input.parse::<Ident>().is_ok()
 }
 
-/// Arguments in front of the tensors: a name with a type that no tensor has.
+/// Parses arguments before the tensors: a name with a type that is not a tensor's.
 fn parse_leading(input: ParseStream<'_>, op: &Ident, errors: &mut Vec<Error>) -> Result<Vec<Arg>> {
     let ahead = input.fork();
     let typed = ahead.parse::<Ident>().is_ok() && ahead.parse::<Token![:]>().is_ok();
@@ -578,8 +581,8 @@ fn parse_args(
     Ok(args)
 }
 
-/// The types of arguments that the grammar knows. Others are those that `core::args` has, or the file of the
-/// row, and are in camel case.
+/// The argument types that the grammar knows. Other types are in `core::args` or in the file of the row, and
+/// are in camel case.
 pub(crate) const TYPES: [&str; 10] =
     ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast"];
 pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];
@@ -641,7 +644,8 @@ fn list(tensors: &[Tensor]) -> String {
     names.join(", ")
 }
 
-/// All up to the next comma or semicolon, or to `dtypes:` and the like, before which a comma is missing.
+/// All tokens up to the next comma or semicolon, or up to `dtypes:` and so on, if the comma before it is
+/// missing.
 fn tokens_to_comma(input: ParseStream<'_>) -> Result<TokenStream> {
     let at_entry = || {
         let entry = input.cursor().ident().is_some_and(|(word, _)| ENTRIES.iter().any(|entry| word == entry));
@@ -802,17 +806,17 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
     Ok(Body { entries })
 }
 
-/// A table: its name, its rows, and the mistakes in it.
+/// A table: its name, its rows, and the errors in it.
 pub(crate) struct Table {
     pub(crate) name: Ident,
-    /// `//!` lines in front of the rows: the heading of the methods in their documentation.
+    /// The `//!` lines before the rows: the heading of the methods in their documentation.
     pub(crate) heading: Vec<Attribute>,
     pub(crate) rows: Vec<Row>,
     pub(crate) errors: Vec<Error>,
 }
 
 impl Table {
-    /// Takes out the rows that do not pass, with an error at the name of each.
+    /// Removes the rows that do not pass a check, with an error at the name of each.
     pub(crate) fn keep(&mut self, check: impl Fn(&Row) -> std::result::Result<(), &'static str>) {
         let errors = &mut self.errors;
         self.rows.retain(|row| {
@@ -837,7 +841,7 @@ impl Parse for Table {
     }
 }
 
-/// Rows up to the end, of which no two have one name. A row with a mistake does not take the others along.
+/// Parses rows up to the end, with distinct names. An error in one row does not affect the others.
 pub(crate) fn parse_rows(input: ParseStream<'_>) -> (Vec<Row>, Vec<Error>) {
     let (mut rows, mut errors) = (Vec::<Row>::new(), Vec::new());
     while !input.is_empty() {

@@ -1,10 +1,10 @@
-//! `#[derive(Setters)]`: the constructor and the chained setters of a struct of options.
+//! `#[derive(Setters)]`: the constructor and the chained setters of an option struct.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, Result};
 
-/// `new` with the defaults, and for each field a setter of its name and doc.
+/// `new`, which returns the defaults, and a setter for each field with its name and doc.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(input, "options are a struct"));

@@ -9,8 +9,8 @@ use crate::values::{forms, in_place_doc};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-/// What a table and its derivatives become, and the mistakes in them. An op whose derivative has a mistake
-/// keeps its methods, so that nothing else fails.
+/// The code for a table and its derivatives, and the errors in them. An op whose derivative has an error
+/// still gets its methods, so that nothing else fails.
 pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, Vec<syn::Error>) {
     let side = Side::tape();
     let (errors, found) = derivatives.check(&table.name, &table.rows);
@@ -39,14 +39,14 @@ pub(crate) fn table(table: &Table, derivatives: &Derivatives) -> (TokenStream, V
     (code, errors)
 }
 
-/// The type of what the recording function of a row gives: what the method gives.
+/// The variables and the type of the results of the recording function of a row.
 fn values_pattern(row: &Row) -> (Vec<Ident>, TokenStream) {
     let values: Vec<Ident> = row.outputs.all().map(|output| format_ident!("value_of_{output}")).collect();
     let pattern = quote!((#(#values),*));
     (values, pattern)
 }
 
-/// The function that computes an op and records it, on arguments that are looked up.
+/// The function that computes an op and records it, with arguments that are already looked up.
 fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &TokenStream) -> TokenStream {
     let name = &row.name;
     let text = name.to_string();
@@ -86,11 +86,13 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
             quote!(#refusals #compute #recorded)
         }
     };
-    let docs = format!(" [`Tensor::{text}`](crate::Tensor::{text}) on arguments that are looked up.");
+    let docs =
+        format!(" [`Tensor::{text}`](crate::Tensor::{text}) with arguments that are already looked up.");
     quote! {
         #[doc = #docs]
         #[track_caller]
-        #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)] // one form for arguments of all types
+        // The code has one form for arguments of all types.
+        #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)]
         pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
     }
 }
@@ -127,7 +129,7 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
     quote!(if crate::is_anomaly_enabled() { crate::tape::nan::look(#op, #inputs, #outputs); })
 }
 
-/// What the method gives, made of tensors in variables of these names.
+/// The return value of the method, from tensors in variables with these names.
 fn result(row: &Row, outputs: &[&Ident]) -> TokenStream {
     match &row.outputs.form {
         Form::One | Form::Truth | Form::List => {
@@ -142,7 +144,7 @@ fn result(row: &Row, outputs: &[&Ident]) -> TokenStream {
     }
 }
 
-/// The tensors and arguments of a row by the names that its derivative gives them.
+/// The tensors and arguments of a row, with the names that its derivative gives them.
 struct Renamed {
     tensors: Vec<Ident>,
     args: Vec<Ident>,
@@ -179,7 +181,7 @@ impl Renamed {
         tensors.chain(args).collect()
     }
 
-    /// What the op of core gets: plain values, and copies of the arguments that are needed afterwards.
+    /// The arguments of the op in core: plain values, and copies of arguments that are needed afterwards.
     fn passed(&self, row: &Row, how: &How) -> Vec<TokenStream> {
         let needed: Vec<&Ident> = match how {
             How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.args).collect(),
@@ -200,7 +202,7 @@ impl Renamed {
         tensors.chain(args).collect()
     }
 
-    /// An input that has no gradient here must not require one: a gradient is never cut in silence.
+    /// The checks that inputs without a gradient do not require one, so that nothing is detached silently.
     fn refusals(&self, row: &Row, how: &How, op: &str) -> TokenStream {
         let served: Vec<&Ident> = match how {
             How::Formulas(_, gradients) => gradients.iter().flat_map(|gradient| &gradient.inputs).collect(),
@@ -211,7 +213,8 @@ impl Renamed {
     }
 }
 
-/// An error for each of these tensors that requires a gradient: their kinds, variables and names.
+/// Statements that return an error if one of these tensors requires a gradient. They are given by kind,
+/// variable and name.
 pub(crate) fn refusals<'a>(
     tensors: impl Iterator<Item = (TensorKind, &'a Ident, &'a Ident)>,
     op: &str,
@@ -232,7 +235,7 @@ pub(crate) fn refusals<'a>(
         .collect()
 }
 
-/// How an argument is kept and how a formula sees it.
+/// How an argument is saved, and how a formula sees it.
 fn args_of(row: &Row, gradient: &Gradient, side: &Side) -> (TokenStream, TokenStream) {
     let mut keep = TokenStream::new();
     let mut see = TokenStream::new();
@@ -245,13 +248,13 @@ fn args_of(row: &Row, gradient: &Gradient, side: &Side) -> (TokenStream, TokenSt
     (keep, see)
 }
 
-/// The kind of the tensor that a signature calls `name`; `None` if `name` is no tensor.
+/// The kind of the tensor that a signature calls `name`; `None` if `name` is not a tensor.
 fn kind_of(row: &Row, signature: &Signature, name: &Ident) -> Option<TensorKind> {
     let at = signature.tensors.iter().position(|tensor| tensor == name);
     at.map(|at| row.tensors[at].kind)
 }
 
-/// How a formula sees what was kept. An output that the op does not return is kept as a constant.
+/// How a formula sees a saved value. An output that the op does not return is saved as a constant.
 fn see(kept: &Ident, is_constant: bool, kind: Option<TensorKind>, cx: &Ident) -> TokenStream {
     match (is_constant, kind) {
         (true, _) => quote!(let #kept = &crate::Tensor::constant(#kept.clone());),
@@ -318,7 +321,7 @@ fn edges(
     }
 }
 
-/// Several outputs, or a gradient of several inputs in one: all in one closure.
+/// Several outputs, or a joint gradient of several inputs: all in one closure.
 fn joint(
     row: &Row,
     op: &str,
@@ -475,7 +478,7 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
             let made = self::#name(self #(, #others)*).map_err(|error| error.of(#text))?;
             return self.#end(#text, made);
         }
-        // An error made inside of the closure would name this line.
+        // An error created inside the closure would name this line.
         let #caller = ::std::panic::Location::caller();
         self.update(|#target| #run::#name_(#target #(, #plain)*)).map_err(|error| error.at(#caller))?;
         Ok(self)
@@ -485,13 +488,13 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     code
 }
 
-/// A variable that no name of a row can hide.
+/// A variable that cannot clash with a name in a row.
 fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// The text of a formula with other names for its variables, given as pairs of the old and the new one. A
-/// word that follows a `.` or `:` is no variable, but a method, a field or part of a path.
+/// The text of a formula with its variables renamed, given as pairs of the old and the new name. A word after
+/// a `.` or `:` is not a variable, but a method, a field or part of a path.
 fn renamed(formula: &str, names: &[(String, String)]) -> String {
     let in_word = |letter: char| letter == '_' || letter.is_alphanumeric();
     let (mut text, mut rest) = (String::new(), formula);
@@ -516,7 +519,7 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
         How::By(..) => quote!(Recorded),
         How::Composed => quote!(Composed),
         How::Formulas(signature, gradients) => {
-            // Readers see the names of the row.
+            // Readers see the names in the row.
             let tensors = signature.tensors.iter().zip(row.tensors.iter().map(|tensor| &tensor.name));
             let outputs = signature.outputs.iter().zip(row.outputs.all());
             let names: Vec<(String, String)> =
@@ -548,8 +551,8 @@ pub(crate) fn entry(row: &Row, how: &How, side: &Side, info: &TokenStream) -> To
     }
 }
 
-/// The function that calls the method with arguments given by name. It is cold, so that the method is not
-/// compiled into it once more.
+/// The function that calls the method with named arguments. It is cold, so that the method is not inlined
+/// into it.
 pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     let method = side.is_method(row);
     let mut taken = TokenStream::new();
@@ -582,7 +585,7 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         let args = row.args.iter().filter(move |arg| !arg.is_option() && arg.leads == leads);
         args.map(|arg| {
             let name = &arg.name;
-            // What methods take as a slice.
+            // Methods take this as a slice.
             if arg.ty.is("Indices") { quote!(&#name.0) } else { quote!(#name) }
         })
     };
@@ -600,7 +603,7 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         false => quote!(#name(#(#passed),*)),
     };
     let (core, tensor, registry) = (&side.core, &side.tensor, &side.registry);
-    // Most ops are functions of one or two tensors. What is the same for them is compiled once.
+    // Most ops are functions of one or two tensors. Their common code is compiled once.
     let given: Vec<&Ident> = row.tensors.iter().map(|tensor| &tensor.name).collect();
     let listed = |tensor: &Tensor| matches!(tensor.kind, TensorKind::Optional | TensorKind::List);
     let alike = row.args.is_empty() && !row.tensors.iter().any(listed);

@@ -1,4 +1,4 @@
-//! Rows and derivatives with a mistake: what the error says, and at which token it is reported.
+//! Rows and derivatives with errors: the message, and the token at which it is reported.
 
 mod forms;
 
@@ -19,13 +19,13 @@ fn reported(text: &str, error: &syn::Error) -> (String, String) {
     (line.chars().skip(start.column).take(to - start.column).collect(), error.to_string())
 }
 
-/// The first mistake that a table has.
+/// The first error in a table.
 #[track_caller]
 fn first_error(expanded: syn::Result<Expansion>) -> syn::Error {
     expanded.map_or_else(|error| error, |made| made.errors.into_iter().next().expect("there is a mistake"))
 }
 
-/// Expects that the table `unary` with this row is refused at a token, with these words.
+/// Expects that the table `unary` with this row is rejected at a token, with these words.
 #[track_caller]
 fn refused(row: &str, at: &str, words: &[&str]) {
     let text = format!("unary;\n{row}");
@@ -37,8 +37,8 @@ fn refused(row: &str, at: &str, words: &[&str]) {
     }
 }
 
-/// Expects that these derivatives of the rows are refused at a token, with these words. An `at` that is empty
-/// is the call of the macro.
+/// Expects that these derivatives of the rows are rejected at a token, with these words. An empty `at` is the
+/// call of the macro.
 #[track_caller]
 fn refused_derivative(rows: &str, derivatives: &str, at: &str, words: &[&str]) {
     let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
@@ -283,7 +283,7 @@ fn composed_ops_have_functions() {
     assert!(error.to_string().contains("`kron`: a composed op has no kernel"), "{error}");
 }
 
-/// What the code that is made of rows has in it.
+/// The code generated from rows.
 fn made(rows: &str) -> String {
     let table: Table = syn::parse2(tokens(&format!("unary;\n{rows}"))).expect("rows without a mistake");
     values::table(&table).to_string()

@@ -1,12 +1,12 @@
-//! The back end for plain values: methods of `NamedTensor`, kernels by element, structs of options, and what
-//! is known of each op as data.
+//! The back end for plain values: methods of `NamedTensor`, elementwise kernels, option structs, and data
+//! about each op.
 
 use crate::given::Side;
 use crate::row::{Arg, Body, Form, Row, Table, Tensor, TensorKind};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-/// What a table becomes in core, without the macro that hands it to other crates.
+/// The code for a table in core, without the macro that passes it to other crates.
 pub(crate) fn table(table: &Table) -> TokenStream {
     let side = Side::values();
     let mut elements = TokenStream::new();
@@ -31,7 +31,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
         /// The ops of this table on arguments that are looked up: what methods and derivatives call.
         #[doc(hidden)]
         pub mod run { use super::*; #run }
-        /// What is known of the ops of this table.
+        /// The data about the ops of this table.
         pub const ROWS: &[crate::ops::OpInfo] = &[#(#infos),*];
         #(#heading)*
         impl crate::NamedTensor { #methods }
@@ -40,7 +40,7 @@ pub(crate) fn table(table: &Table) -> TokenStream {
     }
 }
 
-/// Kernels by element that are not ops: a static for each, and a function of tensors that calls it.
+/// Elementwise kernels that are not ops: a static for each, and a function of tensors that calls it.
 pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
     let elements = rows.iter().filter_map(|row| Some(element(row, row.body.as_ref()?))).collect();
     let elements = module_of_elements(elements);
@@ -51,7 +51,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
         let types = row.args.iter().map(|arg| Side::values().resolved(arg));
         quote! {
             #(#docs)*
-            #[allow(dead_code)] // some kernels are used from other kernels alone
+            #[allow(dead_code)] // some kernels are used only by other kernels
             #[track_caller]
             pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
                 elements::#kernel.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
@@ -66,7 +66,7 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
         return elements;
     }
     quote! {
-        /// The kernels of the rows by element.
+        /// The kernels of elementwise rows.
         pub(crate) mod elements {
             use super::*;
             #[allow(unused_imports)] // not every table has floats, integers and rules of dtypes
@@ -78,13 +78,13 @@ fn module_of_elements(elements: TokenStream) -> TokenStream {
     }
 }
 
-/// The static that holds the kernel of an op: `SOFTPLUS`. No argument can have its name, and a static of the
-/// name of an argument would be an error where that argument is a parameter.
+/// The static with the kernel of an op: `SOFTPLUS`. It is in upper case so that it cannot clash with the name
+/// of an argument, which would be an error where that argument is a parameter.
 fn kernel_name(op: &Ident) -> Ident {
     Ident::new(&op.to_string().to_uppercase(), op.span())
 }
 
-/// The tensors in the order in which a kernel by element gets them: a mask is never the first.
+/// The tensors in the order in which an elementwise kernel gets them: a mask is never first.
 fn kernel_order(row: &Row) -> Vec<&Tensor> {
     let mut tensors: Vec<&Tensor> = row.tensors.iter().collect();
     if row.by_element() && tensors.first().is_some_and(|first| first.kind == TensorKind::Mask) {
@@ -93,7 +93,7 @@ fn kernel_order(row: &Row) -> Vec<&Tensor> {
     tensors
 }
 
-/// The kernel of a row by element: its loops hold the formulas.
+/// The kernel of an elementwise row, whose loops contain the formulas.
 fn element(row: &Row, body: &Body) -> TokenStream {
     let (name, text) = (kernel_name(&row.name), row.name.to_string());
     let n = row.tensors.len();
@@ -103,7 +103,7 @@ fn element(row: &Row, body: &Body) -> TokenStream {
     let mut fields = TokenStream::new();
     if let Some(like) = body.like().map(|op| kernel_name(&op)) {
         fields.extend(quote! {
-            // The loops write what the other row says.
+            // The loops write the type that the other row says.
             assert!(kernel.to_bool == #like.to_bool);
             kernel.float = #like.float;
             kernel.int = #like.int;
@@ -132,7 +132,7 @@ fn element(row: &Row, body: &Body) -> TokenStream {
     }
 }
 
-/// The loops of one class of dtypes. The formula is wrapped in a type, so that it is compiled inside of the
+/// The loops of one class of dtypes. The formula is wrapped in a type, so that it is compiled inside the
 /// loop.
 fn loops(row: &Row, class: &Ident, formula: &TokenStream, truth: bool) -> TokenStream {
     let (n, a) = (row.tensors.len(), row.args.len());
@@ -195,7 +195,7 @@ fn kernel_parameters(row: &Row, side: &Side) -> Vec<TokenStream> {
     tensors.chain(args).collect()
 }
 
-/// The op, and its in-place form, on arguments that are looked up.
+/// The op and its in-place form, with arguments that are already looked up.
 fn functions(row: &Row, side: &Side) -> TokenStream {
     let (name, kernel, parameters) = (&row.name, kernel_name(&row.name), kernel_parameters(row, side));
     let names: Vec<&Ident> =
@@ -286,12 +286,12 @@ fn method(row: &Row, side: &Side) -> TokenStream {
 
 /// The doc of an in-place form.
 pub(crate) fn in_place_doc(row: &Row, side: &Side) -> TokenStream {
-    let first = format!(" In place: [`{0}`](Self::{0}).", row.name);
+    let first = format!(" [`{0}`](Self::{0}) in place.", row.name);
     let more = row.errors(side);
     let last = match side.is_core() {
-        true => " An error leaves the tensor as it was.",
+        true => " After an error, the tensor is unchanged.",
         false => {
-            " An error leaves the tensor as it was; on a leaf that requires a gradient it is of kind `Autograd`."
+            " After an error, the tensor is unchanged. A leaf that requires a gradient is an error of kind `Autograd`."
         }
     };
     quote! { #[doc = #first] #(#[doc = #more])* #[doc = #last] }
@@ -312,10 +312,10 @@ pub(crate) fn forms(
 ) -> TokenStream {
     let core = &side.core;
     let in_place = row.in_place.as_ref() == Some(name) || row.is_in_place_only();
-    // If there is a method of this name already, the error is at the name in the row.
+    // If there is already a method with this name, the error is at the name in the row.
     let at = Span::call_site().located_at(name.span());
     let plain = quote_spanned!(at=> pub fn #name(#receiver #(#parameters),*) -> #core::Result<#returned>);
-    // An in-place form looks at its tensor only if an argument asks for it.
+    // An in-place form uses this only if an argument needs it.
     let unused = in_place.then(|| quote!(#[allow(unused_variables)]));
     if !row.has_options() || in_place && row.casts_alone() {
         return quote! {
@@ -355,7 +355,7 @@ pub(crate) fn forms(
     }
 }
 
-/// The struct of the options of an op.
+/// The option struct of an op.
 pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
     let struct_name = row.options_name();
     let (tensors, args) = row.options();
@@ -379,11 +379,11 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
         false => quote!(impl ::std::convert::Into<#ty>),
     });
     let into = args.iter().map(|arg| if plain(arg) { quote!() } else { quote!(.into()) });
-    let field_docs = arg_names.iter().map(|name| format!(" `{name}` of the op."));
-    let tensor_docs = tensor_names.iter().map(|name| format!(" `{name}` of the op."));
+    let field_docs = arg_names.iter().map(|name| format!(" The argument `{name}` of the op."));
+    let tensor_docs = tensor_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let (setter_docs, tensor_setter_docs) = (
-        arg_names.iter().map(|name| format!(" With this `{name}`.")),
-        tensor_names.iter().map(|name| format!(" With this `{name}`.")),
+        arg_names.iter().map(|name| format!(" Sets `{name}`.")),
+        tensor_names.iter().map(|name| format!(" Sets `{name}`.")),
     );
     let copy = if tensors.is_empty() { quote!(PartialEq,) } else { quote!() };
     quote! {
@@ -433,7 +433,7 @@ fn defaults_text(row: &Row) -> String {
     format!(": {}", all.join(", "))
 }
 
-/// What is known of an op, as data.
+/// The data about an op.
 pub(crate) fn info(row: &Row, table: &str, side: &Side) -> TokenStream {
     let core = &side.core;
     let (name, rule, doc) = (format!("{}{}", side.prefix, row.name), row.rule_text(), row.doc_lines());
@@ -507,8 +507,8 @@ fn dtypes(row: &Row) -> Vec<Ident> {
                 })
         }
     };
-    // An op by element that only floats have takes the others as the default float, and a copy takes what the
-    // other row takes.
+    // An elementwise op with only a float formula converts other dtypes to the default float, and a copy
+    // takes what the other row takes.
     let rule =
         row.body.as_ref().and_then(|body| body.entry("dtypes")).map(ToString::to_string).unwrap_or_default();
     let only = |class: &str| match &row.body {

@@ -1,4 +1,4 @@
-//! Arguments that are dims of a tensor: they become positions.
+//! Arguments that refer to dims of a tensor and become positions.
 
 use super::{Argument, Value};
 use crate::dim::{Dim, Dims, Positions, position, positions};
@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use std::ops::Deref;
 
-/// The tensor in which dims are looked up: the only one, or of a list the one with the most dims.
+/// The tensor in which dims are looked up. In a list, it is the tensor with the most dims.
 #[track_caller]
 fn looked_up_in<'a>(op: &'static str, of: &[&'a NamedTensor]) -> Result<&'a NamedTensor> {
     match of {
@@ -57,7 +57,7 @@ impl Argument for Dims {
         }
         let mut dims = positions(&self, op, x)?;
         if x.ndim() == 0 {
-            dims.clear(); // the one dim that a 0-d tensor was read as
+            dims.clear(); // a 0-d tensor was treated as having one dim
         }
         Ok(dims)
     }
@@ -78,27 +78,27 @@ impl Argument for Dims {
     }
 }
 
-/// The dims of a reduction, looked up. It dereferences to their positions.
+/// The dims of a reduction after look-up. Dereferences to their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Over {
     dims: Positions,
     all: bool,
-    /// Do they stay, with size one?
+    /// Whether the dims are kept, with size one.
     pub keep: bool,
 }
 
 impl Over {
-    /// These dims, which stay or go.
+    /// These dims, which are kept or removed.
     pub fn new(dims: impl IntoIterator<Item = usize>, keep: bool) -> Over {
         Over { dims: dims.into_iter().collect(), all: false, keep }
     }
 
-    /// The same dims, which stay.
+    /// The same dims, kept.
     pub fn kept(&self) -> Over {
         Over { keep: true, ..self.clone() }
     }
 
-    /// The one dim, or `None` for all elements as one; for ops that find one element.
+    /// The dim, or `None` for all dims flattened into one: for ops that find one element.
     ///
     /// # Errors
     /// [`ErrorKind::DimRange`] for several dims.
@@ -116,7 +116,7 @@ impl Over {
     }
 }
 
-/// The dims as an argument of another reduction, which keeps them if they were kept.
+/// The same dims as the argument of another reduction, with the same choice of keeping them.
 impl From<&Over> for Dims {
     fn from(over: &Over) -> Dims {
         let dims = if over.all { Dims::ALL } else { Dims::from(&over.dims) };
@@ -137,8 +137,8 @@ impl Deref for Over {
     }
 }
 
-/// The dims that an op reduces: [`keep`](crate::keep) keeps them at size one. Without dims in a list that is
-/// given by name it is all of them, as in PyTorch.
+/// The dims that an op reduces; [`keep`](crate::keep) keeps them with size one. In a call by name, an empty
+/// list means all dims, as in PyTorch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reduced(pub Dims);
 
@@ -169,7 +169,7 @@ impl Argument for Reduced {
         let (all, keep) = (self.0.is_all(), self.0.is_kept());
         let mut dims = positions(&self.0, op, x)?;
         if x.ndim() == 0 {
-            dims.clear(); // the one dim that a 0-d tensor was read as
+            dims.clear(); // a 0-d tensor was treated as having one dim
         }
         Ok(Over { dims, all, keep })
     }

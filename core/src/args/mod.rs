@@ -1,8 +1,8 @@
-//! The arguments of ops that are not tensors: what a caller may write, what a kernel gets, and how a call by
-//! name gives them.
+//! The arguments of ops that are not tensors: what a caller can write, what a kernel gets, and how a call by
+//! name passes them.
 //!
-//! The types of arguments in the rows of [`ops`](crate::ops) are those of this module. Each implements
-//! [`Argument`]; a new kind of argument is one more implementation.
+//! The argument types in the rows of [`ops`](crate::ops) are defined here. Each implements [`Argument`]; to
+//! add a kind of argument, implement it for a new type.
 
 mod dims;
 mod shape;
@@ -21,11 +21,11 @@ pub use crate::ops::index::Reduce;
 pub use crate::ops::linalg::Triangle;
 pub use crate::shape::{OpenDim, OpenShape};
 
-/// An argument of an op that is looked up in tensors before the op runs.
+/// An argument of an op, which is looked up in tensors before the op runs.
 pub trait Argument: Sized {
-    /// What the kernel gets.
+    /// The type that the kernel gets.
     type Resolved;
-    /// What a derivative sees: a number by value, a list by reference.
+    /// The type that a derivative gets: numbers by value, lists by reference.
     type View<'a>
     where
         Self::Resolved: 'a;
@@ -41,32 +41,31 @@ pub trait Argument: Sized {
     /// Looks the argument up in one tensor.
     ///
     /// # Errors
-    /// As [`look_up`](Self::look_up).
+    /// Same as [`look_up`](Self::look_up).
     #[inline]
     #[track_caller]
     fn resolve(self, op: &'static str, x: &NamedTensor) -> Result<Self::Resolved> {
         self.look_up(op, &[x])
     }
 
-    /// What a derivative sees of it.
+    /// The argument as a derivative gets it.
     fn view(resolved: &Self::Resolved) -> Self::View<'_>;
 
-    /// The argument that a call by name gives, or `None` if the value is of another kind.
+    /// The argument for a value in a call by name, or `None` if the value has the wrong kind.
     fn from_value(value: &Value) -> Option<Self>;
 
-    /// What a call by name can give, for an error that says what it must be: "a dim or a list of dims".
+    /// What a call by name accepts, for errors: "a dim or a list of dims".
     fn accepted() -> String {
         let name = std::any::type_name::<Self>();
         format!("of type {}", name.rsplit("::").next().unwrap_or(name))
     }
 
-    /// The dims of a reduction that keeps them, all of them if none are given: what `keepdim` asks for in a
-    /// call by name.
+    /// The dims of a reduction with `keepdim` in a call by name; all dims if none are given.
     fn from_kept(_dims: Option<&Value>) -> Option<Self> {
         None
     }
 
-    /// The argument made of tensors, such as indices, or `None` if it is not made of tensors.
+    /// The argument for tensors, such as indices, or `None` if this argument does not take tensors.
     fn from_tensors(_tensors: &[&NamedTensor]) -> Option<Self> {
         None
     }
@@ -102,7 +101,7 @@ impl Argument for Cast {
     }
 }
 
-/// Any integer type: what methods take for sizes, counts and positions.
+/// Any integer type, for sizes, counts and positions.
 pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {}
 impl Whole for i32 {}
 impl Whole for i64 {}
@@ -111,7 +110,7 @@ impl Whole for u32 {}
 impl Whole for usize {}
 impl Whole for Place {}
 
-/// A whole number as a size or an index.
+/// Converts an integer to a size or an index.
 ///
 /// # Errors
 /// [`ErrorKind::Value`] if it does not fit, such as a negative length.
@@ -131,8 +130,8 @@ pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInt
     }
 }
 
-/// Arguments that need no look-up and are copied: a row says the type, what a call by name can give in words,
-/// and which values make one. `bool: "true or false" => |value| from` becomes
+/// Arguments that need no look-up and are copied. A row gives the type, a description of what a call by name
+/// accepts, and how a value is converted. `bool: "true or false" => |value| from` becomes
 ///
 /// ```ignore
 /// impl Argument for bool {
@@ -145,7 +144,7 @@ pub fn whole<T>(op: &'static str, name: &'static str, value: impl Whole + TryInt
 /// }
 /// ```
 ///
-/// A choice between texts is `Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy]`.
+/// A choice between strings is `Indexing: ["ij" = Indexing::Ij, "xy" = Indexing::Xy]`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! plain {

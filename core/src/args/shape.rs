@@ -1,4 +1,4 @@
-//! Arguments that are dims to be made: their sizes, their names, their places.
+//! Arguments for new dims: their sizes, names and positions.
 
 use super::{Argument, Value};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::names::Name;
 use crate::shape::{IntoShape, OpenDim, OpenShape};
 use crate::tensor::NamedTensor;
 
-/// The sizes of a result, which may have names; one may be left open as -1.
+/// The sizes of a result, with or without names. One of them can be -1 and is then inferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape(pub OpenShape);
 
@@ -58,9 +58,9 @@ pub enum NewName {
     /// No name.
     #[default]
     None,
-    /// A name that is in use.
+    /// A name that is already interned.
     Known(Name),
-    /// A text that is a name from now on, or not a name.
+    /// A string that is not interned yet, and may not be a valid name.
     Text(String),
 }
 
@@ -90,7 +90,7 @@ impl From<String> for NewName {
         NewName::from(name.as_str())
     }
 }
-/// Only of `&str`, so that the type of `None` alone is known.
+/// Only for `&str`, so that the type of a bare `None` can be inferred.
 impl From<Option<&str>> for NewName {
     fn from(name: Option<&str>) -> NewName {
         name.map_or(NewName::None, NewName::from)
@@ -125,7 +125,7 @@ impl Argument for NewName {
     }
 }
 
-/// The names of the dims that an op makes, one for each, or none at all.
+/// The names of the dims that an op makes: one for each dim, or none at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewNames(pub Vec<NewName>);
 
@@ -171,7 +171,7 @@ impl Argument for NewNames {
     }
 }
 
-/// The place of a dim that an op makes: before that dim; negative counts from behind the end.
+/// The position of a dim that an op makes. Negative positions count from the end of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub isize);
 

@@ -1,26 +1,26 @@
-//! What a call by name gives for an argument.
+//! The values of arguments in calls by name.
 
 use crate::dtype::{DType, Scalar};
 
 /// A value that is given to an op by name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing: the default.
+    /// None: the default.
     None,
     /// A flag.
     Bool(bool),
-    /// A whole number: a size, an index, a dim by position.
+    /// An integer: a size, an index, a dim by position.
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// A text: the name of a dim or of a dtype, `".."` for all dims.
+    /// A string: the name of a dim or a dtype, `".."` for all dims.
     Text(String),
     /// A list: of dims, of sizes, of pairs of a name and a size.
     List(Vec<Value>),
 }
 
 impl Value {
-    /// What it is, for an error.
+    /// A description of the value, for errors.
     pub fn describe(&self) -> String {
         match self {
             Value::None => "nothing".into(),

@@ -1,10 +1,11 @@
-//! Casts between dtypes, a run of elements at a time.
+//! Casts between dtypes.
 
 use crate::dtype::{DType, Element, dispatch};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-/// Reads `n` elements `stride` elements apart from `src`, casts them and writes them side by side to `dst`.
+/// Reads `n` elements of `src` that are `stride` elements apart, casts them and writes them contiguously to
+/// `dst`.
 ///
 /// # Safety
 /// The elements exist, `dst` has room for `n`, and the two do not overlap.
@@ -47,7 +48,7 @@ unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T)
     }
 }
 
-/// The half types, converted by the half crate with the CPU's instructions if it has any.
+/// The half types, converted by the `half` crate with the CPU's instructions if it has any.
 trait Half: Element {
     fn widen(from: &[Self], to: &mut [f32]);
     fn narrow(from: &[f32], to: &mut [Self]);

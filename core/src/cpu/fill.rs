@@ -34,7 +34,7 @@ pub(crate) fn unit<T: Element>([rows, cols]: [usize; 2], y: &mut [T]) {
     y.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|y| *y = one);
 }
 
-/// These numbers, cast.
+/// Writes the numbers, cast.
 pub(crate) fn cast<T: Element>(numbers: &[Scalar], y: &mut [T]) {
     y.iter_mut().zip(numbers).for_each(|(y, number)| *y = T::from_scalar(*number));
 }
@@ -45,7 +45,7 @@ pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, up
         return;
     }
     for (row, y) in y.chunks_exact_mut(cols).enumerate() {
-        // The column on the diagonal, which stays.
+        // The column on the diagonal, which is kept.
         let on = ((row % rows) as isize).saturating_add(diagonal);
         let zeros = match upper {
             true => 0..on.clamp(0, cols as isize) as usize,
@@ -55,7 +55,7 @@ pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, up
     }
 }
 
-/// The number after each `x` towards its `y`: `up` and `down` give the numbers beside one.
+/// The next number after each `x` toward its `y`; `up` and `down` return the adjacent numbers.
 pub(crate) fn next_after<T: Element + PartialOrd>(
     [x, y]: [&[T]; 2],
     [up, down]: [fn(T) -> T; 2],

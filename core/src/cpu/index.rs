@@ -1,7 +1,7 @@
 //! Moves elements by index, along the middle of `[outer, n, inner]`, or by mask.
 //!
-//! A position counts along the dim of `n`. Callers check for [`strays`](stray) first: the loops rely on every
-//! position being inside.
+//! A position counts along the dim of `n`. Callers check for [`strays`](stray) first, because the loops rely
+//! on every position being in range.
 
 use super::threads::{Parts, each_part, parallel};
 use crate::dtype::{Element, Scalar};
@@ -245,7 +245,7 @@ pub(crate) fn mark(positions: &[i64], marks: &mut [bool]) {
     }
 }
 
-/// The positions of the true elements in a dense tensor of `sizes`, one after the other, with an index for
+/// The positions of the true elements in a dense tensor with `sizes`, one after another, with an index for
 /// each dim.
 pub(crate) fn places(truth: &[bool], sizes: &[usize]) -> Vec<i64> {
     let mut places = Vec::new();

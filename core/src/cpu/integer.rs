@@ -14,7 +14,7 @@ pub(crate) trait Integer:
     fn wrapping_add(self, other: Self) -> Self;
     fn wrapping_sub(self, other: Self) -> Self;
     fn wrapping_mul(self, other: Self) -> Self;
-    /// The quotient rounded towards zero; the divisor is not zero.
+    /// The quotient rounded toward zero; the divisor is not zero.
     fn div_trunc(self, divisor: Self) -> Self;
     /// The remainder with the sign of `self`; the divisor is not zero.
     fn rem_trunc(self, divisor: Self) -> Self;
@@ -93,7 +93,7 @@ pub(crate) trait Integer:
         if (0..i64::from(Self::BITS)).contains(&by) { self.shl(by as u32) } else { Self::ZERO }
     }
 
-    /// The bits shifted to the right, filled with copies of the sign; the sign alone unless `0 <= by` is less
+    /// The bits shifted to the right, filled with copies of the sign; only the sign unless `0 <= by` is less
     /// than the number of bits.
     #[inline(always)]
     fn shift_right(self, by: Self) -> Self {

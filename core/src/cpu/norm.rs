@@ -77,7 +77,8 @@ impl<T: Real> Vectorized for Forward<'_, T> {
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut [T]; 3]) {
         let (x, y) = (simd.numbers(self.x), simd.numbers_mut(y));
         let (mean, rstd) = (simd.numbers_mut(mean), simd.numbers_mut(rstd));
-        // A share of 1 / n is rounded, which moves a mean that is large beside the deviations.
+        // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
+        // deviations.
         let count = S::Number::<T>::from_f64(self.n as f64);
         let eps = S::Number::<T>::from_f64(self.eps);
         let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
@@ -153,7 +154,7 @@ impl<T: Real> Backward<'_, T> {
         }
     }
 
-    /// These rows alone.
+    /// Only these rows.
     fn rows(self, from: usize, to: usize) -> Self {
         let elements = from * self.n..to * self.n;
         Backward {

@@ -1,5 +1,5 @@
-//! What compares elements: these become 64-bit integers in the same order, their keys, so that a comparison
-//! is compiled once and not once per dtype.
+//! Comparing elements. Elements become 64-bit integers in the same order, their keys, so that comparisons are
+//! compiled only once and not for each dtype.
 
 use super::threads::each_part;
 use crate::dtype::{Element, Scalar};
@@ -9,14 +9,14 @@ pub(crate) const NAN_LAST: i64 = i64::MAX;
 /// The key of a NaN that counts as the smallest. No other float has it.
 pub(crate) const NAN_FIRST: i64 = i64::MIN;
 
-/// Keys with the places of their elements. Places make all pairs different, so that a sort need not be stable
-/// to keep the order of equal elements.
+/// Keys with the positions of their elements. The positions make all pairs distinct, so an unstable sort
+/// keeps the order of equal elements.
 pub(crate) type Pairs = Vec<(i64, usize)>;
 
-/// Finds places in a lane: its keys, room for pairs, the places to be written.
+/// Finds positions in a lane. The arguments are its keys, room for pairs, and the positions to write.
 pub(crate) type Find<'a> = dyn Fn(&[i64], &mut Pairs, &mut [i64]) + Sync + 'a;
 
-/// Elements that a thread takes in one go.
+/// The elements that a thread takes at a time.
 const TASK: usize = 1 << 15;
 
 /// The keys of the first elements of `x`, as many as there is room for.
@@ -31,15 +31,16 @@ pub(crate) fn keys<T: Element>(x: &[T], nan: i64, keys: &mut [i64]) {
     }
 }
 
-/// The bits of a float in order: those of negative ones are read backwards. -0 becomes 0 by the addition.
+/// The bits of a float as an ordered integer; the order of negative numbers is reversed. The addition turns
+/// -0 into 0.
 #[inline(always)]
 fn float_key(x: f64) -> i64 {
     let bits = (x + 0.0).to_bits() as i64;
     bits ^ ((bits >> 63) & i64::MAX)
 }
 
-/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count`
-/// places go into `places`.
+/// Runs `f` for each lane of `n` elements. `load` reads the keys from a position on, and `f` writes `count`
+/// positions of each lane to `places`.
 pub(crate) fn each_lane(
     n: usize,
     count: usize,
@@ -60,53 +61,54 @@ pub(crate) fn each_lane(
     });
 }
 
-/// The first place of the largest key.
+/// The first position of the largest key.
 pub(crate) fn largest(keys: &[i64]) -> usize {
     first(keys, keys.iter().max())
 }
 
-/// The first place of the smallest key.
+/// The first position of the smallest key.
 pub(crate) fn smallest(keys: &[i64]) -> usize {
     first(keys, keys.iter().min())
 }
 
-/// The first place of a key.
+/// The first position of a key.
 fn first(keys: &[i64], key: Option<&i64>) -> usize {
     keys.iter().position(|other| Some(other) == key).unwrap_or(0)
 }
 
-/// The keys with their places; in descending order the larger key becomes the smaller one.
+/// The keys with their positions. For descending order, the bits of the keys are flipped.
 fn pairs(keys: &[i64], descending: bool, pairs: &mut Pairs) {
     let turn = if descending { -1 } else { 0 };
     pairs.clear();
     pairs.extend(keys.iter().enumerate().map(|(place, key)| (key ^ turn, place)));
 }
 
-/// The pairs in order.
+/// The sorted pairs.
 pub(crate) fn sort(keys: &[i64], descending: bool, pairs: &mut Pairs) {
     self::pairs(keys, descending, pairs);
     pairs.sort_unstable();
 }
 
-/// The place of the key with `n` others before it.
+/// The position of the key that has `n` keys before it in sorted order.
 pub(crate) fn nth(keys: &[i64], pairs: &mut Pairs, n: usize) -> usize {
     self::pairs(keys, false, pairs);
     pairs.select_nth_unstable(n).1.1
 }
 
-/// The place of the key in the middle, the lower of two; if `float`, of the first NaN.
+/// The position of the median, the lower of two; if `float`, the position of the first NaN, if there is one.
 pub(crate) fn median(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
     let nan = keys.iter().position(|key| float && *key == NAN_LAST);
     nan.unwrap_or_else(|| nth(keys, pairs, (keys.len() - 1) / 2))
 }
 
-/// The place of the key in the middle of those that are not NaN; of a NaN if there are no others.
+/// The position of the median of the keys that are not NaN, or of a NaN if there are no others.
 pub(crate) fn nanmedian(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
     let numbers = keys.iter().filter(|key| !float || **key != NAN_LAST).count();
     nth(keys, pairs, numbers.saturating_sub(1) / 2)
 }
 
-/// The last place of the most frequent key, the smallest of several such; if `float`, no NaN equals another.
+/// The last position of the most frequent key, the smallest if there are several; if `float`, no NaN equals
+/// another.
 pub(crate) fn mode(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
     sort(keys, false, pairs);
     let (mut best, mut at) = (0, 0);
@@ -118,7 +120,7 @@ pub(crate) fn mode(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
     at
 }
 
-/// The places of the largest keys in descending order, or of the smallest in ascending order: as many as
+/// The positions of the largest keys in descending order, or of the smallest in ascending order: as many as
 /// there is room for.
 pub(crate) fn top(keys: &[i64], largest: bool, pairs: &mut Pairs, places: &mut [i64]) {
     self::pairs(keys, largest, pairs);
@@ -130,7 +132,7 @@ pub(crate) fn top(keys: &[i64], largest: bool, pairs: &mut Pairs, places: &mut [
     self::places(pairs, places);
 }
 
-/// The place of the best key so far, at each place.
+/// The position of the best key so far, at each position.
 pub(crate) fn running(keys: &[i64], better: fn(i64, i64) -> bool, places: &mut [i64]) {
     let mut best = 0;
     for (at, place) in places.iter_mut().enumerate() {
@@ -141,7 +143,7 @@ pub(crate) fn running(keys: &[i64], better: fn(i64, i64) -> bool, places: &mut [
     }
 }
 
-/// The places of the first pairs, as many as there is room for.
+/// The positions of the first pairs, as many as there is room for.
 pub(crate) fn places(pairs: &[(i64, usize)], places: &mut [i64]) {
     for (place, pair) in places.iter_mut().zip(pairs) {
         *place = pair.1 as i64;

@@ -1,4 +1,4 @@
-//! Running sums and products along the middle of `[outer, n, inner]`.
+//! Cumulative sums and products along the middle of `[outer, n, inner]`.
 
 use super::math::Real;
 use super::threads::{Parts, parallel};
@@ -49,7 +49,7 @@ pub(crate) fn running<T: Copy>(x: &[T], y: &mut [T], start: T, join: impl Fn(T, 
     }
 }
 
-/// As [`running`], in `f64`: over millions of elements the roundings of `f32` would add up.
+/// Like [`running`], but in `f64`: over millions of elements, the rounding errors of `f32` would add up.
 #[inline]
 pub(crate) fn running_wide(x: &[f32], y: &mut [f32], start: f64, join: impl Fn(f64, f64) -> f64) {
     let mut total = start;

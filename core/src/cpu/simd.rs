@@ -43,8 +43,8 @@ pub(crate) trait Vectorized: Sized {
     /// The loop.
     ///
     /// Must be `#[inline(always)]`, and so must every function that it calls in a hot place: a function that
-    /// the compiler decides to compile on its own has neither the vectors nor the fused multiply-add of the
-    /// caller. The same holds for closures, which cannot be marked: use loops.
+    /// is not inlined has neither the vectors nor the fused multiply-add of the caller. This includes
+    /// closures, which cannot be marked, so use loops instead.
     fn run<S: Simd>(self, simd: S, out: Self::Out<'_>);
 }
 
@@ -269,8 +269,8 @@ pub(crate) fn isa() -> Isa {
 /// One more than the number of the instruction set that [`detect`] found; 0 before its first call.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
-/// The environment variable that limits the instructions: `baseline`, `avx2` or `avx512`. Tests and benches
-/// set it to run what another CPU would. It is read once.
+/// The environment variable that limits the instructions: `baseline`, `avx2` or `avx512`. Tests and
+/// benchmarks set it to run the loops of other CPUs. It is read once.
 const VARIABLE: &str = "NAMEGRAD_ISA";
 
 #[cold]
@@ -281,7 +281,7 @@ fn detect() -> Isa {
     isa
 }
 
-/// The instruction set of a name; `None` for another text.
+/// The instruction set with this name.
 fn named(name: &str) -> Option<Isa> {
     match name {
         "baseline" => Some(Isa::Baseline),

@@ -1,7 +1,7 @@
-//! In-place updates, for code outside of this crate: one step of an optimizer is an [`Update`].
+//! In-place updates for other crates: one step of an optimizer is an [`Update`].
 //!
-//! [`update`] runs the loop of an [`Update`] with the widest vectors of the CPU and on all threads, on slices
-//! alone, so that the caller needs no `unsafe`.
+//! [`update`] runs the loop of an [`Update`] with the widest vectors of the CPU and on all threads. It works
+//! on slices, so the caller needs no `unsafe`.
 
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
@@ -12,8 +12,8 @@ const PARALLEL: usize = 1 << 16;
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
-/// A loop that updates numbers with others, such as parameters with their gradients, and may keep `STATES`
-/// more numbers for each.
+/// A loop that updates numbers, such as parameters, with others, such as their gradients. It can keep
+/// `STATES` more numbers for each.
 ///
 /// ```
 /// use namegrad_core::cpu::math::Real;
@@ -102,7 +102,7 @@ impl<U: Update<STATES>, T: Real, const STATES: usize> Vectorized for Part<'_, U,
 mod tests {
     use super::*;
 
-    /// `a = a + g`, `x = x + a b`: what is read, written and both.
+    /// `a = a + g`, `x = x + a b`: some slices are only read, others are also written.
     struct Sums;
 
     impl Update<2> for Sums {

@@ -1,16 +1,15 @@
-//! Files that are either written wholly or not at all.
+//! Writing files atomically: completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Replaces the file at `path` by what `write` writes. On an error, and after a crash, the file is what it
-/// was.
+/// Replaces the file at `path` with what `write` writes. After an error or a crash, the file is unchanged.
 ///
-/// The content goes to a new file in the same folder, is forced to the disk, and takes the name only then.
-/// Where `path` is a link, what it points to is replaced. A process that is killed leaves its new file behind;
-/// the next write to a file in that folder removes it.
+/// The content is written to a temporary file in the same folder and synced to disk; only then is the file
+/// renamed. If `path` is a link, its target is replaced. A process that is killed leaves its temporary file
+/// behind; the next write to a file in that folder removes it.
 pub(super) fn write(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -23,7 +22,7 @@ pub(super) fn write(
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     fs::rename(&temporary.0, &target)?;
-    drop(file); // with its lock, which nobody may get before the file has its name
+    drop(file); // releases its lock, which must last until the file is renamed
     sync_folder(&target);
     Ok(())
 }
@@ -31,7 +30,7 @@ pub(super) fn write(
 const PREFIX: &str = ".namegrad-";
 const SUFFIX: &str = ".tmp";
 
-/// A new file in the folder of `target`, locked as long as it is open.
+/// Creates a temporary file in the folder of `target`, locked while it is open.
 fn beside(target: &Path) -> io::Result<(Temporary, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     if target.file_name().is_none() {
@@ -42,18 +41,19 @@ fn beside(target: &Path) -> io::Result<(Temporary, File)> {
         let name = format!("{PREFIX}{}-{number}{SUFFIX}", std::process::id());
         let temporary = target.with_file_name(name);
         let file = match File::create_new(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue, // a process of that id died here
+            // Left by a dead process with this id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             file => file?,
         };
-        // Without locks, as on some network drives, nothing is removed either.
+        // Where there are no locks, as on some network drives, nothing is removed either.
         let locked = file.lock().is_ok();
         if !locked || temporary.exists() {
             return Ok((Temporary(temporary), file));
-        } // else another process took it for abandoned before it was locked
+        } // otherwise another process removed it before it was locked
     }
 }
 
-/// Removes the files of writes that were killed in the folder of `target`: those that no process has locked.
+/// Removes the temporary files of killed writes in the folder of `target`: those that no process has locked.
 fn remove_abandoned(target: &Path) {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
@@ -62,7 +62,7 @@ fn remove_abandoned(target: &Path) {
         if !name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
             continue;
         }
-        // Opened to write, as some systems lock no other files.
+        // Opened for writing, because some systems cannot lock other files.
         let Ok(file) = File::options().write(true).open(entry.path()) else { continue };
         if file.try_lock().is_ok() {
             let _ = fs::remove_file(entry.path());
@@ -70,7 +70,7 @@ fn remove_abandoned(target: &Path) {
     }
 }
 
-/// A file that is removed when it goes out of scope; a no-op once it has its final name.
+/// A file that is removed when it goes out of scope, unless it has been renamed.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -79,7 +79,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Makes the new name last through a loss of power. Not every file system can, and the content is safe
+/// Makes the rename survive a loss of power. Not every file system supports this, and the content is safe
 /// without it.
 fn sync_folder(target: &Path) {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -120,7 +120,7 @@ mod tests {
         let path = folder.join("file");
         fs::write(folder.join(".namegrad-1-0.tmp"), b"half").unwrap();
         fs::write(folder.join(".other.tmp"), b"whole").unwrap();
-        // Another write is under way meanwhile.
+        // Another write is in progress.
         write(&folder.join("slow"), |out| {
             out.write_all(b"first")?;
             write(&path, |out| out.write_all(b"second"))

@@ -1,4 +1,4 @@
-//! Elements as bytes, least significant first, on any machine and at any alignment.
+//! Elements as little-endian bytes, on any machine and at any alignment.
 
 use crate::dtype::{DType, Element, Scalar, dispatch};
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::tensor::NamedTensor;
 use half::{bf16, f16};
 use std::io::{self, Read, Write};
 
-/// Bytes that are converted in one go; a multiple of every element's size.
+/// The number of bytes converted at once; a multiple of every element size.
 const CHUNK: usize = 1 << 16;
 
 trait LittleEndian: Element {
@@ -40,7 +40,7 @@ impl LittleEndian for bool {
         bytes[0] = self.into();
     }
 
-    /// What is not 0 is true: a file may hold any byte, a `bool` may not.
+    /// Any byte other than 0 is true: a file can contain any byte, but a `bool` only 0 or 1.
     fn take(bytes: &[u8]) -> bool {
         bytes[0] != 0
     }
@@ -64,7 +64,7 @@ pub(super) fn write(x: &NamedTensor, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A tensor of elements in row-major order. `failed` says what a failure to read means.
+/// Reads a tensor whose elements are in row-major order. `failed` turns a failure to read into an error.
 #[track_caller]
 pub(super) fn read(
     op: &'static str,

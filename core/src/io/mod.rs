@@ -1,8 +1,8 @@
 //! Files of values: safetensors for models and training, NumPy's `.npy` for exchange, serde for everything
 //! else.
 //!
-//! Read [`TensorFile`] first. `elements` turns tensors into bytes and back, `atomic` replaces files,
-//! `serialize` is the form of a tensor inside other data, `single` one tensor in a file.
+//! Read [`TensorFile`] first. `elements` converts tensors to bytes and back, `atomic` replaces files,
+//! `serialize` is for tensors inside other data, and `single` for one tensor in a file.
 
 mod atomic;
 mod elements;

@@ -1,8 +1,8 @@
 //! NumPy's `.npy` files: the header as text, the elements as bytes.
 //!
-//! `parse_header` says where the elements of a file lie and what they are, `Npy::to_little_endian` gives them
-//! in the byte order that [`elements`] reads, `header` is what goes before elements that are written. Any
-//! bytes may come in: none makes these panic.
+//! `parse_header` finds the position and the type of the elements in a file. `Npy::to_little_endian` returns
+//! them in the byte order that [`elements`] reads. `header` is written before the elements. None of these
+//! panics, whatever bytes a file contains.
 //!
 //! # Source
 //! NumPy, `numpy.lib.format`, versions 1.0, 2.0 and 3.0.
@@ -21,14 +21,14 @@ use crate::tensor::NamedTensor;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// NumPy starts the elements at a multiple of this, so that a mapped file is aligned.
+/// NumPy places the elements at a multiple of this, so that a mapped file is aligned.
 const ALIGNMENT: usize = 64;
 
 impl NamedTensor {
-    /// Writes the tensor, or replaces the file, in the `.npy` format of NumPy, which has no names for dims:
-    /// they are left out.
+    /// Writes the tensor to a file in NumPy's `.npy` format, or replaces the file. The names of dims are
+    /// lost, because the format has none.
     ///
-    /// If that fails, what was there is still there.
+    /// If that fails, an existing file is unchanged.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], [`ErrorKind::DType`] for `bf16`, which NumPy does not have.
@@ -59,7 +59,7 @@ impl NamedTensor {
         .map_err(|error| io_error(OP, path, &error).at(caller))
     }
 
-    /// Reads a `.npy` file of NumPy; no dim is named. Of an array in Fortran order the result is a view.
+    /// Reads a NumPy `.npy` file; the dims are unnamed. For an array in Fortran order, the result is a view.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut
@@ -84,23 +84,24 @@ impl NamedTensor {
     }
 }
 
-/// What the header of a file says.
+/// The content of the header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Npy {
     /// The type of the elements.
     pub dtype: DType,
-    /// The most significant byte of an element comes first.
+    /// Whether the most significant byte of an element comes first.
     pub big_endian: bool,
-    /// The first dim is the one whose neighbours lie together, instead of the last.
+    /// Whether elements are adjacent along the first dim, instead of the last.
     pub fortran_order: bool,
     pub shape: Vec<usize>,
-    /// Where in the file the elements are; it is inside the file, and as long as the shape and the dtype ask.
+    /// The position of the elements in the file. It is inside the file, and has the length that the shape and
+    /// the dtype require.
     pub data: Range<usize>,
 }
 
 impl Npy {
-    /// The elements of `file`, from which this header came, in the order of the file, with the least
-    /// significant byte of each first.
+    /// The elements of `file`, the file of this header, in the order of the file, each in little-endian byte
+    /// order.
     fn to_little_endian(&self, file: &[u8]) -> Vec<u8> {
         let mut bytes = file[self.data.clone()].to_vec();
         if self.big_endian {
@@ -110,7 +111,7 @@ impl Npy {
     }
 }
 
-/// Reads the header of a file that is wholly in memory. What follows the elements is left alone.
+/// Reads the header of a file that is completely in memory. Anything after the elements is ignored.
 fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
     let after_magic = file.strip_prefix(MAGIC).ok_or("not an npy file: it does not start with \\x93NUMPY")?;
     let (version, rest) = after_magic.split_first_chunk().ok_or("the npy file ends in its version")?;
@@ -141,9 +142,10 @@ fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
     Ok(Npy { dtype, big_endian, fortran_order, shape, data: start..end })
 }
 
-/// What comes before the elements of an array in C order, with the least significant byte of each first.
+/// The header for little-endian elements in C order.
 ///
-/// Version 1.0, or 2.0 where the shape is too long for it. `bf16` is an error: NumPy does not have it.
+/// It has version 1.0, or 2.0 if the shape is too long for that. `bf16` is an error, because NumPy does not
+/// have it.
 fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u8>, String> {
     let order = match dtype.itemsize() {
         1 => '|',
@@ -171,7 +173,7 @@ fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u8>, String>
     Ok(bytes)
 }
 
-/// NumPy's names: the kind and the bytes of an element.
+/// NumPy's codes: the kind of an element and its size in bytes.
 const CODES: [(DType, &str); 9] = [
     (DType::Bool, "b1"),
     (DType::U8, "u1"),
@@ -184,7 +186,8 @@ const CODES: [(DType, &str); 9] = [
     (DType::F64, "f8"),
 ];
 
-/// `<f4`: the byte order (`=`, `|` or nothing for that of this machine), then a code.
+/// Parses a type such as `<f4`: the byte order (`=`, `|` or nothing for the order of this machine), then a
+/// code.
 fn parse_descr(descr: &[u8]) -> std::result::Result<(bool, DType), String> {
     let native = cfg!(target_endian = "big");
     let (big_endian, code) = match descr {
@@ -232,8 +235,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is left of the header's text. Each method takes one thing off, and nothing if that is not what comes
-/// next.
+/// The rest of the header's text. Each method consumes one item, or nothing if the item does not come next.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -242,7 +244,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A comma, which may be missing before what closes the list.
+    /// Consumes a comma, which may be missing before the end of the list.
     fn comma_or(&mut self, end: &[u8]) -> Option<()> {
         self.take(b",").or_else(|| self.0.trim_ascii_start().starts_with(end).then_some(()))
     }
@@ -263,13 +265,13 @@ impl<'a> Cursor<'a> {
         self.take(b"(")?;
         while self.take(b")").is_none() {
             sizes.push(self.size()?);
-            // A single size in brackets is a number in Python, but nothing else can be meant.
+            // A single size in parentheses is a number in Python, but here it can only mean a tuple.
             self.comma_or(b")")?;
         }
         Some(sizes)
     }
 
-    /// A size, with the `L` that Python 2 put behind a long one.
+    /// Consumes a size, with the `L` that Python 2 appended to long integers.
     fn size(&mut self) -> Option<usize> {
         let text = self.0.trim_ascii_start();
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -292,8 +294,8 @@ mod tests {
         [MAGIC, &[1, 0], &length, dict.as_bytes(), data].concat()
     }
 
-    /// Written by NumPy 2.4: `np.lib.format.write_array(f, a, version)`, with the number of spaces in place
-    /// of the spaces.
+    /// A file written by NumPy 2.4 with `np.lib.format.write_array(f, a, version)`; `spaces` is the number of
+    /// spaces in the header.
     fn numpys(version: u8, dict: &str, spaces: usize, data: &[u8]) -> Vec<u8> {
         let padding = " ".repeat(spaces) + "\n";
         let length = u32::try_from(dict.len() + padding.len()).unwrap().to_le_bytes();

@@ -1,8 +1,8 @@
 //! [`TensorFile`]: named tensors in the safetensors format.
 //!
-//! A file is the length of a header in 8 bytes, the header in JSON, and the elements. The `safetensors`
-//! package checks headers that are read. Its writer is not used: it orders the notes by chance, holds all
-//! elements at once, and does not force them to the disk.
+//! A file consists of the length of the header in 8 bytes, the header in JSON, and the elements. The
+//! `safetensors` crate checks the headers that are read. Its writer is not used, because it writes metadata
+//! in random order, holds all elements in memory at once, and does not sync them to disk.
 
 use super::{atomic, elements, io_error};
 use crate::dtype::DType;
@@ -21,22 +21,22 @@ use std::path::Path;
 
 /// The longest header that the format allows, in bytes.
 const MAX_HEADER: u64 = 100_000_000;
-/// Before the header: its length.
+/// The size of the length of the header, in bytes.
 const LENGTH: usize = size_of::<u64>();
-/// The key of the header that is no tensor.
+/// The key in the header that is not a tensor.
 const METADATA: &str = "__metadata__";
-/// Before the name of a tensor in a key of the metadata: the value is the list of the names of its dims, in
-/// JSON.
+/// The prefix of a metadata key, before the name of a tensor; the value is a JSON list of the names of its
+/// dims.
 const NAMES: &str = "names:";
 
-/// Named tensors with notes beside them: what a `.safetensors` file holds.
+/// Tensors by name, and metadata: the content of a `.safetensors` file.
 ///
-/// The names of a tensor's dims are in the file's metadata, one entry for each tensor that has any: under
-/// the key `names:<tensor>` a JSON list such as `["N","C",null]`. So other programs read these files, without
-/// the names, and files of other programs are read here, as tensors without names. Keys that begin with
-/// `names:` are therefore not free for notes.
+/// The names of dims are stored in the file's metadata. For each tensor that has names, there is a key
+/// `names:<tensor>` with a JSON list such as `["N","C",null]`. Other programs can read these files, without
+/// the names, and files of other programs are read as unnamed tensors. Your own metadata cannot use keys that
+/// begin with `names:`.
 ///
-/// The same content gives the same bytes.
+/// The same content always gives the same bytes.
 ///
 /// # Source
 /// Hugging Face, *Safetensors*, section "Format".
@@ -60,16 +60,16 @@ const NAMES: &str = "names:";
 pub struct TensorFile {
     /// The tensors by name.
     pub tensors: BTreeMap<String, NamedTensor>,
-    /// The notes: any texts by any keys.
+    /// The metadata: arbitrary strings by key.
     pub metadata: BTreeMap<String, String>,
 }
 
 impl TensorFile {
-    /// Writes the file, or replaces it. If that fails, what was there is still there.
+    /// Writes the file, or replaces it. If that fails, an existing file is unchanged.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if it cannot be written, [`ErrorKind::Value`] if a tensor is called `__metadata__`,
-    /// the key of a note begins with `names:`, or there is more than the format's header can say.
+    /// a metadata key begins with `names:`, or the header would exceed the limit of the format.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         const OP: &str = "save";
@@ -96,7 +96,7 @@ impl TensorFile {
     /// The bytes of the file.
     ///
     /// # Errors
-    /// Those of [`save`](Self::save), but for the file.
+    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
     #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         const OP: &str = "to_bytes";
@@ -108,10 +108,10 @@ impl TensorFile {
         Ok(bytes)
     }
 
-    /// Reads the bytes of a file.
+    /// Reads the content of a file from bytes.
     ///
     /// # Errors
-    /// Those of [`load`](Self::load), but for the file.
+    /// Same as [`load`](Self::load), except [`ErrorKind::Io`].
     #[track_caller]
     pub fn from_bytes(bytes: &[u8]) -> Result<TensorFile> {
         let caller = Location::caller();
@@ -119,7 +119,7 @@ impl TensorFile {
         input.read(bytes).map_err(|error| error.at(caller))
     }
 
-    /// The tensors in the order of the file: those of wide elements first, so that each is aligned.
+    /// The tensors in the order of the file: those with wide elements first, so that each is aligned.
     fn ordered(&self) -> Vec<(&String, &NamedTensor)> {
         let mut tensors: Vec<_> = self.tensors.iter().collect();
         tensors.sort_by_key(|(_, x)| Reverse(x.dtype().itemsize())); // stable, so by name within a size
@@ -190,7 +190,7 @@ fn json(op: &'static str, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::Value, op, error.to_string()))
 }
 
-/// What is read, for errors to speak of.
+/// The input that is read, for error messages.
 struct Input {
     op: &'static str,
     name: String,
@@ -215,7 +215,7 @@ impl Input {
         Error::new(ErrorKind::Io, self.op, format!("{}: {error}", self.name))
     }
 
-    /// No length from the file is believed before it is compared with the length of the file.
+    /// Every length in the file is compared with the length of the file before it is used.
     fn read(&self, mut from: impl Read) -> Result<TensorFile> {
         let mut length = [0; LENGTH];
         if self.length < LENGTH as u64 {
@@ -288,7 +288,7 @@ impl Input {
     }
 }
 
-/// The format's word for a dtype.
+/// The dtypes of the format.
 const DTYPES: [(DType, Dtype); 10] = [
     (DType::Bool, Dtype::BOOL),
     (DType::U8, Dtype::U8),

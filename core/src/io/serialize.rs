@@ -1,8 +1,8 @@
 //! A tensor inside other data, through serde: `{dtype, sizes, names, data}`.
 //!
-//! In formats that people read, `data` is the list of the elements in row-major order, with `"nan"`, `"inf"`
-//! and `"-inf"` as texts, which JSON has no numbers for. In the others it is their bytes, least significant
-//! first.
+//! In human-readable formats, `data` is a list of the elements in row-major order. NaN and infinities are the
+//! strings `"nan"`, `"inf"` and `"-inf"`, because JSON has no such numbers. In binary formats, `data` is the
+//! bytes of the elements in little-endian order.
 
 use super::elements;
 use crate::dtype::{Category, DType, Element, Scalar, dispatch};
@@ -75,8 +75,7 @@ impl Serialize for Elements<'_> {
     }
 }
 
-/// An element in a list. Every element of a half type or `f32` is written as the `f64` that it is, so that it
-/// comes back as it was.
+/// An element in a list. Half types and `f32` are written as `f64`, which represents them exactly.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Item<'a> {
@@ -118,7 +117,7 @@ impl Item<'_> {
     }
 }
 
-/// What is read of the elements, before it is known whether it fits.
+/// The elements as they were read, before the dtype is checked.
 enum Data {
     List(Vec<Item<'static>>),
     Bytes(Vec<u8>),
@@ -150,7 +149,7 @@ impl<'de> Visitor<'de> for Bytes {
         Ok(bytes)
     }
 
-    /// What some formats make of bytes.
+    /// Some formats represent bytes as a list.
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Vec<u8>, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = list.next_element()? {

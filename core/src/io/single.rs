@@ -1,4 +1,4 @@
-//! One tensor in a file of its own, in the format that the extension says.
+//! Files with a single tensor; the extension determines the format.
 
 use super::TensorFile;
 use crate::error::{Error, ErrorKind, Result};
@@ -6,7 +6,7 @@ use crate::tensor::NamedTensor;
 use std::panic::Location;
 use std::path::Path;
 
-/// What a tensor without a name of its own is called in a file.
+/// The name of the tensor in a safetensors file.
 const NAME: &str = "tensor";
 
 enum Format {
@@ -32,8 +32,8 @@ impl Format {
 }
 
 impl NamedTensor {
-    /// Writes the tensor to a file, or replaces it: `.safetensors` keeps dtype and names, `.npy` is NumPy's
-    /// format, which has no names and no `bf16`. If that fails, what was there is still there.
+    /// Writes the tensor to a file, or replaces the file. `.safetensors` keeps the dtype and names; `.npy` is
+    /// NumPy's format, which has no names and no `bf16`. If writing fails, an existing file is unchanged.
     ///
     /// ```
     /// use namegrad_core::NamedTensor;
@@ -65,11 +65,11 @@ impl NamedTensor {
         }
     }
 
-    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file that has no other.
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file with a single tensor.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if it is no such file or does not have exactly one tensor,
-    /// [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
+    /// exactly one tensor, [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<NamedTensor> {
         const OP: &str = "load";

@@ -1,5 +1,5 @@
-//! What a user may pass where names are expected: `["N", "C"]`, `[Some("N"), None]`, with `"..."`, or a map
-//! of renamings.
+//! Arguments that are names: lists such as `["N", "C"]` and `[Some("N"), None]`, which may contain `"..."`,
+//! and maps of renamings.
 
 use super::{Name, Names};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ pub enum NameArg {
     Name(Name),
     /// The dim is unnamed.
     Unnamed,
-    /// `"..."`: as many dims as fit here.
+    /// `"..."`: all dims that the list does not mention.
     Ellipsis,
 }
 
@@ -45,7 +45,8 @@ pub trait NameList {
     fn name_list(self) -> Result<Vec<NameArg>>;
 }
 
-/// What one entry can be written as: a text, a [`Name`], or nothing for an unnamed dim.
+/// A type that can be an entry of a list of names: a string, a [`Name`], or an `Option`, with `None` for an
+/// unnamed dim.
 pub trait Entry {
     /// The entry.
     ///
@@ -121,14 +122,14 @@ fn entries<T: Entry>(list: &[T]) -> Result<Vec<NameArg>> {
     Ok(names)
 }
 
-/// How `rename` renames.
+/// What `rename` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renaming {
     /// Every dim becomes unnamed.
     Drop,
-    /// By position; the list may hold one ellipsis.
+    /// Renames by position; the list can contain one ellipsis.
     To(Vec<NameArg>),
-    /// Each first name becomes the second.
+    /// In each pair, the first name becomes the second.
     Map(Vec<(String, NameArg)>),
 }
 
@@ -144,14 +145,14 @@ pub trait RenameArg {
 }
 
 impl RenameArg for Option<Names> {
-    /// `None` drops the names; `Some` has them all at once.
+    /// `None` drops the names; `Some` has the new names of all dims.
     #[track_caller]
     fn renaming(self) -> Result<Renaming> {
         Ok(match self {
             Some(names) if names.is_named() => {
                 Renaming::To(names.0.iter().map(|n| n.map_or(NameArg::Unnamed, NameArg::Name)).collect())
             }
-            _ => Renaming::Drop, // a list that names nothing stands for any number of dims
+            _ => Renaming::Drop, // a list without names matches any number of dims
         })
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! | rule | names of the result |
 //! | --- | --- |
-//! | keeps input names | those of the input |
-//! | removes dimensions | those of the dims that are left |
-//! | unifies names from inputs | position by position from the right: equal names stay, and a name beats an unnamed dim |
-//! | permutes dimensions | those of the input, in the new order |
-//! | contracts away dims | those of the dims that are not summed over |
-//! | out and in place | those of the computed result, which a named tensor must already have |
+//! | keeps input names | the names of the input |
+//! | removes dimensions | the names of the remaining dims |
+//! | unifies names from inputs | position by position from the right: equal names are kept, and a named dim wins over an unnamed one |
+//! | permutes dimensions | the names of the input, in the new order |
+//! | contracts away dims | the names of the dims that are not summed over |
+//! | out and in place | the names of the computed result, which a named tensor must already have |
 //!
-//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one per rule, tested
-//! without data), `naming` (those of the naming API) and `list` (what users pass where names are expected).
+//! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one for each rule),
+//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names).
 //!
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.
@@ -30,10 +30,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{LazyLock, RwLock};
 
-/// The name of a dim: an interned identifier, so that comparing two is comparing integers.
+/// The name of a dim: an interned identifier, so that comparing two names means comparing integers.
 ///
-/// A program has few names, and none is ever freed: each takes about 130 bytes until the program ends. Names
-/// may come from files, so there is a limit: 2^20 different names of up to 255 bytes.
+/// Names are never freed: each takes about 130 bytes until the program ends. Because names can come from
+/// files, there is a limit of 2^20 different names of up to 255 bytes each.
 ///
 /// ```
 /// use namegrad_core::names::Name;
@@ -54,30 +54,31 @@ struct Interner {
 static INTERNER: LazyLock<RwLock<Interner>> =
     LazyLock::new(|| RwLock::new(Interner { ids: HashMap::new(), texts: Vec::new() }));
 
-/// The most names that a program can have.
+/// The largest number of names that a program can have.
 const MOST: usize = 1 << 20;
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const LONGEST: usize = 255;
 
-/// How many names a thread remembers.
+/// The number of names that a thread caches.
 const RECENT: usize = 64;
 
 thread_local! {
-    /// Texts that were looked up, each where its first and last byte send it.
+    /// The cache of recent look-ups; the first and last byte of a string determine its slot.
     static LOOKED_UP: [Cell<Option<(&'static str, Name)>>; RECENT] = const { [const { Cell::new(None) }; RECENT] };
 }
 
-/// Reading never fails: a panic while the lock is held cannot happen between the two writes of `Name::new`.
+/// Reading never fails, because nothing can panic between the two writes of `Name::new`.
 fn interner() -> std::sync::RwLockReadGuard<'static, Interner> {
     INTERNER.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Name {
-    /// The name of that text.
+    /// Interns a string as a name.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] unless it is an ASCII identifier of at most 255 bytes: letters, digits and
-    /// underscore, not starting with a digit; [`ErrorKind::OutOfMemory`] for a new name beyond the first 2^20.
+    /// underscore, not starting with a digit; [`ErrorKind::OutOfMemory`] for a new name beyond the first
+    /// 2^20.
     #[track_caller]
     pub fn new(text: &str) -> Result<Name> {
         if let Some(name) = Name::lookup(text) {
@@ -99,13 +100,13 @@ impl Name {
         }
         let mut interner = INTERNER.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(name) = interner.ids.get(text) {
-            return Ok(*name); // another thread came first
+            return Ok(*name); // another thread interned it first
         }
         if interner.texts.len() >= MOST {
             let message = format!("there are {MOST} names of dims already, the most that a program can have");
             return Err(Error::new(ErrorKind::OutOfMemory, "names", message));
         }
-        // A name lives as long as the program, so its text is never freed.
+        // A name lives as long as the program, so its string is never freed.
         let text: &'static str = Box::leak(text.into());
         interner.texts.push(text);
         let name = Name(NonZeroU32::new(interner.texts.len() as u32).expect("just pushed, so at least 1"));
@@ -113,10 +114,10 @@ impl Name {
         Ok(name)
     }
 
-    /// The name of that text if any tensor ever had it: a question never interns.
+    /// The name for a string, if it has been interned. This never interns a new name.
     ///
-    /// Programs ask for the same few names again and again, so each thread remembers those that it asked for
-    /// last: to take the lock and to hash costs more than many an op on a small tensor.
+    /// Programs look up the same few names again and again, so each thread caches its recent look-ups. Taking
+    /// the lock and hashing would cost more than many ops on small tensors.
     #[inline]
     pub fn lookup(text: &str) -> Option<Name> {
         let bytes = text.as_bytes();
@@ -132,7 +133,7 @@ impl Name {
         })
     }
 
-    /// The text.
+    /// The name as a string.
     pub fn as_str(self) -> &'static str {
         interner().texts[self.0.get() as usize - 1]
     }
@@ -177,12 +178,11 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The names of a tensor's dims, in their order. A tensor of which no dim is named stores none, and pays
-/// nothing.
+/// The names of a tensor's dims, in order. An unnamed tensor stores no names, which costs nothing.
 #[derive(PartialEq, Eq, Default, Hash)]
 pub struct Names(List);
 
-/// A name for each dim; most tensors have at most four, which need no allocation.
+/// A name for each dim. Up to four names, enough for most tensors, need no allocation.
 type List = SmallVec<[Option<Name>; 4]>;
 
 impl Clone for Names {
@@ -216,7 +216,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The names that a caller gives for the dims that an op makes, or `own` if none are given.
+    /// The names that a caller gives to the dims that an op makes, or `own` if none are given.
     ///
     /// # Errors
     /// [`ErrorKind::NameCount`] unless there are as many, [`ErrorKind::DuplicateName`].
@@ -230,31 +230,31 @@ impl Names {
         }
     }
 
-    /// As [`Names::new`] where the caller knows that no name stands twice.
+    /// Like [`Names::new`], if the caller knows that there are no duplicates.
     #[inline]
     pub(crate) fn unchecked(names: impl IntoIterator<Item = Option<Name>>) -> Names {
         Names::from_list(names.into_iter().collect())
     }
 
-    /// As [`Names::unchecked`], for a list that is there already.
+    /// Like [`Names::unchecked`], for an existing list.
     #[inline]
     fn from_list(names: List) -> Names {
         if names.iter().all(Option::is_none) { Names::none() } else { Names(names) }
     }
 
-    /// Is any dim named?
+    /// Whether any dim is named.
     #[inline]
     pub fn is_named(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The name of dim `dim`.
+    /// The name of `dim`.
     #[inline]
     pub fn get(&self, dim: usize) -> Option<Name> {
         self.0.get(dim).copied().flatten()
     }
 
-    /// The dim of that name.
+    /// The position of the dim with this name.
     #[inline]
     pub fn position(&self, name: Name) -> Option<usize> {
         self.0.iter().position(|own| *own == Some(name))
@@ -269,14 +269,14 @@ impl Names {
         (0..ndim).map(|dim| self.get(dim))
     }
 
-    /// As PyTorch prints them: `['N', None]`.
+    /// The names as PyTorch prints them: `['N', None]`.
     pub fn list(&self, ndim: usize) -> String {
         let texts: Vec<String> =
             self.iter(ndim).map(|name| name.map_or("None".into(), |name| format!("'{name}'"))).collect();
         format!("[{}]", texts.join(", "))
     }
 
-    /// As PyTorch's `names` attribute prints them: `('N', None)`.
+    /// The names as PyTorch's `names` attribute prints them: `('N', None)`.
     pub fn tuple(&self, ndim: usize) -> String {
         let list = self.list(ndim);
         let comma = if ndim == 1 { "," } else { "" };
@@ -284,7 +284,7 @@ impl Names {
     }
 }
 
-/// `*x.names() == ["N", "C"]`: every dim is named, and so.
+/// `*x.names() == ["N", "C"]`: every dim is named, and the names are equal.
 impl<const K: usize> PartialEq<[&str; K]> for Names {
     fn eq(&self, other: &[&str; K]) -> bool {
         self.0.len() == K
@@ -318,11 +318,11 @@ thread_local! {
     static STRICT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` in strict mode: an unnamed dim that meets a named one, or a contraction of two differently named
-/// dims, is an error.
+/// Runs `f` in strict mode: matching an unnamed dim with a named one, or contracting two dims with different
+/// names, is an error.
 ///
-/// The specification lets both pass, because unnamed dims are wildcards; strict mode is for programs that
-/// name every dim.
+/// The specification allows both, because unnamed dims are wildcards. Strict mode is for programs that name
+/// every dim.
 ///
 /// ```
 /// use namegrad_core::{names, NamedTensor};
@@ -343,7 +343,7 @@ pub fn strict<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Is the calling thread inside [`strict`]?
+/// Whether the calling thread is inside [`strict`].
 #[inline]
 pub fn is_strict() -> bool {
     STRICT.get()

@@ -1,5 +1,5 @@
-//! The rules of the naming API: what renaming, refining, aligning, flattening and unflattening make of a list
-//! of names, and how a name is found in it. Pure functions, as those of [`rules`](super::rules).
+//! The rules of the naming API: the names after renaming, refining, aligning, flattening and unflattening,
+//! and how to find a name in a list. Like those in [`rules`](super::rules), these are pure functions.
 
 use super::rules::{Input, argument};
 use super::{Name, NameArg, Names, Renaming, closest};
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
 
-/// Names by position, or `"..."` for the names that the tensor has there.
+/// Names by position; `"..."` stands for the names that the tensor has there.
 #[track_caller]
 fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
     let ndim = x.sizes.len();
@@ -44,7 +44,7 @@ fn too_many_ellipses(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Error
         .with_repair("keep one \"...\" in the list")
 }
 
-/// The error of a list of names that is not as long as the tensor has dims.
+/// The error if the number of names is not the number of dims.
 #[track_caller]
 pub(crate) fn name_count(op: &'static str, ndim: usize, names: &[Option<Name>]) -> Error {
     let list = Names::unchecked(names.iter().copied()).list(names.len());
@@ -93,10 +93,10 @@ pub(crate) fn rename(op: &'static str, x: Input<'_>, renaming: &Renaming) -> Res
     }
 }
 
-/// The dim of that name.
+/// The position of the dim with this name.
 ///
 /// # Errors
-/// [`ErrorKind::NameNotFound`], with the closest name that there is.
+/// [`ErrorKind::NameNotFound`], with the closest existing name.
 #[track_caller]
 pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usize> {
     match Name::lookup(name).and_then(|name| x.names.position(name)) {
@@ -105,7 +105,7 @@ pub(crate) fn position(op: &'static str, x: Input<'_>, name: &str) -> Result<usi
     }
 }
 
-/// The error of a name that the tensor does not have.
+/// The error if the tensor has no dim with this name.
 #[track_caller]
 pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     let message = format!("Name '{name}' not found in Tensor{} of sizes {:?}", x.list(), x.sizes);
@@ -123,7 +123,7 @@ pub(crate) fn not_found(op: &'static str, x: Input<'_>, name: &str) -> Error {
     }
 }
 
-/// Names after `refine_names`: an unnamed dim may get any name, a named one keeps its own.
+/// Names after `refine_names`: an unnamed dim can get any name, and a named dim keeps its name.
 ///
 /// # Errors
 /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
@@ -167,14 +167,15 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
     Ok(to)
 }
 
-/// One dim of an aligned tensor: which dim of the input it is, or a new one of size 1.
+/// A dim of an aligned tensor: the position of the dim in the input, or `None` for a new dim of size 1, and
+/// its name.
 pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
-/// The dims after `align_to`: those of `x` in the wanted order, new names (or none) as dims of size one;
-/// `"..."` stands for the dims not mentioned.
+/// The dims after `align_to`: the dims of `x` in the wanted order, with a dim of size one for each new name
+/// or `None`. `"..."` stands for the dims that are not mentioned.
 ///
 /// # Errors
-/// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not wanted,
+/// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not in the list,
 /// [`ErrorKind::DuplicateName`], [`ErrorKind::Ellipsis`].
 #[track_caller]
 pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
@@ -240,7 +241,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
     Ok(dims)
 }
 
-/// Names after the dims `start..=end` became one dim of name `name`.
+/// Names after the dims `start..=end` are flattened into one dim called `name`.
 ///
 /// # Errors
 /// [`ErrorKind::DuplicateName`].
@@ -254,7 +255,7 @@ pub(crate) fn flatten(x: Input<'_>, start: usize, end: usize, name: Option<Name>
     Names::new("flatten", names).map_err(|error| error.with_operands([x.shape()]))
 }
 
-/// Names after dim `dim` became the dims of `names`.
+/// Names after `dim` is split into dims called `names`.
 ///
 /// # Errors
 /// [`ErrorKind::DuplicateName`].

@@ -1,4 +1,4 @@
-//! The rules of name inference: pure functions over lists of names, which check before anything is computed.
+//! The rules of name inference: pure functions over lists of names, which run before anything is computed.
 //!
 //! | rule | function |
 //! | --- | --- |
@@ -17,7 +17,7 @@ use crate::shape::Shape;
 use crate::tensor::NamedTensor;
 use std::panic::Location;
 
-/// An input as the rules see it: its names and sizes.
+/// An input of a rule: names and sizes.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     /// The names.
@@ -31,7 +31,7 @@ impl Input<'_> {
         self.names.list(self.sizes.len())
     }
 
-    /// The input as an error keeps it.
+    /// The input as it is stored in an error.
     pub(crate) fn shape(&self) -> Shape {
         Shape { sizes: self.sizes.into(), names: self.names.clone() }
     }
@@ -51,7 +51,7 @@ pub(crate) fn remove(x: Input<'_>, removed: &[usize]) -> Names {
     Names::from_list(kept)
 }
 
-/// The names in the order `dims`.
+/// The names, permuted by `dims`.
 pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
     if !names.is_named() {
         return Names::none();
@@ -59,12 +59,13 @@ pub(crate) fn permute(names: &Names, dims: &[usize]) -> Names {
     Names::unchecked(dims.iter().map(|dim| names.get(*dim)))
 }
 
-/// Unifies two lists of names position by position from the right: equal names stay, a name beats an unnamed
-/// dim. `doing` is the verb of the error: `broadcast` or `cat`.
+/// Unifies two lists of names position by position from the right: equal names are kept, and a named dim wins
+/// over an unnamed one. `doing` is the verb in the error: `broadcast` or `cat`.
 ///
 /// # Errors
 /// [`ErrorKind::NameMismatch`] for different names at one position, [`ErrorKind::Misaligned`] for one name at
-/// two positions, and in strict mode [`ErrorKind::NameMismatch`] for a named dim that meets an unnamed one.
+/// two positions, and in strict mode [`ErrorKind::NameMismatch`] for a named and an unnamed dim at one
+/// position.
 #[inline]
 #[track_caller]
 pub(crate) fn unify(op: &'static str, doing: &str, left: Input<'_>, right: Input<'_>) -> Result<Names> {
@@ -155,8 +156,7 @@ fn brought_together(op: &str, left: Input<'_>, right: Input<'_>, [a, b]: [Name; 
     }
 }
 
-/// The line that would bring two inputs together whose names do not unify: one is aligned to the other if
-/// that is possible.
+/// A repair for two inputs whose names do not unify: it aligns one to the other, if that is possible.
 fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String {
     let list = |x: &Input<'_>| x.names.iter(x.sizes.len()).collect::<Vec<_>>();
     let (l, r) = (list(&left), list(&right));
@@ -181,7 +181,7 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
     )
 }
 
-/// Names of a product of matrices: the rows of the left, the columns of the right.
+/// Names of a matrix product: the rows of the left matrix, the columns of the right one.
 ///
 /// # Errors
 /// [`ErrorKind::DuplicateName`] if both have the same name; in strict mode [`ErrorKind::NameMismatch`] if the
@@ -191,7 +191,7 @@ pub(crate) fn mm(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<
     matmul(op, left, right)
 }
 
-/// Names of a matrix times a vector: those of the matrix but the last.
+/// Names of a matrix times a vector: the names of the matrix except the last.
 ///
 /// # Errors
 /// In strict mode [`ErrorKind::NameMismatch`] if the contracted dims are named differently.
@@ -200,8 +200,8 @@ pub(crate) fn mv(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<
     matmul(op, left, right)
 }
 
-/// Names of a matrix product with batch dims: the unified batch dims, then the rows of the left and the
-/// columns of the right. A vector has no rows or no columns.
+/// Names of a matrix product with batch dims: the unified batch dims, then the rows of the left operand and
+/// the columns of the right one. A vector on the left has no rows; a vector on the right has no columns.
 ///
 /// # Errors
 /// [`ErrorKind::NameMismatch`] if batch dims differ, [`ErrorKind::DuplicateName`] if the result would have a
@@ -283,8 +283,8 @@ fn matmul_named(op: &'static str, left: Input<'_>, right: Input<'_>) -> Result<N
     Ok(Names::from_list(names))
 }
 
-/// The names that an out tensor with `existing` names gets when `computed` were inferred: an unnamed one
-/// takes them, a named one must have exactly these.
+/// The names of an output tensor that has `existing` names when `computed` names were inferred: an unnamed
+/// tensor gets the computed names, and a named one must already have them.
 ///
 /// # Errors
 /// [`ErrorKind::OutNames`].
@@ -304,7 +304,7 @@ pub(crate) fn out(op: &'static str, computed: &Names, existing: Input<'_>) -> Re
         .with_repair(format!("out.rename({})?", argument(computed, existing.sizes.len()))))
 }
 
-/// Names as Rust writes them in a call: a list of texts, of options if a dim has no name, or `None`.
+/// Names as they are written in a call: a list of strings, of options if a dim is unnamed, or `None`.
 pub(super) fn argument(names: &Names, ndim: usize) -> String {
     let each = || names.iter(ndim);
     if each().all(|name| name.is_none()) {
@@ -318,19 +318,19 @@ pub(super) fn argument(names: &Names, ndim: usize) -> String {
     format!("[{}]", each().map(text).collect::<Vec<_>>().join(", "))
 }
 
-/// The rules for the other crates.
+/// The rules as other crates use them.
 impl NamedTensor {
-    /// The names of this tensor and of `other` unified, as [`unify`] says.
+    /// The unified names of this tensor and `other`; see [`unify`].
     ///
     /// # Errors
-    /// Those of [`unify`].
+    /// Same as [`unify`].
     #[doc(hidden)]
     #[track_caller]
     pub fn unified_names(&self, op: &'static str, doing: &str, other: &NamedTensor) -> Result<Names> {
         unify(op, doing, self.input(), other.input())
     }
 
-    /// The names that this tensor gets as an out tensor when `computed` were inferred, as [`out`] says.
+    /// The names that this tensor gets as an output tensor when `computed` names were inferred; see [`out`].
     ///
     /// # Errors
     /// [`ErrorKind::OutNames`].
@@ -346,7 +346,7 @@ pub(super) mod tests {
     use super::*;
     use crate::names::strict;
 
-    /// Names and sizes of a tensor whose dims all have size 2; `_` is a dim without a name.
+    /// Names and sizes of a tensor whose dims all have size 2; `_` is an unnamed dim.
     pub(crate) fn names(list: &[&str]) -> (Names, Vec<usize>) {
         let names = list.iter().map(|text| (*text != "_").then(|| Name::new(text).unwrap()));
         (Names::unchecked(names), vec![2; list.len()])

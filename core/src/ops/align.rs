@@ -1,4 +1,4 @@
-//! Dims brought into an order by name. Views.
+//! Reordering dims by name. The results are views.
 
 #[cfg(doc)]
 use crate::error::ErrorKind;
@@ -8,8 +8,8 @@ use crate::shape::{Sizes, Strides};
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {
-    /// The tensor with its dims in the order of `names`, new names being dims of size one. One `"..."` stands
-    /// for the dims not mentioned.
+    /// The tensor with its dims in the order of `names`. A new name adds a dim of size one, and one `"..."`
+    /// stands for the dims that are not mentioned.
     ///
     /// # Errors
     /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`], [`ErrorKind::DuplicateName`],
@@ -20,10 +20,11 @@ impl NamedTensor {
         Ok(self.aligned(&dims))
     }
 
-    /// The tensor with its dims in the order of those of `other`, which may have more: these get size one.
+    /// The tensor with its dims in the order of the dims of `other`. Dims that only `other` has are added
+    /// with size one.
     ///
     /// # Errors
-    /// As [`align_to`](Self::align_to) with the names of `other`.
+    /// Same as [`align_to`](Self::align_to) with the names of `other`.
     #[track_caller]
     pub fn align_as(&self, other: &NamedTensor) -> Result<NamedTensor> {
         let names: Vec<NameArg> = other

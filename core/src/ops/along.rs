@@ -1,22 +1,23 @@
-//! Ops along one dim that keep it, or look for an element in it.
+//! Ops along one dim that keep it.
 
 use namegrad_macros::ops;
 
 ops! { along;
     //! # Softmax and running sums along a dim
-    /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is taken out first, so that no finite
+    /// `e^x / Σ e^x` along `dim`: each slice sums to one. The maximum is subtracted first, so that no finite
     /// `x` overflows.
     softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
-    /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), exact where that is close to
-    /// 0.
+    /// `x - ln Σ e^x` along `dim`: the logarithm of [`softmax`](Self::softmax), accurate even where that is
+    /// close to 0.
     log_softmax (x; dim: Dim, dtype: Cast) on floats names "keeps input names";
-    /// The running sum along `dim`; of integers and bool in `i64`. With a `dtype` the elements are cast to it
-    /// first, and the result has it.
+    /// The cumulative sum along `dim`; integers and `bool` give `i64`. If `dtype` is given, the elements are
+    /// first cast to it, and the result has that dtype.
     cumsum cumsum_ (x; dim: Dim, dtype: Cast) names "keeps input names";
-    /// The running product along `dim`; of integers and bool in `i64`. `dtype` is as in
+    /// The cumulative product along `dim`; integers and `bool` give `i64`. `dtype` works as in
     /// [`cumsum`](Self::cumsum).
     cumprod cumprod_ (x; dim: Dim, dtype: Cast) names "keeps input names";
-    /// `ln Σ e^x` of the elements so far along `dim`, without overflow; of floats only.
+    /// The cumulative [`logsumexp`](Self::logsumexp) along `dim`: `ln Σ e^x` of the elements so far, without
+    /// overflow. Floats only.
     logcumsumexp (x; dim: Dim) on floats names "keeps input names";
 }
 
@@ -28,13 +29,13 @@ pub(crate) mod kernels {
     use crate::shape::around;
     use crate::tensor::NamedTensor;
 
-    /// The one dim of `x` in the middle of `[outer, n, inner]`; a 0-d tensor is one element.
+    /// `x` and its sizes as `[outer, n, inner]`, with `dim` in the middle; a 0-d tensor has one element.
     #[track_caller]
     pub(crate) fn split(x: &NamedTensor, dim: usize) -> Result<(NamedTensor, [usize; 3])> {
         Ok((x.contiguous()?, around(x.sizes(), dim)))
     }
 
-    /// A loop over `[outer, n, inner]` for each dtype that is computed in.
+    /// Loops over `[outer, n, inner]`, one for each dtype that kernels compute in.
     struct Rows {
         f32: fn(&[f32], [usize; 3], &mut [f32]),
         f64: fn(&[f64], [usize; 3], &mut [f64]),
@@ -62,7 +63,7 @@ pub(crate) mod kernels {
         normalize("log_softmax", x, dim, Rows { f32: softmax::log_softmax, f64: softmax::log_softmax })
     }
 
-    /// A loop over one lane for each dtype that is computed in.
+    /// Loops over one lane, one for each dtype that kernels compute in.
     struct Scans {
         f32: Scan<f32>,
         f64: Scan<f64>,

@@ -1,6 +1,6 @@
-//! Ops on two or three tensors by element. Sizes broadcast from the right, names unify from the right, dtypes
-//! promote; a plain number does not widen the dtype of a tensor within its category. `dtypes` says what else
-//! a row takes or refuses, `before` what is looked at before it runs.
+//! Elementwise ops on two or three tensors. Sizes broadcast from the right, names unify from the right, and
+//! dtypes promote; a plain number does not widen the dtype of a tensor within its category. `dtypes` is an
+//! extra rule about dtypes, and `before` a function that checks the inputs before the op runs.
 
 use crate::dtype::{Category, DType, Scalar, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,28 +10,28 @@ use namegrad_macros::ops;
 use smallvec::SmallVec;
 
 ops! { binary;
-    //! # Arithmetic and comparisons by element
-    /// `x + other`; "or" of two bools.
+    //! # Elementwise arithmetic and comparisons
+    /// `x + other`; the logical "or" for two `bool`s.
     add add_ (x, other) { float: x + other, int: x.wrapping_add(other), boolean: x | other }
-    /// `x - other`; no bools, as neither "or" nor "exclusive or" is meant for sure.
+    /// `x - other`; `bool` is an error, as in PyTorch.
     sub sub_ (x, other) { float: x - other, int: x.wrapping_sub(other), dtypes: Dtypes::NoBool }
-    /// `x other`; "and" of two bools.
+    /// `x other`; the logical "and" for two `bool`s.
     mul mul_ (x, other) { float: x * other, int: x.wrapping_mul(other), boolean: x & other }
-    /// `x / other`; integers divide as floats.
+    /// `x / other`; dividing integers gives floats.
     div div_ (x, other) { float: x / other }
     /// `x / other` rounded down.
     floor_divide floor_divide_ (x, other) { float: x.div_floor(other), int: x.div_floor(other), before: no_zero }
-    /// `x / other` rounded towards zero.
+    /// `x / other` rounded toward zero.
     trunc_divide trunc_divide_ (x, other) { float: (x / other).trunc(), int: x.div_trunc(other), before: no_zero }
     /// The remainder of `x / other` with the sign of `x`.
     fmod fmod_ (x, other) { float: x % other, int: x.rem_trunc(other), before: no_zero }
     /// The remainder of `x / other` with the sign of `other`.
     remainder remainder_ (x, other) { float: x.remainder(other), int: x.rem_floor(other), before: no_zero }
-    /// `x^exponent`. Integers to the power of a negative number are an error; where a tensor has negative
-    /// exponents, what is not 1 or -1 becomes 0.
+    /// `x^exponent`. For integers, a negative number as the exponent is an error; with a tensor of exponents,
+    /// a negative power of anything but 1 and -1 is 0.
     pow pow_ (x, exponent) { float: x.powf(exponent), int: x.power(exponent), before: powers }
-    /// The angle of the point `(other, x)`, `x` being the ordinate: `atan(x / other)` in the right quadrant,
-    /// in radians.
+    /// The angle of the point with abscissa `other` and ordinate `x`: `atan(x / other)` in the right
+    /// quadrant, in radians.
     atan2 atan2_ (x, other) { float: x.atan2(other) }
     /// `√(x² + other²)` without overflow.
     hypot hypot_ (x, other) { float: x.hypot(other), dtypes: Dtypes::Floats }
@@ -47,65 +47,68 @@ ops! { binary;
     maximum (x, other) { float: x.maximum(other), int: x.max(other), boolean: x | other, before: numbers_fit }
     /// The smaller of `x` and `other`; NaN if either is.
     minimum (x, other) { float: x.minimum(other), int: x.min(other), boolean: x & other, before: numbers_fit }
-    /// The larger of `x` and `other`; the other one if one is NaN.
+    /// The larger of `x` and `other`; if one is NaN, the other one.
     fmax (x, other) { float: x.fmax(other), int: x.max(other), boolean: x | other, before: numbers_fit }
-    /// The smaller of `x` and `other`; the other one if one is NaN.
+    /// The smaller of `x` and `other`; if one is NaN, the other one.
     fmin (x, other) { float: x.fmin(other), int: x.min(other), boolean: x & other, before: numbers_fit }
-    /// The larger of `x` and `min`, a lower bound: as [`maximum`](Self::maximum), but where both are equal
-    /// the gradient is that of `x`.
+    /// The larger of `x` and the lower bound `min`. This is [`maximum`](Self::maximum), except that the
+    /// gradient goes to `x` if both are equal.
     clamp_min clamp_min_ (x, min) { like: maximum, before: numbers_fit }
-    /// The smaller of `x` and `max`, an upper bound: as [`minimum`](Self::minimum), but where both are equal
-    /// the gradient is that of `x`.
+    /// The smaller of `x` and the upper bound `max`. This is [`minimum`](Self::minimum), except that the
+    /// gradient goes to `x` if both are equal.
     clamp_max clamp_max_ (x, max) { like: minimum, before: numbers_fit }
-    /// The step at 0: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
+    /// The Heaviside step function: 0 for `x < 0`, 1 for `x > 0`, and `values` where `x` is 0; 0 for NaN.
     heaviside heaviside_ (x, values) {
         float: if x == T::ZERO { values } else if x > T::ZERO { T::ONE } else { T::ZERO },
         int: if x == T::ZERO { values } else { x.max(T::ZERO).sign() },
         boolean: x | values, before: numbers_fit
     }
-    /// Is `x = other`?
+    /// Whether `x = other`, for each element.
     eq eq_ (x, other) -> bool { float: x == other, int: x == other, boolean: x == other }
-    /// Is `x ≠ other`?
+    /// Whether `x ≠ other`, for each element.
     ne ne_ (x, other) -> bool { float: x != other, int: x != other, boolean: x != other }
-    /// Is `x < other`?
+    /// Whether `x < other`, for each element.
     lt lt_ (x, other) -> bool { float: x < other, int: x < other, boolean: !x & other }
-    /// Is `x ≤ other`?
+    /// Whether `x ≤ other`, for each element.
     le le_ (x, other) -> bool { float: x <= other, int: x <= other, boolean: x <= other }
-    /// Is `x > other`?
+    /// Whether `x > other`, for each element.
     gt gt_ (x, other) -> bool { float: x > other, int: x > other, boolean: x & !other }
-    /// Is `x ≥ other`?
+    /// Whether `x ≥ other`, for each element.
     ge ge_ (x, other) -> bool { float: x >= other, int: x >= other, boolean: x >= other }
-    /// Are both not zero?
+    /// Whether both elements are nonzero.
     logical_and logical_and_ (x, other) -> bool { float: (x != T::ZERO) & (other != T::ZERO), int: (x != T::ZERO) & (other != T::ZERO), boolean: x & other }
-    /// Is one not zero?
+    /// Whether at least one of the elements is nonzero.
     logical_or logical_or_ (x, other) -> bool { float: (x != T::ZERO) | (other != T::ZERO), int: (x != T::ZERO) | (other != T::ZERO), boolean: x | other }
-    /// Is exactly one not zero?
+    /// Whether exactly one of the elements is nonzero.
     logical_xor logical_xor_ (x, other) -> bool { float: (x != T::ZERO) ^ (other != T::ZERO), int: (x != T::ZERO) ^ (other != T::ZERO), boolean: x ^ other }
-    /// "And" of the bits.
+    /// The bitwise "and".
     bitwise_and bitwise_and_ (x, other) { int: x & other, boolean: x & other }
-    /// "Or" of the bits.
+    /// The bitwise "or".
     bitwise_or bitwise_or_ (x, other) { int: x | other, boolean: x | other }
-    /// "Exclusive or" of the bits.
+    /// The bitwise "exclusive or".
     bitwise_xor bitwise_xor_ (x, other) { int: x ^ other, boolean: x ^ other }
-    /// The bits of `x` moved `other` places up, zeros coming in: `x 2^other`; 0 unless `0 <= other` is less
-    /// than the number of bits.
+    /// `x` shifted left by `other` bits: `x 2^other`. The result is 0 if `other` is negative or not less than
+    /// the number of bits.
     bitwise_left_shift bitwise_left_shift_ (x, other) { int: x.shift_left(other), before: numbers_fit }
-    /// The bits of `x` moved `other` places down, the sign coming in: `x / 2^other` rounded down; nothing but
-    /// the sign unless `0 <= other` is less than the number of bits.
+    /// `x` shifted right by `other` bits, with the sign shifted in: `x / 2^other` rounded down. If `other` is
+    /// negative or not less than the number of bits, the result is 0, or -1 for negative `x`.
     bitwise_right_shift bitwise_right_shift_ (x, other) { int: x.shift_right(other), before: numbers_fit }
-    /// The greatest common divisor, not negative; that with 0 is the other number.
+    /// The greatest common divisor, which is never negative. With 0 it is the absolute value of the other
+    /// number.
     gcd gcd_ (x, other) { int: x.gcd(other), before: numbers_fit }
-    /// The least common multiple, not negative; that with 0 is 0.
+    /// The least common multiple, which is never negative. With 0 it is 0.
     lcm lcm_ (x, other) { int: x.lcm(other), before: numbers_fit }
-    /// `x + weight (end - x)`: from `x` towards `end`, all of one floating-point dtype.
+    /// The linear interpolation `x + weight (end - x)` from `x` to `end`. All tensors must have the same
+    /// floating-point dtype.
     lerp lerp_ (x, end, weight) {
         float: if weight.abs() < T::HALF { x + weight * (end - x) } else { end - (end - x) * (T::ONE - weight) },
         dtypes: Dtypes::OneFloat
     }
-    /// Each element between `min` and `max`: `min(max(x, min), max)`. At a bound the gradient is that of `x`.
+    /// `x` limited to the range from `min` to `max`: `min(max(x, min), max)`. At a bound, the gradient goes
+    /// to `x`.
     clamp clamp_ (x, min, max) { float: x.maximum(min).minimum(max), int: x.max(min).min(max), before: numbers_fit }
-    /// `x` where the mask is true, elsewhere `other`: PyTorch's `torch.where(condition, x, other)`. Both can be
-    /// numbers.
+    /// `x` where the mask is true, `other` elsewhere: PyTorch's `torch.where(condition, x, other)`. Both `x`
+    /// and `other` can be numbers.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -133,7 +136,8 @@ ops! { binary;
     }
 }
 
-/// The value of a fill is one, and the mask of a tensor with names has no more dims than it.
+/// Checks that the value of a fill is a single number, and that the mask of a named tensor has no more dims
+/// than the tensor.
 fn one_value(
     op: &'static str,
     inputs: &[&NamedTensor; 3],
@@ -161,8 +165,8 @@ fn one_value(
     Err(Error::about(inputs, ErrorKind::Shape, op, message).with_repair("mask.choose(&value, &x)?"))
 }
 
-/// A plain number fits the integer dtype that is computed in, as a cast would wrap it. A sum or product that
-/// wraps in the end is the same whether or not its terms were wrapped first, so those rows do not ask.
+/// Checks that plain numbers fit the integer dtype of the computation, because a cast would wrap them. Sums
+/// and products wrap anyway, so their rows do not need this check.
 fn numbers_fit<const N: usize>(
     op: &'static str,
     inputs: &[&NamedTensor; N],
@@ -177,7 +181,7 @@ fn numbers_fit<const N: usize>(
 #[cold]
 #[track_caller]
 fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
-    // A mask takes no part.
+    // A mask does not count.
     let values: SmallVec<[&NamedTensor; 3]> =
         inputs.iter().copied().filter(|x| x.dtype() != DType::Bool).collect();
     if values.is_empty() {
@@ -190,7 +194,7 @@ fn check_numbers(op: &'static str, inputs: &[&NamedTensor]) -> Result<()> {
     }
 }
 
-/// An integer divided by zero is an error.
+/// Returns an error if an integer is divided by zero.
 fn no_zero(
     op: &'static str,
     inputs: &[&NamedTensor; 2],
@@ -199,7 +203,7 @@ fn no_zero(
     numbers_fit(op, inputs, args)?;
     let dtype = promoted(inputs);
     let divides = dtype.category() == Category::Integer && inputs[0].numel() > 0;
-    // Cast first: a 0-d tensor of 256 is zero as a byte.
+    // Cast first, because 256 in a 0-d tensor is zero as a byte.
     if divides && inputs[1].to(dtype)?.has_zero()? {
         let message = "ZeroDivisionError: an integer divided by zero";
         return Err(Error::about(inputs, ErrorKind::Value, op, message).with_repair(format!(
@@ -210,7 +214,7 @@ fn no_zero(
     Ok(None)
 }
 
-/// What `pow` is where the exponent is a plain number.
+/// Finds a cheaper kernel for `pow` if the exponent is a plain number.
 fn powers(
     op: &'static str,
     inputs: &[&NamedTensor; 2],
@@ -222,7 +226,7 @@ fn powers(
     Ok(power_of(x, exponent))
 }
 
-/// Integers have no power of a negative number, which would be 0 but for 1 and -1.
+/// Returns an error for a negative power of integers, which would be 0 except for 1 and -1.
 #[track_caller]
 fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
     let whole = |x: &NamedTensor| !x.dtype().is_floating_point();
@@ -233,8 +237,8 @@ fn check_power(x: &NamedTensor, exponent: &NamedTensor) -> Result<()> {
         .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
 }
 
-/// The op that raises floats to this number, if it is a cheaper one: PyTorch's choice, whose results at -0
-/// and -inf are those of the cheaper op.
+/// The cheaper op that raises floats to this power, if there is one. The choice is PyTorch's, whose results
+/// at -0 and -inf are those of the cheaper op.
 fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1>> {
     use crate::ops::unary::elements::{POSITIVE, RECIPROCAL, RSQRT, SQRT, SQUARE};
     use by_number::elements::{CUBE, FIRST_POWER, ZEROTH_POWER};
@@ -242,7 +246,7 @@ fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1
         return None;
     }
     if exponent.dtype() == DType::Bool && x.dtype() == DType::Bool {
-        // The powers that bools have, as in PyTorch.
+        // The powers of `bool`, as in PyTorch.
         return Some(if exponent.item::<Scalar>().ok()?.to_f64() == 0.0 {
             &ZEROTH_POWER
         } else {
@@ -258,29 +262,29 @@ fn power_of(x: &NamedTensor, exponent: &NamedTensor) -> Option<&'static Kernel<1
     powers.into_iter().find(|(power, _)| *power == exponent).map(|(_, kernel)| kernel)
 }
 
-/// `pow` for some numbers.
+/// Kernels of `pow` for certain exponents.
 mod by_number {
     namegrad_macros::kernels! {
-        /// `x³`: what `pow` is for the number 3.
+        /// `x³`: `pow` with the number 3.
         cube (x) { float: x * x * x }
-        /// What `pow` is of bools for the number `true`.
+        /// `pow` of `bool` with the number `true`.
         first_power (x) { boolean: x }
-        /// What `pow` is of bools for the number `false`.
+        /// `pow` of `bool` with the number `false`.
         zeroth_power (x) { boolean: x | !x }
     }
 }
 
 impl crate::NamedTensor {
-    /// The dtype that an op by element computes in on this tensor and `other`.
+    /// The dtype in which an elementwise op computes on this tensor and `other`.
     pub fn result_type(&self, other: &crate::NamedTensor) -> crate::DType {
         promoted(&[self, other])
     }
 
-    /// The next number of the dtype after each element towards `other`. Not a row of the table, which would
-    /// compute in `f32` for half types.
+    /// For each element, the next representable number in the direction of `other`. This is not a row of the
+    /// table, because rows compute half types in `f32`.
     ///
     /// # Errors
-    /// As `namegrad::Tensor::nextafter`.
+    /// Same as `namegrad::Tensor::nextafter`.
     #[track_caller]
     pub fn nextafter(&self, other: impl crate::Operand) -> crate::Result<crate::NamedTensor> {
         self.next_towards(&*other.operand_beside(self.dtype())?)

@@ -1,8 +1,8 @@
-//! Ops by element: what a row with formulas becomes, and how it is applied.
+//! Elementwise ops: the kernels that rows with formulas become, and how they are applied.
 //!
-//! A row becomes a [`Kernel`]: one loop for each dtype that is computed in. [`Kernel::apply`] finds the
-//! dtype, the sizes and the names of the result and has `crate::cpu::pointwise` drive the loop over operands
-//! of any strides and dtypes.
+//! A row becomes a [`Kernel`], with one loop for each dtype that kernels compute in. [`Kernel::apply`]
+//! determines the dtype, sizes and names of the result, and `crate::cpu::pointwise` runs the loop over
+//! operands of any strides and dtypes.
 
 use crate::cpu::pointwise::{Job, Loop, Source, drive, run_direct};
 use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
@@ -13,9 +13,9 @@ use crate::shape::{Sizes, Strides, broadcast};
 use crate::tensor::NamedTensor;
 use std::panic::Location;
 
-/// What an op by element is: a row of a table.
+/// An elementwise op: a row of a table.
 pub(crate) struct Kernel<const N: usize> {
-    /// The op.
+    /// The name of the op.
     pub(crate) name: &'static str,
     /// The loops on `f32` and `f64`.
     pub(crate) float: Option<[Loop<N>; 2]>,
@@ -23,30 +23,30 @@ pub(crate) struct Kernel<const N: usize> {
     pub(crate) int: Option<[Loop<N>; 5]>,
     /// The loop on `bool`.
     pub(crate) boolean: Option<Loop<N>>,
-    /// Is the result `bool`, whatever the inputs are?
+    /// Whether the result is `bool` for all inputs.
     pub(crate) to_bool: bool,
-    /// The input that is a mask of `bool` and takes no part in the choice of the dtype.
+    /// The input that is a `bool` mask and does not affect the dtype of the result.
     pub(crate) mask: Option<usize>,
-    /// What is looked at before anything else.
+    /// The function that checks the inputs first.
     pub(crate) before: Option<Before<N>>,
-    /// Which dtypes it takes, where the loops alone do not say it.
+    /// The rule about dtypes, if the loops alone do not determine it.
     pub(crate) dtypes: Option<Dtypes>,
 }
 
-/// A look at the inputs and arguments before an op runs: an error, or another kernel that does the same to the
-/// first input at a lower cost.
+/// A function that looks at the inputs and arguments before an op runs. It returns an error, or another
+/// kernel that computes the same from the first input at a lower cost.
 pub(crate) type Before<const N: usize> =
     fn(&'static str, &[&NamedTensor; N], &[Scalar]) -> Result<Option<&'static Kernel<1>>>;
 
-/// A rule of dtypes that a row follows besides having loops for some.
+/// A rule about the dtypes of an op, in addition to the loops that it has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtypes {
-    /// Floats alone: the others do not become the default float.
+    /// Only floats; integers and `bool` are not converted.
     Floats,
-    /// Floats alone, and all inputs of the dtype of the first; only a plain number, and a last input without
-    /// dims, may have another.
+    /// Only floats, and all inputs have the dtype of the first. A plain number and a 0-d last input can have
+    /// another dtype.
     OneFloat,
-    /// No input may be `bool`, also where it would promote to what has a loop.
+    /// No input can be `bool`, even if it would promote to a dtype that has a loop.
     NoBool,
     /// `bool` is computed in `i64`.
     BoolAsInt,
@@ -54,8 +54,8 @@ pub(crate) enum Dtypes {
     OfFirst,
 }
 
-/// The dtype that tensors promote to. Among those with dims, then among 0-d tensors, then among plain numbers
-/// the widest counts; a later group matters only when its category is higher.
+/// The dtype that tensors promote to. There are three groups: tensors with dims, 0-d tensors, plain numbers.
+/// In each group the widest dtype counts, and a later group matters only if its category is higher.
 #[inline]
 pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     let first = inputs[0].dtype();
@@ -71,7 +71,8 @@ pub(crate) fn promoted(inputs: &[&NamedTensor]) -> DType {
     [zero_d, numbers].into_iter().fold(dims, combine).expect("there is an input")
 }
 
-/// The first plain number among the inputs that an integer `dtype` does not have. A cast would wrap it.
+/// The first plain number among the inputs that is outside the range of an integer `dtype`, so that a cast
+/// would wrap it.
 #[track_caller]
 pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Scalar>> {
     if dtype.category() != Category::Integer {
@@ -86,7 +87,8 @@ pub(crate) fn beyond(inputs: &[&NamedTensor], dtype: DType) -> Result<Option<Sca
     Ok(None)
 }
 
-/// Does a cast of `number` to `dtype` keep its whole part? An integer dtype wraps what it does not have.
+/// Whether a cast of `number` to `dtype` keeps its integer part. Integer dtypes wrap numbers outside their
+/// range.
 pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
     const END: f64 = -(i64::MIN as f64); // 2^63
     match (dtype.category(), number) {
@@ -96,7 +98,7 @@ pub(crate) fn fits(number: Scalar, dtype: DType) -> bool {
     }
 }
 
-/// The error of a number that an integer dtype does not have.
+/// The error for a number outside the range of an integer dtype.
 #[track_caller]
 pub(crate) fn does_not_fit(op: &'static str, x: Option<&NamedTensor>, number: Scalar, dtype: DType) -> Error {
     let wider = if fits(number, DType::I64) { DType::I64 } else { default_dtype() };
@@ -159,11 +161,11 @@ impl<const N: usize> Kernel<N> {
         Kernel { name, float: None, int: None, boolean: None, to_bool, mask, before: None, dtypes: None }
     }
 
-    /// The dtype that the inputs are computed in, before half types widen, and that the result has unless it
+    /// The dtype of the computation, before half types are widened; also the dtype of the result, unless that
     /// is `bool`.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] if the op makes no sense on it.
+    /// [`ErrorKind::DType`] if the op does not accept it.
     #[inline]
     #[track_caller]
     pub(crate) fn compute_dtype(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
@@ -180,21 +182,22 @@ impl<const N: usize> Kernel<N> {
                 self.check_one_float(inputs)?;
                 dtype
             }
-            // 300 is no byte, and larger than all.
+            // A number such as 300 does not fit in a byte, and compares greater than all bytes.
             _ if self.to_bool && beyond(inputs, dtype)?.is_some() => DType::I64,
             _ => dtype,
         };
         if self.has(dtype) {
             return Ok(dtype);
         }
-        // An op that only floats have takes the others as the default float, unless its row says otherwise.
+        // An op with only a float loop converts other dtypes to the default float, unless its row says
+        // otherwise.
         if self.float.is_some() && self.int.is_none() && self.boolean.is_none() && self.dtypes.is_none() {
             return Ok(default_dtype());
         }
         Err(self.refused(dtype, inputs))
     }
 
-    /// The dtype that the inputs promote to; a mask takes no part.
+    /// The dtype that the inputs promote to, ignoring a mask.
     #[inline]
     #[track_caller]
     fn promoted(&self, inputs: &[&NamedTensor; N]) -> Result<DType> {
@@ -212,7 +215,7 @@ impl<const N: usize> Kernel<N> {
         Ok(promoted(&others))
     }
 
-    /// The error of a dtype that the op does not take.
+    /// The error for a dtype that the op does not accept.
     #[track_caller]
     fn refused(&self, dtype: DType, inputs: &[&NamedTensor; N]) -> Error {
         let accepted = DType::ALL.into_iter().filter(|other| self.has(*other));
@@ -232,7 +235,7 @@ impl<const N: usize> Kernel<N> {
         Error::about(inputs, ErrorKind::DType, self.name, message).with_repair(cast)
     }
 
-    /// The rule of [`Dtypes::OneFloat`].
+    /// Checks the rule [`Dtypes::OneFloat`].
     #[track_caller]
     fn check_one_float(&self, inputs: &[&NamedTensor; N]) -> Result<()> {
         let dtype = inputs[0].dtype();
@@ -264,10 +267,11 @@ impl<const N: usize> Kernel<N> {
         found.expect("compute_dtype chose a dtype that the row has")
     }
 
-    /// The op on `inputs`, with the arguments of the row: dtypes promote, sizes broadcast, names unify.
+    /// Applies the op to `inputs` with the arguments of the row: dtypes promote, sizes broadcast, names
+    /// unify.
     ///
     /// # Errors
-    /// Those of the name rule, [`ErrorKind::Shape`], [`ErrorKind::DType`], what `before` finds.
+    /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
     pub(crate) fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
         if let Some(kernel) = self.look_before(&inputs, args)? {
@@ -292,12 +296,12 @@ impl<const N: usize> Kernel<N> {
         self.apply_as(dtype, inputs, args)
     }
 
-    /// What [`before`](Kernel::before) finds.
+    /// Runs [`before`](Kernel::before).
     #[inline]
     #[track_caller]
     fn look_before(&self, inputs: &[&NamedTensor; N], args: &[Scalar]) -> Result<Option<&'static Kernel<1>>> {
         let Some(before) = self.before else { return Ok(None) };
-        let caller = Location::caller(); // a function behind a pointer does not know it
+        let caller = Location::caller(); // a function pointer does not get it
         before(self.name, inputs, args).map_err(|error| error.at(caller))
     }
 
@@ -311,13 +315,13 @@ impl<const N: usize> Kernel<N> {
         reads
     }
 
-    /// The dtype that the loop for `dtype` gives.
+    /// The dtype of the result of the loop for `dtype`.
     #[inline]
     fn makes(&self, dtype: DType) -> DType {
         if self.to_bool { DType::Bool } else { dtype.compute() }
     }
 
-    /// Most calls: dense inputs of one dtype, of the same sizes and names.
+    /// The most common case: dense inputs of the same dtype, sizes and names.
     #[inline]
     #[track_caller]
     fn apply_alike(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
@@ -331,7 +335,7 @@ impl<const N: usize> Kernel<N> {
         Ok(out)
     }
 
-    /// Is there a loop on this dtype?
+    /// Whether there is a loop for this dtype.
     #[inline]
     fn has(&self, dtype: DType) -> bool {
         match dtype.category() {
@@ -341,7 +345,7 @@ impl<const N: usize> Kernel<N> {
         }
     }
 
-    /// The op with `dtype` computed in, for ops of which an input does not take part in promotion.
+    /// Applies the op with a given `dtype`, for ops in which an input does not take part in promotion.
     #[track_caller]
     pub(crate) fn apply_as(
         &self,
@@ -356,7 +360,7 @@ impl<const N: usize> Kernel<N> {
         let mut out = unsafe { NamedTensor::unwritten(self.name, &sizes, names, out_dtype)? };
         let to = out.ptr_mut();
         let job = self.job(dtype, inputs.map(source), args, out.sizes(), out_dtype);
-        // SAFETY: the output is fresh, dense and of the broadcast sizes, to which each input is expanded.
+        // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
         unsafe { drive(job, to, false) };
         Ok(out)
     }
@@ -375,12 +379,12 @@ impl<const N: usize> Kernel<N> {
         Job { body: self.loop_for(dtype), args, inputs, compute, made, out, sizes }
     }
 
-    /// The op written into its first input, `x`: its buffer is reused when nobody else holds it. On an error
-    /// `x` is as it was.
+    /// Applies the op and writes the result to its first input `x`, in the same buffer if that is not shared.
+    /// After an error, `x` is unchanged.
     ///
     /// # Errors
-    /// As [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`, [`ErrorKind::DType`] if
-    /// it cannot be cast to the dtype of `x`.
+    /// The errors of [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`,
+    /// [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
     pub(crate) fn apply_in_place(
         &self,
@@ -388,7 +392,7 @@ impl<const N: usize> Kernel<N> {
         others: &[&NamedTensor],
         args: &[Scalar],
     ) -> Result<()> {
-        // The kernel has the name of the op; the user called its in-place form.
+        // The kernel has the name of the op, but the user called the in-place form.
         self.write_over(x, others, args).map_err(|error| match super::all().find(|op| op.name == self.name) {
             Some(OpInfo { in_place: Some(called), .. }) => error.of(called),
             _ => error,
@@ -432,8 +436,8 @@ impl<const N: usize> Kernel<N> {
             let own = Source { ptr: to, dtype: out_dtype, sizes: &sizes, strides: &strides };
             let sources = std::array::from_fn(|k| if k == 0 { own } else { source(others[k - 1]) });
             let job = self.job(dtype, sources, args, &sizes, out_dtype);
-            // SAFETY: `x` is dense, of the broadcast sizes, and its buffer is held by nobody else; with
-            // `aliased` each chunk of it is copied before it is overwritten.
+            // SAFETY: `x` is dense, has the broadcast sizes, and its buffer is not shared; with `aliased`,
+            // each chunk is copied before it is overwritten.
             unsafe { drive(job, to, true) };
             x.set_names(names);
         } else {

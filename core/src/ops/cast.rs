@@ -11,14 +11,14 @@ pub(crate) fn packed(op: &'static str, x: &NamedTensor, dtype: DType) -> Result<
     // SAFETY: each element is written below.
     let mut out = unsafe { x.unwritten_like(op, dtype)? };
     let view = View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
-    // SAFETY: the view is that of a tensor; the output is fresh and has room for as many elements.
+    // SAFETY: the view is the view of a tensor; the output is new and has room for as many elements.
     unsafe { pack(x.sizes(), view, dtype, out.ptr_mut()) };
     Ok(out)
 }
 
 impl NamedTensor {
-    /// The elements cast to `dtype`: the tensor itself if it has it already. Floats lose their fraction in
-    /// integers, anything but 0 is `true`.
+    /// The tensor cast to `dtype`, or the tensor itself if it already has that dtype. Casting floats to
+    /// integers drops the fraction, and casting to `bool` makes everything but 0 `true`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -27,8 +27,8 @@ impl NamedTensor {
         if self.dtype() == dtype && !self.is_number() { Ok(self.clone()) } else { packed("to", self, dtype) }
     }
 
-    /// A dense copy with a buffer of its own. `clone` only takes a reference, which no later write can be
-    /// seen through either.
+    /// A dense copy with its own buffer. It is rarely needed: `clone` shares the buffer, but a later write to
+    /// one of the tensors does not change the other.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).

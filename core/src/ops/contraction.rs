@@ -1,4 +1,4 @@
-//! Which dims of two tensors belong together in a sum of products.
+//! How the dims of two tensors are paired in a sum of products.
 
 use crate::Argument;
 use crate::args::Value;
@@ -7,12 +7,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::is_strict;
 use crate::tensor::NamedTensor;
 
-/// The dims of two tensors by position, as a sum of products takes them.
+/// The dims of two tensors in a sum of products, by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paired {
-    /// Dims that both tensors have and that stay, in pairs.
+    /// Dims that both tensors have and that are kept, in pairs.
     pub batch: Vec<(usize, usize)>,
-    /// Dims that are summed, in pairs.
+    /// Dims that are summed over, in pairs.
     pub summed: Vec<(usize, usize)>,
     /// The other dims of the left tensor.
     pub rows: Positions,
@@ -21,14 +21,15 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// The same with left and right exchanged.
+    /// The same with left and right swapped.
     pub fn exchanged(&self) -> Paired {
         let turned = |pairs: &[(usize, usize)]| pairs.iter().map(|(left, right)| (*right, *left)).collect();
         let (batch, summed) = (turned(&self.batch), turned(&self.summed));
         Paired { batch, summed, rows: self.cols.clone(), cols: self.rows.clone() }
     }
 
-    /// These pairs of dims of tensors of so many dims; those that are in no pair are rows and columns.
+    /// The given pairs, for tensors with these numbers of dims. Dims that are in no pair become rows and
+    /// columns.
     pub fn new(
         [ndim, other_ndim]: [usize; 2],
         batch: &[(usize, usize)],
@@ -41,7 +42,7 @@ impl Paired {
     }
 }
 
-/// The dims that a contraction sums over, which both tensors have by name.
+/// The dims that a contraction sums over, by names that both tensors have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contraction(pub Dims);
 

@@ -1,4 +1,4 @@
-//! Counting and searching: what there is how often, and where it belongs in an order.
+//! Counting and searching elements.
 
 use crate::error::Result;
 use crate::tensor::NamedTensor;
@@ -6,28 +6,29 @@ use namegrad_macros::ops;
 
 ops! { count;
     //! # Counts and searches
-    /// For each element the number of `boundaries`, an ascending vector, that are smaller, or not larger if
-    /// `right`: the index of the interval in which it lies. NaN lies behind all.
+    /// For each element, the number of elements of the ascending vector `boundaries` that are smaller (with
+    /// `right`, not larger): the index of the interval that contains it. NaN comes after all boundaries.
     bucketize (x, boundaries; right: bool = false) names "keeps input names";
-    /// For each of the `values` the number of elements of `x`, ascending along the last dim, that are
-    /// smaller, or not larger if `right`: the index at which it can be inserted. `x` is a vector, or has the
-    /// other dims of `values`.
+    /// For each of the `values`, the number of elements of `x` that are smaller (with `right`, not larger):
+    /// the index at which it can be inserted. `x` is ascending along its last dim. It is a vector, or has the
+    /// same dims as `values` except for the last.
     searchsorted (x, values; right: bool = false) names "keeps the names of the values";
-    /// How often each of the numbers `0, 1...` is in `x`, a vector of integers that are not negative, up to
-    /// the largest and at least `minlength` of them. With `weights` it is the sum of the weights of those
-    /// elements, taken in `f64`: an `f32` if they are, otherwise an `f64`.
-    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector with `name` or none";
-    /// The number of elements in each of `bins` intervals of one length from `min` to `max`, of floats only.
-    /// The last one has both of its ends; what lies outside is not counted. If `min` and `max` are equal,
-    /// those of the elements are taken.
-    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector with `name` or none";
-    /// The different elements in ascending order, where they are and how often. NaN is the largest, and no
-    /// NaN equals another.
+    /// The number of times that each of the integers `0, 1...` occurs in `x`, a vector of integers that are
+    /// not negative. The result extends to the largest integer and has at least `minlength` elements. With
+    /// `weights`, it has the sums of their weights, computed in `f64`: as `f32` if the weights are `f32`,
+    /// otherwise as `f64`.
+    bincount (x, weights?; minlength: usize = 0, name: NewName = None) on integers names "gives a vector whose dim is called `name` or unnamed";
+    /// The number of elements in each of `bins` intervals of equal length from `min` to `max`; floats only.
+    /// The last interval includes both of its ends. Elements outside of all intervals are not counted. If
+    /// `min` and `max` are equal, the minimum and maximum of the elements are used.
+    histc (x; bins: usize = 100, min: f64 = 0.0, max: f64 = 0.0, name: NewName = None) on floats names "gives a vector whose dim is called `name` or unnamed";
+    /// The distinct elements in ascending order, with their positions and counts. NaN counts as the largest,
+    /// and no NaN equals another.
     unique (x; name: NewName = None) -> Unique { values, inverse, counts }
-        names "the inverse keeps input names, the others have `name` or none";
+        names "the inverse keeps input names; the dims of the others are called `name` or unnamed";
 }
 
-/// The different elements of a tensor.
+/// The distinct elements of a tensor, with their positions and counts.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, Unique};
@@ -40,9 +41,9 @@ ops! { count;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Unique<T = NamedTensor> {
-    /// The elements in ascending order, a vector.
+    /// The elements in ascending order, as a vector.
     pub values: T,
-    /// For each element of the tensor its place among the values; with the sizes and names of the tensor.
+    /// For each element of the tensor, its position in `values`; with the sizes and names of the tensor.
     pub inverse: T,
     /// How often each of the values occurs in the tensor.
     pub counts: T,
@@ -86,7 +87,7 @@ pub(crate) mod kernels {
             return Err(Error::about(&[sorted, values], ErrorKind::Shape, op, message));
         }
         let n = sorted.sizes()[sorted.ndim() - 1];
-        // With one row of boundaries all values belong to the first.
+        // With a single row of boundaries, all values use that row.
         let row = if sorted.ndim() == 1 { usize::MAX } else { values.sizes()[values.ndim() - 1] };
         let (sorted, wanted) = (keys(sorted)?, keys(values)?);
         let mut found = NamedTensor::filled(op, values.shape(), DType::I64, 0.into())?;
@@ -108,7 +109,7 @@ pub(crate) mod kernels {
         search("searchsorted", x, values, right)
     }
 
-    /// Checked numbers, and zeros of `dtype` to count them in.
+    /// Checks the numbers, and makes zeros of `dtype` to count them in.
     #[track_caller]
     fn numbers(x: &NamedTensor, minlength: usize, dtype: DType) -> Result<(Vec<i64>, NamedTensor)> {
         const OP: &str = "bincount";

@@ -1,4 +1,4 @@
-//! New tensors: filled, counted. Those of given numbers are in `data`, random ones in `random`.
+//! Factories: zeros, ones, ranges. Tensors from data are in `data`, random tensors in `random`.
 
 use crate::cpu::fill;
 use crate::dtype::{Category, DType, Scalar, default_dtype, dispatch};
@@ -10,38 +10,38 @@ use crate::tensor::NamedTensor;
 use std::panic::Location;
 
 impl NamedTensor {
-    /// Zeros of the default dtype.
+    /// A tensor of zeros, in the default dtype.
     ///
     /// # Errors
-    /// Those of the shape, [`ErrorKind::OutOfMemory`].
+    /// The errors of the shape, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn zeros(shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::full_as("zeros", shape, Scalar::Float(0.0), default_dtype())
     }
 
-    /// Ones of the default dtype.
+    /// A tensor of ones, in the default dtype.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// Same as [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::full_as("ones", shape, Scalar::Float(1.0), default_dtype())
     }
 
-    /// `value` everywhere, of the dtype of the number: `bool`, `i64` or the default float.
+    /// A tensor filled with `value`, in the dtype of the number: `bool`, `i64` or the default float.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// Same as [`zeros`](Self::zeros).
     #[track_caller]
     pub fn full(shape: impl IntoShape, value: impl Into<Scalar>) -> Result<NamedTensor> {
         let value = value.into();
         NamedTensor::full_as("full", shape, value, value.dtype())
     }
 
-    /// `value` everywhere, of `dtype`; `op` is named in errors.
+    /// A tensor filled with `value`, in `dtype`; errors name `op`.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// Same as [`zeros`](Self::zeros).
     #[track_caller]
     pub fn full_as(
         op: &'static str,
@@ -52,7 +52,7 @@ impl NamedTensor {
         NamedTensor::filled(op, shape.shape_for(op)?, dtype, value)
     }
 
-    /// A tensor of the same sizes and names filled with `value`, of `dtype`.
+    /// A tensor with the same sizes and names, filled with `value`, in `dtype`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -61,10 +61,10 @@ impl NamedTensor {
         NamedTensor::filled("full_like", self.shape(), dtype, value.into())
     }
 
-    /// `start, start + step, ...` up to before `end`, of `dtype`.
+    /// The numbers `start, start + step, ...` before `end`, in `dtype`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, or bounds that are not finite.
+    /// [`ErrorKind::Value`] if the step is zero or has the wrong sign, or if a bound is not finite.
     #[track_caller]
     pub fn arange(
         start: impl Into<Scalar>,
@@ -75,7 +75,7 @@ impl NamedTensor {
         range(start.into(), end.into(), step.into(), dtype)
     }
 
-    /// `steps` numbers evenly spaced from `start` to `end`, both included, of `dtype`.
+    /// `steps` evenly spaced numbers from `start` to `end`, both included, in `dtype`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -95,7 +95,7 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// The unit matrix, or its first `rows` and `cols`: ones on the diagonal, of `dtype`.
+    /// A matrix with ones on the diagonal and zeros elsewhere, in `dtype`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -118,7 +118,7 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
     if !(first.is_finite() && last.is_finite() && by.is_finite()) {
         return invalid(format!("unsupported range: {first} -> {last} in steps of {by}"));
     }
-    // As in PyTorch, the numbers of an integer dtype start and step in integers.
+    // As in PyTorch, the start and the step are truncated for an integer dtype.
     let whole = dtype.category() != Category::Float;
     let [start, end, step] = match whole {
         true => [start, end, step].map(|number| Scalar::Int(number.to_i64())),
@@ -138,7 +138,7 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
             "upper bound and lower bound inconsistent with step sign: {first} -> {last} in steps of {by}"
         ));
     }
-    // Dtypes smaller than `i64` count their elements before they cut fractions off, as in PyTorch.
+    // As in PyTorch, the number of elements is computed before truncation for dtypes smaller than `i64`.
     let fractions = [first, last, by].iter().any(|number| number.fract() != 0.0);
     let count = match integers && (dtype == DType::I64 || !fractions) {
         true => {

@@ -1,4 +1,4 @@
-//! Tensors made of given numbers, and the way to and from `ndarray`.
+//! Tensors from data, and conversion from and to `ndarray`.
 
 use crate::cpu::fill;
 use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
@@ -9,7 +9,7 @@ use ndarray::ArrayD;
 use std::panic::Location;
 
 impl NamedTensor {
-    /// A tensor of these numbers: a number, or nested arrays or `Vec`s.
+    /// A tensor from a number or from nested arrays or `Vec`s.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if rows differ in length.
@@ -18,10 +18,10 @@ impl NamedTensor {
         NamedTensor::new_as(data, None)
     }
 
-    /// [`new`](Self::new) of `dtype`, to which each number is rounded once.
+    /// [`new`](Self::new) in `dtype`; each number is rounded only once.
     ///
     /// # Errors
-    /// Those of `new`.
+    /// Same as `new`.
     #[track_caller]
     pub fn new_as(data: impl Data, dtype: Option<DType>) -> Result<NamedTensor> {
         fn build<D: Data>(data: &D) -> Option<(Vec<usize>, Vec<Scalar>, DType)> {
@@ -37,10 +37,10 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// A tensor of these elements in row-major order.
+    /// A tensor with these elements, in row-major order.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if there are more or fewer elements than the shape has; the errors of the shape.
+    /// [`ErrorKind::Shape`] if the number of elements does not match the shape, and the errors of the shape.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], shape: impl IntoShape) -> Result<NamedTensor> {
         let shape = shape.into_shape()?;
@@ -55,7 +55,7 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// A tensor of the elements of an ndarray array, in its order of axes.
+    /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -70,7 +70,7 @@ impl NamedTensor {
         }
     }
 
-    /// The elements as an ndarray array.
+    /// The elements as an `ndarray` array.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the dtype is not that of `T`, [`ErrorKind::OutOfMemory`].
@@ -91,18 +91,18 @@ impl NamedTensor {
     }
 }
 
-/// What a tensor can be made of: numbers, nested arrays and `Vec`s of them. A float is of the default dtype,
-/// an integer `i64`, as PyTorch has it; typed data keep their type through [`NamedTensor::from_slice`].
+/// Data for a tensor: numbers, and nested arrays and `Vec`s of numbers. Floats become the default dtype and
+/// integers `i64`, as in PyTorch; use [`NamedTensor::from_slice`] to keep the type of the data.
 pub trait Data {
     /// The sizes, outermost first.
     fn sizes(&self) -> Vec<usize>;
-    /// Appends the numbers in row-major order; `false` when a row is longer or shorter than the first.
+    /// Appends the numbers in row-major order. Returns `false` if the rows differ in length.
     fn collect(&self, into: &mut Vec<Scalar>) -> bool;
-    /// The dtype of the whole.
+    /// The dtype of the tensor.
     fn dtype() -> DType;
 }
 
-/// Numbers: a row says the type and the dtype of a tensor of such. `bool => DType::Bool` becomes
+/// Numbers. A row has the type and the dtype of the tensor. `bool => DType::Bool` becomes
 ///
 /// ```ignore
 /// impl Data for bool {

@@ -1,5 +1,5 @@
-//! Consecutive dims as one dim, and a dim as several, with names. Views, but for a flatten whose dims are
-//! apart in memory.
+//! Flattening consecutive dims into one, and splitting a dim, with names. The results are views, except if
+//! the flattened dims are not adjacent in memory.
 
 use super::shape::kernels::{reshaped, written};
 use crate::Argument;
@@ -10,10 +10,10 @@ use crate::shape::{IntoShape, Sizes, Strides, checked_numel};
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {
-    /// Consecutive dims as one dim of name `out_dim`, or without a name where it is `None`.
+    /// Flattens consecutive dims into one dim called `out_dim`, or unnamed if that is `None`.
     ///
     /// # Errors
-    /// [`ErrorKind::DimRange`] unless the dims stand side by side in that order, [`ErrorKind::NameNotFound`],
+    /// [`ErrorKind::DimRange`] unless the dims are adjacent and in that order, [`ErrorKind::NameNotFound`],
     /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn flatten<'a>(
@@ -81,12 +81,12 @@ impl NamedTensor {
         }
     }
 
-    /// Dim `dim` as the dims of `shape`, whose sizes must multiply to its size; one of them may be -1, to be
-    /// inferred.
+    /// Splits `dim` into the dims of `shape`. The product of their sizes must be the size of `dim`; one size
+    /// can be -1 and is then inferred.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`],
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
+    /// [`ErrorKind::Shape`], [`ErrorKind::OutOfMemory`], [`ErrorKind::NameNotFound`],
+    /// [`ErrorKind::DimRange`], [`ErrorKind::InvalidName`], [`ErrorKind::DuplicateName`].
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<NamedTensor> {
         let dim = dim.into().resolve("unflatten", self)?;

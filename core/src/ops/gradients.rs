@@ -1,5 +1,5 @@
-//! Gradients as one kernel: what is behind `=>` in the derivative rows. Each is what the formula in front of
-//! the `=>` gives, in one pass over memory.
+//! Gradients as single kernels, which follow `=>` in the derivative rows. Each computes the same as the
+//! formula before the `=>`, but in one pass over memory.
 
 use crate::cpu::softmax as kernels;
 use crate::dtype::DType;
@@ -16,9 +16,10 @@ namegrad_macros::kernels! {
     sigmoid (y, g) { float: g * (T::ONE - y) * y }
     /// `g / (2 y)`.
     sqrt (y, g) { float: g / (y + y) }
-    /// `g (Φ(x) + x φ(x))`, with the distribution function and the density of the normal distribution.
+    /// `g (Φ(x) + x φ(x))`, with the distribution function `Φ` and the density `φ` of the normal
+    /// distribution.
     gelu (x, g) { float: g * (x.ndtr() + x * (x * x * -T::HALF).exp() * T::from_f64(1.0 / std::f64::consts::TAU.sqrt())) }
-    /// `g s (1 + x (1 - s))`, `s` being the sigmoid of `x`.
+    /// `g s (1 + x (1 - s))`, where `s` is the sigmoid of `x`.
     silu (x, g) { float: { let s = x.sigmoid(); g * (s * (T::ONE + x * (T::ONE - s))) } }
     /// `g` for `x > 0`, else `g alpha e^x`.
     elu (x, g; alpha: f64) { float: if x > T::ZERO { g } else { g * alpha * x.exp() } }
@@ -30,7 +31,7 @@ namegrad_macros::kernels! {
     celu (x, g; alpha: f64) { float: if x > T::ZERO { g } else { g * (x / alpha).exp() } }
 }
 
-/// A gradient along one dim of `[outer, n, inner]` from the result and its gradient.
+/// The gradient along the middle dim of `[outer, n, inner]`, computed from the result and its gradient.
 type Along<T> = fn(&[T], &[T], [usize; 3], &mut [T]);
 
 /// `(g - Σ g y) y` along `dim`.
@@ -45,13 +46,13 @@ pub fn softmax(y: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<NamedTens
 /// `g - e^y Σ g` along `dim`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Same as [`softmax`].
 #[track_caller]
 pub fn log_softmax(y: &NamedTensor, g: &NamedTensor, dim: usize) -> Result<NamedTensor> {
     along("log_softmax_backward", [y, g], dim, kernels::log_softmax_backward, kernels::log_softmax_backward)
 }
 
-/// Runs a loop on dense data of the dtype that is computed in.
+/// Runs a loop on dense data in the dtype that kernels compute in.
 #[track_caller]
 fn along(
     op: &'static str,

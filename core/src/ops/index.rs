@@ -1,5 +1,4 @@
-//! Parts of tensors by index. Those by mask are in `mask`, what writes to a part in `write`, tensors put
-//! together in `join`.
+//! Parts of tensors by index. Masks are in `mask`, writing to views in `write`, and concatenation in `join`.
 
 use crate::args::Value;
 use crate::cpu::index::{Combine, Positions};
@@ -11,51 +10,53 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { index;
-    //! # Parts by index
-    /// The elements of dim `dim` at the positions in `index`, a vector of integers.
+    //! # Indexing
+    /// The slices of `x` along `dim` at the positions in `index`, a vector of integers.
     index_select (x, index; dim: Dim) names "keeps input names";
-    /// For each element of `index`, the element of `x` at that position along `dim` and at its own place
-    /// along the other dims.
+    /// For each element of `index`, the element of `x` at that position along `dim` and at the same position
+    /// as the element along the other dims.
     gather (x, index; dim: Dim) names "keeps the names of the index";
-    /// `x` with `source` added at the positions along `dim` that `index` says: the transpose of
-    /// [`gather`](Self::gather).
+    /// `x` with the elements of `source` added at the positions along `dim` given by `index`: the transpose
+    /// of [`gather`](Self::gather).
     scatter_add scatter_add_ (mut x, index, source; dim: Dim) names "keeps input names";
-    /// `x` with `source` in the place of the elements of `x` at the positions along `dim` that `index` says:
-    /// [`gather`](Self::gather) the other way. Of several elements of `source` for one place the last one
-    /// stays; the gradient goes to all of them. A number as the source is put at all positions.
+    /// `x` with the elements of `source` written to the positions along `dim` given by `index`: the reverse
+    /// of [`gather`](Self::gather). If several elements of `source` have the same position, the last one is
+    /// kept, but the gradient goes to all of them. If `source` is a number, it is written to all positions.
     scatter scatter_ (mut x, index, source: Operand; dim: Dim) names "keeps input names";
-    /// `x` with the elements of `source` reduced to the positions along `dim` that `index` says, together
-    /// with what `x` has there if `include_self`. Places that `index` does not name stay as they are. Equal
-    /// extremes share the gradient; the second derivative of a product is right where at most one factor of a
-    /// place is 0.
+    /// `x` with the elements of `source` reduced into the positions along `dim` given by `index`, together
+    /// with the element of `x` at the position if `include_self`. Other positions are unchanged. Equal
+    /// extremes share the gradient. The second derivative of a product is right if at most one of its factors
+    /// is 0.
     scatter_reduce scatter_reduce_ (mut x, index, source; dim: Dim, reduce: Reduce, include_self: bool = true)
         names "keeps input names";
-    /// `x` with the slices of `source` along `dim` in the place of those at the positions in `index`, a
-    /// vector of integers. Of several slices for one place the last one stays; the gradient goes to all of
-    /// them.
+    /// `x` with its slices along `dim` at the positions in `index`, a vector of integers, replaced by the
+    /// slices of `source`. If several slices have the same position, the last one is kept, but the gradient
+    /// goes to all of them.
     index_copy index_copy_ (mut x, index, source; dim: Dim) names "keeps input names";
     /// `x` with `source` added along `dim` at the positions in `index`, a vector of integers.
     index_add index_add_ (mut x, index, source; dim: Dim) names "keeps input names";
-    /// The lower triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+    /// The lower triangle of the last two dims, with zeros elsewhere; a positive `diagonal` includes that
+    /// many diagonals above the main one.
     tril tril_ (mut x; diagonal: isize = 0) names "keeps input names";
-    /// The upper triangle of the last two dims, zeros elsewhere; `diagonal` moves the border up.
+    /// The upper triangle of the last two dims, with zeros elsewhere; a positive `diagonal` leaves out that
+    /// many diagonals from the main one up.
     triu triu_ (mut x; diagonal: isize = 0) names "keeps input names";
-    /// The positions of the elements that are not zero, a row each.
-    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or none";
+    /// The positions of the nonzero elements, as the rows of a matrix.
+    nonzero (x; names: NewNames = None) names "gives a matrix with `names` or no names";
 }
 
-/// What [`scatter_reduce`](NamedTensor::scatter_reduce) makes of the elements for one place.
+/// How [`scatter_reduce`](NamedTensor::scatter_reduce) combines the elements for one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// Their sum.
     Sum,
     /// Their product.
     Prod,
-    /// Their mean; that of integers rounds down.
+    /// Their mean, rounded down for integers.
     Mean,
-    /// The largest; NaN if there is one.
+    /// The largest; NaN if any is NaN.
     Amax,
-    /// The smallest; NaN if there is one.
+    /// The smallest; NaN if any is NaN.
     Amin,
 }
 crate::args::plain! {
@@ -66,10 +67,10 @@ crate::args::plain! {
 }
 
 impl Reduce {
-    /// Each of them.
+    /// All variants.
     pub const ALL: [Reduce; 5] = [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
 
-    /// PyTorch's name for it.
+    /// PyTorch's name.
     pub fn name(self) -> &'static str {
         match self {
             Reduce::Sum => "sum",
@@ -120,7 +121,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The positions along `dim` in `index`, which is a vector.
+    /// The positions in the vector `index` along `dim`.
     #[track_caller]
     pub(crate) fn vector_index(
         op: &'static str,
@@ -163,7 +164,7 @@ pub(crate) mod kernels {
         index: &NamedTensor,
         dim: usize,
     ) -> Result<NamedTensor> {
-        // A 0-d tensor and a vector of one element are alike here, as in PyTorch.
+        // As in PyTorch, a 0-d tensor and a vector of one element are equivalent here.
         if index.ndim().max(1) != x.ndim().max(1) && index.numel() > 0 {
             let message = format!(
                 "Index tensor must have the same number of dimensions as input tensor, got {} and {}",
@@ -196,7 +197,7 @@ pub(crate) mod kernels {
         positions(op, x, index, dim)
     }
 
-    /// The part of `x` that has the sizes of `index` in all dims but `dim`; a view without names.
+    /// The part of `x` that has the sizes of `index` in all dims except `dim`; an unnamed view.
     #[track_caller]
     fn beside(x: &NamedTensor, index: &NamedTensor, dim: Option<usize>) -> Result<NamedTensor> {
         let mut part = x.unnamed();
@@ -276,11 +277,11 @@ pub(crate) mod kernels {
             return Err(Error::about(&[x], ErrorKind::DType, OP, message).with_repair("x.to(DType::U8)?"));
         }
         let terms = Scatter::new(OP, x, index, source, dim)?;
-        // What is at a place before its first term, where `x` does not count.
+        // The initial value at a position if `x` does not count.
         let (how, start) = match reduce {
             Reduce::Sum | Reduce::Mean => (Combine::Add, Some(-0.0)),
             Reduce::Prod => (Combine::Mul, Some(1.0)),
-            // The extreme of some terms and one of them again is that of the terms.
+            // Counting one of the terms twice does not change their extreme.
             Reduce::Amax => (Combine::Max, None),
             Reduce::Amin => (Combine::Min, None),
         };
@@ -303,10 +304,10 @@ pub(crate) mod kernels {
         }
     }
 
-    /// Elements with the positions along a dim to which they go.
+    /// Elements with their target positions along a dim.
     struct Scatter {
         positions: NamedTensor,
-        /// Dense, of the sizes of the positions.
+        /// Dense, with the sizes of the positions.
         source: NamedTensor,
         dim: usize,
     }
@@ -340,7 +341,7 @@ pub(crate) mod kernels {
             Scatter { positions: self.positions.clone(), source, dim: self.dim }
         }
 
-        /// Combines each element with that of `x` at its position.
+        /// Combines each element with the element of `x` at its position.
         #[track_caller]
         fn run(&self, how: Combine, x: &mut NamedTensor) -> Result<()> {
             if self.positions.numel() == 0 {
@@ -348,7 +349,7 @@ pub(crate) mod kernels {
             }
             let view = beside(x, &self.positions, Some(self.dim))?;
             if view.sizes() == x.sizes() {
-                drop(view); // so that it does not count as somebody else
+                drop(view); // so that it does not count as another owner
                 return self.run_on(how, x);
             }
             let mut part = view.contiguous()?;
@@ -407,7 +408,8 @@ pub(crate) mod kernels {
         if x.ndim() > 0 {
             wanted[dim] = picked.numel();
         }
-        // A vector of one slice for each position is alike a 0-d tensor's one element, as in PyTorch.
+        // As in PyTorch, a vector with one slice for each position can match the single element of a 0-d
+        // tensor.
         let alike = x.ndim() == 0 && picked.numel() == 1 && source.sizes() == [1];
         if source.sizes() != &wanted[..] && !alike {
             let message = format!(

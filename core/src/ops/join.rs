@@ -1,4 +1,4 @@
-//! Tensors put together along a dim, or taken apart and put together otherwise.
+//! Concatenating tensors along a dim, and rolling elements along it.
 
 use crate::cpu::join::place_rows;
 use crate::dtype::dispatch;
@@ -11,12 +11,12 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { join;
-    //! # Tensors put together
-    /// The tensors one after the other along `dim`; the sizes of all other dims are the same. Without names,
-    /// empty vectors are skipped, whatever they are joined to.
+    //! # Concatenation
+    /// The tensors concatenated along `dim`; the sizes of all other dims must be the same. Unnamed empty
+    /// vectors are skipped, whatever the sizes of the other tensors.
     cat ([tensors]; dim: Dim = 0) names "unifies names from inputs";
-    /// The tensors, all of one size, along a new dim before dim `dim` (negative counts from behind the end),
-    /// which has the name of the options, or none.
+    /// The tensors, which must have the same sizes, stacked along a new dim at position `dim`. A negative
+    /// `dim` counts from the end of the result. The new dim is called `name`, or is unnamed.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -26,15 +26,15 @@ ops! { join;
     /// assert_eq!(batch.shape().to_string(), "[N=2, C=3]");
     /// # Ok::<(), Error>(())
     /// ```
-    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim has `name` or none";
-    /// The tensor with its elements moved by `shifts` along `dims`; what leaves at the end comes in at the
-    /// start.
+    stack ([tensors]; dim: Place = 0, name: NewName = None) names "unifies names from inputs; the new dim is called `name` or unnamed";
+    /// The tensor with its elements shifted by `shifts` along `dims`; elements shifted past the end come back
+    /// at the start.
     roll (x; shifts: isize, dims: Dim) names "keeps input names";
 }
 
 impl NamedTensor {
-    /// Which of `tensors` [`cat`](Self::cat) skips: as in PyTorch empty vectors, whatever they are joined to,
-    /// unless names say what fits.
+    /// Tells which of `tensors` are skipped by [`cat`](Self::cat): as in PyTorch, empty vectors, unless there
+    /// are names.
     #[doc(hidden)]
     pub fn skipped_by_cat(tensors: &[&NamedTensor]) -> impl Fn(&NamedTensor) -> bool + use<> {
         let named = tensors.iter().any(|x| x.has_names());
@@ -58,7 +58,7 @@ pub(crate) mod kernels {
             return Err(Error::about(tensors, ErrorKind::DimRange, OP, message)
                 .with_repair("Tensor::stack(&tensors, 0)?"));
         }
-        // `dim` was looked up in the tensor of the most dims.
+        // `dim` was looked up in the tensor with the most dims.
         if let Some(x) = tensors.iter().find(|x| !skipped(x) && x.ndim() != first.ndim()) {
             let (first, other) = (first.ndim(), x.ndim());
             let message = format!("Tensors must have same number of dimensions: got {first} and {other}");

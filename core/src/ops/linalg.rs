@@ -1,5 +1,5 @@
-//! Decompositions of matrices, and systems of equations. The matrices are the last two dims; those before
-//! them are a batch.
+//! Matrix decompositions and systems of linear equations. The last two dims are the matrices; all dims before
+//! them are batch dims.
 
 use crate::args::Value;
 use crate::cpu::linalg;
@@ -11,15 +11,15 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { linalg;
-    //! # Decompositions and systems of equations
-    /// `x = q r` of matrices of `m` rows and `n` columns: `q` has `k = min(m, n)` orthonormal columns, `r` is
-    /// an upper triangle of `k` rows. The signs are those of LAPACK. The gradient needs the first `k` columns
-    /// of `x` to be independent.
+    //! # Linear algebra
+    /// The QR decomposition `x = q r` of matrices with `m` rows and `n` columns. `q` has `k = min(m, n)`
+    /// orthonormal columns, and `r` is upper triangular with `k` rows. The signs are as in LAPACK. For the
+    /// gradient, the first `k` columns of `x` must be linearly independent.
     ///
     /// # Shapes
     /// - `x`: `[.., m, n]`
-    /// - `q`: `[.., m, k]`, with the names of `x` but for the last; `r`: `[.., k, n]`, with those but for the
-    ///   last but one
+    /// - `q`: `[.., m, k]`, with the names of `x` except the last; `r`: `[.., k, n]`, with the names of `x`
+    ///   except the second to last
     ///
     /// # Source
     /// Golub, Van Loan, *Matrix Computations* (4th edition, 2013), section 5.2; the gradient: Walter,
@@ -30,20 +30,21 @@ ops! { linalg;
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[3.0, 1.0], [4.0, 2.0]])?.refine_names(["row", "col"])?;
     /// let (q, r) = x.qr()?;
-    /// assert_eq!((q.shape().to_string(), r.shape().to_string()), ("[row=2, ?=2]".into(), "[?=2, col=2]".into()));
+    /// assert_eq!(q.shape().to_string(), "[row=2, ?=2]");
+    /// assert_eq!(r.shape().to_string(), "[?=2, col=2]");
     /// assert!(q.matmul(&r)?.allclose(&x)?);
     /// # Ok::<(), Error>(())
     /// ```
     qr (x; name: NewName = None) -> (q, r) on floats
-        names "`q` keeps all names but the last, `r` all but the last but one; the new dim has `name` or none";
-    /// The solution of `x y = other`, with `x` a triangle of which only the upper or the lower half is read;
-    /// with `left` false that of `y x = other`. With `unitriangular` the diagonal is taken to be 1. The batches
-    /// broadcast.
+        names "`q` keeps all names except the last, `r` all except the second to last; the new dim is called `name` or unnamed";
+    /// The solution `y` of `x y = other` for a triangular `x`, of which only the upper or lower triangle is
+    /// read; if `left` is false, the solution of `y x = other`. With `unitriangular`, the diagonal of `x` is
+    /// assumed to be 1. Batch dims broadcast.
     ///
     /// # Shapes
     /// - `x`: `[.., n, n]`
     /// - `other`: `[.., n, m]`, or `[.., m, n]` with `left` false
-    /// - result: as `other`
+    /// - result: like `other`
     ///
     /// # Examples
     /// ```
@@ -58,17 +59,17 @@ ops! { linalg;
         on floats names "keeps the names of `other`";
 }
 
-/// The half of a matrix that is read. A call by name gives it as PyTorch does, as `upper`: true or false.
+/// The triangle of a matrix that is read. In a call by name it is PyTorch's argument `upper`: true or false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
-    /// The diagonal and what is above it.
+    /// The diagonal and everything above it.
     Upper,
-    /// The diagonal and what is below it.
+    /// The diagonal and everything below it.
     Lower,
 }
 
 impl Triangle {
-    /// The half that the transposed matrix has there.
+    /// The same triangle of the transposed matrix.
     pub fn transposed(self) -> Triangle {
         match self {
             Triangle::Upper => Triangle::Lower,

@@ -1,4 +1,4 @@
-//! Losses in one pass.
+//! Losses that are computed in one pass.
 
 use crate::cpu::index::stray;
 use crate::cpu::softmax;
@@ -11,14 +11,14 @@ use namegrad_macros::ops;
 
 ops! { loss;
     //! # Losses
-    /// The cross entropy of `softmax(x)` along `dim` with class indices, one by one: `ln Σ e^x - x[target]`.
-    /// It is 0, without a gradient, where the target is `ignore_index`.
-    /// [`cross_entropy`](https://docs.rs/namegrad) of `nn::functional` weighs and averages them.
+    /// The cross entropy of `softmax(x)` along `dim` with class indices, without reduction:
+    /// `ln Σ e^x - x[target]`. Where the target is `ignore_index`, the loss and its gradient are 0.
+    /// [`cross_entropy`](https://docs.rs/namegrad) in `nn::functional` adds weights and reductions.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dim`
-    /// - `target`: integers, of the dims of `x` without `dim`
-    /// - result: as `target`, with the dtype of `x`
+    /// - `target`: integers, with the dims of `x` except `dim`
+    /// - result: like `target`, with the dtype of `x`
     ///
     /// # Source
     /// Goodfellow, Bengio, Courville, *Deep Learning* (2016), section 6.2.2.3.
@@ -87,7 +87,7 @@ pub(crate) mod kernels {
         Ok((losses.into_dtype(x.dtype())?, logsumexp))
     }
 
-    /// The lanes along `dim` one after the other, in the dtype that is computed in.
+    /// The lanes along `dim` one after another, in the dtype that kernels compute in.
     #[track_caller]
     pub(super) fn lanes(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         x.unnamed().widened()?.movedim(dim, -1)?.contiguous()
@@ -98,7 +98,7 @@ pub(crate) mod kernels {
         target.unnamed().to(DType::I64)?.contiguous()
     }
 
-    /// The classes, with one that there is not for each that is ignored: the loops skip it.
+    /// The classes, with those that are ignored replaced by an invalid class, which the loops skip.
     #[track_caller]
     pub(super) fn counted(indices: &NamedTensor, ignore_index: isize) -> Result<NamedTensor> {
         match ignore_index < 0 {

@@ -1,4 +1,4 @@
-//! Elements by mask.
+//! Selecting elements by mask.
 
 use crate::Argument;
 use crate::cpu::index as cpu;
@@ -12,10 +12,10 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { mask;
-    //! # Parts by mask
-    /// The elements where `mask` is true, in row-major order, as a vector, which has the name of the
-    /// options or none. The mask and the tensor broadcast to each other.
-    masked_select (x, mask: bool; name: NewName = None) names "gives a vector with `name` or none";
+    //! # Masks
+    /// The elements where `mask` is true, in row-major order, as a vector, whose dim is called `name` or is
+    /// unnamed. The mask and the tensor broadcast to each other.
+    masked_select (x, mask: bool; name: NewName = None) names "gives a vector whose dim is called `name` or unnamed";
 }
 
 pub(crate) mod kernels {
@@ -42,11 +42,11 @@ pub(crate) mod kernels {
 }
 
 impl NamedTensor {
-    /// Which of the positions along `dim` are in `index`, a vector: a mask that broadcasts to this tensor.
-    /// Negative positions count from the end.
+    /// A mask of the positions along `dim` that are in the vector `index`. The mask broadcasts to this
+    /// tensor. Negative positions count from the end.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for an index that is none.
+    /// [`ErrorKind::DType`], [`ErrorKind::Shape`], [`ErrorKind::Index`] for an index out of range.
     #[track_caller]
     pub fn positions_mask(
         &self,
@@ -71,7 +71,7 @@ impl NamedTensor {
         Ok(mask)
     }
 
-    /// Positions of which the negative ones count from the end of a dim of `size`.
+    /// The positions, with negative positions counted from the end of a dim of `size`.
     #[track_caller]
     fn remainder_of_negative(&self, size: usize) -> Result<NamedTensor> {
         self.lt(0)?.choose(self.add(size as i64)?, self)

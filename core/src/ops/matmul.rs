@@ -1,4 +1,4 @@
-//! Products of matrices and vectors; the sums run in the blocked kernels of `crate::cpu::matmul`.
+//! Products of matrices and vectors; `crate::cpu::matmul` computes them.
 
 use namegrad_macros::ops;
 
@@ -8,27 +8,28 @@ ops! { matmul;
     mm (x, other) on floats integers names "contracts away dims";
     /// A matrix `[n, k]` times a vector `[k]`.
     mv (x, other) on floats integers names "contracts away dims";
-    /// The sum of the products of two vectors of one size, a 0-d tensor.
+    /// The dot product of two vectors of the same size, as a 0-d tensor.
     dot (x, other) on floats integers names "contracts away dims";
-    /// Products of as many matrices as there are in both: `[b, n, k]` and `[b, k, m]`.
+    /// The products of two batches of matrices, `[b, n, k]` and `[b, k, m]`.
     bmm (x, other) on floats integers names "contracts away dims";
-    /// The product over the last dim of `x` and the last but one of `other`; the dims before them broadcast.
-    /// A vector on the left is a row, on the right a column, and its dim is gone from the result.
+    /// The matrix product, which sums over the last dim of `x` and the second to last dim of `other`; the
+    /// dims before them broadcast. A vector is a row on the left and a column on the right, and its dim is
+    /// removed from the result.
     matmul (x, other) on floats integers names "contracts away dims";
-    /// `beta x + alpha (a b)` of two matrices, to which `x` broadcasts.
+    /// `beta x + alpha (a b)` for two matrices; `x` broadcasts to their product.
     addmm addmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
-    /// `beta x + alpha (a b)` of a matrix and a vector, to which `x` broadcasts.
+    /// `beta x + alpha (a b)` for a matrix and a vector; `x` broadcasts to their product.
     addmv addmv_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
-    /// `beta x + alpha (a b)` of batches of matrices, to which `x` broadcasts.
+    /// `beta x + alpha (a b)` for batches of matrices; `x` broadcasts to their products.
     baddbmm baddbmm_ (x, a, b; beta: Scalar = 1, alpha: Scalar = 1) on floats integers names "contracts away dims";
-    /// `x + value a b` by element.
+    /// `x + value a b`, elementwise.
     addcmul addcmul_ (x, a, b; value: Scalar = 1) on floats integers names "unifies names from inputs";
-    /// `x + value a / b` by element; integers divide as floats.
+    /// `x + value a / b`, elementwise; dividing integers gives floats.
     addcdiv addcdiv_ (x, a, b; value: Scalar = 1) names "unifies names from inputs";
-    /// All products of an element of one vector with one of another: `[n]` and `[m]` give `[n, m]`.
+    /// The outer product of two vectors: `[n]` and `[m]` give `[n, m]`.
     outer (x, other; names: NewNames = None) names "has `names`, or keeps the name of each vector";
-    /// The sum of the products over `dims` of `x` and as many `other_dims` of `other`, pair by pair: the dims
-    /// that are left of `x` come first, then those of `other`, with their names.
+    /// The sum of products over pairs of dims, `dims` of `x` and `other_dims` of `other`. The result has the
+    /// remaining dims of `x`, followed by those of `other`, with their names.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -36,9 +37,9 @@ ops! { matmul;
     /// assert_eq!(x.tensordot(&y, "C", "K")?.shape().to_string(), "[N=2, M=4]");
     /// # Ok::<(), Error>(())
     /// ```
-    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the dims given";
-    /// The sum of the products over `dims`, which both tensors have by name: dims that both have and that are
-    /// not summed come first, each once, then the other dims of `x`, then those of `other`.
+    tensordot (x, other; dims: Dims, other_dims: Dims of other) on floats integers names "contracts the given dims";
+    /// The sum of products over `dims`, which both tensors must have by name. The result has first the other
+    /// dims that both tensors have, each once, then the remaining dims of `x`, then those of `other`.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -47,10 +48,10 @@ ops! { matmul;
     /// assert_eq!(queries.contract(&keys, "embed")?.shape().to_string(), "[batch=2, query=3, key=5]");
     /// # Ok::<(), Error>(())
     /// ```
-    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the dims that are named";
+    contract (x, other; dims: Contraction of x, other) on floats integers names "contracts the named dims";
 }
 
-/// Sums of a tensor and products by element.
+/// Sums of a tensor and elementwise products.
 mod by_element {
     namegrad_macros::kernels! {
         /// `x + a b`.
@@ -95,7 +96,7 @@ pub(crate) mod kernels {
         Ok(dtype)
     }
 
-    /// Whether products are computed in `i64`, which has the low bits of this dtype.
+    /// Whether products are computed in `i64`, which gives the right low bits for this dtype.
     fn is_narrow(dtype: DType) -> bool {
         dtype.category() == Category::Integer && dtype != DType::I64
     }
@@ -257,7 +258,7 @@ pub(crate) mod kernels {
         product(OP, x, other, names)
     }
 
-    /// A product of checked operands: vectors or batches of matrices.
+    /// The product of checked operands: vectors or batches of matrices.
     #[track_caller]
     fn product(op: &'static str, x: &NamedTensor, other: &NamedTensor, names: Names) -> Result<NamedTensor> {
         let dtype = same_dtype(op, &[x, other])?;
@@ -278,13 +279,13 @@ pub(crate) mod kernels {
         if r >= 2 {
             sizes.push(other.sizes()[r - 1]);
         }
-        // SAFETY: `same_dtype` refuses `bool`.
+        // SAFETY: `same_dtype` rejects `bool`.
         let mut out = unsafe { NamedTensor::unwritten(op, &sizes, names, dtype)? };
         multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), &mut out);
         Ok(out)
     }
 
-    /// `out ← beta out + alpha x other`, `out` being dense with the batch dims, rows and columns of the
+    /// `out ← beta out + alpha x other`, where `out` is dense and has the batch dims, rows and columns of the
     /// product.
     fn multiply(
         dtype: DType,
@@ -322,7 +323,8 @@ pub(crate) mod kernels {
         let b = Mat { ptr: other.ptr().cast::<T>(), row_stride: row_b, col_stride: col_b };
         let c = Mat { ptr: out.ptr_mut().cast::<T>(), row_stride: n as isize, col_stride: 1 };
         let count: usize = batch.iter().product();
-        // Where product `index` starts in an operand, of which the batch dims may be fewer or of size one.
+        // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size
+        // one.
         let start = |operand: &NamedTensor, mut index: usize| {
             let own = operand.ndim().saturating_sub(2);
             let mut offset = 0;
@@ -336,8 +338,8 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
-        // SAFETY: the strides and sizes are those of the tensors, of dtype T; `out` is dense, of the sizes of
-        // the product, and held by nobody else.
+        // SAFETY: the strides and sizes are those of tensors of dtype T; `out` is dense, has the sizes of the
+        // product, and is not shared.
         unsafe {
             if count == 1 {
                 gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero
@@ -381,12 +383,12 @@ pub(crate) mod kernels {
             Error::about(&[x, a, b], ErrorKind::Shape, op, message).at(caller)
         })?;
         if alpha.to_f64() == 0.0 && beta.to_f64() != 0.0 {
-            // The product does not count, not even where it is infinite.
+            // The product does not count, not even if it is infinite.
             let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
             return if beta.to_f64() == 1.0 { Ok(out) } else { out.mul(beta) };
         }
         let mut out = if beta.to_f64() == 0.0 {
-            NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // NaN in `x` does not count then
+            NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // so NaN in `x` is ignored
         } else {
             crate::ops::cast::packed(op, &spread, dtype)?.with_names(names)
         };
@@ -460,7 +462,7 @@ pub(crate) mod kernels {
         with_scaled(&elements::ADDCDIV, [x, a, b], value)
     }
 
-    /// The op with its second input times `value`, which is not rounded to a half type.
+    /// Applies the op with its second input multiplied by `value`, which is not rounded to a half type.
     #[track_caller]
     fn with_scaled(kernel: &Kernel<3>, [x, a, b]: [&NamedTensor; 3], value: Scalar) -> Result<NamedTensor> {
         let dtype = kernel.compute_dtype(&[x, a, b])?;
@@ -497,7 +499,8 @@ pub(crate) mod kernels {
         let (mut x, mut other) = (Cow::Borrowed(x), Cow::Borrowed(other));
         let mut fits = dims.len() == other_dims.len();
         for (dim, other_dim) in dims.iter().zip(&other_dims) {
-            // As in PyTorch, a dim of size one meets any size: what is beside it is summed, in its own dtype.
+            // As in PyTorch, a dim of size one matches any size; the other tensor is summed over that dim, in
+            // its own dtype.
             let summed = |x: &NamedTensor, dim| x.sum(crate::keep(dim))?.into_dtype(x.dtype());
             match (x.sizes()[*dim], other.sizes()[*other_dim]) {
                 (m, n) if m == n => {}
@@ -527,8 +530,8 @@ pub(crate) mod kernels {
         paired("contract", x, other, &dims)
     }
 
-    /// The sum of products over pairs of dims: three groups of dims a side, each flattened, make a batch of
-    /// products of matrices.
+    /// The sum of products over pairs of dims: flattening three groups of dims on each side gives a batched
+    /// matrix product.
     #[track_caller]
     fn paired(op: &'static str, x: &NamedTensor, other: &NamedTensor, dims: &Paired) -> Result<NamedTensor> {
         let [batch, other_batch] = sides(&dims.batch);
@@ -550,7 +553,7 @@ pub(crate) mod kernels {
         reshaped(op, &bmm(&a, &b)?, sizes, names)
     }
 
-    /// The left and the right dims of pairs.
+    /// The left dims and the right dims of pairs.
     fn sides(pairs: &[(usize, usize)]) -> [Positions; 2] {
         let (left, right) = pairs.iter().copied().unzip();
         [left, right]

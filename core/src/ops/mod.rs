@@ -1,14 +1,25 @@
-//! The ops, a row each.
+//! The ops; each is a row of a table.
 //!
-//! A row says an op's name (and its in-place form), its doc, its arguments and its kernel; `namegrad_macros`
-//! has the grammar. One row makes the method of [`NamedTensor`](crate::NamedTensor), the method of
-//! `namegrad::Tensor` with the same doc, the in-place form, the struct of its options and the entry in
-//! [`all`]. The file says the kind: [`unary`] one tensor by element, [`binary`] two, [`reduce`] over dims,
-//! [`along`] one dim, [`pick`] elements of it with their places, [`count`] counts and searches, [`shape`]
-//! views and rearrangements, [`slice`](mod@slice) views of parts, [`join`] tensors put together, [`matmul`]
-//! products, [`index`] and [`mask`] parts, [`norm`], [`loss`] and [`linalg`] what their names say. Without
-//! rows are [`naming`], [`align`] and [`flatten`], the API of names, [`create`], [`data`] and [`random`], new
-//! tensors, `cast`, casts, and `write`, what is written in place.
+//! A row gives the name of an op (and of its in-place form), its doc, its arguments and its kernel;
+//! `namegrad_macros` has the grammar. From each row come the method of [`NamedTensor`](crate::NamedTensor),
+//! the method of `namegrad::Tensor` with the same doc, the in-place form, the option struct and the entry in
+//! [`all`].
+//!
+//! | file | ops |
+//! | --- | --- |
+//! | [`unary`], [`binary`] | elementwise, on one tensor or several |
+//! | [`reduce`] | reductions over dims |
+//! | [`along`] | softmax and cumulative sums along one dim |
+//! | [`pick`] | elements of a dim with their positions |
+//! | [`count`] | counts and searches |
+//! | [`shape`], [`slice`](mod@slice) | views and rearrangements |
+//! | [`index`], [`mask`] | parts by index and by mask |
+//! | [`join`] | concatenation |
+//! | [`matmul`], [`linalg`] | products, linear algebra |
+//! | [`norm`], [`loss`] | normalization, losses |
+//!
+//! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
+//! [`data`] and [`random`] for new tensors, `cast` for casts, and `write` for writing in place.
 //!
 //! An op checks its inputs, finds the dtype, the names and the sizes of its result, and calls a loop of
 //! `crate::cpu`.
@@ -45,7 +56,7 @@ pub mod unary;
 #[allow(unsafe_code)]
 mod write;
 
-/// The tables, each a file. `tables! { unary }` becomes
+/// The tables; each is a file. `tables! { unary }` becomes
 ///
 /// ```ignore
 /// const TABLES: &[&[OpInfo]] = &[unary::ROWS];
@@ -60,8 +71,8 @@ macro_rules! tables {
         pub(crate) mod options {
             $(pub use super::$table::options::*;)*
         }
-        /// Hands the names of the tables to the macro `$with`: the crate that has the derivatives needs a
-        /// module for each.
+        /// Passes the names of the tables to the macro `$with`, because the crate with the derivatives needs
+        /// a module for each.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! op_tables {
@@ -73,28 +84,28 @@ tables! { unary binary reduce along pick count shape slice index mask join matmu
 
 use crate::dtype::Category;
 
-/// What is known of an op from its row.
+/// Facts about an op, from its row.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
     /// The name.
     pub name: &'static str,
     /// The in-place form, if there is one.
     pub in_place: Option<&'static str>,
-    /// The table that it is in, which has the name of its file.
+    /// The table of the op, which has the name of its file.
     pub table: &'static str,
-    /// The tensors that it takes, the one that it is a method of first.
+    /// The tensors that the op takes, starting with the one that it is a method of.
     pub tensors: &'static [TensorInfo],
     /// The other arguments.
     pub args: &'static [ArgInfo],
-    /// The names of what it gives.
+    /// The names of the outputs.
     pub outputs: &'static [&'static str],
-    /// Does it work element by element?
+    /// Whether the op is elementwise.
     pub by_element: bool,
-    /// The rule of name inference that it follows.
+    /// The name inference rule of the op.
     pub rule: &'static str,
-    /// The classes of dtypes that it takes.
+    /// The categories of dtypes that the op takes.
     pub dtypes: &'static [Category],
-    /// The doc.
+    /// The doc comment.
     pub doc: &'static str,
 }
 
@@ -103,13 +114,13 @@ pub struct OpInfo {
 pub struct TensorInfo {
     /// The name.
     pub name: &'static str,
-    /// What can be given for it.
+    /// What can be passed for it.
     pub kind: TensorKind,
-    /// Does a number in its place keep all its digits, whatever the other tensors are?
+    /// Whether a number passed for it keeps all its digits, regardless of the other tensors.
     pub exact: bool,
 }
 
-/// What can be given for a tensor.
+/// What can be passed for a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKind {
     /// A tensor.
@@ -129,15 +140,15 @@ pub enum TensorKind {
 pub struct ArgInfo {
     /// The name, which is PyTorch's.
     pub name: &'static str,
-    /// The type, as the row says it.
+    /// The type, as written in the row.
     pub ty: &'static str,
-    /// The tensors in which it is looked up; the first one if there are none.
+    /// The tensors in which it is looked up; the first tensor if this is empty.
     pub of: &'static [&'static str],
-    /// The default, as Rust writes it.
+    /// The default, as Rust code.
     pub default: Option<&'static str>,
-    /// Is it a field of the struct of options, or else always said?
+    /// Whether it is a field of the option struct; otherwise it is always passed.
     pub option: bool,
-    /// Does it come before the tensors in the method, behind `self`?
+    /// Whether it comes before the tensors in the method, after `self`.
     pub leads: bool,
 }
 

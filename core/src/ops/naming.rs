@@ -1,4 +1,4 @@
-//! Other names for the dims of a tensor: rename and refine. Views.
+//! Renaming dims: `rename` and `refine_names`. The results are views.
 
 #[cfg(doc)]
 use crate::error::ErrorKind;
@@ -19,10 +19,10 @@ impl NamedTensor {
         Ok(self.clone().with_names(names))
     }
 
-    /// In place: [`rename`](Self::rename).
+    /// [`rename`](Self::rename) in place.
     ///
     /// # Errors
-    /// Those of `rename`.
+    /// Same as [`rename`](Self::rename).
     #[track_caller]
     pub fn rename_(&mut self, names: impl RenameArg) -> Result<&mut NamedTensor> {
         let names =
@@ -31,8 +31,8 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// The tensor with unnamed dims named; named dims keep their names. One `"..."` stands for the dims that
-    /// stay as they are.
+    /// The tensor with names for its unnamed dims; named dims keep their names. One `"..."` stands for dims
+    /// that do not change.
     ///
     /// # Errors
     /// [`ErrorKind::RefineConflict`], [`ErrorKind::DuplicateName`], [`ErrorKind::InvalidName`],

@@ -17,7 +17,7 @@ ops! { norm;
     ///
     /// # Shapes
     /// - `x`: any dims that include `dims`
-    /// - `weight`, `bias`: `dims` in that order, by name where they have names
+    /// - `weight`, `bias`: `dims` in that order, matched by name if they have names
     /// - result: the dims of `x`
     ///
     /// # Source
@@ -79,7 +79,7 @@ pub(crate) mod kernels {
         Ok((rows.back(&y.into_dtype(x.dtype())?).with_names(x.names().clone()), mean, rstd))
     }
 
-    /// A parameter has the dims over which is normalized, in their order.
+    /// Checks that a parameter has the normalized dims, in the same order.
     #[track_caller]
     fn check_parameter(
         x: &NamedTensor,
@@ -120,7 +120,7 @@ pub(crate) mod kernels {
         Ok(())
     }
 
-    /// A tensor as rows over which is normalized, dense and in the dtype that is computed in.
+    /// A tensor as rows to normalize, dense and in the dtype that kernels compute in.
     struct Rows {
         x: NamedTensor,
         order: Positions,
@@ -139,7 +139,7 @@ pub(crate) mod kernels {
             Ok(Rows { x: dense, order, count, n })
         }
 
-        /// A tensor of these rows with the dims where they were.
+        /// A tensor with these rows and the original order of dims.
         fn back(&self, y: &NamedTensor) -> NamedTensor {
             let mut inverse = self.order.clone();
             self.order.iter().enumerate().for_each(|(to, from)| inverse[*from] = to);
@@ -147,7 +147,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The gradients of the input, the weight and the bias, as far as they are wanted.
+    /// The gradients of the input, the weight and the bias; only those that are wanted.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -193,8 +193,8 @@ pub(crate) mod kernels {
     }
 }
 
-/// The gradients of [`layer_norm`](NamedTensor::layer_norm) in one pass: of the input, the weight and the
-/// bias, as far as they are wanted.
+/// The gradients of [`layer_norm`](NamedTensor::layer_norm) in one pass: those of the input, the weight and
+/// the bias that are wanted.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].

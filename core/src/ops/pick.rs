@@ -1,15 +1,15 @@
-//! Elements picked along one dim, together with their places: extremes, order statistics, sorting.
+//! Ops that pick elements along one dim and return their positions: extremes, order statistics, sorting.
 //!
-//! A kernel finds the places alone; the values are gathered from there, which has a derivative. What it
-//! compares are 64-bit integers in the order of the elements, so that it is compiled once and not once per
-//! dtype.
+//! A kernel finds only the positions; `gather`, which has a derivative, then takes the values. The kernel
+//! compares 64-bit integers that have the same order as the elements, so it is compiled only once and not for
+//! each dtype.
 
 use crate::args::Over;
 use crate::error::Result;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
-/// Elements that were picked along a dim, and where in it they stood.
+/// Elements picked along a dim, and their positions.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, Picked};
@@ -23,55 +23,62 @@ use namegrad_macros::ops;
 pub struct Picked<T = NamedTensor> {
     /// The elements.
     pub values: T,
-    /// Their places along the dim, in `i64`; in row-major order where all elements were taken as one dim.
+    /// Their positions along the dim, in `i64`. If the op ran over all elements, these are positions in
+    /// row-major order.
     pub indices: T,
 }
 
 ops! { pick;
-    //! # Largest, smallest, sorted
-    /// The largest element along `dim`, the first of equal ones; NaN counts as the largest. With `..` it is
-    /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
+    //! # Extremes, order statistics, sorting
+    /// The largest element along `dim`, and its position; the first of equal elements. NaN counts as the
+    /// largest. With `..`, the largest of all elements, with its position in row-major order; equal elements
+    /// then share the gradient.
     max (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
-    /// The smallest element along `dim`, the first of equal ones; NaN counts as the smallest. With `..` it is
-    /// that of all elements, whose place is that in row-major order, and equal ones share the gradient.
+    /// The smallest element along `dim`, and its position; the first of equal elements. NaN counts as the
+    /// smallest. With `..`, the smallest of all elements, with its position in row-major order; equal
+    /// elements then share the gradient.
     min (x; dim: Reduced = ..) -> Picked { values, indices } names "removes dimensions";
-    /// The element in the middle of the sorted `dim`, the lower of two; NaN if there is one. Not of bool. Of an
-    /// empty tensor of floats it is NaN, at the index -1.
+    /// The median along `dim`, and its position: the lower of the two middle elements if their number is
+    /// even, NaN if any element is NaN. Not for `bool`. The median of an empty float tensor is NaN, with
+    /// index -1.
     median (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
-    /// The [`median`](Self::median) of the elements that are not NaN; NaN if there are no others, as in an empty
-    /// tensor of floats.
+    /// The [`median`](Self::median) of the elements that are not NaN. If there are none, it is NaN.
     nanmedian (x; dim: Reduced = ..) -> Picked { values, indices } on floats integers names "removes dimensions";
-    /// The most frequent element along `dim`, the smallest of several such, and its last place; no NaN equals
-    /// another.
+    /// The most frequent element along `dim`, and its last position; the smallest if several are equally
+    /// frequent. No NaN equals another.
     mode (x; dim: Reduced = -1) -> Picked { values, indices } names "removes dimensions";
-    /// The `k`-th smallest element along `dim`, counted from 1; NaN counts as the largest. Not of bool.
+    /// The `k`-th smallest element along `dim`, counted from 1, and its position. NaN counts as the largest.
+    /// Not for `bool`.
     kthvalue (x; k: usize, dim: Reduced = -1) -> Picked { values, indices } on floats integers names "removes dimensions";
-    /// The elements of `dim` in ascending order unless `descending`; equal elements keep their order, NaN
-    /// counts as the largest.
+    /// The elements sorted along `dim`, in ascending order unless `descending`, and their positions. Equal
+    /// elements keep their order, and NaN counts as the largest.
     sort (x; dim: Dim = -1, descending: bool = false) -> Picked { values, indices } names "keeps input names";
-    /// The `k` largest elements along `dim` in descending order, or the smallest in ascending order unless
-    /// `largest`; the first of equal ones, NaN counts as the largest. Not of bool.
+    /// The `k` largest elements along `dim` in descending order, and their positions; if `largest` is false,
+    /// the `k` smallest in ascending order. Of equal elements, the first are taken. NaN counts as the
+    /// largest. Not for `bool`.
     topk (x; k: usize, dim: Dim = -1, largest: bool = true) -> Picked { values, indices }
         on floats integers names "keeps input names";
-    /// The largest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
+    /// The cumulative maximum along `dim`, and its position; the last of equal elements. It is NaN from the
+    /// first NaN on.
     cummax (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
-    /// The smallest element so far along `dim`, the last of equal ones; NaN from the first NaN on.
+    /// The cumulative minimum along `dim`, and its position; the last of equal elements. It is NaN from the
+    /// first NaN on.
     cummin (x; dim: Dim) -> Picked { values, indices } names "keeps input names";
-    /// The index of the largest element along `dim`, or of all, the first of equal ones; NaN counts as the
-    /// largest.
+    /// The index of the largest element along `dim`, or of all elements; the first of equal elements. NaN
+    /// counts as the largest.
     argmax (x; dim: Reduced = ..) on floats integers names "removes dimensions";
-    /// The index of the smallest element along `dim`, or of all, the first of equal ones; NaN counts as the
-    /// smallest.
+    /// The index of the smallest element along `dim`, or of all elements; the first of equal elements. NaN
+    /// counts as the smallest.
     argmin (x; dim: Reduced = ..) on floats integers names "removes dimensions";
-    /// The indices that sort `dim`, in ascending order unless `descending`; equal elements keep their order,
-    /// NaN counts as the largest.
+    /// The indices that sort the elements along `dim`, in ascending order unless `descending`. Equal elements
+    /// keep their order, and NaN counts as the largest.
     argsort (x; dim: Dim = -1, descending: bool = false) names "keeps input names";
 }
 
 /// What to do about a tensor without elements where one is asked for.
 pub(crate) const EMPTY: &str = "if x.numel() > 0 { .. }";
 
-/// What the methods call, and what the derivatives need of it.
+/// The kernels of the methods, and functions that the derivatives need.
 #[doc(hidden)]
 pub mod kernels {
     use super::*;
@@ -84,7 +91,7 @@ pub mod kernels {
     use crate::shape::{Shape, Sizes};
     use std::borrow::Cow;
 
-    /// The one dim to search, or `None` for all elements as one dim.
+    /// The dim to search, or `None` for all elements as one dim.
     #[track_caller]
     pub fn one_or_all(op: &'static str, x: &NamedTensor, dim: &Over) -> Result<Option<usize>> {
         match dim.one_or_all(op, x) {
@@ -96,13 +103,13 @@ pub mod kernels {
         }
     }
 
-    /// Dims as a list in Rust: by name if all have one, otherwise by index.
+    /// Dims as a list in Rust code: by name if all have one, otherwise by index.
     fn list(x: &NamedTensor, dims: &[usize]) -> String {
         let names: Option<Vec<String>> = dims.iter().map(|dim| Some(x.name(*dim)?.to_string())).collect();
         names.map_or_else(|| format!("{dims:?}"), |names| format!("{names:?}"))
     }
 
-    /// The call of `op` over several dims as one.
+    /// The call of `op` that flattens several dims first, for a repair.
     fn on_flat(op: &str, x: &NamedTensor, dims: &[usize]) -> String {
         let list = list(x, dims);
         let flat = if dims.windows(2).all(|pair| pair[1] == pair[0] + 1) {
@@ -136,7 +143,7 @@ pub mod kernels {
         Ok((placed(x, values, dim, keepdim)?, placed(x, indices, dim, keepdim)?))
     }
 
-    /// What was found along a dim of `x`, or in all of it, with the sizes and names of the result.
+    /// The indices found along a dim of `x`, or in all of `x`, with the sizes and names of the result.
     #[track_caller]
     pub fn placed(
         x: &NamedTensor,
@@ -165,7 +172,8 @@ pub mod kernels {
         dim.map_or(x.numel(), |dim| x.length_of(dim))
     }
 
-    /// For each lane along `dim` the `count` places that `f` finds in its keys, among which NaN is `nan`.
+    /// For each lane along `dim`, the `count` positions that `f` finds in the keys of the lane; the key of
+    /// NaN is `nan`.
     #[track_caller]
     fn find(
         op: &'static str,
@@ -192,7 +200,7 @@ pub mod kernels {
         found.movedim(last, dim)?.contiguous()
     }
 
-    /// As [`find`], one place in each lane, of which none is empty.
+    /// Like [`find`], for one position in each lane. No lane is empty.
     #[track_caller]
     fn find_one(
         op: &'static str,
@@ -215,7 +223,7 @@ pub mod kernels {
         find(op, x, dim, 1, nan, &|keys, pairs, places| places[0] = f(keys, pairs) as i64)
     }
 
-    /// The places of the largest or the smallest elements.
+    /// The positions of the largest or smallest elements.
     #[track_caller]
     pub(crate) fn extreme(
         op: &'static str,
@@ -266,7 +274,7 @@ pub mod kernels {
         pick(x, found, one, dim.keep)
     }
 
-    /// NaN, at the place -1.
+    /// NaN with index -1.
     #[track_caller]
     fn middle_of_nothing(
         op: &'static str,
@@ -303,7 +311,7 @@ pub mod kernels {
         pick(x, found, one, dim.keep)
     }
 
-    /// The places that sort `dim`.
+    /// The positions that sort the elements along `dim`.
     #[track_caller]
     pub(crate) fn sorted(
         op: &'static str,
@@ -347,7 +355,7 @@ pub mod kernels {
         pick(x, found, Some(dim), true)
     }
 
-    /// The place of the best element so far.
+    /// The position of the largest or smallest element so far.
     #[track_caller]
     fn running(
         op: &'static str,

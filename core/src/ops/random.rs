@@ -1,5 +1,5 @@
-//! Random tensors. Element `i` depends on the seed and on how many elements were drawn before, and on nothing
-//! else: neither the machine nor the number of threads.
+//! Random tensors. Each element depends only on the seed and on the number of elements drawn before it, not
+//! on the machine or the number of threads.
 
 use crate::dtype::{DType, default_dtype};
 use crate::error::{Error, ErrorKind, Result};
@@ -30,9 +30,9 @@ fn not_floats(op: &'static str, dtype: DType) -> Error {
     })
 }
 
-/// A tensor of `dtype` filled by `fill`, which sees its elements as `out` and the `generator`, or the error
-/// of a dtype that is none of floats. `draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high,
-/// generator))` is for `f32`
+/// A tensor of `dtype` filled by an expression, which uses the elements `out` and the `generator`; an error
+/// if the dtype is not a float. For `f32`, `draw!(op, shape, dtype, out, generator, fill_uniform(out, low,
+/// high, generator))` becomes
 ///
 /// ```ignore
 /// let mut tensor = NamedTensor::filled(op, shape, dtype, 0.0.into())?;
@@ -62,25 +62,25 @@ macro_rules! draw {
 }
 
 impl NamedTensor {
-    /// Uniform numbers in [0, 1) of the default dtype.
+    /// Uniform random numbers in [0, 1), in the default dtype.
     ///
     /// # Errors
-    /// Those of the shape, [`ErrorKind::OutOfMemory`].
+    /// The errors of the shape, [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn rand(shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::uniform("rand", shape.shape_for("rand")?, 0.0, 1.0, default_dtype())
     }
 
-    /// Normal numbers of mean 0 and standard deviation 1 of the default dtype.
+    /// Normal random numbers with mean 0 and standard deviation 1, in the default dtype.
     ///
     /// # Errors
-    /// As [`rand`](Self::rand).
+    /// Same as [`rand`](Self::rand).
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Result<NamedTensor> {
         NamedTensor::normal("randn", shape.shape_for("randn")?, 0.0, 1.0, default_dtype())
     }
 
-    /// Uniform numbers in [`low`, `high`) of `dtype`; `op` is named in errors.
+    /// Uniform random numbers in [`low`, `high`), in `dtype`; errors name `op`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `low <= high` and both are finite, [`ErrorKind::DType`] unless
@@ -95,7 +95,7 @@ impl NamedTensor {
         draw!(op, shape, dtype, out, generator, fill_uniform(out, low, high, generator))
     }
 
-    /// Normal numbers of `dtype`; `op` is named in errors.
+    /// Normal random numbers, in `dtype`; errors name `op`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point.
@@ -107,7 +107,7 @@ impl NamedTensor {
         draw!(op, shape, dtype, out, generator, fill_normal(out, mean, std, generator))
     }
 
-    /// Of `values` the second with probability `p`, else the first: a mask for dropout, of `dtype`.
+    /// `values[1]` with probability `p`, else `values[0]`, in `dtype`: a mask for dropout.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] unless floating-point.
@@ -132,7 +132,7 @@ impl NamedTensor {
         })
     }
 
-    /// Integers in [`low`, `high`), each as likely, of dtype `i64`.
+    /// Uniformly distributed random integers in [`low`, `high`), in `i64`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `low < high`.
@@ -150,7 +150,7 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// The numbers `0..n` in random order, of dtype `i64`.
+    /// The integers `0..n` in random order, in `i64`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -165,15 +165,16 @@ impl NamedTensor {
     }
 }
 
-/// Ops that replace every element by a random number: a row says the arguments, what they must be, and the
-/// filling. The row `uniform_` becomes
+/// Ops that replace every element with a random number. A row has the arguments, the conditions on them, and
+/// the function that fills. The row `uniform_` becomes
 ///
 /// ```ignore
 /// pub fn uniform_(&mut self, low: f64, high: f64) -> Result<&mut NamedTensor> {
 ///     if !(low <= high && (high - low).is_finite()) {
 ///         return Err(...); // expects low <= high, and both finite, but found ...
 ///     }
-///     *self = draw!("uniform_", self.shape(), self.dtype(), out, generator, fill_uniform(out, low, high, generator))?;
+///     let (shape, dtype) = (self.shape(), self.dtype());
+///     *self = draw!("uniform_", shape, dtype, out, generator, fill_uniform(out, low, high, generator))?;
 ///     Ok(self)
 /// }
 /// ```
@@ -203,20 +204,19 @@ macro_rules! define_random {
     };
 }
 define_random! {
-    /// Uniform numbers in [`low`, `high`), in place.
+    /// Fills the tensor with uniform random numbers in [`low`, `high`).
     uniform_ (low: f64, high: f64) ["low <= high, and both finite"] low <= high && (high - low).is_finite() => fill_uniform
-    /// Normal numbers, in place.
+    /// Fills the tensor with normal random numbers.
     normal_ (mean: f64, std: f64) ["std >= 0"] std >= 0.0 => fill_normal
-    /// `e^z` of normal `z` with this mean and standard deviation, in place.
+    /// Fills the tensor with `e^z`, where `z` is normal with this mean and standard deviation.
     log_normal_ (mean: f64, std: f64) ["std > 0"] std > 0.0 => fill_log_normal
-    /// Exponential numbers of density `rate e^(-rate x)`, in place.
+    /// Fills the tensor with exponential random numbers with density `rate e^(-rate x)`.
     exponential_ (rate: f64) ["rate > 0"] rate > 0.0 => fill_exponential
-    /// Numbers of density `σ / (π ((x - median)² + σ²))`, in place.
+    /// Fills the tensor with Cauchy random numbers with density `σ / (π ((x - median)² + σ²))`.
     cauchy_ (median: f64, sigma: f64) ["sigma > 0"] sigma > 0.0 => fill_cauchy
 }
 
-/// The integers that a dtype has without gaps: the least and the last. What an `i64` cannot count to ends
-/// before its largest.
+/// The first and the last of the consecutive integers that a dtype can represent, within the range of `i64`.
 fn whole_numbers(dtype: DType) -> (i64, i64) {
     let below = |bits: u32| (-(1 << bits), 1 << bits);
     match dtype {
@@ -234,7 +234,7 @@ fn whole_numbers(dtype: DType) -> (i64, i64) {
 }
 
 impl NamedTensor {
-    /// The number of trials up to the first success, each of probability `p`, in place.
+    /// Fills the tensor with the number of trials up to the first success, each with probability `p`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in (0, 1); [`ErrorKind::DType`] on `bool`.
@@ -259,11 +259,11 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Integers in `range`, each as likely, in place. Without a start it is 0, without an end the largest
-    /// integer up to which the dtype has all of them.
+    /// Fills the tensor with uniformly distributed integers in `range`. Without a start, the range starts
+    /// at 0. Without an end, it ends at the largest integer up to which the dtype represents all integers.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the range is empty or beyond the dtype.
+    /// [`ErrorKind::Value`] if the range is empty or exceeds the range of the dtype.
     #[track_caller]
     pub fn random_(&mut self, range: impl RangeBounds<i64>) -> Result<&mut NamedTensor> {
         const OP: &str = "random_";
@@ -294,8 +294,8 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// 1 with probability `p`, else 0, in place: `p` is a number, or a tensor of floats that broadcasts to
-    /// this one.
+    /// Fills the tensor with 1 with probability `p`, else 0. `p` is a number, or a float tensor that
+    /// broadcasts to this one.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for a `p` of integers,
@@ -309,12 +309,12 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Normal numbers, each with its own mean and standard deviation: this tensor and `std` broadcast to each
-    /// other. Names unify.
+    /// Normal random numbers, each with its own mean and standard deviation. This tensor has the means; it
+    /// and `std` broadcast to each other, and names unify.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a negative `std`, [`ErrorKind::DType`] unless floating-point,
-    /// [`ErrorKind::Shape`], those of the name rule.
+    /// [`ErrorKind::Shape`], and the errors of the name rule.
     #[track_caller]
     pub fn normal_around(&self, std: impl Operand) -> Result<NamedTensor> {
         const OP: &str = "normal";
@@ -333,7 +333,7 @@ impl NamedTensor {
         drawn.mul(std)?.add(self)
     }
 
-    /// For each element `p` of this tensor 1 with probability `p`, else 0.
+    /// For each element `p` of this tensor, 1 with probability `p`, else 0.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless all are in [0, 1], [`ErrorKind::DType`] unless floating-point.

@@ -1,8 +1,7 @@
-//! Reductions over dims, and what normalizes along a dim. A reduced dim is gone with its name, or has size
-//! one with [`keep`](crate::keep).
+//! Reductions over dims. A reduced dim is removed together with its name, or kept with size one by
+//! [`keep`](crate::keep).
 //!
-//! Every reduction is brought to the form `[outer, n, inner]`, of which the middle is reduced, and runs in
-//! `crate::cpu::fold`.
+//! Every reduction is arranged as `[outer, n, inner]`, of which the middle is reduced by `crate::cpu::fold`.
 
 use crate::args::Over;
 use crate::dim::Positions;
@@ -17,8 +16,8 @@ use std::cmp::Reverse;
 
 ops! { reduce;
     //! # Reductions over dims
-    /// The sum over `dim`; of integers and bool in `i64`. Over nothing it is 0. With a `dtype` the elements
-    /// are cast to it first, and the result has it.
+    /// The sum over `dim`; integers and `bool` give `i64`. The sum of no elements is 0. If `dtype` is given,
+    /// the elements are first cast to it, and the result has that dtype.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -30,60 +29,61 @@ ops! { reduce;
     /// # Ok::<(), Error>(())
     /// ```
     sum (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
-    /// The product over `dim`; of integers and bool in `i64`. Over nothing it is 1. `dtype` is as in
-    /// [`sum`](Self::sum).
+    /// The product over `dim`; integers and `bool` give `i64`. The product of no elements is 1. `dtype` works
+    /// as in [`sum`](Self::sum).
     prod (x; dim: Reduced = .., dtype: Cast) names "removes dimensions";
-    /// The mean over `dim`, of floats only. Over nothing it is NaN.
+    /// The mean over `dim`; floats only. The mean of no elements is NaN.
     mean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
-    /// The largest element over `dim`; NaN if there is one.
+    /// The largest element over `dim`; NaN if any element is NaN.
     amax (x; dim: Reduced = ..) names "removes dimensions";
-    /// The smallest element over `dim`; NaN if there is one.
+    /// The smallest element over `dim`; NaN if any element is NaN.
     amin (x; dim: Reduced = ..) names "removes dimensions";
     /// The smallest and the largest element over `dim`: [`amin`](Self::amin) and [`amax`](Self::amax).
     aminmax (x; dim: Reduced = ..) -> MinMax { min, max } names "removes dimensions";
-    /// Are all elements over `dim` not zero? Over nothing it is true. As in PyTorch, the answer for `u8` is 1
-    /// or 0 in `u8`.
+    /// Whether all elements over `dim` are nonzero; true if there are no elements. As in PyTorch, the result
+    /// for `u8` is 1 or 0 in `u8`.
     all (x; dim: Reduced = ..) names "removes dimensions";
-    /// Is one element over `dim` not zero? Over nothing it is false. As in PyTorch, the answer for `u8` is 1
-    /// or 0 in `u8`.
+    /// Whether any element over `dim` is nonzero; false if there are no elements. As in PyTorch, the result
+    /// for `u8` is 1 or 0 in `u8`.
     any (x; dim: Reduced = ..) names "removes dimensions";
     /// `ln Σ e^x` over `dim`, without overflow.
     logsumexp (x; dim: Reduced = ..) names "removes dimensions";
-    /// The variance over `dim`: squared distances from the mean, summed and divided by `n - correction`, or 0
-    /// if that is less. The default of 1 estimates without bias; with 0 it is the mean of the squares.
+    /// The variance over `dim`: the sum of the squared deviations from the mean, divided by
+    /// `max(n - correction, 0)`. The default correction of 1 gives the unbiased estimate; with 0, the
+    /// variance is the mean of the squared deviations.
     var (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
-    /// The standard deviation over `dim`: the root of [`var`](Self::var).
+    /// The standard deviation over `dim`: the square root of [`var`](Self::var).
     std (x; dim: Reduced = .., correction: f64 = 1.0) on floats names "removes dimensions";
-    /// The variance and the mean over `dim`: [`var`](Self::var) and [`mean`](Self::mean), for which the mean
-    /// is computed once.
+    /// The variance and the mean over `dim`, as [`var`](Self::var) and [`mean`](Self::mean), but the mean is
+    /// computed only once.
     var_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> VarMean { var, mean } on floats names "removes dimensions";
-    /// The standard deviation and the mean over `dim`: [`std`](Self::std) and [`mean`](Self::mean), for which
-    /// the mean is computed once.
+    /// The standard deviation and the mean over `dim`, as [`std`](Self::std) and [`mean`](Self::mean), but
+    /// the mean is computed only once.
     std_mean (x; dim: Reduced = .., correction: f64 = 1.0) -> StdMean { std, mean } on floats names "removes dimensions";
-    /// The Euclidean norm over `dim`: `√Σ x²`. Those of other orders are [`vector_norm`](Self::vector_norm).
+    /// The Euclidean norm over `dim`: `√Σ x²`. For norms of other orders, see
+    /// [`vector_norm`](Self::vector_norm).
     norm (x; dim: Reduced = ..) on floats names "removes dimensions";
-    /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, the
-    /// number of elements that are not zero for 0.
+    /// The norm of order `ord` over `dim`: `(Σ |x|^ord)^(1/ord)`; `max |x|` for ∞, `min |x|` for -∞, and the
+    /// number of nonzero elements for 0.
     vector_norm (x; dim: Reduced = .., ord: f64 = 2.0) on floats names "removes dimensions";
-    /// The sum over `dim` of the elements that are not NaN; of integers and bool in `i64`. Over nothing it is
-    /// 0. `dtype` is as in [`sum`](Self::sum).
+    /// The sum over `dim` of the elements that are not NaN; integers and `bool` give `i64`. The sum of no
+    /// elements is 0. `dtype` works as in [`sum`](Self::sum).
     nansum (x; dim: Reduced = .., dtype: Option<DType> = None) names "removes dimensions";
-    /// The mean over `dim` of the elements that are not NaN, of floats only. If there are no others it is
-    /// NaN.
+    /// The mean over `dim` of the elements that are not NaN; floats only. If there are none, it is NaN.
     nanmean (x; dim: Reduced = .., dtype: Cast) on floats names "removes dimensions";
-    /// The number of elements over `dim` that are not zero, in `i64`.
+    /// The number of nonzero elements over `dim`, in `i64`.
     count_nonzero (x; dim: Reduced = ..) names "removes dimensions";
 }
 
-/// A tensor as `[outer, n, inner]`, dense, of which the middle is to be reduced, and the shape of the result.
+/// A dense tensor as `[outer, n, inner]`, whose middle is to be reduced, and the shape of the result.
 pub(crate) struct Arranged<'a> {
     pub(crate) x: Cow<'a, NamedTensor>,
     pub(crate) sizes: [usize; 3],
     pub(crate) shape: Shape,
 }
 
-/// Arranges `x` for a reduction over `dims`. Dims that stand side by side in memory are taken as they are;
-/// others are brought to the end by a copy.
+/// Arranges `x` for a reduction over `dims`. Dims that are adjacent in memory need no copy; others are moved
+/// to the end by a copy.
 #[track_caller]
 pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a>> {
     let reduced = |dim: &usize| dims.contains(dim);
@@ -103,7 +103,7 @@ pub(crate) fn arrange<'a>(x: &'a NamedTensor, dims: &Over) -> Result<Arranged<'a
     }
     let product = |dims: &[usize]| dims.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
     let n = product(dims);
-    // Ordered by its strides, a transposed tensor is dense too.
+    // If its dims are ordered by stride, a transposed tensor is dense too.
     let mut order: Positions = (0..ndim).collect();
     let mut dense = Cow::Borrowed(x);
     if !x.is_contiguous() {
@@ -141,7 +141,7 @@ pub(crate) mod kernels {
         Ok(out)
     }
 
-    /// Dims of a dense tensor that do not stand side by side: the last that do, and the others.
+    /// Splits dims of a dense tensor that are not adjacent into the last adjacent group and the others.
     fn apart(x: &NamedTensor, dims: &Over) -> Option<(Over, Over)> {
         if dims.len() < 2 || !x.is_contiguous() {
             return None;
@@ -154,20 +154,20 @@ pub(crate) mod kernels {
         (!others.is_empty()).then(|| (kept(last), kept(others)))
     }
 
-    /// What becomes of the elements over some dims.
+    /// What a reduction computes.
     #[derive(Clone, Copy)]
     enum Folding {
         Total,
         Product,
         Largest,
         Smallest,
-        /// The sum of squares, of floats only.
+        /// The sum of squares; floats only.
         Squares,
     }
 
     impl Folding {
-        /// Folds dims of a tensor, half types in `f32`. Dims that are not side by side are folded one group
-        /// after the other.
+        /// Folds dims of a tensor, with half types in `f32`. Dims that are not adjacent are folded group by
+        /// group.
         #[track_caller]
         fn over(self, op: &'static str, x: &NamedTensor, dims: &Over) -> Result<NamedTensor> {
             let x = x.widened()?;
@@ -193,7 +193,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The dtype of sums: `i64` for integers and bool, else that of the input.
+    /// The dtype of sums: `i64` for integers and `bool`, otherwise the dtype of the input.
     fn sum_dtype(x: &NamedTensor) -> DType {
         if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 }
     }
@@ -230,7 +230,7 @@ pub(crate) mod kernels {
         Folding::Largest.over("any", &x.ne(0)?, &dims)?.into_dtype(truth_dtype(x))
     }
 
-    /// The dtype of truth about a tensor.
+    /// The dtype of `all` and `any`.
     fn truth_dtype(x: &NamedTensor) -> DType {
         if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool }
     }
@@ -238,8 +238,8 @@ pub(crate) mod kernels {
     #[track_caller]
     fn check_not_empty(op: &'static str, x: &NamedTensor, dims: &[usize]) -> Result<()> {
         if x.numel() == 0 && dims.iter().any(|dim| x.sizes()[*dim] == 0) {
-            // As in PyTorch: of a whole that is empty it is the choice of dims that is wrong, of some dims
-            // their sizes.
+            // As in PyTorch: for all dims of an empty tensor the error is about the choice of dims, for some
+            // dims about their sizes.
             let (kind, message) = match dims.len() == x.ndim() {
                 true => (ErrorKind::Value, "a tensor without elements has no largest and no smallest one"),
                 false => (ErrorKind::Shape, "Expected reduction dims to have non-zero size"),
@@ -275,8 +275,8 @@ pub(crate) mod kernels {
         out.into_dtype(x.dtype())
     }
 
-    /// The variance, with `count - correction` in the denominator but not less than 0, and the mean: over too
-    /// few elements the variance is NaN or infinite. Both are in the dtype that is computed in.
+    /// The variance, with the denominator `max(count - correction, 0)`, and the mean. With too few elements,
+    /// the variance is NaN or infinite. Both are in the dtype that kernels compute in.
     #[track_caller]
     fn moments(op: &'static str, x: &NamedTensor, dims: &Over, correction: f64) -> Result<[NamedTensor; 2]> {
         x.check_float(op)?;
@@ -284,7 +284,7 @@ pub(crate) mod kernels {
         let [mut squares, mut mean] = squares_and_mean(op, &wide, dims)?;
         let fits = squares.isfinite()?;
         if wide.dtype() == DType::F32 && !fits.all(..)?.item::<bool>()? {
-            // The squares of large numbers need not fit in an `f32` where a deviation does.
+            // The squares of large numbers may overflow `f32` even if the deviation does not.
             let [exact, exact_mean] = squares_and_mean(op, &*wide.cast(DType::F64)?, dims)?;
             let better = exact.isfinite()?.logical_and(fits.logical_not()?)?;
             squares = better.choose(&exact, &squares)?;
@@ -379,7 +379,7 @@ pub(crate) mod kernels {
         norm.into_dtype(x.dtype())
     }
 
-    /// `x` with 0 in the place of NaN.
+    /// `x` with NaN replaced by 0.
     #[track_caller]
     fn without_nan(x: &NamedTensor) -> Result<Cow<'_, NamedTensor>> {
         match x.dtype().is_floating_point() {
@@ -390,7 +390,7 @@ pub(crate) mod kernels {
 
     #[track_caller]
     pub(crate) fn nansum(x: &NamedTensor, dims: Over, dtype: Option<DType>) -> Result<NamedTensor> {
-        let numbers = without_nan(x)?; // before a cast, which would make integers of NaN
+        let numbers = without_nan(x)?; // before a cast, which would turn NaN into an integer
         let numbers = numbers.cast_to(dtype)?;
         Folding::Total.over("nansum", &numbers, &dims)?.into_dtype(dtype.unwrap_or(sum_dtype(x)))
     }
@@ -413,9 +413,9 @@ pub(crate) mod kernels {
 /// The smallest and the largest element.
 #[derive(Clone, Debug)]
 pub struct MinMax<T = NamedTensor> {
-    /// The smallest.
+    /// The smallest element.
     pub min: T,
-    /// The largest.
+    /// The largest element.
     pub max: T,
 }
 
@@ -438,7 +438,7 @@ pub struct VarMean<T = NamedTensor> {
 }
 
 impl NamedTensor {
-    /// Is one element zero?
+    /// Whether any element is zero.
     #[track_caller]
     pub(crate) fn has_zero(&self) -> Result<bool> {
         let any = self.eq(0)?.any(..)?;

@@ -1,41 +1,42 @@
-//! Views and rearrangements: none of the views copies. Dims keep their names wherever they go; a new dim has
-//! none unless it is given one.
+//! Views and rearrangements. Views never copy. Dims keep their names when they move; new dims are unnamed
+//! unless a name is given.
 
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { shape;
     //! # Views and rearrangements
-    /// The tensor with two dims exchanged; a view.
+    /// The tensor with two dims swapped; a view.
     transpose transpose_ (x; dim0: Dim, dim1: Dim) names "permutes dimensions";
-    /// The transposed matrix; a vector or a single element stays as it is. A view.
+    /// The transposed matrix; a vector or a 0-d tensor is unchanged. A view.
     t t_ (x) names "permutes dimensions";
-    /// The tensor with its last two dims exchanged; a view.
+    /// The tensor with its last two dims swapped; a view.
     mt (x) names "permutes dimensions";
-    /// The tensor with its dims in the order `dims`, all of them; a view.
+    /// The tensor with its dims in the order `dims`, which lists all of them; a view.
     permute (x; dims: Dims) names "permutes dimensions";
-    /// The tensor with each dim of `source` at its place in `destination`, the others in their order; a view.
+    /// The tensor with the dims `source` moved to the positions `destination`; the other dims keep their
+    /// order. A view.
     movedim (x; source: Dims, destination: Dims) names "permutes dimensions";
-    /// The tensor without those of the dims that have size one; a view.
+    /// The tensor without the given dims that have size one; a view.
     squeeze squeeze_ (x; dim: Dims = ..) names "removes dimensions";
-    /// The tensor with a new dim of size one before dim `dim`, which may be the number of dims; a view.
-    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim has `name` or none";
-    /// The tensor with dims of size one repeated to `size`, without copying; -1 keeps a size, new dims are on
-    /// the left. A view.
-    expand (x; size: Shape) names "keeps input names; new dims have those given";
-    /// The elements in the same order under other sizes; one of them may be -1. A view, or an error if that
-    /// needs a copy. Drops the names unless new ones are given or the sizes stay the same;
+    /// The tensor with a new dim of size one at position `dim`, which can be the number of dims; a view.
+    unsqueeze unsqueeze_ (x; dim: Place, name: NewName = None) names "keeps input names; the new dim is called `name` or unnamed";
+    /// The tensor with dims of size one expanded to `size` without copying; -1 keeps a size, and new dims are
+    /// added on the left. A view.
+    expand (x; size: Shape) names "keeps input names; new dims have the given names";
+    /// The elements in the same order with other sizes, one of which can be -1. The result is a view; if that
+    /// is impossible, it is an error. Names are dropped unless new ones are given or the sizes do not change;
     /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
-    view (x; size: Shape) names "drops names unless the sizes stay or new ones are given";
-    /// The elements in the same order under other sizes; one of them may be -1. A view if possible, else a
-    /// copy. Drops the names unless new ones are given or the sizes stay the same; [`flatten`](Self::flatten)
-    /// and [`unflatten`](Self::unflatten) keep them.
-    reshape (x; shape: Shape) names "drops names unless the sizes stay or new ones are given";
-    /// The tensor with the elements of `dims` in reverse order; a view.
+    view (x; size: Shape) names "drops names unless the sizes do not change or new names are given";
+    /// The elements in the same order with other sizes, one of which can be -1. The result is a view if
+    /// possible, otherwise a copy. Names are dropped unless new ones are given or the sizes do not change;
+    /// [`flatten`](Self::flatten) and [`unflatten`](Self::unflatten) keep them.
+    reshape (x; shape: Shape) names "drops names unless the sizes do not change or new names are given";
+    /// The tensor with the order of the elements reversed along `dims`; a view.
     flip (x; dims: Dims) names "keeps input names";
-    /// The tensor repeated along each dim as often as `repeats` says; new dims are on the left.
-    repeat (x; repeats: Shape) names "keeps input names; new dims have those given";
-    /// The same elements in row-major order without gaps: the tensor itself if it is so already.
+    /// The tensor repeated along each dim as many times as `repeats` says; new dims are added on the left.
+    repeat (x; repeats: Shape) names "keeps input names; new dims have the given names";
+    /// The same elements in row-major order without gaps; the tensor itself if it is already contiguous.
     contiguous (x) names "keeps input names";
 }
 
@@ -124,7 +125,7 @@ pub(crate) mod kernels {
         Ok(without(x, &removed))
     }
 
-    /// `x` without these dims, of which only the first element is left.
+    /// `x` without these dims; only the first position of each is kept.
     pub(crate) fn without(x: &NamedTensor, removed: &[usize]) -> NamedTensor {
         let kept = || (0..x.ndim()).filter(|dim| !removed.contains(dim));
         let sizes = kept().map(|dim| x.sizes()[dim]).collect();
@@ -154,7 +155,7 @@ pub(crate) mod kernels {
         dims.iter().map(|dim| dim.size.map_or(-1, |size| size as isize)).collect()
     }
 
-    /// The names that are given for the dims of a result, on top of `own`, which are aligned to the right.
+    /// The names given for the dims of a result, which override `own` names, aligned to the right.
     #[track_caller]
     fn named(op: &'static str, x: &NamedTensor, wanted: &[OpenDim]) -> Result<Names> {
         let new = wanted.len() - x.ndim();
@@ -269,15 +270,15 @@ pub(crate) mod kernels {
             return Err(invalid());
         }
         if numel == 0 {
-            // The other sizes of an empty tensor are checked as those of a new one are.
+            // The other sizes of an empty tensor are checked like those of a new tensor.
             checked_numel(op, &sizes, x.dtype().itemsize())
                 .map_err(|error| error.with_operands([x.shape()]))?;
         }
         Ok(sizes)
     }
 
-    /// Strides under which `x` has `sizes`, if no copy is needed: each group of dims of `x` without gaps is
-    /// split or merged.
+    /// The strides with which `x` has `sizes`, if no copy is needed: each group of dims of `x` without gaps
+    /// is split or merged.
     pub(crate) fn view_strides(x: &NamedTensor, sizes: &[usize]) -> Option<Strides> {
         if x.numel() == 0 || x.is_contiguous() {
             return Some(contiguous_strides(sizes));
@@ -319,7 +320,7 @@ pub(crate) mod kernels {
         Some(strides)
     }
 
-    /// The names that are given; if there are none, those of `x` survive where the sizes do.
+    /// The given names; if there are none, the names of `x` are kept if its sizes do not change.
     #[track_caller]
     fn names_of(op: &'static str, x: &NamedTensor, sizes: &[usize], wanted: &[OpenDim]) -> Result<Names> {
         if wanted.iter().any(|dim| dim.name.is_some()) {
@@ -353,7 +354,7 @@ pub(crate) mod kernels {
         reshaped("reshape", x, sizes, names)
     }
 
-    /// The same elements under other sizes, a copy if need be.
+    /// The same elements with other sizes; a copy if necessary.
     #[track_caller]
     pub(crate) fn reshaped(
         op: &'static str,
@@ -399,7 +400,7 @@ pub(crate) mod kernels {
                 }
             });
         }
-        // Each dim becomes (times, size) with stride 0 for `times`; merging the two is the one copy.
+        // Each dim becomes (times, size) with stride 0 for `times`; merging the two is the only copy.
         let new = repeats.len() - ndim;
         let (mut sizes, mut strides, mut merged) = (Sizes::new(), Strides::new(), Sizes::new());
         for (dim, times) in repeats.iter().filter_map(|dim| dim.size).enumerate() {
@@ -424,7 +425,7 @@ pub(crate) mod kernels {
 }
 
 impl NamedTensor {
-    /// The tensor with its dims in the order `dims`, which are all of them; a view.
+    /// The tensor with its dims in the order `dims`, which lists all of them; a view.
     pub fn reordered(&self, dims: &[usize]) -> NamedTensor {
         kernels::reorder(self, dims)
     }

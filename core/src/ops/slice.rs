@@ -1,24 +1,25 @@
-//! Parts of a tensor that are views: ranges, single elements, diagonals, windows.
+//! Parts of a tensor as views: ranges, single positions, diagonals, windows.
 
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { slice;
-    //! # Views of parts
-    /// The part of dim `dim` from `start` on, `length` long; a view. A negative start counts from the end.
+    //! # Slices
+    /// The `length` positions of `dim` from `start` on; a view. A negative `start` counts from the end.
     narrow (x; dim: Dim, start: isize, length: usize) names "keeps input names";
-    /// Every `step`-th element of dim `dim` from `start` up to before `end`, both clamped to the dim;
-    /// negative ones count from the end. A view.
+    /// Every `step`-th position of `dim` from `start` up to but not including `end`; a view. Both are clamped
+    /// to the size of the dim, and negative values count from the end.
     slice (x; dim: Dim, start: isize, end: isize, step: usize) names "keeps input names";
-    /// The element `index` of dim `dim`, which is removed; a view. A negative index counts from the end.
+    /// The part of the tensor at position `index` of `dim`, which is removed; a view. A negative index counts
+    /// from the end.
     select (x; dim: Dim, index: isize) names "removes dimensions";
-    /// The diagonal of dims `dim1` and `dim2`, `offset` above the main one, as a new last dim; a view.
+    /// The diagonal of `dim1` and `dim2`, `offset` above the main diagonal, as a new last dim; a view.
     diagonal (x; dim1: Dim = 0, dim2: Dim = 1, offset: isize = 0, name: NewName = None)
-        names "removes dimensions; the new dim has `name` or none";
-    /// Windows of `size` elements of dim `dimension`, each `step` after the one before, as a new last dim; a
-    /// view.
+        names "removes dimensions; the new dim is called `name` or unnamed";
+    /// Windows of `size` elements along `dimension`, each starting `step` elements after the previous one, as
+    /// a new last dim; a view.
     unfold (x; dimension: Dim, size: usize, step: usize, name: NewName = None)
-        names "keeps input names; the new dim has `name` or none";
+        names "keeps input names; the new dim is called `name` or unnamed";
 }
 
 pub(crate) mod kernels {
@@ -54,13 +55,13 @@ pub(crate) mod kernels {
         Ok(stepped(x, dim, from as usize, length, 1))
     }
 
-    /// `length` elements of dim `dim`, `step` apart, from `start` on.
+    /// `length` positions of `dim`, `step` apart, from `start` on.
     fn stepped(x: &NamedTensor, dim: usize, start: usize, length: usize, step: usize) -> NamedTensor {
         let (mut sizes, mut strides) = (Sizes::from_slice(x.sizes()), Strides::from_slice(x.strides()));
         let offset = if length == 0 { 0 } else { start as isize * strides[dim] };
         sizes[dim] = length;
         if length > 1 {
-            strides[dim] *= step as isize; // less than the size, or there were no second element
+            strides[dim] *= step as isize; // less than the size, otherwise there is no second element
         }
         x.view_as(sizes, strides, (x.offset() as isize + offset) as usize, x.names().clone())
     }
@@ -183,7 +184,7 @@ pub(crate) mod kernels {
         }
         sizes.push(size);
         strides.push(apart);
-        // Windows overlap, so that a view can have more elements than there are addresses.
+        // Windows overlap, so a view can have more elements than there are addresses.
         checked_numel("unfold", &sizes, x.dtype().itemsize())?;
         let names = Names::new("unfold", x.names().iter(x.ndim()).chain([name]))
             .map_err(|error| error.with_inputs(&[x]))?;

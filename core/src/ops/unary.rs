@@ -1,9 +1,9 @@
-//! Ops on one tensor by element. The result has the names of the input.
+//! Elementwise ops on one tensor. The result has the names of the input.
 //!
-//! `float` is the formula on floating-point numbers (half types compute in `f32`), `int` on integers,
-//! `boolean` on `bool`. A row with `float` alone takes integers and bool as the default float; else a missing
-//! class is an error. `dtypes` says what else a row takes or refuses,
-//! `before` what is looked at before it runs.
+//! `float` is the formula for floating-point numbers (half types compute in `f32`), `int` for integers,
+//! `boolean` for `bool`. If a row has only `float`, integers and `bool` are converted to the default float;
+//! otherwise a dtype without a formula is an error. `dtypes` is an extra rule about dtypes, and `before` a
+//! function that checks the inputs before the op runs.
 
 use crate::dtype::Scalar;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,23 +12,23 @@ use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
 ops! { unary;
-    //! # Functions by element
+    //! # Elementwise functions
     /// `|x|` of each element.
     abs abs_ (x) { float: x.abs(), int: x.wrapping_abs() }
     /// `-x` of each element.
     neg neg_ (x) { float: -x, int: x.wrapping_neg() }
-    /// `x` itself: the unary plus.
+    /// `x` itself: the unary plus operator.
     positive (x) { float: x, int: x }
     /// -1, 0 or 1: the sign of each element; NaN gives 0.
     sign sign_ (x) { float: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else { T::ZERO }, int: x.sign(), boolean: x }
-    /// The sign of each element, as [`sign`](Self::sign): the two differ for complex numbers only.
+    /// The same as [`sign`](Self::sign); in PyTorch the two differ only for complex numbers.
     sgn sgn_ (x) { like: sign }
-    /// The largest integer that is not above each element.
+    /// The largest integer not greater than each element.
     floor floor_ (x) { float: x.floor(), int: x }
-    /// The smallest integer that is not below each element.
+    /// The smallest integer not less than each element.
     ceil ceil_ (x) { float: x.ceil(), int: x }
-    /// The nearest integer to each element, halves to the even one; with `decimals` the nearest number of so
-    /// many decimals, which if negative count before the point.
+    /// Each element rounded to the nearest integer, with halves rounded to even. `decimals` rounds to that
+    /// many decimal places; negative values round to tens, hundreds and so on.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -45,11 +45,11 @@ ops! { unary;
         },
         int: x, before: to_whole
     }
-    /// Each element without its fraction.
+    /// Each element without its fractional part.
     trunc trunc_ (x) { float: x.trunc(), int: x }
-    /// The fraction of each element: `x - trunc(x)`.
+    /// The fractional part of each element: `x - trunc(x)`.
     frac frac_ (x) { float: x.frac(), dtypes: Dtypes::Floats }
-    /// `x²` of each element; of bool in `i64`.
+    /// `x²` of each element; `bool` gives `i64`.
     square square_ (x) { float: x * x, int: x.wrapping_mul(x), dtypes: Dtypes::BoolAsInt }
     /// `√x` of each element; NaN below 0.
     sqrt sqrt_ (x) { float: x.sqrt() }
@@ -61,7 +61,7 @@ ops! { unary;
     exp exp_ (x) { float: x.exp() }
     /// `2^x` of each element.
     exp2 exp2_ (x) { float: x.exp2() }
-    /// `e^x - 1` of each element, exact for small `x`.
+    /// `e^x - 1` of each element, accurate for small `x`.
     expm1 expm1_ (x) { float: x.exp_m1() }
     /// The natural logarithm of each element; -inf at 0, NaN below.
     log log_ (x) { float: x.ln() }
@@ -69,7 +69,7 @@ ops! { unary;
     log2 log2_ (x) { float: x.log2() }
     /// The logarithm to base 10 of each element.
     log10 log10_ (x) { float: x.log10() }
-    /// `ln(1 + x)` of each element, exact for small `x`.
+    /// `ln(1 + x)` of each element, accurate for small `x`.
     log1p log1p_ (x) { float: x.ln_1p() }
     /// The sine of each element, in radians.
     sin sin_ (x) { float: x.sin() }
@@ -105,14 +105,14 @@ ops! { unary;
     sigmoid sigmoid_ (x) { float: x.sigmoid() }
     /// `max(x, 0)` of each element; NaN stays NaN. The derivative at 0 is 0.
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
-    /// `x Φ(x)` of each element, `Φ` being the distribution function of the normal distribution: `x/2 (1 +
-    /// erf(x/√2))`.
+    /// `x Φ(x)` of each element, where `Φ` is the distribution function of the normal distribution:
+    /// `x/2 (1 + erf(x/√2))`.
     gelu gelu_ (x) { float: x.gelu() }
     /// `x / (1 + e^-x)` of each element: `x` times its [`sigmoid`](Self::sigmoid).
     silu silu_ (x) { float: x.silu() }
     /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
     erf erf_ (x) { float: x.erf() }
-    /// `1 - erf(x)`, exact for large `x`.
+    /// `1 - erf(x)`, accurate for large `x`.
     erfc erfc_ (x) { float: x.erfc() }
     /// The inverse of [`erf`](Self::erf); infinite at ±1, NaN outside.
     erfinv erfinv_ (x) { float: x.erfinv() }
@@ -130,29 +130,29 @@ ops! { unary;
     i1e (x) { float: x.i1e() }
     /// `e^(x²) erfc(x)`, without overflow for large `x`.
     erfcx (x) { float: x.erfcx() }
-    /// The share of the standard normal distribution that lies below `x`: `erfc(-x/√2) / 2`.
+    /// The distribution function of the standard normal distribution: `erfc(-x/√2) / 2`.
     ndtr (x) { float: x.ndtr() }
     /// The inverse of [`ndtr`](Self::ndtr); infinite at 0 and 1, NaN outside.
     ndtri (x) { float: x.ndtri() }
-    /// The logarithm of [`ndtr`](Self::ndtr), exact for large negative `x`.
+    /// The logarithm of [`ndtr`](Self::ndtr), accurate for large negative `x`.
     log_ndtr (x) { float: x.log_ndtr() }
-    /// `-x ln x`, 0 at 0 and -inf below: what one outcome adds to the entropy.
+    /// `-x ln x`, which is 0 at 0 and -inf below: the contribution of one outcome to the entropy.
     entr (x) { float: x.entr() }
-    /// Not x: bits of integers, the truth of `bool`.
+    /// The bitwise "not" of integers; the logical "not" of `bool`.
     bitwise_not bitwise_not_ (x) { int: !x, boolean: !x }
-    /// Is each element zero, or false?
+    /// Whether each element is zero or false.
     logical_not logical_not_ (x) -> bool { float: x == T::ZERO, int: x == T::ZERO, boolean: !x }
-    /// Is the sign of each element negative? That of -0 is.
+    /// Whether the sign bit of each element is set, which includes -0.
     signbit (x) -> bool { float: T::ONE.copysign(x) < T::ZERO, int: x < T::ZERO, boolean: x & !x }
-    /// Is each element NaN?
+    /// Whether each element is NaN.
     isnan (x) -> bool { float: x.is_nan(), int: false, boolean: x & !x }
-    /// Is each element infinite?
+    /// Whether each element is infinite.
     isinf (x) -> bool { float: x.is_infinite(), int: false, boolean: x & !x }
-    /// Is each element neither infinite nor NaN?
+    /// Whether each element is finite: neither infinite nor NaN.
     isfinite (x) -> bool { float: x.is_finite(), int: true, boolean: x | !x }
-    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid). NaN outside [0, 1], and
-    /// so is the derivative; with an `eps` of 0 or more, `x` is first clamped to [`eps`, `1 - eps`], outside
-    /// of which the derivative is 0.
+    /// `ln(x / (1 - x))` of each element: the inverse of [`sigmoid`](Self::sigmoid). Outside [0, 1], the
+    /// result and the derivative are NaN. If `eps` is 0 or more, `x` is first clamped to [`eps`, `1 - eps`],
+    /// outside of which the derivative is 0.
     logit logit_ (x; eps: f64 = -1.0) {
         float: x.maximum(if eps < T::ZERO { T::NEG_INFINITY } else { eps })
             .minimum(if eps < T::ZERO { T::INFINITY } else { T::ONE - eps }).logit()
@@ -166,12 +166,13 @@ ops! { unary;
     leaky_relu leaky_relu_ (x; negative_slope: f64 = 0.01) {
         float: if x > T::ZERO { x } else { negative_slope * x }, dtypes: Dtypes::Floats
     }
-    /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu); `x` itself where `beta x > threshold`,
-    /// where the two are equal but for rounding.
+    /// `ln(1 + e^(beta x)) / beta`, a smooth [`relu`](Self::relu). Where `beta x > threshold`, the result is
+    /// `x` itself, which is equal up to rounding.
     softplus softplus_ (x; beta: f64 = 1.0, threshold: f64 = 20.0) {
         float: if x * beta > threshold { x } else { (x * beta).exp().ln_1p() / beta }, dtypes: Dtypes::Floats
     }
-    /// `x` between `min_val` and `max_val`: `min(max(x, min_val), max_val)`. At a bound the derivative is 0.
+    /// `x` limited to the range from `min_val` to `max_val`: `min(max(x, min_val), max_val)`. At a bound the
+    /// derivative is 0.
     hardtanh hardtanh_ (x; min_val: Scalar = -1, max_val: Scalar = 1) {
         float: x.maximum(min_val).minimum(max_val), int: x.max(min_val).min(max_val), before: in_order
     }
@@ -186,7 +187,7 @@ ops! { unary;
     }
 }
 
-/// Rounding to whole numbers has a loop of its own; integers have no decimals to lose before the point.
+/// Selects the kernel of `round`: rounding to integers has its own loop, and integers do not change.
 fn to_whole(
     op: &'static str,
     inputs: &[&NamedTensor; 1],
@@ -209,7 +210,7 @@ mod whole {
     }
 }
 
-/// `min_val` is not greater than `max_val`.
+/// Checks that `min_val` is not greater than `max_val`.
 fn in_order(
     op: &'static str,
     inputs: &[&NamedTensor; 1],
@@ -223,7 +224,7 @@ fn in_order(
     Err(Error::about(inputs, ErrorKind::Value, op, message))
 }
 
-/// `alpha`, by which `x` is divided, is not zero.
+/// Checks that `alpha`, by which `x` is divided, is not zero.
 fn no_zero_alpha(
     op: &'static str,
     inputs: &[&NamedTensor; 1],

@@ -1,4 +1,4 @@
-//! Tensors and parts of them written in place.
+//! Writing to tensors and to parts of them, in place.
 
 use crate::cpu::copy::unpack;
 use crate::error::{Error, ErrorKind, Result};
@@ -8,10 +8,11 @@ use crate::shape::{Sizes, Strides};
 use crate::tensor::NamedTensor;
 
 impl NamedTensor {
-    /// `value` everywhere, in place.
+    /// Fills the tensor with `value`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if an integer dtype does not have the number, [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Value`] if the number is outside the range of an integer dtype,
+    /// [`ErrorKind::OutOfMemory`].
     #[track_caller]
     pub fn fill_(&mut self, value: impl Into<crate::Scalar>) -> Result<&mut NamedTensor> {
         const OP: &str = "fill_";
@@ -24,11 +25,11 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// The values of `source`, cast and broadcast, in the place of this tensor's. A tensor without names
-    /// takes those of the source.
+    /// Replaces the values of this tensor with those of `source`, cast and broadcast. An unnamed tensor gets
+    /// the names of `source`.
     ///
     /// # Errors
-    /// As `namegrad::Tensor::copy_`.
+    /// Same as `namegrad::Tensor::copy_`.
     #[track_caller]
     pub fn copy_(&mut self, source: &NamedTensor) -> Result<&mut NamedTensor> {
         const OP: &str = "copy_";
@@ -39,8 +40,8 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Puts `result` in the place of this tensor, cast to its dtype: the end of an in-place op that cannot
-    /// run in its buffer.
+    /// Replaces this tensor with `result`, cast to its dtype. This is the last step of an in-place op that
+    /// cannot run in the buffer.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if the result cannot be cast, [`ErrorKind::OutOfMemory`].
@@ -56,11 +57,11 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// Writes this result to `out`, as the argument `out=` of PyTorch's functions does; see
+    /// Writes this result to `out`, like the argument `out=` of PyTorch's functions; see
     /// `namegrad::Tensor::write_to`.
     ///
     /// # Errors
-    /// As there.
+    /// Same as there.
     #[track_caller]
     pub fn write_to(self, out: &mut NamedTensor) -> Result<&mut NamedTensor> {
         if out.sizes() != self.sizes() && (out.numel() > 0 || out.names().is_named()) {
@@ -76,19 +77,19 @@ impl NamedTensor {
         out.replace_with("write_to", self)
     }
 
-    /// Writes `value`, cast and broadcast, to where `part` lies, a view of this tensor, which is dense. The
-    /// buffer is copied only if somebody else holds it.
+    /// Writes `value`, cast and broadcast, to the elements of `part`, a view of this tensor, which must be
+    /// dense. The buffer is copied only if it is shared.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this is not
-    /// dense or the part lies outside of it.
+    /// [`ErrorKind::Shape`] if the value does not broadcast to the part, [`ErrorKind::Value`] if this tensor
+    /// is not dense or the part is outside of it.
     #[track_caller]
     pub fn write_part(&mut self, part: NamedTensor, value: &NamedTensor) -> Result<()> {
         const OP: &str = "write_part";
         let value = value.unnamed().expand(part.sizes())?.to(self.dtype())?.contiguous()?;
         let (sizes, strides) = (Sizes::from_slice(part.sizes()), Strides::from_slice(part.strides()));
         let start = part.offset() as isize - self.offset() as isize;
-        drop(part); // so that it does not count as somebody else
+        drop(part); // so that it does not count as another owner
         if sizes.contains(&0) {
             return Ok(());
         }
@@ -104,8 +105,8 @@ impl NamedTensor {
             *self = self.deep_clone()?;
         }
         let itemsize = self.dtype().itemsize();
-        // SAFETY: the buffer is held by this tensor alone, so it is not that of `value`, which is dense and
-        // has the sizes of the part; the part lies inside.
+        // SAFETY: only this tensor has the buffer, so `value` has another one; `value` is dense and has the
+        // sizes of the part; the part is inside the buffer.
         unsafe {
             let to = self.ptr_mut().offset(start * itemsize as isize);
             unpack(&sizes, &strides, itemsize, value.ptr(), to);

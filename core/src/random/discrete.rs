@@ -1,6 +1,7 @@
-//! Slices filled with choices, integers, permutations, and with samples that take an unknown number of words.
+//! Fills slices with random choices, integers, permutations, and samples that need an unknown number of
+//! random words.
 //!
-//! Every function takes the next `out.len()` elements of the generator. Parameters are checked by the caller.
+//! Every function uses the next `out.len()` elements of the generator. The caller checks the parameters.
 
 use rand::Rng;
 
@@ -44,8 +45,8 @@ pub(crate) fn fill_bernoulli<T>(out: &mut [T], p: f64, values: [T; 2], generator
 where
     T: Copy + Send + Sync + 'static,
 {
-    let favourable = (p * 2f64.powi(32)).round_ties_even() as u64;
-    match favourable.checked_sub(1) {
+    let favorable = (p * 2f64.powi(32)).round_ties_even() as u64;
+    match favorable.checked_sub(1) {
         Some(last) => fill(out, Choice { last: last.min(u32::MAX.into()) as u32, values }, generator),
         None => {
             generator.split_off(out.len());
@@ -54,7 +55,7 @@ where
     }
 }
 
-/// Integers of equal probability in `[low, high)`; `low < high`.
+/// Uniformly distributed integers in `[low, high)`; `low < high`.
 pub(crate) fn fill_randint(out: &mut [i64], low: i64, high: i64, generator: &mut Generator) {
     let range = high.wrapping_sub(low) as u64;
     in_pieces(out, generator, |part, seed, offset| {
@@ -66,8 +67,8 @@ pub(crate) fn fill_randint(out: &mut [i64], low: i64, high: i64, generator: &mut
     });
 }
 
-/// An integer in `[0, range)` from a word, and from `more` words if that one falls among the few that would
-/// favour some results.
+/// An integer in `[0, range)` from a word, and from `more` words if that word is one of the few that would
+/// bias the result.
 ///
 /// Lemire, *Fast random integer generation in an interval* (2019), section 4.
 #[inline(always)]
@@ -90,7 +91,7 @@ fn below_again(range: u64, mut stream: ElementStream) -> u64 {
     }
 }
 
-/// The integers from 0 to `out.len() - 1` in an order that is any with equal probability.
+/// A uniformly distributed permutation of the integers from 0 to `out.len() - 1`.
 ///
 /// Fisher-Yates: Knuth, *The Art of Computer Programming*, volume 2, section 3.4.2, algorithm P.
 pub(crate) fn fill_randperm(out: &mut [i64], generator: &mut Generator) {
@@ -110,9 +111,9 @@ pub(crate) fn fill_randperm(out: &mut [i64], generator: &mut Generator) {
     }
 }
 
-/// `sample(i, stream)` for every element `i`, with a generator of its own: for the distributions of
-/// `rand_distr` that reject, such as Poisson's or the gamma distribution, and for parameters that differ
-/// between elements.
+/// `sample(i, stream)` for every element `i`, each with its own generator. This is for the distributions of
+/// `rand_distr` that use rejection, such as the Poisson and gamma distributions, and for parameters that
+/// differ between elements.
 pub(crate) fn fill_each<T, F>(out: &mut [T], generator: &mut Generator, sample: F)
 where
     T: Send,
@@ -126,7 +127,7 @@ where
     });
 }
 
-/// For each element 1 with its own probability, else 0.
+/// Sets each element to 1 with its own probability, else to 0.
 pub(crate) fn fill_trials(out: &mut [f64], p: &[f64], generator: &mut Generator) {
     fill_each(out, generator, |i, stream| {
         let u: f64 = rand::RngExt::random(stream);
@@ -134,7 +135,7 @@ pub(crate) fn fill_trials(out: &mut [f64], p: &[f64], generator: &mut Generator)
     });
 }
 
-/// The first number that is no probability.
+/// The first number that is not a probability.
 pub(crate) fn outside_unit(p: &[f64]) -> Option<f64> {
     p.iter().copied().find(|p| !(0.0..=1.0).contains(p))
 }
@@ -166,8 +167,8 @@ mod tests {
             let count = x.iter().filter(|&&x| x == k).count() as f64;
             assert!((count - 1e4).abs() < 5.0 * 95.0, "{k}: {count}");
         }
-        // 3/4 of all integers: a quarter of the words is rejected, where a modulus would give the first third
-        // twice as often.
+        // 3/4 of all integers: a quarter of the words is rejected; a modulus would give the first third twice
+        // as often.
         let x = draw(0, |out, g| fill_randint(out, i64::MIN, 1 << 62, g));
         let first = x.iter().filter(|&&x| x < i64::MIN + (1 << 62)).count() as f64 / N as f64;
         assert!((first - 1.0 / 3.0).abs() < 0.008, "{first}");

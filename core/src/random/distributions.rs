@@ -1,7 +1,7 @@
-//! Slices filled with samples of continuous distributions: a table of formulas on random words.
+//! Fills slices with samples of continuous distributions, from a table of formulas on random words.
 //!
-//! Every function takes the next `out.len()` elements of the generator. Parameters are checked by the caller.
-//! The half types are computed in `f32` and rounded.
+//! Every function uses the next `out.len()` elements of the generator. The caller checks the parameters. Half
+//! types are computed in `f32` and rounded.
 
 use std::marker::PhantomData;
 
@@ -13,16 +13,16 @@ use super::fill::{Group, fill};
 use super::philox::GROUP;
 use super::real::Real;
 
-/// A type of elements that can be drawn from a continuous distribution.
-#[allow(private_bounds)] // `Real` is the business of this folder alone.
+/// An element type that can be drawn from a continuous distribution.
+#[allow(private_bounds)] // `Real` is private to this folder
 pub(crate) trait Draw: Copy + Send + Sync + 'static {
-    /// What it is computed in.
+    /// The type that samples are computed in.
     type Real: Real;
 
-    /// The binary digits of the numbers just below one.
+    /// The number of binary digits of the numbers just below one.
     const DIGITS: u32;
 
-    /// A group of results, rounded to this type.
+    /// Rounds a group of results to this type.
     fn round(x: [Self::Real; GROUP]) -> [Self; GROUP];
 
     /// The largest number of this type below `x`.
@@ -89,7 +89,7 @@ impl Draw for bf16 {
     }
 }
 
-/// [`f32::next_down`] for sixteen bits.
+/// [`f32::next_down`] for 16-bit floats.
 fn half_below(bits: u16, value: impl Fn(u16) -> f32) -> f32 {
     const SIGN: u16 = 1 << 15;
     match bits {
@@ -104,7 +104,7 @@ trait Formula<R: Real>: Copy + Sync {
     fn pair(self, a: R::Word, b: R::Word) -> (R, R);
 }
 
-/// Distributions whose samples take a word each: a row is the parameters, and the sample from a word `w`.
+/// Distributions that need one word for each sample. A row has the parameters and the sample from a word `w`.
 /// `Exponential { mean } (w) => sample` becomes
 ///
 /// ```ignore
@@ -159,7 +159,7 @@ impl<R: Real> Formula<R> for Uniform<R> {
     }
 }
 
-/// Uniform between numbers whose distance is too large for `R`.
+/// Uniform between two numbers whose difference overflows `R`.
 #[derive(Clone, Copy)]
 struct Overflowing<R> {
     high: R,
@@ -185,8 +185,8 @@ struct Normal<R> {
 }
 
 impl<R: Real> Formula<R> for Normal<R> {
-    /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point whose distance from
-    /// the middle is `√(-2 ln u)`, in a direction of its own, has two normal coordinates.
+    /// Box, Muller, *A note on the generation of random normal deviates* (1958): a point at distance
+    /// `√(-2 ln u)` from the origin, in a uniformly distributed direction, has two normal coordinates.
     #[inline(always)]
     fn pair(self, a: R::Word, b: R::Word) -> (R, R) {
         let radius = (R::of(-2.0) * R::open_fraction(a).ln()).sqrt();
@@ -236,10 +236,11 @@ fn fill_real<T: Draw>(out: &mut [T], formula: impl Formula<T::Real>, generator: 
     fill(out, Rounded(formula, PhantomData), generator);
 }
 
-/// Uniform on `[low, high)`: every multiple of `(high - low) 2^-d` from `low` on, `d` being the digits of
-/// `T`.
+/// Uniform on `[low, high)`: each of the numbers `low + k (high - low) 2^-d`, where `d` is the number of
+/// binary digits of `T`.
 ///
-/// Where rounding would give `high`, the number below it is given; `low == high` gives `low`.
+/// If rounding would give `high`, the result is the next number below it. If `low == high`, the result is
+/// `low`.
 pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generator: &mut Generator) {
     let lowest = T::Real::of(low);
     let formula = Uniform {
@@ -255,38 +256,38 @@ pub(crate) fn fill_uniform<T: Draw>(out: &mut [T], low: f64, high: f64, generato
     }
 }
 
-/// Normal of the given mean and standard deviation; at most 6.8 deviations from the mean in `f32`, 9.5 in
-/// `f64`.
+/// Normal with the given mean and standard deviation; at most 6.8 standard deviations from the mean in `f32`,
+/// 9.5 in `f64`.
 pub(crate) fn fill_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
     fill_real(out, Normal { mean: T::Real::of(mean), std: T::Real::of(std) }, generator);
 }
 
-/// `exp` of a normal sample of the given mean and standard deviation.
+/// `exp` of a normal sample with the given mean and standard deviation.
 pub(crate) fn fill_log_normal<T: Draw>(out: &mut [T], mean: f64, std: f64, generator: &mut Generator) {
     fill_real(out, LogNormal(Normal { mean: T::Real::of(mean), std: T::Real::of(std) }), generator);
 }
 
-/// Exponential of density `rate · exp(-rate · x)`; never zero, as in PyTorch.
+/// Exponential with density `rate · exp(-rate · x)`; never zero, as in PyTorch.
 pub(crate) fn fill_exponential<T: Draw>(out: &mut [T], rate: f64, generator: &mut Generator) {
     fill_real(out, Exponential { mean: T::Real::of(1.0 / rate) }, generator);
 }
 
-/// Cauchy of density `σ / (π (σ² + (x - median)²))`.
+/// Cauchy with density `σ / (π (σ² + (x - median)²))`.
 pub(crate) fn fill_cauchy<T: Draw>(out: &mut [T], median: f64, sigma: f64, generator: &mut Generator) {
     fill_real(out, Cauchy { median: T::Real::of(median), sigma: T::Real::of(sigma) }, generator);
 }
 
-/// How many trials of probability `p` the first success takes: `k` from 1 on, of probability `(1 - p)^(k-1)
-/// p`.
+/// The number of trials with probability `p` up to the first success: `k ≥ 1` with probability
+/// `(1 - p)^(k-1) p`.
 ///
-/// An exponential sample of rate `-ln(1 - p)`, rounded up. In `f64`, since a small `p` needs more digits than
-/// `f32` has.
+/// This is an exponential sample with rate `-ln(1 - p)`, rounded up, in `f64`, because a small `p` needs more
+/// digits than `f32` has.
 pub(crate) fn fill_geometric(out: &mut [f64], p: f64, generator: &mut Generator) {
     let rate = if p < 1.0 { -ln_1p(-p) } else { f64::INFINITY };
     fill_real(out, Geometric { mean: 1.0 / rate }, generator);
 }
 
-/// `ln(1 + x)` for `x > -1`, also where the sum would lose the digits of `x`.
+/// `ln(1 + x)` for `x > -1`, accurate even if the sum would lose digits of `x`.
 ///
 /// With `u = 1 + x` rounded, `ln(1 + x) = ln u · x / (u - 1)` up to rounding (Kahan; Goldberg, *What every
 /// computer scientist should know about floating-point arithmetic*, 1991, theorem 4).
@@ -312,8 +313,8 @@ pub(super) mod tests {
         out
     }
 
-    /// Kolmogorov and Smirnov: the largest distance of the samples' distribution from `cdf`, times `√n`. It
-    /// is above 1.95 in one of a thousand draws from the right distribution; the seed is fixed.
+    /// The Kolmogorov-Smirnov test: the largest distance of the empirical distribution from `cdf`, times
+    /// `√n`. It is above 1.95 in one of a thousand draws from the right distribution; the seed is fixed.
     fn assert_follows<T: Into<f64>>(samples: Vec<T>, cdf: impl Fn(f64) -> f64) {
         let mut x: Vec<f64> = samples.into_iter().map(Into::into).collect();
         x.sort_by(f64::total_cmp);

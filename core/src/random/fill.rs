@@ -1,15 +1,15 @@
-//! One loop for all draws: a slice is filled group by group, by all threads where it is long.
+//! One loop for all draws: it fills a slice group by group, and a long slice on all threads.
 //!
-//! An element does not depend on the others, so a draw is the same in one piece, in many, and on any number
-//! of threads.
+//! Elements do not depend on each other, so a draw gives the same numbers however it is divided and on any
+//! number of threads.
 
 use super::Generator;
 use super::philox::{GROUP, Word};
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
 
-/// A draw of more elements than this is shared by the threads, in pieces of this size: below, to wake them
-/// costs more than they save.
+/// A draw of more elements than this is divided between threads in pieces of this size. For fewer elements,
+/// waking the threads costs more than they save.
 const PIECE: usize = 1 << 15;
 
 /// A group of elements from a group of words.
@@ -20,8 +20,8 @@ pub(super) trait Group: Copy + Sync {
     fn elements(self, words: [Self::Word; GROUP]) -> [Self::Out; GROUP];
 }
 
-/// Elements `offset..` of `seed`. Groups lie at multiples of their size in the sequence, wherever a draw
-/// begins: the first and the last are made whole and used in part.
+/// Fills with elements `offset..` of `seed`. Groups start at multiples of their size in the sequence,
+/// wherever a draw begins, so the first and the last group may be used only in part.
 pub(super) fn fill_piece<G: Group>(out: &mut [G::Out], kind: G, seed: u64, offset: u64) {
     vectorize(Piece { kind, seed, offset }, out);
 }
@@ -52,7 +52,7 @@ impl<G: Group> Vectorized for Piece<G> {
     }
 }
 
-/// Calls `piece` with parts of `out` and the offset of each, on all threads if there is enough to do.
+/// Calls `piece` with parts of `out` and their offsets, on all threads if there is enough work.
 pub(super) fn in_pieces<T: Send>(
     out: &mut [T],
     generator: &mut Generator,
@@ -67,7 +67,7 @@ pub(super) fn in_pieces<T: Send>(
     });
 }
 
-/// All of `out`, from the next elements of the generator.
+/// Fills `out` with the next elements of the generator.
 pub(super) fn fill<G: Group>(out: &mut [G::Out], kind: G, generator: &mut Generator) {
     in_pieces(out, generator, |part, seed, offset| fill_piece(part, kind, seed, offset));
 }
@@ -82,7 +82,7 @@ mod tests {
     use crate::random::discrete::*;
     use crate::random::distributions::*;
 
-    /// A fill, seen as one of bits.
+    /// A fill function on the bits of the elements.
     type Fill = Box<dyn Fn(&mut [u64], &mut Generator) + Sync>;
 
     fn every_fill() -> Vec<Fill> {
@@ -151,8 +151,8 @@ mod tests {
         }
     }
 
-    /// What a seed gives is part of what users rely on. The numbers are those of this code when it was
-    /// written; the first word of seed 0 is that of Random123's test vectors, `0x6627e8d5`.
+    /// Users rely on the sequence of a seed. The numbers were recorded from this code when it was written;
+    /// the first word of seed 0 is the one in Random123's test vectors, `0x6627e8d5`.
     #[test]
     fn the_sequence_of_a_seed_is_kept() {
         let mut x = [0f32; 3];

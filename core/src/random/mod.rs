@@ -1,13 +1,14 @@
 //! Random numbers: one seedable counter-based generator, the same on every machine and for any number of
 //! threads.
 //!
-//! [`Generator`] is a seed and an offset. Element `i` of a draw depends on the seed and on `offset + i`
-//! alone, and a draw of `n` elements moves the offset by `n`, whatever the distribution. The default
+//! A [`Generator`] is a seed and an offset. Element `i` of a draw depends only on the seed and on
+//! `offset + i`, and a draw of `n` elements advances the offset by `n` for every distribution. The default
 //! generator of the process is behind a mutex: [`manual_seed`], [`initial_seed`], [`seed`], [`random_state`],
 //! [`set_random_state`].
 //!
-//! `philox` makes the words and `fill` the slices; `distributions` has what is continuous, with the functions
-//! in `real`, and `discrete` the rest; `sample` draws from other distributions.
+//! `philox` generates words and `fill` fills slices. `distributions` has the continuous distributions, which
+//! use the functions in `real`, and `discrete` the others. `sample` draws from the distributions of other
+//! crates.
 
 mod discrete;
 mod distributions;
@@ -38,10 +39,10 @@ pub use sample::Sampled;
 
 use philox::Word;
 
-/// A source of random numbers: Philox4x32-10 keyed by a seed, at an offset that each draw moves on.
+/// A source of random numbers: Philox4x32-10 keyed by a seed, at an offset that each draw advances.
 ///
-/// It is a [`rand::Rng`], so all of `rand` and `rand_distr` work with it; a word drawn that way moves the
-/// offset by one. Its numbers are not for secrets.
+/// It is a [`rand::Rng`], so it works with all of `rand` and `rand_distr`; a word drawn that way advances the
+/// offset by one. It is not cryptographically secure.
 ///
 /// # Source
 /// Salmon, Moraes, Dror, Shaw, *Parallel random numbers: as easy as 1, 2, 3* (SC 2011).
@@ -50,32 +51,32 @@ pub struct Generator {
     state: GeneratorState,
 }
 
-/// All that a [`Generator`] is, to be saved and restored.
+/// The complete state of a [`Generator`], for saving and restoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GeneratorState {
-    /// What the sequence was started from.
+    /// The seed of the sequence.
     pub seed: u64,
-    /// How many elements of the sequence were drawn.
+    /// The number of elements drawn so far.
     pub offset: u64,
 }
 
 impl Generator {
-    /// A generator at the start of the sequence of `seed`.
+    /// A generator at the start of the sequence for `seed`.
     pub fn from_seed(seed: u64) -> Self {
         Self { state: GeneratorState { seed, offset: 0 } }
     }
 
-    /// What the sequence was started from.
+    /// The seed of the sequence.
     pub fn seed(&self) -> u64 {
         self.state.seed
     }
 
-    /// Goes to the start of the sequence of `seed`.
+    /// Goes to the start of the sequence for `seed`.
     pub fn manual_seed(&mut self, seed: u64) {
         *self = Self::from_seed(seed);
     }
 
-    /// The state, from which [`set_state`](Self::set_state) continues the same sequence.
+    /// The state, for [`set_state`](Self::set_state).
     pub fn state(&self) -> GeneratorState {
         self.state
     }
@@ -85,8 +86,7 @@ impl Generator {
         self.state = state;
     }
 
-    /// Runs `f`, with this generator in place of the default one for everything that the calling
-    /// thread draws.
+    /// Runs `f` with this generator in place of the default generator for all draws of the calling thread.
     ///
     /// ```
     /// use namegrad_core::{NamedTensor, random::Generator};
@@ -99,7 +99,7 @@ impl Generator {
     /// # Ok::<(), namegrad_core::Error>(())
     /// ```
     pub fn scope<R>(&mut self, f: impl FnOnce() -> R) -> R {
-        /// Puts things back, also when `f` panics.
+        /// Restores the previous state, even if `f` panics.
         struct Scope<'a> {
             generator: &'a mut Generator,
             outer: Option<Generator>,
@@ -116,9 +116,9 @@ impl Generator {
         f()
     }
 
-    /// A generator for the next `n` elements of this one, which goes on behind them.
+    /// Splits off a generator for the next `n` elements and skips them in this one.
     ///
-    /// Sequences do not end: after 2⁶⁴ elements they repeat.
+    /// After 2⁶⁴ elements, a sequence repeats.
     pub(crate) fn split_off(&mut self, n: usize) -> Self {
         let next = self.clone();
         self.state.offset = self.state.offset.wrapping_add(n as u64);
@@ -165,14 +165,15 @@ thread_local! {
 }
 
 thread_local! {
-    /// What this thread has drawn since each [`Draws::record`] that it is in, the innermost last.
+    /// The draws of this thread since the start of each [`Draws::record`] that it is in, with the innermost
+    /// last.
     static RECORDED: RefCell<Vec<Draws>> = const { RefCell::new(Vec::new()) };
-    /// What the innermost [`Draws::replay`] has left.
+    /// The draws that the innermost [`Draws::replay`] has not replayed yet.
     static REPLAYED: RefCell<VecDeque<Generator>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// The draws of a function, to be drawn again: whatever other threads draw meanwhile, and whichever generator
-/// they came from.
+/// The recorded draws of a function, which can be replayed from any generator and regardless of what other
+/// threads draw.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, random::Draws};
@@ -187,10 +188,10 @@ thread_local! {
 pub struct Draws(Vec<Generator>);
 
 impl Draws {
-    /// Runs `f` and notes what the calling thread draws in it, but for numbers taken from a [`Generator`] by
-    /// hand.
+    /// Runs `f` and records the draws of the calling thread, except those taken directly from a
+    /// [`Generator`].
     pub fn record<R>(f: impl FnOnce() -> R) -> (Draws, R) {
-        /// Takes off what a panic of `f` leaves.
+        /// Cleans up if `f` panics.
         struct Depth(usize);
         impl Drop for Depth {
             fn drop(&mut self) {
@@ -205,7 +206,7 @@ impl Draws {
         (draws, result)
     }
 
-    /// Runs `f`, in which the calling thread draws the same again; what it draws beyond them is new.
+    /// Runs `f`, in which the calling thread draws the same numbers again. Any further draws are new.
     pub fn replay<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Restore(VecDeque<Generator>);
         impl Drop for Restore {
@@ -225,7 +226,7 @@ fn default_generator() -> MutexGuard<'static, Generator> {
     DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A seed that differs from run to run: the keys that the OS gave to the hash maps of `std`, and the time.
+/// A seed that differs from run to run, from the random keys of the hash maps of `std` and the time.
 fn entropy() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -233,11 +234,11 @@ fn entropy() -> u64 {
     hasher.finish()
 }
 
-/// A generator for the next `n` elements of that of the innermost scope, else of the default one; within
-/// [`Draws::replay`], that of the draw recorded.
+/// A generator for the next `n` elements of the innermost scope's generator, or of the default one outside of
+/// scopes. Within [`Draws::replay`], it is the generator of the recorded draw.
 ///
-/// The lock is not held while they are made: a thread of `rayon` that waited for its share of a draw could
-/// else take up work that draws as well, and wait for itself.
+/// The lock is not held while the elements are generated. Otherwise a `rayon` thread that waits for its part
+/// of a draw could start other work that draws too, and deadlock.
 pub(crate) fn next_of_default(n: usize) -> Generator {
     let scoped = || SCOPED.with_borrow_mut(|scoped| scoped.as_mut().map(|generator| generator.split_off(n)));
     let next = REPLAYED.with_borrow_mut(VecDeque::pop_front).or_else(scoped);
@@ -246,17 +247,17 @@ pub(crate) fn next_of_default(n: usize) -> Generator {
     next
 }
 
-/// Starts the default generator from `seed`: what is drawn after it is the same in every run.
+/// Seeds the default generator, so that later draws are the same in every run.
 pub fn manual_seed(seed: u64) {
     default_generator().manual_seed(seed);
 }
 
-/// The seed that the default generator was started from, by hand or by itself.
+/// The seed of the default generator, whether it was set or chosen automatically.
 pub fn initial_seed() -> u64 {
     default_generator().seed()
 }
 
-/// Starts the default generator from a seed that differs from run to run, and gives that seed.
+/// Seeds the default generator with a seed that differs from run to run, and returns that seed.
 pub fn seed() -> u64 {
     let seed = entropy();
     manual_seed(seed);
@@ -268,7 +269,7 @@ pub fn random_state() -> GeneratorState {
     default_generator().state()
 }
 
-/// Continues the default generator from a state that [`random_state`] gave.
+/// Restores the default generator to a state from [`random_state`].
 pub fn set_random_state(state: GeneratorState) {
     default_generator().set_state(state);
 }
@@ -333,7 +334,7 @@ mod tests {
         assert!(SCOPED.with_borrow(Option::is_none));
     }
 
-    /// One test for all that touches the default generator, since tests run at the same time.
+    /// A single test for everything that touches the default generator, because tests run in parallel.
     #[test]
     fn default_generator_is_seeded_saved_and_restored() {
         let first = seed();

@@ -1,8 +1,7 @@
 //! Philox4x32-10, a counter-based generator: a random block is a pure function of a key and a counter.
 //!
-//! Nothing is carried from one block to the next, so any element of a sequence is had at once, by any thread.
-//! Read `philox` first, then `Word`, which says which word of which block an element takes, then
-//! `ElementStream`.
+//! No state is carried from one block to the next, so any thread can compute any element of a sequence
+//! directly. Read `philox` first, then `Word`, which maps elements to words of blocks, then `ElementStream`.
 //!
 //! # Source
 //! Salmon, Moraes, Dror, Shaw, *Parallel random numbers: as easy as 1, 2, 3* (SC 2011), section 3.3 and table
@@ -12,7 +11,7 @@ use std::convert::Infallible;
 
 use rand::TryRng;
 
-/// Elements are made in groups of this many, one vectorised pass each.
+/// Elements are generated in groups of this size, each in one vectorized pass.
 pub(super) const GROUP: usize = 64;
 
 /// The multipliers of a round and the increments of the key (the golden ratio and `√3 - 1`, as 32-bit
@@ -22,8 +21,7 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 const LOW: u64 = 0xFFFF_FFFF;
 
-/// What the third word of a counter is: each kind of draw has counters of its own, so that none repeats
-/// another's.
+/// The third word of a counter. Each kind of draw has its own counters, so that no two kinds share words.
 #[derive(Clone, Copy)]
 enum Domain {
     Words32 = 0,
@@ -33,9 +31,9 @@ enum Domain {
 
 /// Four random words from a counter and a key, all in the low halves of `u64`s.
 ///
-/// The high halves are left as they fall, and cut only where a product would see them: a vector
-/// multiplication of 32 by 32 bits does not look at them, so the cut costs nothing and a round is two
-/// products, two shifts and four exclusive ors for as many counters as a vector holds.
+/// The high halves are not cleared, but masked where a product would use them. A vector multiplication of 32
+/// by 32 bits ignores them anyway, so the mask costs nothing, and a round is two products, two shifts and
+/// four exclusive ors for as many counters as a vector holds.
 #[inline(always)]
 fn philox(mut c: [u64; 4], mut key: [u32; 2]) -> [u64; 4] {
     for _ in 0..ROUNDS {
@@ -47,7 +45,7 @@ fn philox(mut c: [u64; 4], mut key: [u32; 2]) -> [u64; 4] {
     c
 }
 
-/// The block at `index` of a domain: the four words and, for a stream, how far into it they are.
+/// The block at `index` of a domain: four words. `step` is the position in a stream.
 #[inline(always)]
 fn block(seed: u64, domain: Domain, index: u64, step: u32) -> [u64; 4] {
     philox([index & LOW, index >> 32, domain as u64, u64::from(step)], halves(seed))
@@ -58,10 +56,11 @@ fn halves(x: u64) -> [u32; 2] {
     [x as u32, (x >> 32) as u32]
 }
 
-/// A word that elements are made of: `u32` for floats of at most 24 digits, `u64` for `f64` and for integers.
+/// The random words from which elements are computed: `u32` for floats of at most 24 binary digits, `u64` for
+/// `f64` and integers.
 ///
-/// Word `i` of a seed belongs to group `i / 64`. A group holds as many blocks as give 64 words, and is laid
-/// out so that no vector is ever shuffled: first the first word of every block, then the second of every
+/// Word `i` of a seed belongs to group `i / 64`. A group consists of as many blocks as are needed for 64
+/// words. To avoid shuffling vectors, it has the first word of every block, then the second word of every
 /// block, and so on.
 pub(super) trait Word: Copy + Send + Sync {
     /// The 64 words of a group.
@@ -119,7 +118,7 @@ fn first_block(group: u64, blocks: usize) -> u64 {
     group * blocks as u64
 }
 
-/// The block that holds word `index`, and which of its words it is.
+/// The block that contains word `index`, and the position in the block.
 #[inline(always)]
 fn locate(index: u64, blocks: usize) -> (u64, usize) {
     let (group, within) = (index / GROUP as u64, index as usize % GROUP);
@@ -131,9 +130,9 @@ fn join(low: u64, high: u64) -> u64 {
     (low & LOW) | (high << 32)
 }
 
-/// A generator that belongs to one element: for samplers that take an unknown number of words.
+/// A generator for a single element, for samplers that need an unknown number of words.
 ///
-/// Two elements never share a word, so what one rejects does not move the others. Good for 2³⁴ words.
+/// Two elements never share a word, so rejections for one element do not affect the others. It has 2³⁴ words.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementStream {
     seed: u64,

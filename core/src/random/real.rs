@@ -1,10 +1,10 @@
 //! `ln`, `exp`, `sin` and `cos` for the distributions, from operations that IEEE 754 rounds the same
 //! everywhere.
 //!
-//! The functions of `std` are those of the platform and differ in the last digit. These are power series on a
-//! reduced argument, without a branch, so a loop over them is vectorised. They are good to a few units in the
-//! last place (`exp` of a large `f64` to a hundred), which no sample can show. No product is fused with a
-//! sum, since Rust never does that unasked.
+//! The functions of `std` come from the platform and differ in the last digit. These are power series on a
+//! reduced argument without branches, so loops over them are vectorized. They are accurate to a few units in
+//! the last place (`exp` of a large `f64` to a hundred), which is invisible in samples. Products are never
+//! fused with sums, because Rust does so only on request.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -22,29 +22,29 @@ pub(super) trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// What a sample is made of.
+    /// The random word of a sample.
     type Word: Word;
 
     /// `x`, rounded to the nearest.
     fn of(x: f64) -> Self;
 
-    /// The word as a fraction in `[0, 1)`, cut to its first `digits` binary digits.
+    /// The word as a fraction in `[0, 1)`, truncated to `digits` binary digits.
     fn fraction(word: Self::Word, digits: u32) -> Self;
 
-    /// The word as a fraction in `(0, 1)`, rounded, with all its digits near zero: the logarithm's tail is
-    /// long.
+    /// The word as a fraction in `(0, 1)`, rounded, with full precision near zero, where the logarithm needs
+    /// it.
     fn open_fraction(word: Self::Word) -> Self;
 
-    /// Sine and cosine of the angle that is the word as a fraction of a full turn.
+    /// The sine and cosine of an angle: the word as a fraction of a full turn.
     fn sin_cos_turn(word: Self::Word) -> (Self, Self);
 
-    /// Tangent of an angle between a quarter turn to one side and one to the other; never infinite.
+    /// The tangent of an angle between minus and plus a quarter turn; never infinite.
     fn tan_half_turn(word: Self::Word) -> Self;
 
-    /// Natural logarithm of a positive, normal, finite number.
+    /// The natural logarithm of a positive, normal, finite number.
     fn ln(self) -> Self;
 
-    /// `e^self`; infinite or zero where that is too large or too small.
+    /// `e^self`; infinity or zero if that is too large or too small.
     fn exp(self) -> Self;
 
     fn sqrt(self) -> Self;
@@ -64,14 +64,15 @@ const fn inverse_factorials<const N: usize>() -> [f64; N] {
     c
 }
 
-/// Implements [`Real`] for a float type, given the integers of its size, the binary digits of a word that it
-/// keeps, and how many terms of each series are not lost in the rounding. The row of `f32` becomes
+/// Implements [`Real`] for a float type, given the integer types of its size, the number of binary digits
+/// that it uses of a word, and the number of terms of each series that affect the rounded result. The row of
+/// `f32` becomes
 ///
 /// ```ignore
 /// impl Real for f32 {
 ///     type Word = u32;
 ///     fn of(x: f64) -> Self { x as f32 }
-///     fn fraction(word: u32, digits: u32) -> Self { ... } // and so on, one method after the other
+///     fn fraction(word: u32, digits: u32) -> Self { ... } // and so on for each method
 /// }
 /// ```
 macro_rules! real {
@@ -106,7 +107,8 @@ macro_rules! real {
                 const QUARTER: u32 = $word::BITS - 2;
                 const UNIT: $float = (std::f64::consts::FRAC_PI_2 / (1u64 << QUARTER) as f64) as $float;
                 const FACTORIALS: [f64; 2 * $trig] = inverse_factorials();
-                // The nearest quarter turn, and the rest: at most an eighth of a turn to either side.
+                // The nearest quarter turn, and the remainder: at most an eighth of a turn in either
+                // direction.
                 let quarter = word.wrapping_add(1 << (QUARTER - 1)) >> QUARTER;
                 let x = word.wrapping_sub(quarter << QUARTER) as $signed as $float * UNIT;
                 let z = -(x * x);
@@ -125,7 +127,7 @@ macro_rules! real {
 
             #[inline(always)]
             fn tan_half_turn(word: $word) -> Self {
-                // Odd, hence never a whole quarter turn, where the cosine is zero.
+                // Odd, so it is never exactly a quarter turn, where the cosine is zero.
                 let turn = ((word as $signed) >> 1) | 1;
                 let (sin, cos) = Self::sin_cos_turn(turn as $word);
                 sin / cos
@@ -150,10 +152,10 @@ macro_rules! real {
 
             #[inline(always)]
             fn exp(self) -> Self {
-                // Beyond, the result is infinite or zero.
+                // Beyond this, the result is infinity or zero.
                 const LIMIT: $float = $float::MAX_EXP as $float;
-                // Added, it leaves the nearest integer in the last digits: quicker than a conversion, which
-                // must saturate.
+                // Adding this leaves the nearest integer in the last digits. It is faster than a conversion,
+                // which must saturate.
                 const ROUND: $float = 1.5 / $float::EPSILON;
                 // ln 2 in two parts, the first so short that a product with a small integer is exact.
                 const SHORT: $word = $word::MAX << ($float::MANTISSA_DIGITS / 2);
@@ -169,7 +171,7 @@ macro_rules! real {
                 for i in (0..$exp).rev() {
                     series = series * r + FACTORIALS[i] as $float;
                 }
-                // In two steps: one power of two could overflow where the product does not.
+                // In two steps, because a single power of two could overflow even if the product does not.
                 let k = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
                 let power = |k: i32| {
                     $float::from_bits(((k + $float::MAX_EXP - 1) as $word) << ($float::MANTISSA_DIGITS - 1))
@@ -237,7 +239,7 @@ mod tests {
             let x = g.random_range(-87.0f32..88.0);
             (Real::exp(x).into(), f64::from(x).exp())
         });
-        // The f64 constant ln 2 is off by 2.3e-17, a thousand of which make 100 units in the last place.
+        // The f64 constant ln 2 is off by 2.3e-17; a thousand times that is 100 units in the last place.
         let f64s = worst(|g| {
             let x = g.random_range(-700.0..700.0);
             (Real::exp(x), f64::exp(x))
@@ -273,7 +275,7 @@ mod tests {
             let turn = ((word as i64 >> 1) | 1) as f64 / 2f64.powi(64);
             (f64::tan_half_turn(word), (turn * TAU).tan())
         });
-        // The tangent of the reference is of a rounded angle, whose error grows near the quarter turn.
+        // The reference takes the tangent of a rounded angle, and its error grows near a quarter turn.
         assert!(f32s < 4.0 * f64::from(f32::EPSILON) && f64s < 1e-9, "{f32s:e} {f64s:e}");
         for word in [0, 1, u32::MAX, 1 << 31, (1 << 31) - 1] {
             assert!(

@@ -1,4 +1,4 @@
-//! Tensors drawn from the distributions of `rand` and `rand_distr`.
+//! Tensors with samples from the distributions of `rand` and `rand_distr`.
 
 use super::{fill_each, next_of_default};
 use crate::dtype::{DType, Element, Scalar, default_dtype};
@@ -11,19 +11,19 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What a distribution can draw for a tensor: floats, integers and `bool`. Floats are of the default dtype and
-/// integers as in [`NamedTensor::new`]; those that no dtype has, such as `u64`, become `i64`.
+/// The types of samples that a tensor can hold: floats, integers and `bool`. Floats become the default dtype,
+/// and integers are treated as in [`NamedTensor::new`]; types without a dtype, such as `u64`, become `i64`.
 pub trait Sampled: sealed::Sealed {
-    /// The type in which the elements are drawn.
+    /// The element type of the drawn tensor.
     type Element: Element + Send;
-    /// The drawn number as an element.
+    /// Converts a sample to an element.
     fn element(self) -> Self::Element;
-    /// The dtype of the tensor, unless another one is asked for.
+    /// The default dtype of the tensor.
     fn dtype() -> DType;
 }
 
-/// Numbers: a row says the type, the type in which it is drawn, and the dtype of the tensor. `u16 as i64 =>
-/// DType::I64` becomes
+/// Numbers. A row has the type of the samples, the element type, and the dtype of the tensor.
+/// `u16 as i64 => DType::I64` becomes
 ///
 /// ```ignore
 /// impl sealed::Sealed for u16 {}
@@ -50,12 +50,12 @@ sampled! {
 }
 
 impl NamedTensor {
-    /// Numbers from `distribution`, of `dtype` or that of [`Sampled`].
+    /// Samples from `distribution` with `dtype` or the default of [`Sampled`].
     ///
-    /// The doc of `namegrad::Tensor::sample` says more.
+    /// See `namegrad::Tensor::sample`.
     ///
     /// # Errors
-    /// Those of the shape, [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    /// The errors of the shape, and [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     #[track_caller]
     pub fn sample<T: Sampled>(
         shape: impl IntoShape,

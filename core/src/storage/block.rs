@@ -1,4 +1,4 @@
-//! Blocks of memory: a header and the data right behind it, in sizes of a few classes.
+//! Blocks of memory: a header followed by the data, in a limited number of size classes.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
@@ -7,16 +7,16 @@ use std::sync::atomic::AtomicUsize;
 pub(super) const HEADER: usize = 64;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What is in front of the data of a block.
+/// The header of a block, before its data.
 #[repr(C, align(64))]
 pub(super) struct Header {
     pub(super) refs: AtomicUsize,
     pub(super) class: usize,
 }
 
-/// Size classes: four to a power of two, so that at most a quarter of a block is unused, and nothing where
-/// the data have a power of two of bytes, as they often do: the header comes on top. A block of class `c` has
-/// `block_bytes(c)` bytes in all.
+/// The size class for `data` bytes. There are four classes for each power of two, so at most a quarter of a
+/// block is unused. Data whose size is a power of two, which is common, wastes nothing, because the header
+/// is added on top. A block of class `c` has `block_bytes(c)` bytes in total.
 pub(super) const fn class_of(data: usize) -> usize {
     let total = (if data < HEADER { HEADER } else { data }).next_multiple_of(HEADER);
     let exponent = (usize::BITS - 1 - (total - 1).leading_zeros()) as usize; // 2^e < total <= 2^(e+1)
@@ -33,16 +33,16 @@ pub(super) fn block_bytes(class: usize) -> usize {
 fn layout(class: usize) -> Layout {
     let bytes = block_bytes(class);
     let align = if bytes >= HUGE_PAGE { HUGE_PAGE } else { HEADER };
-    // `Storage::allocate` refuses sizes near the end of the address space, for which this would fail.
+    // `Storage::allocate` rejects sizes so large that this would fail.
     Layout::from_size_align(bytes, align).expect("a size class is smaller than half the address space")
 }
 
 pub(super) const CLASSES: usize = usize::BITS as usize * 4;
 
-/// Gives a block back to the system.
+/// Returns a block to the system.
 ///
 /// # Safety
-/// Nobody references the block.
+/// There are no references to the block.
 pub(super) unsafe fn release(block: NonNull<Header>) {
     // SAFETY: the block came from `alloc` with the layout of its class.
     unsafe {
@@ -51,11 +51,11 @@ pub(super) unsafe fn release(block: NonNull<Header>) {
     }
 }
 
-/// Is there an assembly block that stands for a write to fresh memory?
+/// Whether there is an assembly block that counts as a write to new memory.
 const SETTLES: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
 
-/// A block from the system with one reference, if there is memory. Its data are bytes of any value, zeros if
-/// `zeroed`.
+/// Allocates a block with one reference from the system, if there is memory. Its data is arbitrary, or zeros
+/// if `zeroed`.
 #[cold]
 pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let layout = layout(class);
@@ -65,8 +65,8 @@ pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
         NonNull::new(unsafe { if zeroed { alloc::alloc_zeroed(layout) } else { alloc::alloc(layout) } })?;
     #[cfg(target_os = "linux")]
     if layout.size() >= HUGE_PAGE && !cfg!(miri) {
-        // SAFETY: the range is ours and page-aligned; the advice changes no content. A refusal costs speed
-        // only.
+        // SAFETY: the range is ours and page-aligned; the advice does not change the content. If it is
+        // refused, only speed is lost.
         unsafe { libc::madvise(block.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
     settle(block);
@@ -76,9 +76,9 @@ pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     Some(block)
 }
 
-/// Reading uninitialized memory is undefined behavior, although it holds some bytes. To the compiler this
-/// assembly block, which is empty, has written all that the pointer reaches, so that the bytes that are there
-/// can be read as numbers.
+/// Makes reading a new block sound. Reading uninitialized memory is undefined behavior. This assembly block
+/// is empty, but the compiler must assume that it writes everything that the pointer can reach, so the bytes
+/// in the block can be read as numbers.
 #[inline]
 fn settle(block: NonNull<u8>) {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]

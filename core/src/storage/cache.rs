@@ -1,5 +1,5 @@
-//! Blocks that are kept for the next tensor of their size class: small ones by the thread that freed them,
-//! large ones for all threads.
+//! Caches of freed blocks, kept for the next tensor of the same size class. Small blocks stay with the thread
+//! that freed them; large blocks are shared by all threads.
 
 use super::block::{CLASSES, Header, allocate, block_bytes, class_of, release};
 use super::stats::{Counts, count_shared, live_bytes};
@@ -8,17 +8,17 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Blocks up to this size are kept by the thread that freed them.
+/// Blocks up to this size, in bytes, stay with the thread that freed them.
 const LOCAL_MAX: usize = 64 << 10;
-/// Bytes that one thread keeps at most.
+/// The maximum number of bytes in the cache of a thread.
 const LOCAL_BYTES: usize = 4 << 20;
-/// Bytes that all threads together keep at least, before blocks are given back to the system.
+/// The default limit of the shared cache, in bytes, before blocks are returned to the system.
 const DEFAULT_CACHE: usize = 512 << 20;
 
 const LOCAL_CLASSES: usize = class_of(LOCAL_MAX) + 1;
 
-/// Are blocks kept at all? `.ci/sanitize` turns it off: AddressSanitizer sees the use of a freed block only if
-/// the block goes back to the system.
+/// Whether blocks are cached at all. `.ci/sanitize` turns it off, because AddressSanitizer detects the use of
+/// a freed block only if the block is returned to the system.
 const KEEPS: bool = !cfg!(namegrad_sanitize);
 
 static CACHE_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_CACHE);
@@ -30,7 +30,7 @@ struct Local {
 }
 
 impl Local {
-    /// Counts small blocks that tensors took (positive) or gave back (negative) on this thread.
+    /// Counts small blocks that tensors took (positive) or returned (negative) on this thread.
     #[inline]
     fn count(&mut self, blocks: isize, bytes: isize) {
         self.counts.get_or_insert_with(Counts::register).add(blocks, bytes);
@@ -38,10 +38,10 @@ impl Local {
 }
 
 impl Drop for Local {
-    /// A thread that ends hands its blocks back to the system.
+    /// Returns the blocks of a thread to the system when the thread ends.
     fn drop(&mut self) {
         for block in self.free.iter_mut().flat_map(std::mem::take) {
-            // SAFETY: blocks in a free list are referenced by nobody.
+            // SAFETY: there are no references to blocks in a free list.
             unsafe { release(block) };
         }
         if let Some(counts) = self.counts {
@@ -60,7 +60,7 @@ struct Shared {
     free: [Vec<NonNull<Header>>; CLASSES],
     bytes: usize,
 }
-// SAFETY: the blocks in the lists are referenced by nobody else, and the mutex hands each to one thread.
+// SAFETY: there are no other references to blocks in the lists, and the mutex gives each block to one thread.
 unsafe impl Send for Shared {}
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared { free: [const { Vec::new() }; CLASSES], bytes: 0 });
@@ -69,7 +69,7 @@ fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Counts a block of `class` that was made (`blocks` 1) or that goes back to the system (-1).
+/// Counts a block of `class` that was allocated (`blocks` 1) or returned to the system (-1).
 fn count(class: usize, blocks: isize) {
     let bytes = blocks * block_bytes(class) as isize;
     let local =
@@ -79,12 +79,12 @@ fn count(class: usize, blocks: isize) {
     }
 }
 
-/// A kept block of this class, if there is one; it counts as live from now on.
+/// Takes a block of this class from the cache, if there is one, and counts it as live.
 #[inline]
 pub(super) fn recycled(class: usize) -> Option<NonNull<Header>> {
     let bytes = block_bytes(class);
     if class < LOCAL_CLASSES {
-        // A thread that is ending has no cache any more.
+        // A thread that is ending no longer has a cache.
         let block = LOCAL.try_with(|local| {
             let local = &mut *local.borrow_mut();
             let block = local.free[class].pop()?;
@@ -104,10 +104,10 @@ pub(super) fn recycled(class: usize) -> Option<NonNull<Header>> {
     Some(block)
 }
 
-/// Keeps a block for later, or gives it back to the system when enough is kept.
+/// Caches a block, or returns it to the system if the cache is full.
 ///
 /// # Safety
-/// Nobody references the block, which is of this class.
+/// There are no references to the block, and it has this class.
 #[inline]
 pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
     let bytes = block_bytes(class);
@@ -133,7 +133,7 @@ pub(super) unsafe fn recycle(block: NonNull<Header>, class: usize) {
     unsafe { release(block) };
 }
 
-/// Keeps a large block if the limit allows.
+/// Caches a large block if the limit allows it.
 fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
     let limit = CACHE_LIMIT.load(Ordering::Relaxed);
     let live = live_bytes();
@@ -147,7 +147,8 @@ fn keep_shared(block: NonNull<Header>, class: usize) -> bool {
     keep
 }
 
-/// A block from the system, counted as live; if there is none, all kept blocks go back first.
+/// Allocates a block from the system and counts it as live. If memory is short, returns all cached blocks
+/// first.
 #[cold]
 pub(super) fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let block = allocate(class, zeroed).or_else(|| {
@@ -158,12 +159,12 @@ pub(super) fn fresh(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     Some(block)
 }
 
-/// The bytes that all threads together keep.
+/// The number of bytes in the shared cache.
 pub(super) fn cached_bytes() -> usize {
     shared().bytes
 }
 
-/// Gives all kept blocks back to the system, but for the small ones that other threads keep.
+/// Returns all cached blocks to the system, except small blocks in the caches of other threads.
 pub fn empty_cache() {
     let lists = {
         let mut shared = shared();
@@ -176,13 +177,13 @@ pub fn empty_cache() {
         std::mem::replace(&mut local.free, [const { Vec::new() }; LOCAL_CLASSES])
     });
     for block in lists.into_iter().flatten().chain(local.into_iter().flatten().flatten()) {
-        // SAFETY: kept blocks are referenced by nobody.
+        // SAFETY: there are no references to cached blocks.
         unsafe { release(block) };
     }
 }
 
-/// How many bytes are kept for reuse before blocks go back to the system: 512 MiB unless set, and always as
-/// much as is live. With 0 nothing large is kept.
+/// Sets how many bytes are kept for reuse before blocks are returned to the system. The default is 512 MiB;
+/// the cache can always hold as many bytes as tensors use. With 0, no large block is kept.
 pub fn set_cache_limit(bytes: usize) {
     CACHE_LIMIT.store(bytes, Ordering::Relaxed);
 }

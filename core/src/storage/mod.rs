@@ -1,17 +1,17 @@
 //! Shared, aligned, recycled memory.
 //!
-//! A [`Storage`] is a counted reference to one block: a header of 64 bytes (count, size class) and the data
-//! right behind it, so that a small tensor costs one block and no other allocation. A block whose last
-//! reference goes is kept for the next tensor of its size class: small blocks by the thread that freed them,
-//! large ones for all threads. Fresh pages cost more than most ops that fill them (1.6 µs each on some
-//! virtual machines), so what a training step frees, the next step gets. From 2 MiB on, blocks are aligned
-//! for huge pages and the kernel is asked for them.
+//! A [`Storage`] is a counted reference to one block: a header of 64 bytes (count, size class) followed by
+//! the data, so that a small tensor needs only one allocation. When its last reference is dropped, a block is
+//! kept for the next tensor of its size class: small blocks by the thread that freed them, large blocks for
+//! all threads. New pages cost more than most ops that fill them (1.6 µs each on some virtual machines), so
+//! the memory that one training step frees is reused by the next. Blocks of 2 MiB or more are aligned for
+//! huge pages, which are requested from the operating system.
 //!
-//! A buffer always holds bytes that can be read as numbers, whatever they are: those of the tensor that had
-//! the block before, or what the system gave.
+//! The bytes of a buffer can always be read as numbers. They are left over from the tensor that used the
+//! block before, or came from the system.
 //!
-//! `block` has the classes of sizes and the system's allocator, `cache` the blocks that are kept, `stats`
-//! counts.
+//! `block` has the size classes and the calls to the system's allocator, `cache` the freed blocks, and
+//! `stats` the counters.
 
 mod block;
 mod cache;
@@ -35,7 +35,7 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Room for `bytes` bytes of any value.
+    /// Storage for `bytes` bytes of arbitrary values.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -45,7 +45,7 @@ impl Storage {
         Storage::allocate(op, bytes, false)
     }
 
-    /// `bytes` bytes of zeros.
+    /// Storage for `bytes` bytes, filled with zeros.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -67,7 +67,7 @@ impl Storage {
                     // SAFETY: the block has room for its class, which holds `bytes`.
                     unsafe { block.as_ptr().cast::<u8>().add(HEADER).write_bytes(0, bytes) };
                 }
-                // SAFETY: a kept block is referenced by nobody.
+                // SAFETY: there are no references to a cached block.
                 unsafe { block.as_ref() }.refs.store(1, Ordering::Relaxed);
                 block
             }
@@ -82,27 +82,27 @@ impl Storage {
     /// The data.
     #[inline]
     pub(crate) fn data(&self) -> *const u8 {
-        // SAFETY: the data are right behind the header, in the same allocation.
+        // SAFETY: the data follows the header in the same allocation.
         unsafe { self.0.as_ptr().cast::<u8>().add(HEADER) }
     }
 
-    /// The bytes that there is room for, as many as were asked for or more.
+    /// The capacity in bytes, which can be larger than requested.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         block_bytes(self.header().class) - HEADER
     }
 
-    /// The data, to be written.
+    /// The data, for writing.
     ///
     /// # Panics
-    /// If there is another reference, for which the data must not change.
+    /// If there is another reference, because the data must not change for it.
     #[inline]
     pub(crate) fn data_mut(&mut self) -> *mut u8 {
         assert!(self.is_unique(), "a buffer that others see is not written");
         self.data().cast_mut()
     }
 
-    /// Is this the only reference, so that writing is seen by nobody else?
+    /// Whether this is the only reference, so that the data can be written.
     #[inline]
     pub(crate) fn is_unique(&self) -> bool {
         self.header().refs.load(Ordering::Acquire) == 1
@@ -115,7 +115,7 @@ impl Storage {
 
     #[inline]
     fn header(&self) -> &Header {
-        // SAFETY: a block lives as long as a reference to it.
+        // SAFETY: a block lives as long as there is a reference to it.
         unsafe { self.0.as_ref() }
     }
 }
@@ -144,10 +144,10 @@ pub(crate) fn in_units(bytes: usize) -> String {
 impl Clone for Storage {
     #[inline]
     fn clone(&self) -> Storage {
-        // As in `Arc`: a new reference is made from one that lives, so nothing need be ordered.
+        // As in `Arc`: a new reference is made from an existing one, so no ordering is needed.
         let others = self.header().refs.fetch_add(1, Ordering::Relaxed);
-        // A count that wraps would free what is in use. Half the address space of forgotten references cannot
-        // be undone.
+        // If the count wrapped, memory in use would be freed. So many leaked references cannot be recovered
+        // from.
         if others > isize::MAX as usize {
             std::process::abort();
         }
@@ -160,14 +160,14 @@ impl Drop for Storage {
     fn drop(&mut self) {
         let header = self.header();
         let class = header.class;
-        // A count of one is this reference, of which nobody can make another now: no locked instruction is
-        // needed then.
+        // If the count is one, this is the only reference and nobody can clone it now, so no locked
+        // instruction is needed.
         if header.refs.load(Ordering::Acquire) != 1 {
             if header.refs.fetch_sub(1, Ordering::Release) != 1 {
                 return;
             }
-            // All uses by other references happened before their decrement; see them before the block is
-            // reused.
+            // Uses through other references happened before their decrements; synchronize with them before
+            // the block is reused.
             fence(Ordering::Acquire);
         }
         // SAFETY: this was the last reference.
@@ -194,7 +194,7 @@ mod tests {
     fn zeroed_means_zero_after_recycling() {
         for bytes in [100, 100_000, 3 << 20] {
             let mut a = Storage::new("test", bytes).unwrap();
-            // SAFETY: the block has room for `bytes` and is ours alone.
+            // SAFETY: the block has room for `bytes`, and this is the only reference.
             unsafe { a.data_mut().write_bytes(7, bytes) };
             drop(a);
             let b = Storage::zeroed("test", bytes).unwrap();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_is_live_is_counted_over_all_threads() {
-        // Other tests run meanwhile, so only what stays far above their sizes can be compared.
+        // Other tests run at the same time, so use a size far above theirs.
         const BYTES: usize = 1 << 28;
         let before = stats().live_bytes;
         let blocks: Vec<Storage> =

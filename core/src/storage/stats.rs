@@ -1,25 +1,25 @@
-//! What tensors hold: counted by each thread for itself, and added up when asked for.
+//! Statistics of the memory of tensors. Each thread counts for itself; the counts are added up on request.
 
 use super::cache::cached_bytes;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-/// The small blocks that one thread took, less those that it gave back: negative where others took them. The
-/// thread alone writes, so that counting needs no locked instruction; past [`FLUSH`] the count moves to that
-/// of all threads.
+/// The small blocks that a thread took, minus those that it returned, which can be negative if other threads
+/// took them. Only the thread writes the count, so counting needs no locked instruction. Above [`FLUSH`], the
+/// count is moved to the shared count.
 pub(super) struct Counts {
     blocks: AtomicIsize,
     bytes: AtomicIsize,
     in_use: AtomicBool,
 }
 
-/// How far the peak may be wrong for each thread, in bytes.
+/// The possible error of the peak for each thread, in bytes.
 const FLUSH: isize = 64 << 10;
 
 static COUNTS: Mutex<Vec<&'static Counts>> = Mutex::new(Vec::new());
 
 impl Counts {
-    /// The counts of a thread that has ended, which go on from where they stand, or new ones.
+    /// The counters of a thread that has ended, with their current values, or new ones.
     #[cold]
     pub(super) fn register() -> &'static Counts {
         let mut all = COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -27,7 +27,7 @@ impl Counts {
             idle.in_use.store(true, Ordering::Relaxed);
             return idle;
         }
-        // As many as threads that ran at once; they live as long as the program.
+        // As many as threads ever ran at once; they live as long as the program.
         let (blocks, bytes) = (AtomicIsize::new(0), AtomicIsize::new(0));
         let counts: &'static Counts =
             Box::leak(Box::new(Counts { blocks, bytes, in_use: AtomicBool::new(true) }));
@@ -35,12 +35,12 @@ impl Counts {
         counts
     }
 
-    /// The thread has ended; another may count on.
+    /// Marks the thread as ended, so that another thread can use its counters.
     pub(super) fn retire(&self) {
         self.in_use.store(false, Ordering::Release);
     }
 
-    /// Counts blocks that the thread took (positive) or gave back (negative).
+    /// Counts blocks that the thread took (positive) or returned (negative).
     #[inline]
     pub(super) fn add(&self, blocks: isize, bytes: isize) {
         let blocks = self.blocks.load(Ordering::Relaxed) + blocks;
@@ -67,44 +67,44 @@ pub(super) fn count_shared(blocks: isize, bytes: isize) {
     }
 }
 
-/// The bytes that tensors hold, but for what threads have not reported yet.
+/// The bytes that tensors use, except those that threads have not reported yet.
 pub(super) fn live_bytes() -> usize {
     LIVE_BYTES.load(Ordering::Relaxed).max(0) as usize
 }
 
-/// What tensors of the whole process hold, in bytes of blocks (data, header and rounding).
+/// The memory of all tensors in the process, in bytes of blocks (data, header and padding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Blocks that tensors hold now.
+    /// Blocks that tensors use now.
     pub live_blocks: usize,
-    /// Their bytes.
+    /// The bytes of these blocks.
     pub live_bytes: usize,
-    /// The largest `live_bytes` since the start or the last [`reset_peak`], to 64 KiB for each thread.
+    /// The largest `live_bytes` since the start or the last [`reset_peak`], within 64 KiB for each thread.
     pub peak_bytes: usize,
-    /// Bytes kept for reuse by all threads together; what each thread keeps of small blocks (4 MiB at most)
-    /// is not in it.
+    /// Bytes in the shared cache of freed blocks. The small blocks that each thread caches (at most 4 MiB)
+    /// are not included.
     pub cached_bytes: usize,
 }
 
-/// The blocks and bytes that tensors hold now.
+/// The blocks and bytes that tensors use now.
 fn live() -> (usize, usize) {
     let all = COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let sum = |shared: &AtomicIsize, of: fn(&Counts) -> &AtomicIsize| {
         let own: isize = all.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum();
-        // Other threads may count while we add up.
+        // Other threads may count in the meantime.
         (shared.load(Ordering::Relaxed) + own).max(0) as usize
     };
     (sum(&LIVE_BLOCKS, |counts| &counts.blocks), sum(&LIVE_BYTES, |counts| &counts.bytes))
 }
 
-/// The memory that tensors hold now.
+/// The memory that tensors use now.
 pub fn stats() -> MemoryStats {
     let (live_blocks, live_bytes) = live();
     let peak_bytes = live_bytes.max(PEAK_BYTES.load(Ordering::Relaxed).max(0) as usize);
     MemoryStats { live_blocks, live_bytes, peak_bytes, cached_bytes: cached_bytes() }
 }
 
-/// Starts a new measurement of the peak at what is live now.
+/// Resets the peak to the memory that tensors use now.
 pub fn reset_peak() {
     PEAK_BYTES.store(live().1 as isize, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Creates tensors: from a number, and with arbitrary elements for a kernel to write.
+//! Creating tensors: from a number, or with arbitrary elements that a kernel will write.
 
 use super::NamedTensor;
 use crate::dtype::{DType, Element, Scalar, dispatch};
@@ -9,15 +9,16 @@ use crate::shape::{Shape, checked_numel};
 use crate::storage::{Storage, in_units};
 
 impl NamedTensor {
-    /// A 0-d tensor that stands for a plain number beside tensors: it does not widen their dtype within its
-    /// category.
+    /// A 0-d tensor that represents a plain number in ops with tensors; it does not widen their dtype within
+    /// its category.
     #[track_caller]
     pub fn number(value: impl Into<Scalar>) -> Result<NamedTensor> {
         let value = value.into();
         NamedTensor::number_as(value, value.dtype())
     }
 
-    /// As [`number`](Self::number), beside a tensor of `dtype`: beside `f64` a float keeps all of its digits.
+    /// Like [`number`](Self::number), for an op with a tensor of `dtype`: with `f64`, a float keeps all of
+    /// its digits.
     #[track_caller]
     pub fn number_beside(value: impl Into<Scalar>, dtype: DType) -> Result<NamedTensor> {
         let value = value.into();
@@ -35,7 +36,7 @@ impl NamedTensor {
         Ok(number)
     }
 
-    /// A dense tensor of one value.
+    /// A dense tensor whose elements all have one value.
     #[track_caller]
     pub(crate) fn filled(op: &'static str, shape: Shape, dtype: DType, value: Scalar) -> Result<NamedTensor> {
         if !fits(value, dtype) {
@@ -45,7 +46,7 @@ impl NamedTensor {
         if value.to_f64() == 0.0 && value.to_f64().is_sign_positive() {
             let storage = Storage::zeroed(op, numel * dtype.itemsize())
                 .map_err(|error| of_tensor(error, &shape.sizes, dtype))?;
-            // SAFETY: the buffer has so many bytes, which are zeros.
+            // SAFETY: the buffer has that many bytes, all zero.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
         let mut out = NamedTensor::fresh(op, shape, dtype)?;
@@ -53,12 +54,12 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// A dense tensor of any elements, for kernels that write all of them: numbers that a buffer happens to
-    /// hold, `false` of `bool`.
+    /// A dense tensor for kernels that write all elements. Until then, the elements are arbitrary numbers, or
+    /// `false` for `bool`.
     #[inline]
     #[track_caller]
     pub(crate) fn fresh(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
-        // SAFETY: of a `bool` that is not written yet the next line makes a valid one.
+        // SAFETY: if the dtype is `bool`, the code below writes every element.
         let mut out = unsafe { NamedTensor::unwritten(op, &shape.sizes, shape.names, dtype)? };
         if dtype == DType::Bool {
             // SAFETY: the buffer is fresh and has a byte for each element.
@@ -67,15 +68,14 @@ impl NamedTensor {
         Ok(out)
     }
 
-    /// [`fresh`](Self::fresh) of the sizes and names of this tensor.
+    /// [`fresh`](Self::fresh) with the sizes and names of this tensor.
     #[inline]
     #[track_caller]
     pub(crate) fn fresh_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
         NamedTensor::fresh(op, self.shape(), dtype)
     }
 
-    /// A dense tensor for kernels that write all elements: as [`fresh`](Self::fresh), but it costs nothing
-    /// for `bool` either.
+    /// Like [`fresh`](Self::fresh), but without the cost of initializing `bool`.
     ///
     /// # Safety
     /// If the dtype is `bool`, each element is written before it is read.
@@ -90,14 +90,15 @@ impl NamedTensor {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
         let storage =
             Storage::new(op, numel * dtype.itemsize()).map_err(|error| of_tensor(error, sizes, dtype))?;
-        // SAFETY: the buffer has so many bytes; any bytes are a number, and the caller's contract.
+        // SAFETY: the buffer has that many bytes, any bytes are a valid number, and the caller guarantees the
+        // rest.
         Ok(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) })
     }
 
-    /// [`unwritten`](Self::unwritten) of the sizes and names of this tensor.
+    /// [`unwritten`](Self::unwritten) with the sizes and names of this tensor.
     ///
     /// # Safety
-    /// As there.
+    /// Same as [`unwritten`](Self::unwritten).
     #[inline]
     #[track_caller]
     pub(crate) unsafe fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {

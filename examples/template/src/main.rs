@@ -1,4 +1,4 @@
-//! Trains a small network and says how long a step takes.
+//! Trains a small network and prints how long a step takes.
 
 use namegrad::prelude::*;
 use std::time::Instant;
@@ -17,7 +17,7 @@ impl Mlp {
         })
     }
 
-    /// From `[N, pixels]` to the logits `[N, class]`.
+    /// Logits `[N, class]` for inputs `[N, pixels]`.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.out.forward(&self.hidden.forward(x)?.relu()?)
     }
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     let model = Mlp::new()?;
     let mut optimizer = AdamW::builder(model.parameters()).lr(1e-2).build()?;
 
-    // Replace these with your data. The class is the brightest of the first ten pixels.
+    // Replace this with your data. The class is the position of the brightest of the first ten pixels.
     let x = Tensor::rand([("N", 64), ("pixels", 64)])?;
     let class = x.narrow("pixels", 0, 10)?.argmax("pixels")?; // [N]
 

@@ -7,19 +7,20 @@ use proc_macro2::{Span, TokenStream as Tokens, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Data, DeriveInput, Generics, Ident, Index, Member, Path, Type, parse_macro_input, parse_quote};
 
-/// Makes a struct a module: the name of each field is the next segment of the path of what it holds. Writes
-/// `Module`, and a `Display` that prints the summary.
+/// Implements `Module` for a struct, and `Display`, which prints the summary. The name of a field becomes a
+/// segment in the paths of the parameters inside it.
 ///
-/// On a field, `#[module(skip)]` leaves it out, and `#[module(flatten)]` leaves out its name. On the struct,
-/// `#[module(describe = path)]` names the function that describes it, `#[module(no_display)]` leaves out `Display`,
-/// and `#[module(crate = path)]` says where `Module` is, if not at `::namegrad::nn`.
+/// On a field, `#[module(skip)]` ignores the field, and `#[module(flatten)]` leaves its name out of paths. On
+/// the struct, `#[module(describe = path)]` names a function that returns its text in the summary,
+/// `#[module(no_display)]` does not implement `Display`, and `#[module(crate = path)]` is the path of
+/// `Module`'s module if it is not `::namegrad::nn`.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The words of `#[module(..)]` on a field.
+/// The options of `#[module(..)]` on a field.
 #[derive(Default)]
 struct FieldOptions {
     skip: bool,
@@ -45,7 +46,7 @@ impl FieldOptions {
     }
 }
 
-/// The words of `#[module(..)]` on the struct.
+/// The options of `#[module(..)]` on the struct.
 struct StructOptions {
     krate: Path,
     describe: Option<Path>,
@@ -93,7 +94,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
         }
         let label = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.to_string());
         let label = label.trim_start_matches("r#");
-        // The compiler points at the type of a field that cannot be one.
+        // For a field of an unsupported type, the compiler points at the type.
         let span = Span::call_site().located_at(syn::spanned::Spanned::span(&field.ty));
         let member = match &field.ident {
             Some(ident) => {
@@ -142,7 +143,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
     })
 }
 
-/// Each type parameter of a field that is visited is a field.
+/// Adds the bound `Field` to the type parameters that occur in visited fields.
 fn with_bounds(mut generics: Generics, types: &[&Type], krate: &Path) -> Generics {
     for parameter in generics.type_params_mut() {
         if types.iter().any(|ty| !is_phantom(ty) && mentions(ty.to_token_stream(), &parameter.ident)) {

@@ -1,4 +1,4 @@
-//! Activations: ops by element or along a dim.
+//! Activations: elementwise ops and ops along a dim.
 
 use namegrad_autograd::Tensor;
 use namegrad_core::{Result, default_dtype, plain};
@@ -12,17 +12,17 @@ functions! {
 /// How [`gelu`] computes the distribution function of the normal distribution. [`gelu`] has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
-    /// By the error function, exactly.
+    /// With the error function, exactly.
     #[default]
     None,
-    /// By an approximation with `tanh`.
+    /// With an approximation by `tanh`.
     Tanh,
 }
 plain! { Approximate: ["none" = Approximate::None, "tanh" = Approximate::Tanh] }
 
 functional! { activation;
-    /// `x Φ(x)`, with the distribution function `Φ` of the normal distribution, as [`Tensor::gelu`];
-    /// approximately `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    /// `x Φ(x)`, with the distribution function `Φ` of the normal distribution, like [`Tensor::gelu`]; or the
+    /// approximation `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
     ///
     /// # Examples
     /// ```

@@ -18,9 +18,10 @@ use namegrad_macros::functional;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// This number of zeros on both sides.
+    /// The number of zeros on each side.
     Zeros(usize),
-    /// Zeros that make the result as long as the input; an odd one is at the end.
+    /// As many zeros as make the result as long as the input. If their number is odd, the extra zero is at
+    /// the end.
     Same,
 }
 
@@ -37,9 +38,9 @@ plain! {
 }
 
 functional! { conv;
-    /// Convolution, which in this field is a cross-correlation:
-    /// `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o, c, k] x[n, c, stride t + dilation k - padding]`. The
-    /// channels are split into `groups`, each with its own part of the weight.
+    /// Convolution, which in deep learning means cross-correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o,
+    /// c, k] x[n, c, stride t + dilation k - padding]`. The channels are split into `groups`, each with its
+    /// own part of the weight.
     ///
     /// # Shapes
     /// - `x`: `[N, C, L]`, or `[C, L]` without a batch
@@ -68,7 +69,7 @@ functional! { conv;
         padding: Padding = Padding::Zeros(0),
         dilation: usize = 1,
         groups: usize = 1
-    ) on floats integers names "keeps input names; that of the channels is the first of the weight";
+    ) on floats integers names "keeps input names, but the channel dim has the first name of the weight";
 }
 
 mod kernels {
@@ -107,7 +108,7 @@ mod kernels {
                 .with_repair(format!("Conv1dOptions::new().padding({lacking})")));
         }
         let batch = x.sizes()[0];
-        // The window of each place, as the rows of a matrix for each group.
+        // The windows of all positions, as the rows of a matrix for each group.
         let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
         let places = windows.sizes()[2];
         let windows = windows

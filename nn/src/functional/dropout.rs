@@ -5,8 +5,8 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_macros::functional;
 
 functional! { dropout;
-    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise
-    /// `x`.
+    /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`. Otherwise
+    /// returns `x`.
     ///
     /// # Examples
     /// ```

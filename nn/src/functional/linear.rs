@@ -10,7 +10,7 @@ functional! { linear;
     ///
     /// # Shapes
     /// - `x`: `[.., in]`
-    /// - `weight`: `[out, in]`, or `[in]` for one output without a dim
+    /// - `weight`: `[out, in]`, or `[in]` for a single output without a dim
     /// - `bias`: `[out]`, or one number
     /// - result: `[.., out]`, with the names of `x` and the first name of the weight; or `[..]`
     ///
@@ -59,8 +59,8 @@ mod kernels {
                 None => Ok(y),
             };
         }
-        // One product with a matrix of all rows instead of one for each batch. The batch dims get their names
-        // back at the end.
+        // One product with a matrix of all rows instead of one product for each batch. The batch dims get
+        // their names back at the end.
         let last = x.ndim() - 1;
         if namegrad_core::names::is_strict() && x.name(last) != weight.name(1) {
             return x.matmul(&across); // for its error
@@ -76,7 +76,8 @@ mod kernels {
     }
 }
 
-/// Sizes and dtypes, so that an error is about the inputs of `linear` and not about those of the ops that it calls.
+/// Checks sizes and dtypes, so that errors are about the inputs of `linear` and not about the ops that it
+/// calls.
 #[track_caller]
 fn check(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
     let operands = || [x.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));

@@ -6,7 +6,7 @@ use namegrad_core::options::ClassCrossEntropyOptions;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
 use namegrad_macros::functional;
 
-/// How the losses of the elements are combined.
+/// How the losses of individual elements are combined.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -40,7 +40,8 @@ impl Reduction {
         }
     }
 
-    /// There is no mean of no losses. PyTorch gives NaN, which then is the value of every parameter.
+    /// Returns an error for the mean of no losses. In PyTorch it is NaN, which would then spread to every
+    /// parameter.
     #[track_caller]
     fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
         if self != Reduction::Mean || losses > 0 {
@@ -53,8 +54,8 @@ impl Reduction {
 
 plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
 
-/// The dim of the classes: what can be written for a dim, such as `"class"` or `1`. In a call by name, its default
-/// is PyTorch's: the dim after the batch, or the only one.
+/// The class dim, by name or index, such as `"class"` or `1`. In a call by name, the default is PyTorch's:
+/// dim 1, or the only dim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassDim(Option<Dim>);
 
@@ -86,8 +87,8 @@ impl Argument for ClassDim {
 functional! { loss;
     /// The mean of `(x - target)²`.
     ///
-    /// Numbers and dims of size one are broadcast, but only to the sizes of the other tensor: `[5, 1]` against `[5]`
-    /// would be 25 differences of 5 pairs, and is an error.
+    /// Numbers and dims of size one broadcast, but only to the sizes of the other tensor: `[5, 1]` and `[5]`
+    /// would give 25 differences instead of 5, so that is an error.
     ///
     /// # Examples
     /// ```
@@ -100,17 +101,17 @@ functional! { loss;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ and neither broadcasts to the other, [`ErrorKind::Value`] for the mean
-    /// of an empty batch, and the errors of the name rule.
+    /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
+    /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers names "unifies names from inputs";
-    /// The cross entropy of `softmax(logits)` along `class_dim` with the target, averaged. `weight` has a
-    /// number for each class; targets of class `ignore_index` are ignored; `label_smoothing` is the share of
-    /// the target that is spread evenly over all classes.
+    /// The mean cross entropy of `softmax(logits)` along `class_dim` with the target. `weight` has a weight
+    /// for each class, targets equal to `ignore_index` are ignored, and `label_smoothing` is the share of the
+    /// target that is spread evenly over all classes.
     ///
     /// # Shapes
     /// - `logits`: any dims that include `class_dim`
-    /// - `target`: class indices (`i64`) with the dims of `logits` without `class_dim`, or probabilities of
-    ///   the dims of `logits`
+    /// - `target`: class indices (integers) with the dims of `logits` except `class_dim`, or probabilities
+    ///   with the dims of `logits`
     /// - `weight`: `[classes]`
     /// - result: one number
     ///
@@ -133,8 +134,8 @@ functional! { loss;
     /// # Errors
     /// [`ErrorKind::NameNotFound`], [`ErrorKind::DimRange`]; [`ErrorKind::Shape`] and the errors of the name
     /// rule if the target or the weight does not fit; [`ErrorKind::DType`] for classes that are not integers;
-    /// [`ErrorKind::Index`] for a class that does not exist; [`ErrorKind::Value`] for a smoothing outside [0, 1] and
-    /// for the mean of an empty batch.
+    /// [`ErrorKind::Index`] for a class that does not exist; [`ErrorKind::Value`] for a smoothing outside [0,
+    /// 1] and for the mean of an empty batch.
     cross_entropy (
         logits, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
@@ -142,8 +143,8 @@ functional! { loss;
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
-    /// `-weight[target] log p[target]`, averaged by weight. `log_probabilities` is a result of
-    /// [`Tensor::log_softmax`]. The options are those of [`cross_entropy`].
+    /// The negative log likelihood `-weight[target] log p[target]`, as a weighted mean. `log_probabilities`
+    /// is a result of [`Tensor::log_softmax`]. The options work as in [`cross_entropy`].
     ///
     /// # Shapes
     /// As for [`cross_entropy`] with class indices.
@@ -159,8 +160,8 @@ functional! { loss;
     /// ```
     ///
     /// # Errors
-    /// Those of [`cross_entropy`]; [`ErrorKind::DType`] unless the log probabilities are floating-point and
-    /// the target holds integers.
+    /// The errors of [`cross_entropy`]; [`ErrorKind::DType`] unless the log probabilities are floating-point
+    /// and the target has integers.
     nll_loss (
         log_probabilities, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
@@ -238,8 +239,8 @@ mod kernels {
     }
 }
 
-/// The input and the target of a loss by element: numbers, with the same dims in the same order, that broadcast to the
-/// sizes of one of them.
+/// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
+/// same order, and broadcast to the sizes of one of them.
 #[track_caller]
 fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     for (name, x) in [("x", x), ("target", target)] {
@@ -255,7 +256,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     let ndim = own.len().max(other.len());
     let pairs = || (0..ndim).map(|k| (from_right(own, k), from_right(other, k)));
     let broadcast: Vec<usize> = pairs().map(|(x, y)| if x == 1 { y } else { x }).rev().collect();
-    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails, and says why
+    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails with its own error
     if !fits || broadcast == own || broadcast == other {
         return Ok(());
     }
@@ -288,7 +289,7 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
     })
 }
 
-/// The dims of the target are those of `x`, if both have the same.
+/// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
 #[track_caller]
 fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
     let sorted = |names: &Names, ndim: usize| {
@@ -300,7 +301,7 @@ fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tenso
     let same =
         |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
     if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
-        return Ok(()); // or not the same names at all, which the op checks
+        return Ok(()); // if the names differ, the op checks them
     }
     let message = "the input and the target have the same dims in another order";
     Err(Error::new(ErrorKind::Misaligned, op, message)
@@ -308,7 +309,7 @@ fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tenso
         .with_repair(format!("target.align_as(&{name})?")))
 }
 
-/// The call that removes the dim of size one which `x` has beyond `sizes`.
+/// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
 fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
     let without = |dim: usize| {
         let mut rest = x.sizes().to_vec();
@@ -322,10 +323,10 @@ fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
     })
 }
 
-/// The class dim, and the weights of the classes. The losses are computed without names, after those of the
-/// inputs were checked.
+/// The class dim, and the weights of the classes. The losses are computed without names, after the names of
+/// the inputs were checked.
 struct Classes {
-    /// The class dim, none if the logits are 0-d.
+    /// The class dim, or `None` if the logits are 0-d.
     dim: Option<usize>,
     count: usize,
     /// The weight of each class, without names.
@@ -370,7 +371,7 @@ impl Classes {
         Ok(Classes { dim, count, weight: Some(weight.rename(None)?) })
     }
 
-    /// Sizes without the class dim.
+    /// The sizes without the class dim.
     fn rest(&self, sizes: &[usize]) -> Vec<usize> {
         let others = sizes.iter().enumerate().filter(|(dim, _)| Some(*dim) != self.dim);
         others.map(|(_, size)| *size).collect()
@@ -399,8 +400,8 @@ impl Classes {
     }
 }
 
-/// The error of a floating-point target that does not have the sizes of the logits: probabilities of other sizes, or
-/// classes that are not integers.
+/// The error for a floating-point target that does not have the sizes of the logits: either probabilities
+/// with other sizes, or classes that are not integers.
 #[cold]
 #[track_caller]
 fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Classes) -> Error {
@@ -421,7 +422,7 @@ fn float_target(op: &'static str, logits: &Tensor, target: &Tensor, classes: &Cl
     }
 }
 
-/// The loss `-Σ target log p` against probabilities.
+/// The loss `-Σ target log p` for target probabilities.
 #[track_caller]
 fn with_probabilities(
     op: &'static str,
@@ -456,7 +457,7 @@ fn with_probabilities(
     losses.to(dtype)
 }
 
-/// The place of the element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
+/// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
 fn position(x: &Tensor, mut at: usize) -> String {
     let mut places = Vec::new();
     for (dim, size) in x.sizes().iter().enumerate().rev() {
@@ -471,16 +472,16 @@ fn position(x: &Tensor, mut at: usize) -> String {
     }
 }
 
-/// Class indices that were checked.
+/// Checked class indices.
 struct Targets {
     /// The classes in `i64`, without names.
     indices: Tensor,
-    /// The classes, and 0 where the target is ignored.
+    /// The classes, with 0 where the target is ignored.
     existing: Tensor,
-    /// Where the target is ignored. Losses are filled there, not multiplied by 0, so the gradient is 0 even
-    /// if all targets are ignored and the mean is NaN.
+    /// Where the target is ignored. Losses are overwritten with 0 there, not multiplied by 0, so the gradient
+    /// is 0 even if all targets are ignored and the mean is NaN.
     ignored: Option<Tensor>,
-    /// How many targets are not ignored.
+    /// The number of targets that are not ignored.
     counted: usize,
     /// The weight of each target, 0 where it is ignored; `None` if all weights are equal.
     weights: Option<Tensor>,
@@ -584,7 +585,7 @@ impl Targets {
         Ok(Targets { indices, existing, ignored, counted, weights, names, dtype })
     }
 
-    /// The dtype to compute in. The sum over a batch is more than a half type holds.
+    /// The dtype to compute in, because the sum over a batch may overflow a half type.
     fn compute(&self) -> DType {
         self.dtype.compute()
     }
@@ -598,7 +599,7 @@ impl Targets {
         }
     }
 
-    /// Losses with the weights of their targets, 0 where the target is ignored.
+    /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
     #[track_caller]
     fn weigh(&self, losses: Tensor) -> Result<Tensor> {
         let losses = match &self.weights {
@@ -608,7 +609,7 @@ impl Targets {
         self.fill(losses)
     }
 
-    /// 0 where the target is ignored.
+    /// The losses, with 0 where the target is ignored.
     #[track_caller]
     fn fill(&self, losses: Tensor) -> Result<Tensor> {
         match &self.ignored {
@@ -620,7 +621,8 @@ impl Targets {
     /// `(1 - s) loss + s / classes Σ loss of each class`.
     #[track_caller]
     fn smoothed(&self, logits: &Tensor, classes: &Classes, smoothing: f64) -> Result<Tensor> {
-        // The gradient of a NaN is NaN even if that of its loss is 0, so ignored logits are filled as well.
+        // The gradient of a NaN is NaN even if the gradient of its loss is 0, so ignored logits are
+        // overwritten too.
         let logits = match (&self.ignored, classes.dim) {
             (Some(ignored), Some(dim)) => logits.masked_fill(&ignored.unsqueeze(dim as isize)?, 0)?,
             (Some(ignored), None) => logits.masked_fill(ignored, 0)?,

@@ -9,7 +9,7 @@ mod dropout;
 mod linear;
 mod loss;
 
-/// The tables, each a file. Everything public in them is public here, so a function needs its row alone.
+/// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
 ///
 /// ```ignore
@@ -26,7 +26,7 @@ macro_rules! tables {
             $(pub use super::$table::options::*;)*
         }
 
-        /// The functions by table, for `namegrad::ops`; without those that are also methods of a tensor.
+        /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }

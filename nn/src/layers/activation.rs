@@ -5,8 +5,8 @@ use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::Result;
 
-/// An op by element as a layer: its name, the method, and what it makes of `[-1.0, 2.0]`, for the example.
-/// `Relu relu "[0.0, 2.0]";` becomes
+/// An elementwise op as a layer. A row has the name of the layer, the method, and the output for
+/// `[-1.0, 2.0]`, for the example. `Relu relu "[0.0, 2.0]";` becomes
 ///
 /// ```ignore
 /// #[derive(Clone, Copy, Debug, Default, Module)]
@@ -40,7 +40,7 @@ macro_rules! activations {
             /// The output for `x`, with the dims of `x`.
             ///
             /// # Errors
-            /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) on `bool`.
+            /// [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for `bool`.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
                 x.$op().map_err(|error| error.of(stringify!($layer)))

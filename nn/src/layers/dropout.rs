@@ -9,7 +9,7 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 
 /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation,
-/// changes nothing.
+/// does nothing.
 ///
 /// # Source
 /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15 (2014).

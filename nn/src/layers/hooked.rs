@@ -1,4 +1,4 @@
-//! [`Hooked`]: functions that are called when values and gradients pass through a layer.
+//! [`Hooked`]: a layer with functions that are called with its values and gradients.
 
 use super::Layer;
 use crate::module::{Module, Visitor};
@@ -13,24 +13,23 @@ use std::thread::ThreadId;
 /// A layer with hooks: functions that see its input, its output and their gradients, and can replace them.
 ///
 /// It has the parameters of the layer, under the same paths, and can be used wherever the layer can. Clones
-/// share the layer and the hooks, so one can be part of a model and another register hooks. One call runs the
-/// hooks in PyTorch's order, each kind in order of registration:
+/// share the layer and the hooks, so you can register hooks on one clone while another is part of a model. A
+/// call runs the hooks in PyTorch's order, and each kind in order of registration:
 ///
 /// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;
 /// 2. the layer;
 /// 3. [`register_forward_hook`](Self::register_forward_hook): with input and output;
 /// 4. in the backward pass [`register_full_backward_pre_hook`](Self::register_full_backward_pre_hook): with
 ///    the gradient of the output;
-/// 5. the backward of the layer;
+/// 5. the backward pass of the layer;
 /// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
 ///    output.
 ///
-/// Forward hooks work with every [`Layer`], whatever its input and output; hooks of gradients with those from tensor to
-/// tensor.
+/// Forward hooks work with every [`Layer`]. Gradient hooks work with layers from tensor to tensor.
 ///
-/// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. Hooks of
-/// gradients apply to the calls of `forward` after their registration, and still do after they are removed. A
-/// hook that holds a clone of its own `Hooked` keeps it alive forever.
+/// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. A gradient
+/// hook applies to calls of `forward` between its registration and its removal, even if the backward pass
+/// runs later. A hook that holds a clone of its own `Hooked` keeps it alive forever.
 ///
 /// # Examples
 /// ```
@@ -50,11 +49,11 @@ pub struct Hooked<L, Input = Tensor, Output = Tensor> {
     hooks: Arc<Mutex<Hooks<L, Input, Output>>>,
 }
 
-/// A hook of one value: the input, or the gradient of the output.
+/// A hook for one value: the input, or the gradient of the output.
 type One<L, I> = dyn Fn(&L, &I) -> Result<Option<I>> + Send + Sync;
-/// A hook of input and output.
+/// A hook for input and output.
 type Both<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
-/// A hook of the gradients of the input, if it has one, and the output.
+/// A hook for the gradients of the input, if it has one, and of the output.
 type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
 /// Hooks of one kind with their numbers, in order of registration.
@@ -68,7 +67,7 @@ struct Hooks<L, I, O> {
     backward: List<Gradients<L>>,
 }
 
-/// The hooks alone. They run without the lock, so a hook can register or remove others.
+/// The hooks without their numbers. They run without the lock, so a hook can register or remove others.
 fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
     list.iter().map(|(_, hook)| hook.clone()).collect()
 }
@@ -85,7 +84,7 @@ where
     I: 'static,
     O: 'static,
 {
-    /// The layer without hooks. Your own layer needs an `impl` of [`Layer`].
+    /// Wraps a layer, initially without hooks. Your own layer must implement [`Layer`].
     pub fn new(layer: L) -> Hooked<L, I, O> {
         let hooks = Hooks {
             next: 0,
@@ -138,10 +137,10 @@ where
         lock(&self.hooks)
     }
 
-    /// The output for `input`, with the hooks.
+    /// The output for `input`; runs the hooks.
     ///
     /// # Errors
-    /// Those of the layer and of the hooks.
+    /// The errors of the layer and of the hooks.
     #[track_caller]
     pub fn forward(&self, input: &I) -> Result<O> {
         let (before, after, passing) = {
@@ -179,8 +178,8 @@ where
 }
 
 impl<L: Layer + 'static> Hooked<L> {
-    /// Calls `hook(layer, grad_output)` before the backward of the layer; `Some` replaces the gradient, and
-    /// must have its sizes and dtype, as in [`Tensor::register_hook`].
+    /// Calls `hook(layer, grad_output)` before the backward pass of the layer. `Some` replaces the gradient
+    /// and must have its sizes and dtype, as in [`Tensor::register_hook`].
     pub fn register_full_backward_pre_hook(
         &self,
         hook: impl Fn(&L, &Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -189,14 +188,14 @@ impl<L: Layer + 'static> Hooked<L> {
     }
 
     /// Calls `hook(layer, grad_input, grad_output)` when the gradient of the input is known; `Some` replaces
-    /// the gradient of the input. If the input requires no gradient, the hook gets none, and is called when
-    /// the gradient of the output is known.
+    /// the gradient of the input. If the input requires no gradient, the hook gets `None` for it and is
+    /// called when the gradient of the output is known.
     ///
     /// ```
     /// use namegrad::nn::Hooked;
     /// use namegrad::prelude::*;
     /// let layer = Hooked::new(Tanh);
-    /// // Gradients that go back through the layer are at most 1 in size.
+    /// // Limits the gradients that flow back through the layer to ±1.
     /// layer.register_full_backward_hook(|_, grad_input, _| {
     ///     grad_input.map(|g| g.clamp(-1.0, 1.0)).transpose()
     /// });
@@ -213,12 +212,12 @@ impl<L: Layer + 'static> Hooked<L> {
     }
 }
 
-/// The value, if it is a tensor: only such have hooks of gradients.
+/// The value, if it is a tensor: only tensors have gradient hooks.
 fn tensor<T: 'static>(value: &T) -> Option<&Tensor> {
     (value as &dyn Any).downcast_ref()
 }
 
-/// What `f` makes of the value, if it is a tensor.
+/// Applies `f` to the value if it is a tensor.
 #[track_caller]
 fn on_tensor<T: 'static>(value: &T, f: fn(&Tensor) -> Tensor) -> Option<T> {
     let made: Box<dyn Any> = Box::new(f(tensor(value)?));
@@ -229,8 +228,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same tensor at a new place on the tape, through which only the gradients of this call pass. The input
-/// may be used elsewhere, and a layer may return its input.
+/// The same tensor with a new record on the tape, which only the gradients of this call reach. The input may
+/// be used elsewhere, and a layer may return its input.
 #[track_caller]
 fn place_of_its_own(x: &Tensor) -> Tensor {
     Op::new("hooked", x.value().clone()).input(x, |g, _| Ok(g.clone())).output()
@@ -241,8 +240,8 @@ struct Passing<L> {
     layer: Arc<L>,
     before: Vec<Arc<One<L, Tensor>>>,
     after: Vec<Arc<Gradients<L>>>,
-    /// The gradient of the output until that of the input is known, for each thread that walks through the
-    /// graph.
+    /// The gradient of the output until the gradient of the input is known, for each thread that runs a
+    /// backward pass.
     of_output: Mutex<HashMap<ThreadId, Tensor>>,
 }
 
@@ -277,8 +276,8 @@ impl<L: Send + Sync + 'static> Passing<L> {
     }
 
     fn input_reached(&self, grad_input: &Tensor) -> Result<Option<Tensor>> {
-        // A gradient that reaches the input by another way than through the output, as in a second
-        // derivative, is not of this call.
+        // A gradient that reaches the input other than through the output, as in a second derivative, does
+        // not belong to this call.
         let own = lock(&self.of_output).remove(&std::thread::current().id());
         let Some(grad_output) = own else { return Ok(None) };
         let mut grad_input = grad_input.clone();

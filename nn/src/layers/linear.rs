@@ -1,4 +1,4 @@
-//! The affine map.
+//! The linear layer.
 
 use super::{Layer, called, within};
 use crate::Module;
@@ -13,17 +13,17 @@ use std::panic::Location;
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
 ///
 /// # Shapes
-/// - `x`: any dims that include the input dim, at any position
+/// - `x`: any dims that include the input dim, in any position
 /// - result: the dims of `x`, with the output dim in place of the input dim
 ///
-/// If the layer or the last dim of `x` has no name, the last dim is the input dim.
+/// If the layer's input dim or the last dim of `x` is unnamed, the last dim of `x` is the input dim.
 ///
 /// # Parameters
 /// - `weight`: `[out, in]`, uniform in ±1/√in
 /// - `bias`: `[out]`, uniform in ±1/√in
 ///
-/// The dims of the weight have the names that were given to [`new`](Self::new). A weight cannot have one name
-/// twice, so that of a layer from `hidden` to `hidden` is `[hidden, hidden_in]`.
+/// The dims of the weight have the names given to [`new`](Self::new). Because a tensor cannot have the same
+/// name twice, the weight of a layer from `hidden` to `hidden` is `[hidden, hidden_in]`.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ use std::panic::Location;
 /// assert_eq!(layer.forward(&images)?.shape().to_string(), "[N=2, features=8, H=5, W=5]");
 /// assert_eq!(layer.weight().tensor().shape().to_string(), "[features=8, C=3]");
 ///
-/// // From a dim to one of the same name, as in a residual block:
+/// // The input and output dims can have the same name, as in a residual block:
 /// let square = Linear::new(("C", 3), ("C", 3))?;
 /// assert_eq!(images.add(&square.forward(&images)?)?.shape(), images.shape());
 /// assert_eq!(square.weight().tensor().shape().to_string(), "[C=3, C_in=3]");
@@ -54,23 +54,23 @@ pub struct Linear {
 /// A dim: the name, if it has one, and the size.
 type Named = (Option<Name>, usize);
 
-/// Builds a [`Linear`]; [`Linear::builder`] makes one.
+/// A builder for [`Linear`]; see [`Linear::builder`].
 #[derive(Clone, Debug)]
 pub struct LinearBuilder {
-    /// Input and output, or the mistake in one of them.
+    /// The input and output dims, or the error in one of them.
     dims: Result<(Named, Named)>,
     bias: bool,
     dtype: DType,
 }
 
 impl LinearBuilder {
-    /// Whether the layer has a bias: `true` if nothing is said.
+    /// Whether the layer has a bias; the default is `true`.
     pub fn bias(mut self, bias: bool) -> LinearBuilder {
         self.bias = bias;
         self
     }
 
-    /// The dtype of weight and bias: the default dtype if nothing is said.
+    /// The dtype of the weight and the bias; the default is the default dtype.
     pub fn dtype(mut self, dtype: DType) -> LinearBuilder {
         self.dtype = dtype;
         self
@@ -79,7 +79,7 @@ impl LinearBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] and [`ErrorKind::Value`] for a name or a size that a dim cannot have,
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
     /// [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<Linear> {
@@ -96,7 +96,7 @@ impl LinearBuilder {
     }
 }
 
-/// A parameter of these dims, uniform in ±`bound`.
+/// A parameter with these dims, uniform in ±`bound`.
 #[track_caller]
 fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
     let shape = Shape::new(dims.iter().copied())?;
@@ -104,12 +104,12 @@ fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
     Parameter::new(value.map_err(|error| error.of("Linear"))?)
 }
 
-/// What errors call a dim of this name.
+/// How errors refer to a dim with this name.
 fn of(name: Option<Name>) -> String {
     name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"))
 }
 
-/// The name of the input dim of a weight, which differs from that of its output dim.
+/// The name of the input dim of a weight, which must differ from the name of its output dim.
 #[track_caller]
 fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<Name>> {
     match input {
@@ -119,7 +119,7 @@ fn input_of_weight(input: Option<Name>, output: Option<Name>) -> Result<Option<N
 }
 
 impl Linear {
-    /// A layer with a bias from the dim `input` to the dim `output`, each a size with or without a name.
+    /// A layer with a bias, from the dim `input` to the dim `output`. Each is a size with or without a name.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
@@ -128,7 +128,7 @@ impl Linear {
         Linear::builder(input, output).build()
     }
 
-    /// A builder of a layer from the dim `input` to the dim `output`, with what differs from the defaults of
+    /// A builder for a layer from the dim `input` to the dim `output`, to change the defaults of
     /// [`new`](Self::new).
     ///
     /// ```
@@ -161,8 +161,8 @@ impl Linear {
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size,
-    /// [`ErrorKind::DuplicateName`] if `x` already has a dim of the output's name, [`ErrorKind::DType`] if `x` has
-    /// another dtype than the parameters.
+    /// [`ErrorKind::DuplicateName`] if `x` already has a dim with the output's name, [`ErrorKind::DType`] if
+    /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
@@ -195,7 +195,7 @@ impl Linear {
         };
         let message = format!("{who} needs the dim '{name}', which the input does not have");
         let error = Error::new(ErrorKind::NameNotFound, "Linear", message).with_operands([x.shape()]);
-        // The last dim of that size, and otherwise a name that is close.
+        // The last dim with that size, otherwise a similar name.
         let likely = (0..x.ndim()).rfind(|dim| x.sizes()[*dim] == size).and_then(|dim| x.name(dim));
         match (likely, x.size(name).err().and_then(|error| error.repair().map(str::to_string))) {
             (Some(other), _) => error.with_repair(format!("x.rename([(\"{other}\", \"{name}\")])?")),
@@ -248,11 +248,12 @@ impl Linear {
         }
     }
 
-    /// The affine map of the dim `dim`.
+    /// The affine map along `dim`.
     #[track_caller]
     fn map(&self, x: &Tensor, dim: usize, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let (options, last) = (LinearOptions { bias }, x.ndim() - 1);
-        // The input dim of the weight of a layer from `C` to `C` is `C_in`, and so it is here.
+        // In a layer from `C` to `C`, the input dim of the weight is called `C_in`, so rename the dim of `x`
+        // too.
         let renamed = match (x.name(dim), weight.name(1)) {
             (Some(own), Some(of_weight)) if own != of_weight => {
                 Some(x.rename([(own.as_str(), of_weight.as_str())])?)

@@ -1,4 +1,4 @@
-//! Layers with state, and [`Sequential`], which runs layers one after the other.
+//! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
 mod dropout;
@@ -18,10 +18,11 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
 use std::sync::Arc;
 
-/// A module with a `forward` from one `Input` to one `Output`, both [`Tensor`] if nothing is said.
+/// A module with a `forward` from one `Input` to one `Output`; both are [`Tensor`] by default.
 ///
-/// A layer from tensor to tensor can be a part of a [`Sequential`] and be [`Hooked`]. Several inputs or outputs are a
-/// tuple or a struct. A model that nothing generic has to call needs no `Layer`: its own `forward` will do.
+/// A layer from tensor to tensor can be part of a [`Sequential`] and have hooks for its gradients
+/// ([`Hooked`]). Several inputs or outputs are a tuple or a struct. A model that is not used by generic code
+/// does not need `Layer`; its own `forward` method is enough.
 ///
 /// # Examples
 /// A layer for a [`Sequential`]:
@@ -83,7 +84,7 @@ pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
     /// The output for `input`.
     ///
     /// # Errors
-    /// Those of the ops of the layer.
+    /// The errors of the layer.
     #[track_caller]
     fn forward(&self, input: &Input) -> Result<Output>;
 }
@@ -110,7 +111,8 @@ where
     }
 }
 
-/// What errors call a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path `the layer (in=3 -> out=2)`.
+/// How errors refer to a layer: `the layer 'blocks.0' (in=3 -> out=2)`, or without a path,
+/// `the layer (in=3 -> out=2)`.
 fn called(path: &ModulePath, about: &str) -> String {
     match path.get().filter(|path| !path.is_empty()) {
         Some(path) => format!("the layer '{path}' ({about})"),
@@ -118,7 +120,7 @@ fn called(path: &ModulePath, about: &str) -> String {
     }
 }
 
-/// The error of an op within a layer, as one of the layer: of the type `layer`, at its path.
+/// Turns the error of an op in a layer into an error of the layer, with its type `layer` and its path.
 #[cold]
 fn within(error: Error, layer: &'static str, path: &ModulePath) -> Error {
     let error = error.of(layer);

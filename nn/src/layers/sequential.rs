@@ -1,4 +1,4 @@
-//! Layers one after the other.
+//! A sequence of layers.
 
 use super::Layer;
 use crate::Module;
@@ -7,7 +7,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
 
-/// Runs layers one after the other, each from tensor to tensor; their paths are `0`, `1`, ... or the names given.
+/// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ pub struct Sequential {
     path: ModulePath,
 }
 
-/// Layers by the name that is their path.
+/// Layers with the names that are their paths.
 #[derive(Default)]
 struct Layers(Vec<(String, Box<dyn Layer>)>);
 
@@ -42,7 +42,7 @@ impl Field for Layers {
 }
 
 impl Sequential {
-    /// No layers: the output is the input.
+    /// An empty sequence, whose output is its input.
     pub fn new() -> Sequential {
         Sequential::default()
     }
@@ -53,7 +53,7 @@ impl Sequential {
         self.then_named(number, layer)
     }
 
-    /// Appends a layer with a name as its path.
+    /// Appends a layer, whose path is `name`.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
         self.layers.0.push((name.into(), Box::new(layer)));
         self
@@ -72,7 +72,7 @@ impl Sequential {
     /// The output for `x`.
     ///
     /// # Errors
-    /// Those of the layers.
+    /// The errors of the layers.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut y = x.clone();
@@ -94,7 +94,7 @@ impl Sequential {
             return error.with_message(message);
         }
         match (self.path.get(), error.message().strip_prefix(PLACE)) {
-            // Its path is known, and the error begins with it.
+            // The layer knows its path, and the error begins with it.
             (Some(_), Some(_)) => error,
             (Some(path), None) if !path.is_empty() => error.context(format_args!("{PLACE}{path}.{name}': ")),
             (_, None) => error.context(format_args!("{PLACE}{name}': ")),

@@ -1,4 +1,4 @@
-//! Rows of ops by element: the cases that a row makes, and what such ops are checked for besides.
+//! Rows of elementwise ops: the cases of a row, and further checks of these ops.
 
 use super::compare::assert_close;
 use super::inputs::{Axes, Input, Random, Role, axes, numbers, sizes};
@@ -9,16 +9,16 @@ use namegrad::core::{Category, NamedTensor};
 use namegrad::prelude::*;
 use std::ops::Range;
 
-/// A row of a table of ops by element.
+/// A row of a table of elementwise ops.
 pub(crate) struct Pointwise {
     pub(crate) op: &'static str,
     /// The other arguments.
     pub(crate) args: fn() -> Args,
-    /// `float`, `int`, `bool`: the dtypes on which it has a meaning of its own; `only`: others do not become
-    /// floats, `alike`: nor does one dtype another. `signed`: bool is refused beside other dtypes, too.
-    /// `counts`: bool becomes `i64`. `bits`: bool as one bit. `test`: the result is bool.
+    /// `float`, `int`, `bool`: the dtypes that it takes without conversion. `only`: other dtypes do not
+    /// become floats. `alike`: nor are dtypes promoted. `signed`: `bool` is rejected even with other dtypes.
+    /// `counts`: `bool` becomes `i64`. `bits`: `bool` is treated as one bit. `test`: the result is `bool`.
     pub(crate) classes: &'static [&'static str],
-    /// Where the numbers are taken from.
+    /// The range of the numbers.
     pub(crate) ranges: &'static [Range<f64>],
     pub(crate) reference: fn(&[f64]) -> f64,
     /// Zero where there is no derivative.
@@ -52,7 +52,7 @@ const SPECIAL: [f64; 22] = [
     f64::NAN,
 ];
 
-/// Sizes and names of inputs of an op by element, and of the result.
+/// Sizes and names of the inputs of an elementwise op, and of the result.
 fn pointwise_shapes(arity: usize) -> Vec<(Vec<&'static str>, &'static str)> {
     match arity {
         1 => vec![
@@ -85,7 +85,7 @@ fn pointwise_shapes(arity: usize) -> Vec<(Vec<&'static str>, &'static str)> {
     }
 }
 
-/// Checks a row of ops by element.
+/// Checks a row of elementwise ops.
 pub(crate) fn pointwise(row: &'static Pointwise) {
     for (shapes, result) in pointwise_shapes(row.ranges.len()) {
         let inputs = row.draw(&shapes);
@@ -114,7 +114,7 @@ impl Pointwise {
             let mut result = evaluate(inputs);
             let bools =
                 self.has("bits") && inputs.iter().flat_map(|x| &x.data).all(|x| *x == 0.0 || *x == 1.0);
-            // Of a number in two's complement, the last bit is that of a bool.
+            // The last bit of a number in two's complement is the bit of a `bool`.
             result.data.iter_mut().filter(|_| bools).for_each(|x| *x = f64::from(*x as i64 as u8 & 1));
             result
         };
@@ -182,8 +182,8 @@ impl Pointwise {
                 panic!("{}: no numbers in {:?} away from the kinks", self.op, self.ranges)
             };
         let floats = find(Random::float, &|x| (self.kinks)(x).abs() > 0.02);
-        // Unsigned numbers and bools are made of the same ones, so the reference must be finite there as
-        // well.
+        // Unsigned numbers and bools are computed from the same numbers, so the reference must be finite
+        // there too.
         let ints = find(Random::whole, &|x| {
             if !self.has("int") {
                 return true; // they become floats
@@ -197,8 +197,7 @@ impl Pointwise {
             .collect()
     }
 
-    /// At 0, kinks, large numbers, infinities and NaN the value is that of the reference, in every float
-    /// dtype.
+    /// At 0, kinks, large numbers, infinities and NaN, the value equals the reference in every float dtype.
     fn special_values(&'static self) {
         let all = (0..self.ranges.len()).fold(vec![vec![]], |sets: Vec<Vec<f64>>, _| {
             let longer = |set: Vec<f64>| SPECIAL.map(|x| [&set[..], &[x]].concat());
@@ -285,7 +284,7 @@ impl Pointwise {
                 let inputs: Vec<Tensor> = case.inputs.iter().enumerate().map(input).collect();
                 let what = || format!("{} of {first} and {second} on {inputs:?}", self.op);
                 let cast: Vec<Tensor> = inputs.iter().map(|x| x.to(promoted).unwrap()).collect();
-                // Bools among the inputs can be zero, by which integers are not divided.
+                // `bool` inputs can be zero, and integers cannot be divided by zero.
                 let divides_by_zero = promoted.category() == Category::Integer && !self.is_finite_on(&cast);
                 let refused = self.has("signed") && [first, second].contains(&DType::Bool)
                     || self.has("alike") && first != second;
@@ -308,7 +307,7 @@ impl Pointwise {
             .all(|i| (self.reference)(&data.iter().map(|x| x[i]).collect::<Vec<f64>>()).is_finite())
     }
 
-    /// In place nothing is allocated where nobody else holds the buffer.
+    /// In-place forms allocate nothing if the buffer is not shared.
     fn reuses_its_buffer(&'static self) {
         let (_, Some(in_place)) = by_name(self.op, (self.args)(), "") else { return };
         let dtype = if self.has("float") { DType::F64 } else { DType::I64 };

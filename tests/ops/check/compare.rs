@@ -4,7 +4,7 @@ use crate::plain::Plain;
 use half::{bf16, f16};
 use namegrad::prelude::*;
 
-/// The relative error allowed: the arithmetic is right to a few units in the last place, and half types are
+/// The allowed relative error: arithmetic is accurate to a few units in the last place, and half types are
 /// rounded once.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
@@ -16,7 +16,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// The nearest number of that dtype.
+/// The nearest number in this dtype.
 fn rounded(x: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(x).to_f64(),
@@ -30,7 +30,7 @@ fn rounded(x: f64, dtype: DType) -> f64 {
     }
 }
 
-/// Below this, numbers of a dtype have lost digits.
+/// Below this, numbers of a dtype have fewer digits.
 fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => f64::MIN_POSITIVE,
@@ -39,7 +39,7 @@ fn smallest(dtype: DType) -> f64 {
     }
 }
 
-/// The same sizes, and numbers that differ by no more than the tolerance of the dtype.
+/// Whether sizes are the same and numbers differ by no more than the tolerance of the dtype.
 #[track_caller]
 pub(crate) fn assert_close(got: &Tensor, want: &Plain, scale: f64, what: &dyn Fn() -> String) {
     assert_eq!(got.sizes(), want.sizes, "sizes of {}", what());
@@ -55,7 +55,7 @@ pub(crate) fn assert_close(got: &Tensor, want: &Plain, scale: f64, what: &dyn Fn
     }
 }
 
-/// The same sizes, names, dtype and bits, any NaN being equal to any other.
+/// Whether sizes, names, dtype and bits are the same. All NaNs are equal.
 pub(crate) fn identical(a: &Tensor, b: &Tensor) -> bool {
     let bits = |x: &Tensor| -> Vec<u64> {
         if x.dtype().is_floating_point() {

@@ -1,13 +1,13 @@
-//! How the dtype of a result follows from that of the values, `None` where the op refuses it.
+//! Rules for the dtype of a result, given the dtype of the values; `None` if the op rejects it.
 
 use namegrad::prelude::*;
 
-/// A result of the same dtype, whatever that is.
+/// The same dtype, for all dtypes.
 pub(crate) fn any(dtype: DType) -> Option<DType> {
     Some(dtype)
 }
 
-/// The same dtype, but not bool.
+/// The same dtype; rejects `bool`.
 pub(crate) fn numeric(dtype: DType) -> Option<DType> {
     (dtype != DType::Bool).then_some(dtype)
 }
@@ -17,7 +17,7 @@ pub(crate) fn floats(dtype: DType) -> Option<DType> {
     dtype.is_floating_point().then_some(dtype)
 }
 
-/// Floats, which others become.
+/// Floats; other dtypes are converted to floats.
 pub(crate) fn to_float(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::F32 })
 }
@@ -42,7 +42,7 @@ pub(crate) fn indices(_: DType) -> Option<DType> {
     Some(DType::I64)
 }
 
-/// `i64`, of what has an order.
+/// `i64`, for dtypes with an order.
 pub(crate) fn places(dtype: DType) -> Option<DType> {
     (dtype != DType::Bool).then_some(DType::I64)
 }
@@ -52,7 +52,7 @@ pub(crate) fn truth(_: DType) -> Option<DType> {
     Some(DType::Bool)
 }
 
-/// `bool`, but of `u8` itself.
+/// `bool`, but `u8` for `u8`.
 pub(crate) fn truth_or_byte(dtype: DType) -> Option<DType> {
     Some(if dtype == DType::U8 { DType::U8 } else { DType::Bool })
 }

@@ -12,15 +12,16 @@ use namegrad::prelude::*;
 /// How an op is differentiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Derivative {
-    /// By a row, by a function, or by the ops that it is made of.
+    /// By a row, by a function, or by the ops that it is composed of.
     Taped,
     /// Not at all: its result has no gradient.
     Constant,
-    /// There is none: it is an error on an input that requires a gradient.
+    /// There is no derivative: the op is an error for an input that requires a gradient.
     Refused,
 }
 
-/// What becomes of gradients at an op, as the registry says. What is not in it is made of ops that are.
+/// How gradients flow through an op, according to the registry. Ops that are not in it are composed of ops
+/// that are.
 fn derivative(op: &str) -> Derivative {
     match ops::find(op).map(|op| op.gradients) {
         Ok(Gradients::Constant) => Derivative::Constant,
@@ -29,14 +30,14 @@ fn derivative(op: &str) -> Derivative {
     }
 }
 
-/// Ops with cases whose result is not finite on finite numbers: one element has no variance.
+/// Ops with cases whose result is not finite for finite numbers, such as the variance of one element.
 const NOT_FINITE: [&str; 4] = ["var", "std", "var_mean", "std_mean"];
 
-/// Tighter than PyTorch's, which lets a factor of 1.0005 pass.
+/// Tighter than PyTorch's tolerance, which accepts a factor of 1.0005.
 const GRADCHECK: GradCheckOptions = GradCheckOptions { eps: 1e-5, atol: 1e-6, rtol: 1e-5 };
 
-/// Do the fused gradients of an op equal those of its formula, for each subset of the inputs that requires
-/// one?
+/// Checks that the fused gradients of an op equal those of its formula, for each subset of the inputs that
+/// requires a gradient.
 pub(crate) fn by_subsets(inputs: &[Tensor], op: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
     for subset in 1..1_usize << inputs.len() {
         let wanted = |at: usize| subset >> at & 1 == 1;
@@ -62,7 +63,7 @@ pub(crate) fn by_subsets(inputs: &[Tensor], op: impl Fn(&[Tensor]) -> Result<Ten
 }
 
 impl Case {
-    /// The derivative to second order against differences, or what there is in its place.
+    /// Checks the derivative to second order against differences, or whatever replaces the derivative.
     pub(crate) fn gradient(&self) {
         if (self.dtype)(DType::F64).is_none() {
             return;
@@ -75,14 +76,14 @@ impl Case {
             return self.no_gradient(derivative, &inputs, &leaves);
         }
         if self.reference_of(&inputs).data.iter().any(|y| !y.is_finite()) {
-            // There is no difference to compare with: gradients come, of the right kind.
+            // There is no difference to compare with, so check only that gradients of the right kind arrive.
             assert!(NOT_FINITE.contains(&self.op), "{} is not finite", self.describe(DType::F64));
             return [DType::F64, DType::F32, DType::F16]
                 .into_iter()
                 .for_each(|dtype| self.gradients_fit(dtype, &leaves));
         }
         let given: Vec<Tensor> = leaves.iter().map(|i| inputs[*i].clone()).collect();
-        // All inputs of the op, of which some come from outside.
+        // All inputs of the op; some come from outside.
         let all = |given: &[Tensor]| {
             let mut inputs = inputs.clone();
             leaves.iter().zip(given).for_each(|(i, x)| inputs[*i] = x.clone());
@@ -145,7 +146,7 @@ impl Case {
         }
     }
 
-    /// What runs when the backward pass is not recorded gives what its row says.
+    /// The kernel that runs when the backward pass is not recorded equals the formula of its row.
     fn fused_agrees(&self, dtype: DType, leaves: &[usize]) {
         let mut inputs = self.tensors(dtype);
         for i in leaves {
@@ -171,7 +172,7 @@ impl Case {
         }
     }
 
-    /// The result of an op without derivative requires no gradient, or there is an error.
+    /// The result of an op without a derivative requires no gradient, or the op is an error.
     fn no_gradient(&self, derivative: Derivative, inputs: &[Tensor], leaves: &[usize]) {
         let mut inputs = inputs.to_vec();
         for i in leaves {

@@ -1,17 +1,17 @@
-//! The inputs of cases: sizes with names, and numbers that are the same in each run.
+//! The inputs of cases: sizes with names, and numbers that are the same in every run.
 
 use namegrad::core::Category;
 use namegrad::prelude::*;
 use std::ops::Range;
 
-/// An input of a case: its sizes and names, and the numbers that it holds as floats and as integers.
+/// An input of a case: its sizes and names, and its numbers as floats and as integers.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(super) axes: Axes,
     pub(super) floats: Vec<f64>,
     pub(super) ints: Vec<f64>,
     pub(super) role: Role,
-    /// Where the numbers were drawn rather than given.
+    /// How the numbers were drawn, unless they were given.
     pub(super) drawn: Option<Drawn>,
 }
 
@@ -24,13 +24,13 @@ pub(crate) struct Drawn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Of the dtype that is checked.
+    /// It has the dtype that is checked.
     Value,
-    /// Of the dtype that is checked; the result does not depend on the numbers.
+    /// It has the dtype that is checked; the result does not depend on the numbers.
     Beside,
-    /// `i64`, whatever is checked.
+    /// It is always `i64`.
     Index,
-    /// `bool`, whatever is checked.
+    /// It is always `bool`.
     Mask,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn sizes(axes: &Axes) -> Vec<usize> {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A seed of its own for each text.
+    /// A different seed for each text.
     pub(crate) fn of(text: &str) -> Random {
         Random(
             text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
@@ -84,17 +84,18 @@ impl Random {
     }
 }
 
-/// Numbers between -3 and 3, from the text and, in [`in_places`], the place among the inputs.
+/// Numbers between -3 and 3, which depend on the text and, in [`in_places`], on the position among the
+/// inputs.
 pub(crate) fn values(text: &str) -> Input {
     Drawn { seed: Random::of(text).0, float: |x| x }.input(axes(text), Role::Value)
 }
 
-/// An input of which the result takes the sizes and no numbers.
+/// An input whose sizes matter to the result, but not its numbers.
 pub(crate) fn beside(text: &str) -> Input {
     Input { role: Role::Beside, ..values(text) }
 }
 
-/// Numbers near 1, of which even a long product is neither large nor small.
+/// Numbers near 1, so that even a long product is neither large nor small.
 pub(crate) fn near_one(text: &str) -> Input {
     Drawn { seed: Random::of(text).0, float: |x| 1.0 + x / 6000.0 }.input(axes(text), Role::Value)
 }
@@ -110,13 +111,13 @@ pub(crate) fn index<const K: usize>(text: &str, positions: [i64; K]) -> Input {
     Input { role: Role::Index, ..numbers(text, positions.map(|i| i as f64)) }
 }
 
-/// This condition, 1 being true.
+/// This condition; 1 is true.
 pub(crate) fn mask<const K: usize>(text: &str, truth: [u8; K]) -> Input {
     Input { role: Role::Mask, ..numbers(text, truth.map(f64::from)) }
 }
 
-/// The inputs of one case: those of the same sizes hold different numbers, as drawn numbers depend on the
-/// place too.
+/// The inputs of one case. Inputs with the same sizes have different numbers, because drawn numbers also
+/// depend on the position.
 pub(crate) fn in_places(inputs: Vec<Input>) -> Vec<Input> {
     inputs.into_iter().enumerate().map(|(place, input)| input.at(place)).collect()
 }
@@ -142,7 +143,7 @@ impl Input {
         }
     }
 
-    /// The sum of the finite numbers without their signs: what rounding errors of a sum are relative to.
+    /// The sum of the magnitudes of the finite numbers, to which the rounding errors of a sum are relative.
     pub(crate) fn magnitude(&self) -> f64 {
         self.floats.iter().map(|x| x.abs()).filter(|x| x.is_finite()).sum::<f64>().max(1.0)
     }

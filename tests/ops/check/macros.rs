@@ -1,23 +1,32 @@
-//! The macros that turn rows into tests. Ops are called by name, so a row says nothing of methods, nor of
-//! in-place forms: where the registry has one it is checked as well.
+//! The macros that turn rows into tests. Ops are called by name, so rows mention neither methods nor in-place
+//! forms; if the registry has an in-place form, it is checked too.
 
-/// Rows of ops by element, a test for each:
+/// Rows of elementwise ops, with a test for each:
 ///
 /// ```ignore
 /// maximum (x: -3.0..3.0, y: -3.0..3.0) [float int bool] larger(x, y), kinks x - y;
-/// leaky_relu (x: -3.0..3.0; negative_slope 0.2) [float only] if x > 0.0 { x } else { negative_slope * x }, kinks x;
+/// leaky_relu (x: -3.0..3.0; negative_slope 0.2) [float only]
+///     if x > 0.0 { x } else { negative_slope * x }, kinks x;
 /// ```
-/// For each input where its numbers come from, and the other arguments; the classes of dtypes; the reference;
-/// what is zero where there is no derivative; the `scale` to which rounding errors are relative besides the
-/// result. The second row becomes
+/// A row has the range of each input, and the other arguments; the classes of dtypes; the reference; an
+/// expression that is zero where there is no derivative; and a `scale` to which rounding errors are relative,
+/// in addition to the result. The second row becomes
 ///
 /// ```ignore
 /// #[test]
 /// fn leaky_relu() {
 ///     static ROW: Pointwise = Pointwise {
-///         op: "leaky_relu", args: || vec![("negative_slope", 0.2.into())], classes: &["float", "only"], ranges: &[-3.0..3.0],
-///         reference: |numbers| { let [x] = *numbers else { .. }; let negative_slope = 0.2; if x > 0.0 { x } else { negative_slope * x } },
-///         kinks: |numbers| { let [x] = *numbers else { .. }; [x, f64::INFINITY][0] }, scale: [0.0][0],
+///         op: "leaky_relu",
+///         args: || vec![("negative_slope", 0.2.into())],
+///         classes: &["float", "only"],
+///         ranges: &[-3.0..3.0],
+///         reference: |numbers| {
+///             let [x] = *numbers else { .. };
+///             let negative_slope = 0.2;
+///             if x > 0.0 { x } else { negative_slope * x }
+///         },
+///         kinks: |numbers| { let [x] = *numbers else { .. }; [x, f64::INFINITY][0] },
+///         scale: [0.0][0],
 ///     };
 ///     pointwise(&ROW);
 /// }
@@ -31,7 +40,7 @@ macro_rules! pointwise {
         pub(crate) const OPS: &[&str] = &[$(stringify!($name)),*];
         $(
             #[test]
-            #[allow(unused_variables)] // a kink may depend on some of the inputs only
+            #[allow(unused_variables)] // a kink may depend on only some of the inputs
             fn $name() {
                 static ROW: $crate::check::Pointwise = $crate::check::Pointwise {
                     op: stringify!($name),
@@ -56,23 +65,23 @@ macro_rules! pointwise {
     };
 }
 
-/// Rows of all other ops, a test for each, with a case or more:
+/// Rows of all other ops, with a test for each, which has one or more cases:
 ///
 /// ```ignore
 /// transpose { (x: values("N=2 C=3 H=4"); 0, 2) => "H=4 C=3 N=2" any, |i| x.at(&[i[2], i[1], i[0]]); }
 /// unique { (x: numbers("N=3", [2.0, 1.0, 2.0])) counts => "2" indices, |i| [1.0, 2.0][i[0]]; }
 /// chunk { (x: values("N=4"); 2) #1 => "N=2" any, |i| x.at(&[2 + i[0]]); }
 /// ```
-/// The inputs, and the other arguments in the order in which the row of the op has them; which output, by its
-/// name or its number in a list; its sizes with their names, and how its dtype follows from that of the
-/// values; the element of the result at index `i`; the `scale` of rounding errors where there are any. The
-/// first row becomes
+/// A case has the inputs, and the other arguments in the order of the op's row; the output, by its name or
+/// its number in a list; its sizes with names, and the rule for its dtype; the element of the result at index
+/// `i`; and the `scale` of rounding errors, if there are any. The first row becomes
 ///
 /// ```ignore
 /// #[test]
 /// fn transpose() {
 ///     let element = |x: &[Plain], i: &[usize]| { let [x] = x else { .. }; x.at(&[i[2], i[1], i[0]]) };
-///     check(&Case::new("transpose", vec![values("N=2 C=3 H=4")], vec![0.into(), 2.into()], ("", 0), "H=4 C=3 N=2", any, element, None));
+///     let (inputs, args) = (vec![values("N=2 C=3 H=4")], vec![0.into(), 2.into()]);
+///     check(&Case::new("transpose", inputs, args, ("", 0), "H=4 C=3 N=2", any, element, None));
 /// }
 /// ```
 macro_rules! cases {
@@ -102,21 +111,24 @@ macro_rules! cases {
     };
 }
 
-/// Rows of ops along dims, a test for each:
+/// Rows of ops along dims, with a test for each:
 ///
 /// ```ignore
 /// rows! { Along:
 ///     argsort_descending = argsort (_n: descending true) indices Stays Exact |x| plain::sorted(x, true);
 /// }
 /// ```
-/// The type of the rows; the name of the test, if it is not that of the op; the op, which of its outputs, and
-/// its other arguments for `n` elements; how the dtype of the result follows, what else `new` of the type takes,
-/// and the reference on the numbers along the dims. The row becomes an entry of `ROWS` and its test:
+/// First comes the type of the rows. A row has the name of the test, if it is not the name of the op; the op,
+/// which of its outputs, and its other arguments for `n` elements; the rule for the dtype of the result, the
+/// other arguments of `new` of the type, and the reference for the numbers along the dims. The row becomes an
+/// entry of `ROWS` and its test:
 ///
 /// ```ignore
 /// static ROWS: &[(&str, Along)] = &[(
 ///     "argsort_descending",
-///     Along::new("argsort", "", |_n| vec![("descending", true.into())], indices, Stays, Exact, |x| plain::sorted(x, true)),
+///     Along::new("argsort", "", |_n| vec![("descending", true.into())], indices, Stays, Exact, |x| {
+///         plain::sorted(x, true)
+///     }),
 /// )];
 /// #[test]
 /// fn argsort_descending() {

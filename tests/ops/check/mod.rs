@@ -1,20 +1,20 @@
-//! What each row of the tables is checked for.
+//! The checks of each row of the tables.
 //!
-//! A row becomes [`Case`]s: an op on given inputs, with the names and the dtype that the result must have and
-//! a slow reference. [`check`] then looks at
+//! A row becomes [`Case`]s: an op with its inputs, the names and the dtype that the result must have, and a
+//! slow reference. [`check`] then checks
 //!
-//! * the value in each of the ten dtypes, and that a dtype without the op is refused;
+//! * the value in each of the ten dtypes, and that an unsupported dtype is an error;
 //! * the names, with named and with unnamed inputs;
 //! * the same result for any memory order of the inputs: permuted, flipped, narrowed, stepped, expanded;
-//! * in place as out of place, in a buffer that is shared, one that is not, and a view; and that a failed
-//!   call leaves its tensor as it was;
-//! * the gradient to second order against differences, also through views and for inputs used twice; its
-//!   sizes, dtype and lack of names; and that a fused gradient agrees with its row.
+//! * that the in-place form gives the same result, in a shared buffer, an unshared one and a view, and that a
+//!   failed call does not change its tensor;
+//! * the gradient to second order against differences, including through views and for inputs that are used
+//!   twice; its sizes, dtype and lack of names; and that a fused gradient agrees with its row.
 //!
-//! `inputs` makes the inputs, `dtypes` says how the dtype of a result follows, `compare` when numbers are
-//! near enough; the checks are in `values` and `gradients`. Ops by element make their cases from the row
-//! (`by_element`): broadcasting, 0-d and empty inputs, and values at 0, kinks, large numbers, infinities and
-//! NaN. The tables are written with the macros of `macros`.
+//! `inputs` makes the inputs, `dtypes` has rules for the dtypes of results, and `compare` decides which
+//! numbers are close enough; the checks are in `values` and `gradients`. The cases of elementwise ops are
+//! generated from the row (`by_element`): broadcasting, 0-d and empty inputs, and values at 0, kinks, large
+//! numbers, infinities and NaN. The tables are written with the macros in `macros`.
 
 use crate::plain::Plain;
 use namegrad::ops::{self, Given, Value};
@@ -58,17 +58,17 @@ pub(crate) struct Case {
     pub(crate) inputs: Vec<Input>,
     /// The sizes and names of the result.
     pub(crate) result: Axes,
-    /// The dtype of the result, `None` where the op refuses the dtype.
+    /// The dtype of the result, or `None` if the op rejects the dtype.
     pub(crate) dtype: fn(DType) -> Option<DType>,
     pub(crate) reference: Reference,
-    /// The size of the terms that may cancel in the result: rounding errors are relative to it, too. `None`:
-    /// the result does not depend on the memory order in any bit.
+    /// The size of the terms that may cancel in the result; rounding errors are also relative to this. If it
+    /// is `None`, no bit of the result depends on the memory order.
     pub(crate) scale: Option<f64>,
-    /// May the in-place form change the sizes?
+    /// Whether the in-place form may change the sizes.
     pub(crate) reshapes: bool,
 }
 
-/// Checks a case for everything.
+/// Runs all checks of a case.
 pub(crate) fn check(case: &Case) {
     for dtype in DType::ALL {
         case.value(dtype);
@@ -84,8 +84,8 @@ pub(crate) fn check(case: &Case) {
 /// Arguments of an op by their names.
 pub(crate) type Args = Vec<(&'static str, Value)>;
 
-/// An op called by its name, and its in-place form if it has one. Of several outputs it is the one of that
-/// name, or the first.
+/// An op, called by its name, and its in-place form if it has one. If there are several outputs, the result
+/// is the output with this name, or the first.
 pub(crate) fn by_name(op: &'static str, args: Args, output: &'static str) -> (Call, Option<CallInPlace>) {
     let row = ops::find(op).unwrap();
     let own = args.clone();
@@ -103,7 +103,7 @@ pub(crate) fn by_name(op: &'static str, args: Args, output: &'static str) -> (Ca
     (Box::new(call), in_place)
 }
 
-/// The output of that number of an op that gives a list.
+/// The output with this number, for an op that returns a list.
 fn number(op: &'static str, args: Args, at: usize) -> Call {
     let row = ops::find(op).unwrap();
     Box::new(move |inputs| Ok(row.call(&inputs.iter().collect::<Vec<_>>(), &given(&args))?.swap_remove(at)))
@@ -114,8 +114,8 @@ fn given(args: &Args) -> Vec<(&'static str, Given<'static>)> {
 }
 
 impl Case {
-    /// A case of a row: the op by its name, with the arguments in the order of its row, and the element of
-    /// the result at an index.
+    /// A case of a row: the name of the op, the arguments in the order of its row, and the element of the
+    /// result at an index.
     #[allow(clippy::too_many_arguments)] // the parts of a row
     pub(crate) fn new(
         op: &'static str,

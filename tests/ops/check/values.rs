@@ -1,4 +1,4 @@
-//! Checks of the value: dtypes, names, memory orders, in place.
+//! Checks of values: dtypes, names, memory orders, in-place forms.
 
 use super::compare::{assert_close, identical};
 use super::{Case, plain};
@@ -9,7 +9,7 @@ pub(super) fn reversed(x: &Tensor) -> Vec<usize> {
     (0..x.ndim()).rev().collect()
 }
 
-/// A tensor with a buffer of its own.
+/// A tensor with an unshared buffer.
 pub(super) fn own(x: &Tensor) -> Tensor {
     Tensor::constant(x.value().deep_clone().unwrap())
 }
@@ -34,7 +34,7 @@ pub(crate) fn orders(x: &Tensor) -> Vec<(&'static str, Tensor)> {
 }
 
 impl Case {
-    /// Is the result near the reference, and of the right dtype and names?
+    /// Checks that the result is close to the reference and has the right dtype and names.
     pub(crate) fn value(&self, dtype: DType) {
         let inputs = self.tensors(dtype);
         let result = (self.call)(&inputs);
@@ -55,7 +55,7 @@ impl Case {
         }
     }
 
-    /// Inputs without names give a result of the same value, with no names but those that the call makes.
+    /// Unnamed inputs give the same values, and no names except those that the call adds.
     pub(super) fn no_names(&self) {
         let Some(dtype) = [DType::F64, DType::I64].into_iter().find(|dtype| (self.dtype)(*dtype).is_some())
         else {
@@ -76,7 +76,7 @@ impl Case {
                 let want = named.rename(made).unwrap();
                 assert!(identical(&result, &want), "{} without names gives {result}", self.describe(dtype));
             }
-            // The call speaks of dims by name.
+            // The call refers to dims by name.
             Err(error) => {
                 let kinds = [ErrorKind::NameNotFound, ErrorKind::UnnamedNotAllowed];
                 assert!(kinds.contains(&error.kind()), "{} without names: {error}", self.describe(dtype));
@@ -84,7 +84,7 @@ impl Case {
         }
     }
 
-    /// Does the result depend on how the inputs lie in memory?
+    /// Checks that the result does not depend on the memory order of the inputs.
     pub(crate) fn orders(&self, dtype: DType) {
         if (self.dtype)(dtype).is_none() {
             return;
@@ -123,7 +123,8 @@ impl Case {
         }
     }
 
-    /// In place gives what the op gives, or fails and changes nothing; and it never changes another tensor.
+    /// The in-place form gives the same result as the op, or fails and changes nothing. It never changes
+    /// another tensor.
     pub(crate) fn in_place(&self, dtype: DType) {
         let Some(in_place) = &self.in_place else { return };
         let inputs = self.tensors(dtype);

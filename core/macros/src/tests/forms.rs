@@ -1,4 +1,4 @@
-//! What rows say, and what is said of rows that are wrong.
+//! The forms of rows, and the errors for invalid rows.
 
 use crate::derivative::How;
 use crate::row::{Row, TensorKind, parse_row};
@@ -12,7 +12,7 @@ fn row(text: &str) -> Row {
     row
 }
 
-/// A row without a mistake.
+/// A row without errors.
 struct Whole(Row);
 
 impl Parse for Whole {
@@ -23,7 +23,7 @@ impl Parse for Whole {
     }
 }
 
-/// The error of a row that is wrong.
+/// The error for an invalid row.
 fn refused(text: &str) -> String {
     parse_str::<Whole>(&format!("/// Doc.\n{text}"))
         .err()
@@ -93,7 +93,7 @@ fn gradients_of_composed_ops() {
     assert!(matches!(how("f (x) names \"n\" refused;"), How::Refused));
     assert!(matches!(how("f (x) -> bool names \"n\";"), How::Constant));
     assert_refused("f (x) names \"n\" composed;", "expected `-> ..`, `on ..`");
-    // A table of core has the derivatives elsewhere.
+    // The derivatives of a table in core are elsewhere.
     let table = "unary; /// Doc.\nf (x) names \"n\" constant;".parse().expect("tokens");
     assert_eq!(expand_ops(table).expect("a table").errors.len(), 1);
 }

@@ -1,8 +1,8 @@
-//! [`Fused`]: numbers with fused multiply-add, for CPUs that turn out to have it.
+//! [`Fused`]: numbers with fused multiply-add, for CPUs that have it.
 //!
-//! Where the build target does not promise the instruction, `mul_add` of `std` calls a function that is a
-//! hundred times slower, and an `#[inline(always)]` body cannot know for which instructions it is being
-//! compiled. So the type says it: `f32` multiplies and adds with two roundings, `Fused<f32>` with one, and a
+//! If the build target does not guarantee the instruction, `mul_add` of `std` calls a function that is a
+//! hundred times slower, and an `#[inline(always)]` function cannot know for which instructions it is
+//! compiled. So the type decides: `f32` multiplies and adds with two roundings, `Fused<f32>` with one, and a
 //! [`Vectorized`](crate::cpu::simd::Vectorized) loop uses the type that suits its instructions. Fused numbers
 //! make `exp` one and a half times as fast; both types are equally accurate.
 

@@ -75,7 +75,7 @@ pub(super) fn zeta(s: f64, q: f64) -> f64 {
         if q == q.floor() {
             return f64::INFINITY;
         }
-        // Just below 0 the fraction is rounded to what is near 1, but not the rest.
+        // Just below 0, the fraction is rounded, but `rest` is exact.
         let (fraction, rest) = (q - q.floor(), q.floor() + 1.0 - q);
         if s != s.floor() {
             return f64::NAN;

@@ -243,7 +243,7 @@ pub trait Lane:
     fn abs(self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
-    /// The nearest integer towards 0.
+    /// The nearest integer toward 0.
     fn trunc(self) -> Self;
     /// The upper half of the digits, whose square is exact.
     fn head(self) -> Self;

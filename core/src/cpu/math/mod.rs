@@ -1,4 +1,4 @@
-//! The functions of one real variable (and a few of two) that kernels are made of, for `f32` and `f64`.
+//! The functions of one real variable (and a few of two) that kernels use, for `f32` and `f64`.
 //!
 //! [`Real`] lists them. Those in hot loops have no branches and no calls, so that a plain loop over a slice
 //! becomes vector code, and are faster on [`Fused`] numbers (`fused.rs`). They are in `elementary.rs` (`exp`,
@@ -266,7 +266,7 @@ pub trait Real: Lane + Default + Debug + Display + Send + Sync + 'static {
         self * self.sigmoid()
     }
 
-    /// `x Φ(x)`, with `Φ` as in [`ndtr`](Real::ndtr): what PyTorch calls `gelu(x, approximate="none")`.
+    /// `x Φ(x)`, with `Φ` as in [`ndtr`](Real::ndtr): PyTorch's `gelu(x, approximate="none")`.
     #[inline(always)]
     fn gelu(self) -> Self {
         self * erf::ndtr_of_product(self)

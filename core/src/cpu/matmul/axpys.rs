@@ -24,7 +24,7 @@ struct Strip<T> {
 /// for each.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm) for the block, which has at most [`ROWS`] rows.
+/// The contract of [`gemm`](super::gemm) for the block, which has at most [`ROWS`] rows.
 pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
     T::run_product(Axpys(p), ());
 }
@@ -67,7 +67,7 @@ impl<T: Accumulator> Vectorized for Axpys<'_, T> {
 /// Adds all rows of B, `G` at a time, to the sums for one row of C or for `MANY`.
 ///
 /// # Safety
-/// That of [`block`], in code compiled for `L`; the columns exist.
+/// The contract of [`block`], in code compiled for `L`; the columns exist.
 #[inline(always)]
 unsafe fn add_all<L: Lanes, const G: usize, const MANY: bool>(p: &Block<L::Elem>, strip: &Strip<L::Elem>) {
     let whole = p.k / G * G;
@@ -85,7 +85,7 @@ unsafe fn add_all<L: Lanes, const G: usize, const MANY: bool>(p: &Block<L::Elem>
 /// Adds `G` rows of B from row `l` on to the sums for all rows of C.
 ///
 /// # Safety
-/// That of [`add_all`]; the rows exist.
+/// The contract of [`add_all`]; the rows exist.
 #[inline(always)]
 unsafe fn add_group<L: Lanes, const G: usize, const MANY: bool>(
     p: &Block<L::Elem>,
@@ -114,7 +114,7 @@ unsafe fn add_group<L: Lanes, const G: usize, const MANY: bool>(
 /// Adds `G` rows of B from row `l` on to the sums for `R` rows of C from row `i` on.
 ///
 /// # Safety
-/// That of [`add_all`]; the rows exist.
+/// The contract of [`add_all`]; the rows exist.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const R: usize, const G: usize>(
     p: &Block<L::Elem>,

@@ -28,7 +28,7 @@ pub(super) type Method<T> =
 /// Computes `C ← alpha A B + beta C` on this thread with a method. `k` is not 0.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm).
+/// The contract of [`gemm`](super::gemm).
 #[inline]
 pub(super) unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
     if T::IS_ACC && p.c.col_stride == 1 {
@@ -42,7 +42,7 @@ pub(super) unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method<T>)
 /// [`serial`] for a C whose rows are not contiguous accumulators: the sums are formed in a buffer.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm).
+/// The contract of [`gemm`](super::gemm).
 unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
     for i in (0..p.m).step_by(APART.0) {
         for j in (0..p.n).step_by(APART.1) {
@@ -152,7 +152,7 @@ fn crowded<T>(stride: isize) -> bool {
 /// the kernel.
 ///
 /// # Safety
-/// That of a [`Method`].
+/// The contract of a [`Method`].
 pub(super) unsafe fn blocked<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,
@@ -221,7 +221,8 @@ struct Block<'p, T: MatmulElement> {
 
 impl<T: MatmulElement> Block<'_, T> {
     /// # Safety
-    /// That of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their memory.
+    /// The contract of [`gemm`](super::gemm) for the part of the operands, and the panels fit into their
+    /// memory.
     unsafe fn run(&self) {
         let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
         let Block { m, k, n, .. } = *self;

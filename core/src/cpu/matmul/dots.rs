@@ -8,7 +8,7 @@ use crate::cpu::simd::{Simd, Vectorized};
 /// Computes C with dot products.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm) for the block.
+/// The contract of [`gemm`](super::gemm) for the block.
 pub(super) unsafe fn block<T: Accumulator>(p: &Block<T>) {
     T::run_product(Dots(p), ());
 }
@@ -37,7 +37,7 @@ impl<T: Accumulator> Vectorized for Dots<'_, T> {
 /// Computes all columns of C, `J` at a time. Each sum is kept in `U` vectors.
 ///
 /// # Safety
-/// That of [`block`] for `R` rows, in code compiled for `L`.
+/// The contract of [`block`] for `R` rows, in code compiled for `L`.
 #[inline(always)]
 unsafe fn rows<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Block<L::Elem>) {
     let whole = p.n / J * J;
@@ -54,7 +54,7 @@ unsafe fn rows<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Blo
 /// Computes `J` columns of C from column `j` on. The order of a sum does not depend on `J`.
 ///
 /// # Safety
-/// That of [`rows`]; the columns exist.
+/// The contract of [`rows`]; the columns exist.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const R: usize, const J: usize, const U: usize>(p: &Block<L::Elem>, j: usize) {
     // SAFETY: the rows and columns exist, and each has `k` contiguous numbers.

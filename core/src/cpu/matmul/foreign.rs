@@ -1,12 +1,11 @@
-//! Products on processors for which there is no kernel here: those of `matrixmultiply`, which has one for
-//! NEON.
+//! Products on processors without a kernel here. They use `matrixmultiply`, which has a kernel for NEON.
 
 use super::Product;
 use super::element::{Accumulator, MatmulElement};
 use super::pack::{PANELS, pack, with_buffer};
 
-/// `C ← alpha A B + beta C` as other libraries define it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix is a
-/// pointer, its row stride and its column stride.
+/// `C ← alpha A B + beta C` as other libraries define it: `m`, `k`, `n`, `alpha`, A, B, `beta`, C. A matrix
+/// is a pointer, its row stride and its column stride.
 pub(crate) type Gemm<T> = unsafe fn(
     usize,
     usize,
@@ -30,7 +29,7 @@ const K_MAX: usize = 512;
 /// The [`Method`](super::blocked::Method) of another library. Half types are widened first.
 ///
 /// # Safety
-/// That of a [`Method`](super::blocked::Method).
+/// The contract of a [`Method`](super::blocked::Method).
 pub(super) unsafe fn foreign<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,

@@ -62,7 +62,7 @@ const LONG: usize = 100;
 /// Computes a tile of `R` rows and `V` vectors.
 ///
 /// # Safety
-/// That of [`TileFn`], in code compiled for the instructions of `L`.
+/// The contract of [`TileFn`], in code compiled for the instructions of `L`.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
     let (mut a, mut b) = (t.a, t.b);

@@ -117,7 +117,7 @@ pub(super) mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;
 
-    /// Implements [`Lanes`]. A row has the type, its doc, the number and how many there are of it, the types
+    /// Implements [`Lanes`]. A row has the type, its doc, the type of the numbers and their count, the types
     /// of the register and of the mask, and the intrinsics in the order of the methods. The row of `F32x16`
     /// becomes
     ///

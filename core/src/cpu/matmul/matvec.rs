@@ -60,7 +60,7 @@ impl<T: Accumulator> Block<T> {
 /// The [`Method`] for a B with contiguous columns.
 ///
 /// # Safety
-/// That of a [`Method`].
+/// The contract of a [`Method`].
 unsafe fn by_columns<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
     // SAFETY: the contract is the same.
     unsafe { in_blocks(p, beta, c, c_row_stride, (2048, 16), dots::block) }
@@ -69,7 +69,7 @@ unsafe fn by_columns<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::
 /// The [`Method`] for a B with contiguous rows.
 ///
 /// # Safety
-/// That of a [`Method`].
+/// The contract of a [`Method`].
 unsafe fn by_rows<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
     // SAFETY: the contract is the same.
     unsafe { in_blocks(p, beta, c, c_row_stride, (64, 512), axpys::block) }
@@ -84,7 +84,7 @@ const K_MAX: usize = 4096;
 /// a time are widened into a buffer that fits into the cache.
 ///
 /// # Safety
-/// That of a [`Method`].
+/// The contract of a [`Method`].
 unsafe fn in_blocks<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,

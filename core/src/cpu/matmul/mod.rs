@@ -1,12 +1,12 @@
-//! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows tensors.
+//! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows about tensors.
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
 //! `pack` (copies of parts of the operands). `matvec` has products with a vector or a few rows, with its two
-//! steps `dots` and `axpys`. `foreign` has products on processors for which there is no kernel here.
-//! `element` has the types of numbers, `lanes` the vector registers, and `threads` shares the work.
+//! steps `dots` and `axpys`. `foreign` has products on processors without a kernel here. `element` has the
+//! types of numbers, `lanes` the vector registers, and `threads` shares the work.
 //!
-//! The bits of a result depend on the shape, the strides and the CPU, but not on the number of threads: these
-//! alone determine the order of every sum over `k`.
+//! The order of every sum over `k`, and so the bits of a result, depend on the shape, the strides and the
+//! CPU, but not on the number of threads.
 
 mod axpys;
 mod blocked;
@@ -132,7 +132,7 @@ impl<T: MatmulElement> Product<T> {
 ///
 /// # Safety
 /// The elements of A and B are valid for reads, those of C for writes and, unless `beta` is 0, for reads. The
-/// elements of C do not overlap each other, nor A and B. Nothing else accesses C meanwhile.
+/// elements of C do not overlap each other, nor A and B. Nothing else accesses C during the call.
 pub(crate) unsafe fn gemm<T: MatmulElement>(
     m: usize,
     k: usize,
@@ -157,7 +157,7 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
 /// Threads share many products; few large products are cut into parts.
 ///
 /// # Safety
-/// That of [`gemm()`] for each product, and no two products share memory in C.
+/// The contract of [`gemm()`] for each product, and no two products share memory in C.
 pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     batch: usize,
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
@@ -189,7 +189,7 @@ fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
 /// `C ← beta C`
 ///
 /// # Safety
-/// That of [`gemm()`] with respect to C.
+/// The contract of [`gemm()`] with respect to C.
 unsafe fn scale<T: MatmulElement>(p: &Product<T>) {
     for i in 0..p.m {
         for j in 0..p.n {

@@ -122,7 +122,7 @@ const AHEAD: isize = 16;
 /// [`pack`] for `N` contiguous numbers.
 ///
 /// # Safety
-/// That of [`pack`].
+/// The contract of [`pack`].
 #[inline(always)]
 unsafe fn copy_rows<T: MatmulElement, const N: usize>(
     k: usize,
@@ -163,7 +163,7 @@ unsafe fn widen_row<T: MatmulElement, const N: usize>(from: *const T, to: *mut [
 /// [`pack`] for any strides.
 ///
 /// # Safety
-/// That of [`pack`].
+/// The contract of [`pack`].
 #[inline(always)]
 unsafe fn gather<T: MatmulElement>(
     k: usize,
@@ -215,7 +215,7 @@ type Square<T> = MaybeUninit<[T; 64]>;
 /// [`Transposed`] with squares of `SIDE` by `SIDE` numbers.
 ///
 /// # Safety
-/// That of [`pack`]. A row of a square has 32 bytes, and the code is compiled for AVX2.
+/// The contract of [`pack`]. A row of a square has 32 bytes, and the code is compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn transpose<T: MatmulElement, const SIDE: usize>(part: Part<T>, wide: &mut Square<T::Acc>) {
@@ -302,7 +302,7 @@ unsafe fn interleave_pairs(x: __m256, y: __m256) -> (__m256, __m256) {
 /// [`square_of_8`] for four rows of four numbers of 64 bits.
 ///
 /// # Safety
-/// That of [`square_of_8`].
+/// The contract of [`square_of_8`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn square_of_4(from: *const f64, stride: isize, to: *mut f64, to_stride: usize) {

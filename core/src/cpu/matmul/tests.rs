@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// What the tests need of a number.
+/// What the tests need from a number.
 trait Number: MatmulElement + Element {
     const IS_FLOAT: bool = Self::DTYPE.is_floating_point();
 
@@ -179,7 +179,7 @@ type Multiply<T> = unsafe fn(usize, usize, usize, T, Mat<*const T>, Mat<*const T
 /// [`gemm`] as on a CPU for which there are no kernels.
 ///
 /// # Safety
-/// That of [`gemm`].
+/// The contract of [`gemm`].
 unsafe fn gemm_without_kernels<T: MatmulElement>(
     m: usize,
     k: usize,

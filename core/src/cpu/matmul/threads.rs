@@ -21,7 +21,7 @@ fn cost<T: MatmulElement>(p: &Product<T>) -> usize {
 /// Runs a product on as many threads as it is worth.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm).
+/// The contract of [`gemm`](super::gemm).
 pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
     let parts = cost(p) / HAND_OVER;
     // Rayon starts its threads when asked for their number.
@@ -33,7 +33,7 @@ pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
 /// Runs `batch` products. Number `i` is `p` moved by `offsets(i)`.
 ///
 /// # Safety
-/// That of [`gemm_batched`](super::gemm_batched).
+/// The contract of [`gemm_batched`](super::gemm_batched).
 pub(super) unsafe fn many<T: MatmulElement>(
     batch: usize,
     offsets: &(dyn Fn(usize) -> (isize, isize, isize) + Sync),
@@ -57,7 +57,7 @@ pub(super) unsafe fn many<T: MatmulElement>(
 /// Runs a product in `parts`, each on one thread.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm).
+/// The contract of [`gemm`](super::gemm).
 unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
     // SAFETY: the contract is the same.
     unsafe {
@@ -108,7 +108,7 @@ const SMALL: usize = 1 << 12;
 /// formed first, on one thread or several, and then added in order.
 ///
 /// # Safety
-/// That of [`gemm`](super::gemm).
+/// The contract of [`gemm`](super::gemm).
 unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
     let (parts, method) = (p.k.div_ceil(K_PART), method(p));
     let mut sums = vec![T::Acc::ZERO; parts * p.m * p.n];

@@ -1,5 +1,5 @@
-//! How a loop is driven over operands of any strides and dtypes: in chunks that stay in the first-level
-//! cache, or in tiles where an operand is read across its memory, by all threads.
+//! Runs a loop over operands of any strides and dtypes on all threads: in chunks that stay in the L1 cache,
+//! or in tiles if an operand is transposed in memory.
 
 use super::loops::Loop;
 use crate::cpu::convert::converter;
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// A loop and what it is driven over.
+/// A loop and its operands.
 pub(crate) struct Job<'a, const N: usize> {
     /// The loop.
     pub(crate) body: Loop<N>,
@@ -21,7 +21,7 @@ pub(crate) struct Job<'a, const N: usize> {
     pub(crate) inputs: [Source<'a>; N],
     /// The dtypes in which the loop reads them.
     pub(crate) compute: [DType; N],
-    /// The dtype that the loop gives.
+    /// The dtype that the loop produces.
     pub(crate) made: DType,
     /// The dtype of the output.
     pub(crate) out: DType,
@@ -29,7 +29,7 @@ pub(crate) struct Job<'a, const N: usize> {
     pub(crate) sizes: &'a [usize],
 }
 
-/// Drives a loop.
+/// Runs a loop over its operands.
 ///
 /// # Safety
 /// `to` has room for a dense tensor of the sizes and dtype of the output that nothing else reads. Unless
@@ -76,7 +76,7 @@ pub(crate) struct Source<'a> {
     pub(crate) strides: &'a [isize],
 }
 
-/// Are these `numel` elements side by side in row-major order?
+/// Whether these `numel` elements are contiguous in row-major order.
 #[inline]
 fn is_dense(sizes: &[usize], strides: &[isize], numel: usize) -> bool {
     let mut step = 1;
@@ -89,14 +89,14 @@ fn is_dense(sizes: &[usize], strides: &[isize], numel: usize) -> bool {
     step == numel
 }
 
-/// The strides that read `x` as a tensor of `sizes`: zero where it is expanded.
+/// The strides that read `x` as a tensor of `sizes`: zero for expanded dims.
 fn expand_strides(x: &Source<'_>, sizes: &[usize]) -> Strides {
     let missing = sizes.len() - x.sizes.len();
     let own = x.sizes.iter().zip(x.strides).map(|(size, stride)| if *size == 1 { 0 } else { *stride });
     std::iter::repeat_n(0, missing).chain(own).collect()
 }
 
-/// Merges neighbouring dims over which every operand steps evenly.
+/// Merges adjacent dims over which every operand steps evenly.
 fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [Strides; N]) {
     let mut merged = Sizes::new();
     let mut steps: [Strides; N] = std::array::from_fn(|_| Strides::new());
@@ -121,15 +121,15 @@ fn coalesce<const N: usize>(sizes: &[usize], strides: [Strides; N]) -> (Sizes, [
     (merged, steps)
 }
 
-/// Elements that a thread takes at a time, and below which one thread does all: handing work to another costs
-/// several microseconds.
+/// The elements that a thread takes at a time. Fewer elements run on one thread, because passing work to
+/// another thread costs several microseconds.
 const GRAIN: usize = 1 << 16;
 
-/// Contiguous inputs of the dtypes computed in: the loop runs on them as they are.
+/// Runs the loop directly on contiguous inputs of the right dtypes.
 ///
 /// # Safety
-/// As for a [`Loop`]: the inputs have `numel` elements of the dtypes `compute`, the output as many of its
-/// size in bytes.
+/// As for a [`Loop`]: the inputs have `numel` elements of the dtypes `compute`, and the output has as many
+/// elements of its size in bytes.
 #[inline]
 pub(crate) unsafe fn run_direct<const N: usize>(
     numel: usize,
@@ -154,11 +154,11 @@ pub(crate) unsafe fn run_direct<const N: usize>(
     });
 }
 
-/// Elements of a scratch chunk: with two inputs of eight bytes half of a first-level cache.
+/// The elements of a scratch chunk: with two inputs of eight bytes, they take half of an L1 cache.
 const CHUNK: usize = 1024;
 type Scratch = [MaybeUninit<u64>; CHUNK];
 
-/// A loop with its operands, for a thread to run a part of.
+/// A loop with its operands, of which a thread runs a part.
 struct Task<'a, const N: usize> {
     body: Loop<N>,
     args: &'a [Scalar],
@@ -175,16 +175,17 @@ impl<const N: usize> Task<'_, N> {
     /// Runs elements `range` of the output, chunk by chunk.
     ///
     /// # Safety
-    /// As [`drive`]; no other thread has any of these elements.
+    /// The contract of [`drive`], and no other thread has any of these elements.
     unsafe fn run(&self, range: Range<usize>) {
         let mut scratch: [Scratch; N] = [[MaybeUninit::uninit(); CHUNK]; N];
         let mut made: Scratch = [MaybeUninit::uninit(); CHUNK];
         let last = self.sizes.len() - 1;
         let inner = self.sizes[last];
-        let mut filled = [false; N]; // an operand of one element is spread over its scratch chunk once
+        let mut filled = [false; N]; // an operand of one element fills its chunk only once
         let mut start = range.start;
         while start < range.end {
-            // A long inner dim is not crossed, so that operands contiguous along it are read in place.
+            // A chunk does not cross the end of a long inner dim, so that operands contiguous along it are
+            // read in place.
             let mut n = (range.end - start).min(CHUNK);
             if inner >= CHUNK / 4 {
                 n = n.min(inner - start % inner);
@@ -228,7 +229,8 @@ impl<const N: usize> Task<'_, N> {
         }
     }
 
-    /// Is an operand read across its memory, so that each element of a row lies in a cache line of its own?
+    /// Whether an operand is transposed in memory, so that each element of a row is in a different cache
+    /// line.
     fn is_transposed(&self) -> bool {
         let Some(row) = self.sizes.len().checked_sub(2) else { return false };
         let across = |k: usize| {
@@ -240,13 +242,13 @@ impl<const N: usize> Task<'_, N> {
         !self.aliased && self.made == self.out_dtype && self.sizes[row] >= 4 && (0..N).any(across)
     }
 
-    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile: what is read across is gathered so
-    /// that each of its cache lines is used whole, down the bands before the next columns, so that a page is
-    /// left only once.
+    /// Runs `bands` of [`TILE_ROWS`] rows of the output, tile by tile. Transposed operands are gathered so
+    /// that each cache line is used completely. All bands are run before the next columns, so that each page
+    /// is visited only once.
     ///
     /// # Safety
-    /// As [`drive`] for an [`is_transposed`](Self::is_transposed) task; no other thread has any of these
-    /// bands.
+    /// The contract of [`drive`] for an [`is_transposed`](Self::is_transposed) task, and no other thread has
+    /// any of these bands.
     unsafe fn run_tiles(&self, bands: Range<usize>) {
         let mut scratch: [[MaybeUninit<u64>; TILE_ROWS * TILE_COLS]; N] =
             [[MaybeUninit::uninit(); TILE_ROWS * TILE_COLS]; N];
@@ -259,7 +261,8 @@ impl<const N: usize> Task<'_, N> {
                 let (matrix, row) = (band / per_matrix, band % per_matrix * TILE_ROWS);
                 let height = TILE_ROWS.min(rows - row);
                 let first = (matrix * rows + row) * cols + col; // in the output
-                let mut tile = [(std::ptr::null::<u8>(), 0); N]; // the first row of each operand, and bytes to the next
+                // The first row of each operand, and the number of bytes to the next row.
+                let mut tile = [(std::ptr::null::<u8>(), 0); N];
                 for k in 0..N {
                     let view = &self.views[k];
                     let (row_stride, col_stride) = (view.strides[row_dim], view.strides[row_dim + 1]);
@@ -300,7 +303,7 @@ impl<const N: usize> Task<'_, N> {
         }
     }
 
-    /// Where element `index` of the output lies in `view`.
+    /// The offset of element `index` of the output in `view`.
     #[inline]
     fn offset(&self, view: &View<'_>, mut index: usize) -> isize {
         let mut offset = 0;
@@ -311,11 +314,11 @@ impl<const N: usize> Task<'_, N> {
         offset
     }
 
-    /// Copies elements `start..start + n` of input `k` side by side to `to`, cast to the dtype computed in.
+    /// Copies elements `start..start + n` of input `k` contiguously to `to`, cast to the dtype of the loop.
     ///
     /// # Safety
-    /// The elements exist and `to` has room for them. A view of one element may be asked for more than the
-    /// output has.
+    /// The elements exist and `to` has room for them. For a view of one element, `n` may be larger than the
+    /// output.
     unsafe fn gather(&self, k: usize, start: usize, n: usize, to: *mut u8) {
         let (view, compute) = (&self.views[k], self.compute[k]);
         let convert = converter(view.dtype, compute);
@@ -341,7 +344,7 @@ impl<const N: usize> Task<'_, N> {
             done += run;
             index[last] += run;
             offset += run as isize * step;
-            // Carry into the outer dims, as an odometer does.
+            // Carry into the outer dims, like an odometer.
             let mut dim = last;
             while index[dim] == self.sizes[dim] && dim > 0 {
                 offset -= index[dim] as isize * view.strides[dim];

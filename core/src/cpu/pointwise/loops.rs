@@ -1,4 +1,4 @@
-//! The loops of a row: its formula, compiled into a loop for each dtype that it is computed in.
+//! The loops of a row: its formula, compiled into a loop for each dtype that kernels compute in.
 
 use crate::cpu::integer::Integer;
 use crate::cpu::math::Real;
@@ -15,11 +15,11 @@ use std::marker::PhantomData;
 pub(crate) type Loop<const N: usize> =
     unsafe fn(n: usize, inputs: [*const u8; N], args: &[Scalar], out: *mut u8);
 
-/// The formula of a row on floats, generic over the type computed in. `Out` is `T`, or `bool` for a test;
-/// `args` are the `A` arguments of the row.
+/// The formula of a row on floats, generic over the float type. `Out` is `T`, or `bool` for a test; `args`
+/// are the `A` arguments of the row.
 pub(crate) trait FloatOp<const N: usize, const A: usize> {
-    /// The input that is a mask of `bool`; its place among the inputs has no meaning. No input for a number
-    /// that is too large.
+    /// The index of the input that is a `bool` mask, whose value among the inputs is meaningless. If the
+    /// index is too large, there is no mask.
     const MASK: usize;
     type Out<T: Real>: Copy;
     fn f<T: Real>(inputs: [T; N], mask: bool, args: [T; A]) -> Self::Out<T>;
@@ -43,14 +43,14 @@ trait Formula<const N: usize>: 'static {
     const MASK: usize;
     type In: Copy;
     type Out: Copy;
-    /// The arguments, converted to the type computed in.
+    /// The arguments, converted to the type of the formula.
     type Args: Copy;
     fn args(args: &[Scalar]) -> Self::Args;
     fn f(inputs: [Self::In; N], mask: bool, args: Self::Args) -> Self::Out;
 }
 
-/// The arguments of an op as numbers of one type. It does not know the op, so that the compiler sees it once for
-/// each type and not for each loop.
+/// The arguments of an op as numbers of one type. It does not depend on the op, so that it is compiled once
+/// for each type and not for each loop.
 #[inline]
 fn converted<T: Copy, const A: usize>(args: &[Scalar], zero: T, convert: fn(Scalar) -> T) -> [T; A] {
     let mut numbers = [zero; A];
@@ -60,7 +60,7 @@ fn converted<T: Copy, const A: usize>(args: &[Scalar], zero: T, convert: fn(Scal
     numbers
 }
 
-/// A number as a float of the type that is computed in.
+/// Converts a number to a float type.
 #[inline]
 fn float<T: Real>(number: Scalar) -> T {
     T::from_f64(number.to_f64())
@@ -98,7 +98,7 @@ impl<const N: usize, const A: usize, K: IntOp<N, A> + 'static, T: Integer> Formu
     }
 }
 
-/// The integer of a type that is nearest to a number: -1 as a bound of bytes is 0.
+/// The nearest integer of a type: for example, -1 as a bound for bytes becomes 0.
 fn saturated<T: Integer>(number: Scalar) -> T {
     let bits = 8 * size_of::<T>();
     let signed = T::from_scalar(Scalar::Int(-1)) < T::ZERO;
@@ -109,7 +109,7 @@ fn saturated<T: Integer>(number: Scalar) -> T {
     let whole = match number {
         Scalar::Bool(value) => value.into(),
         Scalar::Int(value) => value,
-        Scalar::Float(value) => value as i64, // the nearest one as well
+        Scalar::Float(value) => value as i64, // also saturates
     };
     T::from_scalar(Scalar::Int(whole.clamp(low, high)))
 }
@@ -128,10 +128,10 @@ impl<const N: usize, K: BoolOp<N> + 'static> Formula<N> for Boolean<K> {
     }
 }
 
-/// The loop that all ops by element share.
+/// The loop that all elementwise ops share.
 ///
 /// # Safety
-/// That of [`Loop`], for the types of the formula.
+/// The contract of [`Loop`], for the types of the formula.
 #[inline(always)]
 unsafe fn loop_over<F: Formula<N>, const N: usize>(
     n: usize,
@@ -214,7 +214,7 @@ pub(crate) const fn float_loops<const N: usize, const A: usize, K: FloatOp<N, A>
     [run_float::<K, f32, N, A>, run_float::<K, f64, N, A>]
 }
 
-/// The loops of a formula on integers, as [`float_loops`].
+/// Like [`float_loops`], for a formula on integers.
 pub(crate) const fn int_loops<const N: usize, const A: usize, K: IntOp<N, A> + 'static>(
     to_bool: bool,
 ) -> [Loop<N>; 5] {

@@ -1,7 +1,7 @@
-//! Ops by element, the loops: the formula of a row compiled once for each dtype that is computed in
-//! (`loops`), and driven over operands of any strides and dtypes (`drive`). What is not contiguous, or not of
-//! the dtype computed in, is gathered first, so that a loop only ever sees contiguous elements of one dtype,
-//! and there is one loop per op and dtype, not one per combination.
+//! The loops of elementwise ops. The formula of a row is compiled once for each dtype that kernels compute in
+//! (`loops`), and run over operands of any strides and dtypes (`drive`). Operands that are not contiguous or
+//! have another dtype are gathered first. So a loop sees only contiguous elements of one dtype, and there is
+//! one loop for each op and dtype, not for each combination.
 
 mod drive;
 mod loops;
