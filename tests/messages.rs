@@ -78,6 +78,13 @@ fn names_of_dims() -> Result<()> {
     m.wrong(x.softmax("class"));
     m.wrong(x.add(&y));
     m.wrong(x.mul(&Tensor::ones([("W", 4), ("H", 5)])?));
+    let turned = y.t()?;
+    m.wrong(y.masked_fill(turned.gt(0)?, 0.0));
+    m.wrong(y.lerp(&turned, 0.5));
+    m.wrong(y.clamp(&turned, 1.0));
+    m.wrong(y.addcmul(&turned, &y));
+    m.wrong(turned.gt(0)?.choose(&y, 0.0));
+    m.wrong(y.gt(0)?.choose(Tensor::ones([("out", 3)])?, 0.0));
     m.wrong(x.align_to(["N", "C"]));
     m.wrong(x.align_to(["N", "C", "H", "X"]));
     m.wrong(y.align_as(&Tensor::ones([("N", 2), ("out", 3)])?));

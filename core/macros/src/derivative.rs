@@ -324,12 +324,22 @@ impl Derivatives {
         };
         for row in rows.iter().filter(missing) {
             let name = &row.name;
-            let tensors: Vec<String> = row.tensors.iter().map(|tensor| tensor.name.to_string()).collect();
+            let list = |names: &mut dyn Iterator<Item = &Ident>| {
+                names.map(Ident::to_string).collect::<Vec<_>>().join(", ")
+            };
+            let tensors = list(&mut row.tensors.iter().map(|tensor| &tensor.name));
+            let args = match list(&mut row.kernel_args().map(|arg| &arg.name)) {
+                none if none.is_empty() => none,
+                args => format!("; {args}"),
+            };
+            let outputs = match row.outputs.names.len() {
+                1 => "y".to_string(),
+                _ => format!("({})", list(&mut row.outputs.names.iter())),
+            };
+            let first = row.tensors.first().map_or_else(|| "x".into(), |tensor| tensor.name.to_string());
             let message = format!(
-                "op `{name}` of core/src/ops/{table}.rs has no derivative here: write `{name}({}) -> y {{ {}: [..] .. }}`, \
-                 `{name} constant;` if its result has no gradient by nature, or `{name} refused;`",
-                tensors.join(", "),
-                tensors.first().map_or("x", String::as_str),
+                "op `{name}` of core/src/ops/{table}.rs has no derivative here: write `{name}({tensors}{args}) -> {outputs} {{ {first}: \
+                 [..] .. }}`, `{name} constant;` if its result has no gradient by nature, or `{name} refused;`"
             );
             errors.push(Error::new(proc_macro2::Span::call_site(), message));
         }
@@ -453,6 +463,12 @@ fn check_formulas(
                 "`{arg}` is not among the arguments that the derivative of `{op}` names: write `{op}(..; {arg})`"
             );
             errors.push(Error::new(arg.span(), message));
+        }
+        for arg in gradient.args.iter().filter(|arg| signature.args.contains(arg)) {
+            if texts.iter().flatten().all(|text| first_use(text, arg).is_none()) {
+                let message = format!("`{arg}` is kept for the gradient of `{op}` and not used");
+                errors.push(Error::new(arg.span(), message));
+            }
         }
         for known in tensors().filter(|known| !gradient.kept.contains(known)) {
             if let Some(at) = texts.iter().flatten().find_map(|text| first_use(text, known)) {

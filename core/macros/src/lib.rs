@@ -33,13 +33,13 @@ use syn::{Error, Ident, Result, Token, braced};
 /// A table of ops: `ops! { unary; rows }` in `core/src/ops/unary.rs`.
 #[proc_macro]
 pub fn ops(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(of_file(input.into(), &file()).and_then(expand_ops))
+    or_error(of_file(input.into(), &file(), expand_ops))
 }
 
 /// The derivatives of the ops of a table: `derivatives! { unary; |g, cx| exp(x) -> y { x: [y] g * y } .. }`.
 #[proc_macro]
 pub fn derivatives(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    or_error(of_file(input.into(), &file()).and_then(expand_derivatives))
+    or_error(of_file(input.into(), &file(), |table| expand_derivatives(table).map(Expansion::from)))
 }
 
 /// Elementwise kernels that are not ops: `kernels! { rows }`. The rows look like rows of ops without an
@@ -96,15 +96,24 @@ fn file() -> String {
     proc_macro::Span::call_site().file()
 }
 
-/// Checks that a table has the name of its file, by which its derivatives find it.
-fn of_file(table: TokenStream, path: &str) -> Result<TokenStream> {
+/// Expands a table, which must have the name of its file, by which its derivatives find it. Under another name
+/// it is expanded as well, so that its mistake is the only error.
+fn of_file(
+    table: TokenStream,
+    path: &str,
+    expand: impl Fn(TokenStream) -> Result<Expansion>,
+) -> Result<Expansion> {
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
-    match (table.clone().into_iter().next(), stem) {
+    let mut tokens = table.clone().into_iter();
+    match (tokens.next(), stem) {
         (Some(TokenTree::Ident(name)), Some(stem)) if name != stem => {
             let message = format!("the table of {stem}.rs is called `{stem}`, not `{name}`");
-            Err(Error::new(name.span(), message))
+            let right = TokenTree::Ident(Ident::new(stem, name.span()));
+            let mut expansion = expand([right].into_iter().chain(tokens).collect())?;
+            expansion.errors.insert(0, Error::new(name.span(), message));
+            Ok(expansion)
         }
-        _ => Ok(table),
+        _ => expand(table),
     }
 }
 

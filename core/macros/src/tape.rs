@@ -307,7 +307,9 @@ fn edges(
                     #(#see)*
                     #see_args
                     #fused
-                    Ok(#formula)
+                    // Of this type, so that a missing `?` is an error at the formula.
+                    let gradient: crate::Tensor = #formula;
+                    Ok(gradient)
                 };
                 crate::tape::add_edge(&mut edges, into, #keeps, ::std::sync::Arc::new(gradient));
             }

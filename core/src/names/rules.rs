@@ -167,18 +167,37 @@ fn alignment(op: &str, doing: &str, left: Input<'_>, right: Input<'_>) -> String
         return "name every dim with refine_names, then bring one into the order of the other with align_as"
             .into();
     }
-    if r.iter().all(|name| l.contains(name)) {
+    let (of_left, of_right) = (r.iter().all(|name| l.contains(name)), l.iter().all(|name| r.contains(name)));
+    if !is_binary(op) && (of_left || of_right) {
+        let (like, aligned) = if of_left { (left.list(), right.list()) } else { (right.list(), left.list()) };
+        return format!(
+            "let y = y.align_as(&x)?; before this call, with x the tensor of dims {like} and y that of {aligned}"
+        );
+    }
+    if of_left {
         return format!("x.{op}(&y.align_as(&x)?)?");
     }
-    if l.iter().all(|name| r.contains(name)) {
+    if of_right {
         return format!("x.align_as(&y)?.{op}(&y)?");
     }
     let both = l.iter().chain(r.iter().filter(|name| !l.contains(name)));
     let both: Vec<String> = both.flatten().map(|name| format!("\"{name}\"")).collect();
     let (both, op) = (both.join(", "), op.trim_end_matches('_'));
+    if !is_binary(op) {
+        return format!(
+            "let (x, y) = (x.align_to([{both}])?, y.align_to([{both}])?); before this call, to broadcast by name"
+        );
+    }
     format!(
         "x.align_to([{both}])?.{op}(&y.align_to([{both}])?)? to broadcast by name; or rename a dim if two names mean the same"
     )
+}
+
+/// Is the call of the op `x.op(&y)`?
+#[cold]
+fn is_binary(op: &str) -> bool {
+    let info = crate::ops::all().find(|info| info.name == op || info.in_place == Some(op));
+    info.is_none_or(|info| info.tensors.len() == 2 && info.args.iter().all(|arg| arg.default.is_some()))
 }
 
 /// Names of a matrix product: the rows of the left matrix, the columns of the right one.
