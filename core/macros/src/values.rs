@@ -2,7 +2,7 @@
 //! about each op.
 
 use crate::given::Side;
-use crate::row::{Arg, Body, Form, Row, Table, Tensor, TensorKind};
+use crate::row::{Body, Form, Row, Table, Tensor, TensorKind};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
@@ -373,12 +373,23 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
     let arg_names: Vec<&Ident> = args.iter().map(|arg| &arg.name).collect();
     let arg_types: Vec<TokenStream> = args.iter().map(|arg| side.ty(&arg.ty)).collect();
     let defaults = args.iter().map(|arg| side.default(arg));
-    let plain = |arg: &Arg| ["usize", "isize", "bool", "f64"].iter().any(|ty| arg.ty.is(ty));
-    let given = args.iter().zip(&arg_types).map(|(arg, ty)| match plain(arg) {
-        true => quote!(#ty),
-        false => quote!(impl ::std::convert::Into<#ty>),
-    });
-    let into = args.iter().map(|arg| if plain(arg) { quote!() } else { quote!(.into()) });
+    let core = &side.core;
+    // An integer too large for `isize` becomes the largest, which is out of range of everything.
+    let (given, value): (Vec<TokenStream>, Vec<TokenStream>) = args
+        .iter()
+        .zip(&arg_types)
+        .map(|(arg, ty)| {
+            let name = &arg.name;
+            match arg.ty.name.to_string().as_str() {
+                "bool" | "usize" if !arg.ty.optional => (quote!(#ty), quote!(#name)),
+                "isize" if !arg.ty.optional => (
+                    quote!(impl #core::Whole),
+                    quote!(::std::convert::TryInto::<isize>::try_into(#name).unwrap_or(isize::MAX)),
+                ),
+                _ => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
+            }
+        })
+        .unzip();
     let field_docs = arg_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let tensor_docs = tensor_names.iter().map(|name| format!(" The argument `{name}` of the op."));
     let (setter_docs, tensor_setter_docs) = (
@@ -413,7 +424,7 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
             #(
                 #[doc = #setter_docs]
                 pub fn #arg_names(mut self, #arg_names: #given) -> Self {
-                    self.#arg_names = #arg_names #into;
+                    self.#arg_names = #value;
                     self
                 }
             )*
