@@ -35,6 +35,10 @@ impl Tensor {
     /// assert_eq!(images.shape().to_string(), "[N=32, C=3, H=8, W=8]");
     /// let pixels = flat.unflatten("features", [("C", 3), ("pixels", -1)])?;
     /// assert_eq!(pixels.shape().to_string(), "[N=32, C=3, pixels=64]");
+    /// // A size that is a `usize` beside -1: the pairs as a tuple, where each can have its own type.
+    /// let heads = 3_usize;
+    /// let split = flat.unflatten("features", (("heads", heads), ("head", -1)))?;
+    /// assert_eq!(split.shape().to_string(), "[N=32, heads=3, head=64]");
     /// # Ok::<(), Error>(())
     /// ```
     ///

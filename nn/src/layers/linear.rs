@@ -39,7 +39,7 @@ use std::panic::Location;
 /// assert_eq!(square.weight().tensor().shape().to_string(), "[C=3, C_in=3]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Module)]
+#[derive(Debug, Module)]
 #[module(crate = crate, describe = Linear::text)]
 pub struct Linear {
     weight: Parameter,

@@ -6,6 +6,7 @@ use crate::module::{Field, Visitor};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, Result};
+use std::fmt;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
 ///
@@ -38,6 +39,12 @@ struct Layers(Vec<(String, Box<dyn Layer>)>);
 impl Field for Layers {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.0.iter().for_each(|(name, layer)| visitor.field(name, layer));
+    }
+}
+
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 
