@@ -1,14 +1,14 @@
-//! Checks the derivative of every op in the registry to second order, with random calls. Ops are called by
-//! name, so a new op needs no line here.
+//! The derivative of every op of the registry, to second order, on drawn calls. Ops are called by name, so a
+//! new op needs no line here. Draws are others in each run, and a failure says the seed that repeats it.
 
 #[path = "proptest/draw.rs"]
 #[allow(dead_code, reason = "shared with the property tests")]
 mod draw;
 
-use draw::{Draw, Drawn};
+use draw::{Draw, Drawn, SEED};
 use namegrad::autograd::{GradCheckOptions, gradcheck_with, gradgradcheck_with};
 use namegrad::core::Category;
-use namegrad::ops::{self, Gradients, Op, OpInfo};
+use namegrad::ops::{self, Gradients, Op, OpInfo, Value};
 use namegrad::prelude::*;
 
 /// The number of calls that are checked for each op.
@@ -40,6 +40,8 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
             .iter()
             .all(|arg| arg.name != *name || !["Cast", "DType", "Option<DType>"].contains(&arg.ty))
     });
+    // The steps between rounded fractions are as small as the differences.
+    call.args.retain(|(name, value)| *name != "decimals" || matches!(value, Value::Int(..=0)));
     if op.info.args.iter().any(|arg| arg.ty == "DType") {
         call.args.push(("dtype", DType::F64.into()));
     }
@@ -71,12 +73,13 @@ fn joined(op: &Op, call: &Drawn, given: &[Tensor]) -> Result<Tensor> {
 
 #[test]
 fn every_op_has_the_derivative_of_its_values() {
-    let check = GradCheckOptions { eps: 1e-5, atol: 1e-5, rtol: 1e-4 };
+    // Beside a pole only small steps are small enough.
+    let steps = [1e-5, 1e-7].map(|eps| GradCheckOptions { eps, atol: 1e-5, rtol: 1e-4 });
     let mut wrong = Vec::new();
     for op in ops::all().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused)) {
         let name = op.info.name;
         let mut calls = 0;
-        for seed in 0..4000 {
+        for seed in (0..4000).map(|k| SEED.wrapping_add(k)) {
             let Some(call) = call_of(op, seed) else { continue };
             let given = leaves(&call);
             let tracked: Vec<Tensor> = given.iter().map(|x| x.clone().requiring_grad().unwrap()).collect();
@@ -85,10 +88,10 @@ fn every_op_has_the_derivative_of_its_values() {
                 continue;
             }
             let of = |given: &[Tensor]| joined(op, &call, given);
-            let checked =
-                gradcheck_with(of, &given, check).and_then(|_| gradgradcheck_with(of, &given, check));
-            if let Err(error) = checked {
-                wrong.push(format!("{name}, seed {seed}: {error}"));
+            let at =
+                |step| gradcheck_with(of, &given, step).and_then(|_| gradgradcheck_with(of, &given, step));
+            if let Err(error) = at(steps[0]).or_else(|_| at(steps[1])) {
+                wrong.push(format!("{name}: {error}; NAMEGRAD_SEED={seed} plays it again, with {call:?}"));
                 break;
             }
             calls += 1;
@@ -97,7 +100,7 @@ fn every_op_has_the_derivative_of_its_values() {
             }
         }
         if calls < CALLS && !is_flat(op.info) {
-            wrong.push(format!("{name}: {calls} calls were checked"));
+            wrong.push(format!("{name}: {calls} calls from NAMEGRAD_SEED={} on were checked", *SEED));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -7,7 +7,7 @@ mod draw;
 #[path = "proptest/recipe.rs"]
 mod recipe;
 
-use draw::{Draw, Drawn};
+use draw::{Draw, Drawn, SEED};
 use namegrad::ops::{self, Op, Value};
 use namegrad::prelude::*;
 use proptest::prelude::*;
@@ -16,21 +16,14 @@ use recipe::{Recipe, close, dense, identical, recipe, recipes};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use std::time::SystemTime;
 
 /// Rayon pools of one thread and of four.
 static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
     [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 });
 
-/// The seed of the draws, which differs in each run unless the variable `NAMEGRAD_SEED` is set.
-static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
-    Ok(seed) => seed.parse().expect("NAMEGRAD_SEED is an integer"),
-    Err(_) => u64::from(SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").subsec_nanos()),
-});
-
-/// Runs `cases` draws of a strategy. Each op that `f` counts must have succeeded a few times; otherwise it
-/// was not really tested.
+/// Plays `cases` draws of a strategy. Each op that `f` counts must have worked a few times, or nothing was
+/// seen of it.
 fn play<S: Strategy>(cases: u32, strategy: S, f: impl Fn(S::Value, &dyn Fn(&Op, bool)) -> TestCaseResult) {
     let config = ProptestConfig {
         cases,

@@ -1,6 +1,6 @@
 //! Each test is for a bug that has been fixed.
 
-use namegrad::autograd::{BackwardOptions, Op, checkpoint, grad_with, gradgradcheck};
+use namegrad::autograd::{BackwardOptions, Op, checkpoint, grad, grad_with, gradgradcheck};
 use namegrad::core::{NamedTensor, Scalar, random::Generator};
 use namegrad::prelude::*;
 
@@ -1087,5 +1087,42 @@ fn a_list_of_tensors_had_to_be_a_slice_of_references() -> Result<()> {
     }
     assert_eq!(Tensor::einsum("i,j->ij", &parts)?.sizes(), [1, 2]);
     assert_eq!(Tensor::align_tensors(&parts)?.len(), 2);
+    Ok(())
+}
+
+#[test]
+fn gradients_beside_a_mask_or_an_integer_failed() -> Result<()> {
+    let mask = Tensor::new([true, false])?;
+    let x = TensorOptions::new().dtype(DType::F64).tensor([0.5, -1.0])?.requiring_grad()?;
+    for [y, same] in [
+        [x.logaddexp(&mask)?, x.logaddexp(mask.to(DType::F64)?)?],
+        [mask.logaddexp(&x)?, mask.to(DType::F64)?.logaddexp(&x)?],
+        [x.logaddexp2(&mask)?, x.logaddexp2(mask.to(DType::F64)?)?],
+        [x.outer(&mask.to(DType::I64)?)?, x.outer(&mask.to(DType::F64)?)?],
+        [mask.to(DType::I64)?.outer(&x)?, mask.to(DType::F64)?.outer(&x)?],
+    ] {
+        let [y, same] = [y, same].map(|y| grad(&[&y.sum(..)?], &[&x]));
+        assert!(y?[0].equal(&same?[0])?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_range_of_small_integers_wrapped() -> Result<()> {
+    let range =
+        |start: f64, end: f64, step: f64, dtype| TensorOptions::new().dtype(dtype).arange(start, end, step);
+    for (start, end, step, dtype, number) in [
+        (0.0, 300.0, 1.0, DType::U8, "299 does not fit in uint8"),
+        (-1.0, 3.0, 1.0, DType::U8, "-1 does not fit in uint8"),
+        (100.0, -200.0, -50.0, DType::I8, "-150 does not fit in int8"),
+        (0.0, 1e300, 1e299, DType::I64, "does not fit in int64"),
+    ] {
+        let error = range(start, end, step, dtype).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Value, "{error}");
+        assert!(error.message().contains(number), "{error}");
+    }
+    assert_eq!(range(250.0, 256.0, 1.0, DType::U8)?.to_vec::<i64>()?, [250, 251, 252, 253, 254, 255]);
+    assert_eq!(range(127.0, -200.0, -255.0, DType::I8)?.to_vec::<i64>()?, [127, -128]);
+    assert_eq!(range(300.0, 300.0, 1.0, DType::U8)?.numel(), 0);
     Ok(())
 }

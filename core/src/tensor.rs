@@ -13,7 +13,9 @@ use std::borrow::Cow;
 
 mod make;
 
-/// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
+pub(crate) use make::Unwritten;
+
+/// A tensor as a value, without gradients: what `namegrad::Tensor` holds.
 ///
 /// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
 /// into a copy, so changing one tensor never changes another.
@@ -35,8 +37,7 @@ impl NamedTensor {
     /// A dense tensor over a buffer.
     ///
     /// # Safety
-    /// The buffer has room for the elements. If the dtype is `bool`, all elements that are read before they
-    /// are written are 0 or 1.
+    /// The buffer has room for the elements, and none is read before it is written.
     #[inline]
     unsafe fn from_parts(storage: Storage, dtype: DType, sizes: &[usize], names: Names) -> NamedTensor {
         NamedTensor { storage, layout: Layout::contiguous(sizes), names, offset: 0, dtype, is_number: false }
@@ -308,9 +309,8 @@ impl NamedTensor {
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );
         }
-        // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
-        // Any bytes are a valid number, and what is read as `bool` was written as `bool`: the contract of
-        // `from_parts`.
+        // SAFETY: contiguous, so `numel` elements of dtype T are there, and nobody writes to a shared buffer.
+        // They were written before there was a tensor: the contract of `Unwritten`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
 

@@ -4,6 +4,15 @@
 use namegrad::core::Category;
 use namegrad::ops::{ArgInfo, Given, Op, TensorInfo, TensorKind, Value};
 use namegrad::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+/// Where draws start: another place in each run, unless the variable `NAMEGRAD_SEED` says where.
+pub(crate) static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("NAMEGRAD_SEED") {
+    Ok(seed) => seed.parse().expect("NAMEGRAD_SEED is an integer"),
+    Err(_) => u64::from(SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").subsec_nanos()),
+});
 
 /// A call: the tensors and arguments, by name.
 #[derive(Clone, Debug)]
@@ -92,21 +101,26 @@ impl Drawn {
     }
 }
 
+/// The place of 0 among the floats that are drawn.
+const ZERO: usize = 3000;
+
 /// Random numbers, the same for the same seed.
 #[derive(Clone)]
 pub(crate) struct Draw {
     state: u64,
-    distinct: bool,
+    /// The floats drawn so far, where they must differ.
+    distinct: Option<BTreeSet<usize>>,
 }
 
 impl Draw {
     pub(crate) fn new(seed: u64) -> Draw {
-        Draw { state: seed, distinct: false }
+        Draw { state: seed, distinct: None }
     }
 
-    /// Draws distinct indices, because with equal indices the last one would win.
+    /// Draws distinct indices: among equal ones the last would win. Floats differ in all tensors and are not 0,
+    /// as equal ones are at a kink of a maximum.
     pub(crate) fn distinct(seed: u64) -> Draw {
-        Draw { state: seed, distinct: true }
+        Draw { state: seed, distinct: Some([ZERO].into()) }
     }
 
     /// A number below `end`.
@@ -116,11 +130,21 @@ impl Draw {
         (self.state >> 33) as usize % end
     }
 
+    /// One of the floats, by its place among them.
+    fn float(&mut self) -> usize {
+        loop {
+            let drawn = self.below(2 * ZERO + 1);
+            if self.distinct.as_mut().is_none_or(|seen| seen.insert(drawn)) {
+                return drawn;
+            }
+        }
+    }
+
     /// A tensor of numbers between -3 and 3. Floats have many digits, so that none is at a kink.
     pub(crate) fn tensor(&mut self, sizes: &[usize], dtype: DType) -> Tensor {
         let numbers: Vec<f64> = (0..sizes.iter().product())
             .map(|_| match dtype.category() {
-                Category::Float => (self.below(6001) as f64 - 3000.0) * 0.000_997_3,
+                Category::Float => (self.float() as f64 - ZERO as f64) * 0.000_997_3,
                 Category::Integer => self.below(6) as f64 - 1.0,
                 Category::Bool => self.below(2) as f64,
             })
@@ -160,7 +184,7 @@ impl Draw {
         if tensor.name == "index" || tensor.name == "indices" {
             let along = dim.filter(|dim| *dim < sizes.len());
             let length = along.map_or(x.numel(), |dim| sizes[dim]).max(1);
-            let (start, apart) = (self.below(length), self.distinct || self.below(2) == 0);
+            let (start, apart) = (self.below(length), self.distinct.is_some() || self.below(2) == 0);
             let count = if apart { self.below(4).min(length) } else { self.below(4) };
             let shape = if self.below(2) == 0 { vec![count] } else { sizes };
             let step = along.map_or(1, |dim| shape.iter().skip(dim + 1).product::<usize>().max(1));

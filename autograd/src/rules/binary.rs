@@ -17,8 +17,8 @@ derivatives! { binary; |g, cx|
     pow(a, b) -> y       { a: [a b] pow_base_gradient(g, a, b)?, b: [a b y] pow_exponent_gradient(g, a, b, y)? }
     atan2(a, b) -> y     { a: [a b] g * (b * inverse_square(g, a, b)?), b: [a b] -g * (a * inverse_square(g, a, b)?) }
     hypot(a, b) -> y     { a: [a y] g * (a / y), b: [b y] g * (b / y) }
-    logaddexp(a, b) -> y { a: [a b] g * (a - b).sigmoid()?, b: [a b] g * (b - a).sigmoid()? }
-    logaddexp2(a, b) -> y { a: [a b] g * ((a - b) * LN_2).sigmoid()?, b: [a b] g * ((b - a) * LN_2).sigmoid()? }
+    logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b)?.sigmoid()?, b: [a b] g * apart(g, b, a)?.sigmoid()? }
+    logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
     xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
     maximum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
@@ -56,9 +56,13 @@ fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
     tied.choose(g * 0.5, g)?.masked_fill(&lost, 0.0)
 }
 
-/// The operand cast to the dtype of the gradient, because its own dtype may be an integer or a narrower
-/// float.
-fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
+/// `a - b` in the dtype of the gradient: masks have no difference.
+fn apart(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    like(g, a)?.sub(&*like(g, b)?)
+}
+
+/// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.
+pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
     operand.cast_to(Some(g.dtype()))
 }
 

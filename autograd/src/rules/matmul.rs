@@ -1,5 +1,6 @@
 //! Derivatives of products. The tape sums the gradients of broadcast batch dims.
 
+use crate::rules::binary::like;
 use crate::rules::shape::inverse;
 use crate::{Cx, Tensor};
 use namegrad_core::args::Paired;
@@ -22,7 +23,7 @@ derivatives! { matmul; |g, cx|
         a: [b; value] scaled(g / b, value)?,
         b: [a b; value] scaled(-g * (a / b.square()?), value)?
     }
-    outer(a, b) -> y { a: [b] g.mv(b)?, b: [a] g.t()?.mv(a)? }
+    outer(a, b) -> y { a: [b] g.mv(&*like(g, b)?)?, b: [a] g.t()?.mv(&*like(g, a)?)? }
     matmul(a, b) -> y { a: [b] left_gradient(g, b, cx)?, b: [a] right_gradient(g, a, cx)? }
     addmm(x, a, b; beta, alpha) -> y {
         x: [; beta] scaled(g.clone(), beta)?,

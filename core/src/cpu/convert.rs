@@ -48,7 +48,10 @@ unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T)
     }
 }
 
-/// The half types, converted by the `half` crate with the CPU's instructions if it has any.
+/// The numbers of a half type that are converted at a time.
+const PIECE: usize = 1 << 10;
+
+/// The half types, converted by the half crate with the CPU's instructions if it has any.
 trait Half: Element {
     fn widen(from: &[Self], to: &mut [f32]);
     fn narrow(from: &[f32], to: &mut [Self]);
@@ -79,11 +82,8 @@ unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mu
         // SAFETY: the same contract.
         return unsafe { run::<H, f32>(n, src, stride, dst) };
     }
-    // SAFETY: the caller's contract; the room is written before it is read as a slice.
-    unsafe {
-        dst.write_bytes(0, n * size_of::<f32>());
-        H::widen(std::slice::from_raw_parts(src.cast(), n), std::slice::from_raw_parts_mut(dst.cast(), n));
-    }
+    // SAFETY: the same contract.
+    unsafe { in_pieces::<H, f32>(n, src, dst, H::widen) }
 }
 
 unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
@@ -91,10 +91,30 @@ unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mu
         // SAFETY: the same contract.
         return unsafe { run::<f32, H>(n, src, stride, dst) };
     }
-    // SAFETY: the caller's contract; the room is written before it is read as a slice.
-    unsafe {
-        dst.write_bytes(0, n * size_of::<H>());
-        H::narrow(std::slice::from_raw_parts(src.cast(), n), std::slice::from_raw_parts_mut(dst.cast(), n));
+    // SAFETY: the same contract.
+    unsafe { in_pieces::<f32, H>(n, src, dst, H::narrow) }
+}
+
+/// Converts slices of at most [`PIECE`] numbers. The half crate takes only numbers as its output, so that zeros
+/// are written first, to memory that is in the cache when it is written again.
+///
+/// # Safety
+/// As [`Convert`], for a stride of 1. All zeros are a `T`.
+unsafe fn in_pieces<S: Element, T: Element>(
+    n: usize,
+    src: *const u8,
+    dst: *mut u8,
+    convert: fn(&[S], &mut [T]),
+) {
+    let (src, dst) = (src.cast::<S>(), dst.cast::<T>());
+    for start in (0..n).step_by(PIECE) {
+        let len = PIECE.min(n - start);
+        // SAFETY: the caller's contract; the memory is written before it is a slice.
+        unsafe {
+            let to = dst.add(start);
+            to.write_bytes(0, len);
+            convert(std::slice::from_raw_parts(src.add(start), len), std::slice::from_raw_parts_mut(to, len));
+        }
     }
 }
 

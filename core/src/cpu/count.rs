@@ -1,29 +1,30 @@
 //! Counting and searching. Both compare the keys of [`order`](super::order).
 
 use super::order::{NAN_LAST, Pairs, sort};
-use super::threads::each_part;
+use super::room::{Room, write_each};
+use super::threads::write_parts;
 
 /// The searches that a thread takes at a time.
 const TASK: usize = 1 << 12;
 
 /// For each of `wanted`, the number of smaller keys in its row of `sorted`, or with `right` of keys that are
 /// not larger. A row has `n` keys and `per_row` of `wanted`.
-pub(crate) fn search(
+pub(crate) fn search<'a>(
     sorted: &[i64],
     n: usize,
     wanted: &[i64],
     per_row: usize,
     right: bool,
-    found: &mut [i64],
-) {
-    each_part(found, TASK, &|task, found| {
-        for (at, found) in found.iter_mut().enumerate() {
+    found: &'a mut Room<i64>,
+) -> &'a mut [i64] {
+    write_parts(found, TASK, &|task, found| {
+        write_each(found, |at| {
             let at = task * TASK + at;
             let value = wanted[at];
             let before = |key: &i64| if right { *key <= value } else { *key < value };
-            *found = sorted[at / per_row * n..][..n].partition_point(before) as i64;
-        }
-    });
+            sorted[at / per_row * n..][..n].partition_point(before) as i64
+        })
+    })
 }
 
 /// How often each of the numbers `0, 1...` occurs.

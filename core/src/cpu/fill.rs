@@ -1,31 +1,28 @@
 //! Elements that depend only on their position.
 
+use super::room::{Room, write_each};
 use crate::dtype::{Element, Scalar};
 
-/// `start, start + step...` in integers, which wrap.
-pub(crate) fn count<T: Element>(start: i64, step: i64, y: &mut [T]) {
-    for (i, y) in y.iter_mut().enumerate() {
-        *y = T::from_scalar(Scalar::Int(start.wrapping_add((i as i64).wrapping_mul(step))));
-    }
+/// `start, start + step...` in integers, which the dtype has.
+pub(crate) fn count<T: Element>(start: i64, step: i64, y: &mut Room<T>) -> &mut [T] {
+    write_each(y, |i| T::from_scalar(Scalar::Int(start.wrapping_add((i as i64).wrapping_mul(step)))))
 }
 
 /// `start, start + step...`, each computed from its position, so that errors do not add up.
-pub(crate) fn steps<T: Element>(start: f64, step: f64, y: &mut [T]) {
-    for (i, y) in y.iter_mut().enumerate() {
-        *y = T::from_scalar(Scalar::Float(start + i as f64 * step));
-    }
+pub(crate) fn steps<T: Element>(start: f64, step: f64, y: &mut Room<T>) -> &mut [T] {
+    write_each(y, |i| T::from_scalar(Scalar::Float(start + i as f64 * step)))
 }
 
 /// Numbers evenly spaced from `start` to `end`, both included.
-pub(crate) fn between<T: Element>(start: f64, end: f64, y: &mut [T]) {
+pub(crate) fn between<T: Element>(start: f64, end: f64, y: &mut Room<T>) -> &mut [T] {
     let last = y.len().max(2) - 1;
     let by = (end - start) / last as f64;
     let half = if y.len() == 1 { 1 } else { y.len() / 2 };
-    for (i, y) in y.iter_mut().enumerate() {
+    write_each(y, |i| {
         // From the nearer end, so that both ends are exact.
         let value = if i < half { start + by * i as f64 } else { end - by * (last - i) as f64 };
-        *y = T::from_scalar(Scalar::Float(value));
-    }
+        T::from_scalar(Scalar::Float(value))
+    })
 }
 
 /// Ones on the diagonal of a matrix of zeros.
@@ -34,9 +31,10 @@ pub(crate) fn unit<T: Element>([rows, cols]: [usize; 2], y: &mut [T]) {
     y.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|y| *y = one);
 }
 
-/// Writes the numbers, cast.
-pub(crate) fn cast<T: Element>(numbers: &[Scalar], y: &mut [T]) {
-    y.iter_mut().zip(numbers).for_each(|(y, number)| *y = T::from_scalar(*number));
+/// These numbers, cast.
+pub(crate) fn cast<'a, T: Element>(numbers: &[Scalar], y: &'a mut Room<T>) -> &'a mut [T] {
+    let numbers = &numbers[..y.len()];
+    write_each(y, |i| T::from_scalar(numbers[i]))
 }
 
 /// Zeros above the diagonal `diagonal` of each matrix, or below it if `upper`.
@@ -55,21 +53,20 @@ pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, up
     }
 }
 
-/// The next number after each `x` toward its `y`; `up` and `down` return the adjacent numbers.
-pub(crate) fn next_after<T: Element + PartialOrd>(
+/// The number after each `x` towards its `y`: `up` and `down` give the numbers beside one.
+pub(crate) fn next_after<'a, T: Element + PartialOrd>(
     [x, y]: [&[T]; 2],
     [up, down]: [fn(T) -> T; 2],
     nan: T,
-    next: &mut [T],
-) {
-    for ((next, x), y) in next.iter_mut().zip(x).zip(y) {
-        *next = match x.partial_cmp(y) {
-            Some(std::cmp::Ordering::Less) => up(*x),
-            Some(std::cmp::Ordering::Greater) => down(*x),
-            Some(std::cmp::Ordering::Equal) => *y,
-            None => nan,
-        };
-    }
+    next: &'a mut Room<T>,
+) -> &'a mut [T] {
+    let (x, y) = (&x[..next.len()], &y[..next.len()]);
+    write_each(next, |i| match x[i].partial_cmp(&y[i]) {
+        Some(std::cmp::Ordering::Less) => up(x[i]),
+        Some(std::cmp::Ordering::Greater) => down(x[i]),
+        Some(std::cmp::Ordering::Equal) => y[i],
+        None => nan,
+    })
 }
 
 /// The bits of the number of a half type above the one with these bits, which is neither `∞` nor NaN. In both

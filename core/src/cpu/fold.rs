@@ -6,8 +6,9 @@
 //! of one or two.
 
 use super::math::Real;
+use super::room::{Room, check_is, copy, fill, vec_of, write_each, written};
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::each_part;
+use super::threads::{WritePart, write_parts};
 
 /// A reduction of elements to one result.
 ///
@@ -141,41 +142,45 @@ where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
-    let mut parts = vec![fold.start(); x.len().div_ceil(TASK)];
-    for_each_part(x.len(), &mut parts, 1, &|i, part| {
-        fold_short_rows(fold, &x[i * TASK..x.len().min((i + 1) * TASK)], part)
+    let parts = vec_of(x.len().div_ceil(TASK), |parts| {
+        write_each_part(x.len(), parts, 1, &|i, part| {
+            fold_short_rows(fold, &x[i * TASK..x.len().min((i + 1) * TASK)], part)
+        })
     });
     join_parts(fold, parts)
 }
 
 /// `[outer, n] -> [outer]`, with `n = x.len() / y.len()`.
-fn fold_rows<T, F>(fold: F, x: &[T], y: &mut [F::Acc])
+fn fold_rows<'a, T, F>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc]
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
     let n = x.len() / y.len();
     if n > TASK {
-        for (x, y) in x.chunks_exact(n).zip(y) {
-            *y = fold_slice(fold, x);
-        }
+        write_each(y, |i| fold_slice(fold, &x[i * n..(i + 1) * n]))
     } else if x.len() < PARALLEL {
-        fold_short_rows(fold, x, y);
+        fold_short_rows(fold, x, y)
     } else {
         let rows = TASK / n;
-        for_each_part(x.len(), y, rows, &|i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y));
+        write_each_part(x.len(), y, rows, &|i, y| fold_short_rows(fold, &x[i * rows * n..][..y.len() * n], y))
     }
 }
 
 /// `[outer, n, inner] -> [outer, inner]`.
-pub(crate) fn fold_middle<T, F>(fold: F, x: &[T], [outer, n, inner]: [usize; 3], y: &mut [F::Acc])
+pub(crate) fn fold_middle<'a, T, F>(
+    fold: F,
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    y: &'a mut Room<F::Acc>,
+) -> &'a mut [F::Acc]
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
-    debug_assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+    assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
     if y.is_empty() || n == 0 {
-        return y.fill(fold.start());
+        return fill(y, fold.start());
     }
     if !F::WIDE {
         return fold_plainly(fold, x, [n, inner], y);
@@ -190,40 +195,55 @@ where
         return fold_columns_of_all(fold, x, [n, inner], y);
     }
     // [outer, slabs, inner]: each slab is reduced to a row, then these rows are reduced
-    let mut parts = vec![fold.start(); outer * slabs * inner];
-    for_each_part(x.len(), &mut parts, inner, &|i, part| {
-        let (o, slab) = (i / slabs, i % slabs);
-        let from = slab * rows;
-        let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
-        fold_columns(fold, x, inner, 0, part);
+    let mut parts = vec_of(outer * slabs * inner, |parts| {
+        write_each_part(x.len(), parts, inner, &|i, part| {
+            let (o, slab) = (i / slabs, i % slabs);
+            let from = slab * rows;
+            let x = &x[(o * n + from) * inner..][..(n - from).min(rows) * inner];
+            fold_columns(fold, x, inner, 0, part)
+        })
     });
     for (parts, y) in parts.chunks_exact_mut(slabs * inner).zip(y.chunks_exact_mut(inner)) {
         join_rows(fold, parts, y);
     }
+    // SAFETY: `y` is made up of `outer` rows, each of which is written.
+    unsafe { written(y) }
 }
 
 /// `[outer, n, inner] -> [outer, inner]` for few rows, in pieces of columns.
-fn fold_columns_of_all<T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &mut [F::Acc])
+fn fold_columns_of_all<'a, T, F>(
+    fold: F,
+    x: &[T],
+    [n, inner]: [usize; 2],
+    y: &'a mut Room<F::Acc>,
+) -> &'a mut [F::Acc]
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
 {
     if y.len() == inner && x.len() >= PARALLEL {
-        return for_each_part(x.len(), y, COLUMNS, &|i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
+        return write_each_part(x.len(), y, COLUMNS, &|i, y| fold_columns(fold, x, inner, i * COLUMNS, y));
     }
     let group = (TASK / (n * inner)).max(1);
-    for_each_part(x.len(), y, group * inner, &|i, y| {
+    write_each_part(x.len(), y, group * inner, &|i, y| {
         let x = &x[i * group * n * inner..][..y.len() * n];
         for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
             for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
                 fold_columns(fold, x, inner, i * COLUMNS, y);
             }
         }
-    });
+        // SAFETY: a part is made up of whole groups of `inner` columns, and each column is written.
+        unsafe { written(y) }
+    })
 }
 
 /// [`fold_middle`] with one plain loop for all sizes.
-fn fold_plainly<T, F>(fold: F, x: &[T], [n, inner]: [usize; 2], y: &mut [F::Acc])
+fn fold_plainly<'a, T, F>(
+    fold: F,
+    x: &[T],
+    [n, inner]: [usize; 2],
+    y: &'a mut Room<F::Acc>,
+) -> &'a mut [F::Acc]
 where
     T: Copy + Send + Sync,
     F: Fold<T>,
@@ -232,46 +252,60 @@ where
     let slabs = n.div_ceil(rows);
     if slabs == 1 {
         let group = (TASK / (n * inner)).max(1);
-        return for_each_part(x.len(), y, group * inner, &|i, y| {
+        return write_each_part(x.len(), y, group * inner, &|i, y| {
             let x = &x[i * group * n * inner..][..y.len() * n];
             for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
                 fold_plain_rows(fold, x, y);
             }
+            // SAFETY: a part is made up of whole groups of `inner` columns, each of which is written.
+            unsafe { written(y) }
         });
     }
     // [outer, slabs, inner], as in `fold_middle`
-    let mut parts = vec![fold.start(); y.len() * slabs];
-    for_each_part(x.len(), &mut parts, inner, &|i, part| {
-        let (o, from) = (i / slabs, i % slabs * rows);
-        fold_plain_rows(fold, &x[(o * n + from) * inner..][..(n - from).min(rows) * inner], part);
+    let parts = vec_of(y.len() * slabs, |parts| {
+        write_each_part(x.len(), parts, inner, &|i, part| {
+            let (o, from) = (i / slabs, i % slabs * rows);
+            fold_plain_rows(fold, &x[(o * n + from) * inner..][..(n - from).min(rows) * inner], part)
+        })
     });
     for (parts, y) in parts.chunks_exact(slabs * inner).zip(y.chunks_exact_mut(inner)) {
-        y.fill(fold.start());
+        let y = fill(y, fold.start());
         for part in parts.chunks_exact(inner) {
             y.iter_mut().zip(part).for_each(|(acc, part)| *acc = fold.join(*acc, *part));
         }
     }
+    // SAFETY: `y` is made up of rows of `inner` elements, each of which is written.
+    unsafe { written(y) }
 }
 
 /// `[n, inner] -> [inner]`, one element after the other.
-fn fold_plain_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &mut [F::Acc]) {
-    if let [y] = y {
-        *y = x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x));
-        return;
+fn fold_plain_rows<'a, T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc] {
+    if y.len() == 1 {
+        return fill(y, x.iter().fold(fold.start(), |acc, x| fold.add(acc, *x)));
     }
-    y.fill(fold.start());
+    let y = fill(y, fold.start());
     for row in x.chunks_exact(y.len()) {
         y.iter_mut().zip(row).for_each(|(acc, x)| *acc = fold.add(*acc, *x));
     }
+    y
 }
 
-/// Runs `f` for each part of `len` elements of `y` and its number, on all threads if the input has enough
-/// elements, `size`.
-fn for_each_part<A: Send>(size: usize, y: &mut [A], len: usize, f: &(dyn Fn(usize, &mut [A]) + Sync)) {
+/// Writes each part of `len` elements of `y` by `f`, on all threads if the input has enough elements, `size`.
+fn write_each_part<'a, A: Send>(
+    size: usize,
+    y: &'a mut Room<A>,
+    len: usize,
+    f: &WritePart<'_, A>,
+) -> &'a mut [A] {
     if size >= PARALLEL {
-        return each_part(y, len, f);
+        return write_parts(y, len, f);
     }
-    y.chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
+    for (i, part) in y.chunks_mut(len).enumerate() {
+        let place = (part.as_ptr(), part.len());
+        check_is(place, f(i, part));
+    }
+    // SAFETY: the parts make up `y`, and each was returned as elements.
+    unsafe { written(y) }
 }
 
 /// Combines neighbors until one result is left.
@@ -283,7 +317,7 @@ fn join_parts<T, F: Fold<T>>(fold: F, mut parts: Vec<F::Acc>) -> F::Acc {
 }
 
 /// [`join_parts`] for rows of the length of `y`, in place.
-fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut [F::Acc]) {
+fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut Room<F::Acc>) {
     let inner = y.len();
     let slabs = parts.len() / inner;
     let mut distance = 1;
@@ -296,7 +330,7 @@ fn join_rows<T, F: Fold<T>>(fold: F, parts: &mut [F::Acc], y: &mut [F::Acc]) {
         }
         distance *= 2;
     }
-    y.copy_from_slice(&parts[..inner]);
+    copy(y, &parts[..inner]);
 }
 
 /// Reduces a block in `L` lanes: lane `j` takes the elements `j`, `j + L`, ...
@@ -354,8 +388,10 @@ fn fold_blocks<T: Copy, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
 }
 
 /// Reduces rows of at most [`TASK`] elements.
-fn fold_short_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &mut [F::Acc]) {
+fn fold_short_rows<'a, T: Copy, F: Fold<T>>(fold: F, x: &[T], y: &'a mut Room<F::Acc>) -> &'a mut [F::Acc] {
     vectorize(ShortRows { fold, x }, y);
+    // SAFETY: the loop writes each element.
+    unsafe { written(y) }
 }
 
 struct ShortRows<'a, T, F> {
@@ -364,13 +400,13 @@ struct ShortRows<'a, T, F> {
 }
 
 impl<T: Copy, F: Fold<T>> Vectorized for ShortRows<'_, T, F> {
-    type Out<'a> = &'a mut [F::Acc];
+    type Out<'a> = &'a mut Room<F::Acc>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut [F::Acc]) {
+    fn run<S: Simd>(self, _: S, y: &mut Room<F::Acc>) {
         let n = self.x.len() / y.len();
         for (i, y) in y.iter_mut().enumerate() {
-            *y = fold_blocks(self.fold, &self.x[i * n..][..n]);
+            y.write(fold_blocks(self.fold, &self.x[i * n..][..n]));
         }
     }
 }
@@ -399,8 +435,16 @@ fn add_rows<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, ac
 }
 
 /// `[n, inner] -> [columns]`: the reduction over rows of the columns that start at `from`.
-fn fold_columns<T: Copy, F: Fold<T>>(fold: F, x: &[T], inner: usize, from: usize, y: &mut [F::Acc]) {
+fn fold_columns<'a, T: Copy, F: Fold<T>>(
+    fold: F,
+    x: &[T],
+    inner: usize,
+    from: usize,
+    y: &'a mut Room<F::Acc>,
+) -> &'a mut [F::Acc] {
     vectorize(Columns { fold, x, inner, from }, y);
+    // SAFETY: the loop starts with a value for each element.
+    unsafe { written(y) }
 }
 
 struct Columns<'a, T, F> {
@@ -411,18 +455,17 @@ struct Columns<'a, T, F> {
 }
 
 impl<T: Copy, F: Fold<T>> Vectorized for Columns<'_, T, F> {
-    type Out<'a> = &'a mut [F::Acc];
+    type Out<'a> = &'a mut Room<F::Acc>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S, y: &mut [F::Acc]) {
+    fn run<S: Simd>(self, _: S, y: &mut Room<F::Acc>) {
         let Columns { fold, x, inner, from } = self;
         if x.len() <= ROWS * inner {
-            y.fill(fold.start());
-            return add_rows(fold, x, inner, from, y);
+            return add_rows(fold, x, inner, from, fill(y, fold.start()));
         }
         for (i, y) in y.chunks_mut(COLUMNS).enumerate() {
             let from = from + i * COLUMNS;
-            y.fill(fold.start());
+            let y = fill(y, fold.start());
             let mut group = [fold.start(); COLUMNS];
             let group = &mut group[..y.len()];
             for x in x.chunks(ROWS * inner) {
@@ -482,21 +525,19 @@ mod tests {
         for shape in SHAPES {
             let x = numbers(shape.iter().product());
             let len = shape[0] * shape[2];
-            let mut y = vec![f32::NAN; len];
-            fold_middle(Sum, &x, shape, &mut y);
+            let y = vec_of(len, |y| fold_middle(Sum, &x, shape, y));
             let sums = plain(&x, shape, 0.0_f64, |s, x| s + f64::from(x));
             for (y, sum) in y.iter().zip(&sums) {
                 // numbers of both signs: relative to the sum of magnitudes, which is about the length
                 let tolerance = 2e-7 * (shape[1] as f64);
                 assert!((f64::from(*y) - sum).abs() <= tolerance, "{y} is not {sum} in {shape:?}");
             }
-            fold_middle(Max, &x, shape, &mut y);
+            let y = vec_of(len, |y| fold_middle(Max, &x, shape, y));
             assert_eq!(y, plain(&x, shape, f32::NEG_INFINITY, f32::max), "{shape:?}");
-            fold_middle(Min, &x, shape, &mut y);
+            let y = vec_of(len, |y| fold_middle(Min, &x, shape, y));
             assert_eq!(y, plain(&x, shape, f32::INFINITY, f32::min), "{shape:?}");
             let i: Vec<i32> = (0..x.len() as i32).map(|i| i * 1000).collect();
-            let mut y = vec![1; len];
-            fold_middle(Sum, &i, shape, &mut y);
+            let y = vec_of(len, |y| fold_middle(Sum, &i, shape, y));
             assert_eq!(y, plain(&i, shape, 0, |s, x| s + i64::from(x)), "{shape:?}");
         }
     }
@@ -507,11 +548,9 @@ mod tests {
             for inner in [1, 2] {
                 let mut x = numbers(200);
                 x[at * inner] = f32::NAN;
-                let mut y = vec![0.0; inner];
-                fold_middle(Max, &x[..100 * inner], [1, 100, inner], &mut y);
-                assert!(y[0].is_nan());
-                fold_middle(Min, &x[..100 * inner], [1, 100, inner], &mut y);
-                assert!(y[0].is_nan());
+                let (x, shape) = (&x[..100 * inner], [1, 100, inner]);
+                assert!(vec_of(inner, |y| fold_middle(Max, x, shape, y))[0].is_nan());
+                assert!(vec_of(inner, |y| fold_middle(Min, x, shape, y))[0].is_nan());
             }
         }
     }
@@ -523,8 +562,7 @@ mod tests {
         let x = vec![0.1_f32; 1 << 22];
         let exact = f64::from(0.1_f32) * x.len() as f64;
         assert!((f64::from(fold_slice(Sum, &x)) / exact - 1.0).abs() < 1e-6);
-        let mut y = [0.0; 4];
-        fold_middle(Sum, &x, [1, 1 << 20, 4], &mut y);
+        let y = vec_of(4, |y| fold_middle(Sum, &x, [1, 1 << 20, 4], y));
         assert!((f64::from(y[3]) * 4.0 / exact - 1.0).abs() < 2e-6);
     }
 
@@ -533,8 +571,7 @@ mod tests {
         let x = numbers(1_000_000);
         let [one, two] = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut y = vec![0.0; 10];
-            pool.install(|| fold_middle(Sum, &x, [1, 100_000, 10], &mut y));
+            let y = pool.install(|| vec_of(10, |y| fold_middle(Sum, &x, [1, 100_000, 10], y)));
             (pool.install(|| fold_slice(Sum, &x)), y)
         });
         assert_eq!(one, two);

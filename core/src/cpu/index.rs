@@ -3,7 +3,8 @@
 //! A position counts along the dim of `n`. Callers check for [`strays`](stray) first, because the loops rely
 //! on every position being in range.
 
-use super::threads::{Parts, each_part, parallel};
+use super::room::{self, Room};
+use super::threads::{Parts, each_part, parallel, write_parts};
 use crate::dtype::{Element, Scalar};
 
 /// The elements that a thread moves at a time.
@@ -33,48 +34,60 @@ pub(crate) fn stray(positions: &[i64], n: usize, skip: Option<i64>) -> Option<i6
 }
 
 /// `y[o, j, i] = x[o, positions[j], i]`.
-pub(crate) fn select<T: Element>(x: &[T], [_, n, inner]: [usize; 3], positions: &[i64], y: &mut [T]) {
-    if y.is_empty() {
-        return;
-    }
-    let rows = (TASK / inner).max(1);
-    each_part(y, rows * inner, &|task, y| {
+pub(crate) fn select<'a, T: Element>(
+    x: &[T],
+    [_, n, inner]: [usize; 3],
+    positions: &[i64],
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
+    assert!(y.len().is_multiple_of(inner.max(1)), "whole rows of {inner}");
+    let rows = (TASK / inner.max(1)).max(1);
+    write_parts(y, (rows * inner).max(1), &|task, y| {
         let first = task * rows;
         let (mut o, mut j) = (first / positions.len(), first % positions.len());
         for row in y.chunks_exact_mut(inner) {
             let from = (o * n + positions[j] as usize) * inner;
             match inner {
-                1 => row[0] = x[from],
-                _ => row.copy_from_slice(&x[from..][..inner]),
-            }
+                1 => room::fill(row, x[from]),
+                _ => room::copy(row, &x[from..][..inner]),
+            };
             j += 1;
             if j == positions.len() {
                 (o, j) = (o + 1, 0);
             }
         }
-    });
+        // SAFETY: a part is made up of rows of `inner` elements, each of which is written.
+        unsafe { room::written(y) }
+    })
 }
 
 /// `y[o, j, i] = x[o, positions[o, j, i], i]`.
-pub(crate) fn gather<T: Element>(x: &[T], [outer, n, inner]: [usize; 3], positions: &[i64], y: &mut [T]) {
-    if y.is_empty() {
-        return;
-    }
-    let slab = y.len() / outer;
+pub(crate) fn gather<'a, T: Element>(
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    positions: &[i64],
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
+    assert!(y.len().is_multiple_of((outer * inner).max(1)), "whole rows of {inner} in {outer} slabs");
+    let slab = (y.len() / outer.max(1)).max(1);
     // A single slab can be cut between any two rows; several slabs are not cut.
-    let part = if outer == 1 { (TASK / inner).max(1) * inner } else { (TASK / slab).max(1) * slab };
-    each_part(y, part, &|task, y| {
+    let part =
+        if outer == 1 { (TASK / inner.max(1)).max(1) * inner.max(1) } else { (TASK / slab).max(1) * slab };
+    write_parts(y, part, &|task, y| {
         let positions = &positions[task * part..][..y.len()];
         for (k, (y, positions)) in y.chunks_mut(slab).zip(positions.chunks(slab)).enumerate() {
             let o = if outer == 1 { 0 } else { task * (part / slab) + k };
             let x = &x[o * n * inner..][..n * inner];
             for (row, positions) in y.chunks_exact_mut(inner).zip(positions.chunks_exact(inner)) {
                 for (i, (y, at)) in row.iter_mut().zip(positions).enumerate() {
-                    *y = x[*at as usize * inner + i];
+                    y.write(x[*at as usize * inner + i]);
                 }
             }
         }
-    });
+        // SAFETY: a part is made up of whole rows of `inner` elements with a position for each, all of which
+        // are written.
+        unsafe { room::written(y) }
+    })
 }
 
 /// `a` combined with `b`, in the arithmetic of the dtype. If the compiler knows `how`, it removes the
@@ -281,9 +294,8 @@ mod tests {
             let mut scattered = vec![1; want.len()];
             scatter(Combine::Add, &x, [outer, n, inner], Positions::OfElements(&spread), &mut scattered);
             assert_eq!(scattered, want);
-            let (mut selected, mut gathered) = (vec![0; x.len()], vec![0; x.len()]);
-            select(&want, [outer, n, inner], &positions, &mut selected);
-            gather(&want, [outer, n, inner], &spread, &mut gathered);
+            let selected = room::vec_of(x.len(), |y| select(&want, [outer, n, inner], &positions, y));
+            let gathered = room::vec_of(x.len(), |y| gather(&want, [outer, n, inner], &spread, y));
             for (k, found) in selected.iter().enumerate() {
                 let (o, i) = (k / (count * inner), k % inner);
                 assert_eq!(*found, want[(o * n + spread[k] as usize) * inner + i]);

@@ -2,6 +2,7 @@
 
 use super::math::Real;
 use super::math::lane::Lane;
+use super::room::{Room, copy, fill, written};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
@@ -44,22 +45,30 @@ fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
 
 /// `y = (x - mean) rstd weight + bias` for each row of `n` elements, with the `mean` of the row and
 /// `rstd = 1 / √(variance + eps)`.
-pub(crate) fn layer_norm<T: Real>(
+pub(crate) fn layer_norm<'a, T: Real>(
     x: &[T],
     n: usize,
     weight: Option<&[T]>,
     bias: Option<&[T]>,
     eps: f64,
-    [y, mean, rstd]: [&mut [T]; 3],
-) {
-    let rows = rows_of_task(n);
-    let (y, mean, rstd) = (Parts::new(y), Parts::new(mean), Parts::new(rstd));
-    parallel(x.len() / n.max(1), rows, |range| {
+    [y, mean, rstd]: [&'a mut Room<T>; 3],
+) -> [&'a mut [T]; 3] {
+    let count = mean.len();
+    assert!(x.len() == count * n && y.len() == x.len() && rstd.len() == count, "{count} rows of {n}");
+    let parts = (Parts::new(y), Parts::new(mean), Parts::new(rstd));
+    parallel(if n == 0 { 0 } else { count }, rows_of_task(n), |range| {
         let elements = range.start * n..range.end * n;
         // SAFETY: ranges of different threads do not overlap.
-        let out = unsafe { [y.part(elements.clone()), mean.part(range.clone()), rstd.part(range)] };
+        let out =
+            unsafe { [parts.0.part(elements.clone()), parts.1.part(range.clone()), parts.2.part(range)] };
         vectorize(Forward { x: &x[elements], n, weight, bias, eps }, out);
     });
+    if n == 0 {
+        // Over nothing there is no moment.
+        return [fill(y, T::NAN), fill(mean, T::NAN), fill(rstd, T::NAN)];
+    }
+    // SAFETY: the loop writes all elements of a range, and the ranges make up all rows.
+    unsafe { [written(y), written(mean), written(rstd)] }
 }
 
 struct Forward<'a, T> {
@@ -71,14 +80,13 @@ struct Forward<'a, T> {
 }
 
 impl<T: Real> Vectorized for Forward<'_, T> {
-    type Out<'a> = [&'a mut [T]; 3];
+    type Out<'a> = [&'a mut Room<T>; 3];
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut [T]; 3]) {
-        let (x, y) = (simd.numbers(self.x), simd.numbers_mut(y));
-        let (mean, rstd) = (simd.numbers_mut(mean), simd.numbers_mut(rstd));
-        // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
-        // deviations.
+    fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
+        let (x, y) = (simd.numbers(self.x), simd.room(y));
+        let (mean, rstd) = (simd.room(mean), simd.room(rstd));
+        // A share of 1 / n is rounded, which moves a mean that is large beside the deviations.
         let count = S::Number::<T>::from_f64(self.n as f64);
         let eps = S::Number::<T>::from_f64(self.eps);
         let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
@@ -87,8 +95,10 @@ impl<T: Real> Vectorized for Forward<'_, T> {
             let variance = sum(x, x, |x, _| (x - center) * (x - center)) / count;
             let scale = (variance + eps).rsqrt();
             for (y, x) in y.iter_mut().zip(x) {
-                *y = (*x - center) * scale;
+                y.write((*x - center) * scale);
             }
+            // SAFETY: both rows have `n` elements.
+            let y = unsafe { written(y) };
             if let Some(weight) = self.weight {
                 for (y, weight) in y.iter_mut().zip(simd.numbers(weight)) {
                     *y *= *weight;
@@ -99,7 +109,8 @@ impl<T: Real> Vectorized for Forward<'_, T> {
                     *y += *bias;
                 }
             }
-            (*mean, *rstd) = (center, scale);
+            mean.write(center);
+            rstd.write(scale);
         }
     }
 }
@@ -124,13 +135,16 @@ pub(crate) struct Backward<'a, T> {
 impl<T: Real> Backward<'_, T> {
     /// `dx = rstd (gw - mean(gw) - x̂ mean(gw x̂))`, with `gw` the gradient times the weight and `x̂` the
     /// normalized input.
-    pub(crate) fn input(self, dx: &mut [T]) {
-        let dx = Parts::new(dx);
-        parallel(self.mean.len(), rows_of_task(self.n), |range| {
+    pub(crate) fn input(self, dx: &mut Room<T>) -> &mut [T] {
+        assert_eq!(dx.len(), self.mean.len() * self.n);
+        let parts = Parts::new(dx);
+        parallel(if self.n == 0 { 0 } else { self.mean.len() }, rows_of_task(self.n), |range| {
             // SAFETY: ranges of different threads do not overlap.
-            let dx = unsafe { dx.part(range.start * self.n..range.end * self.n) };
+            let dx = unsafe { parts.part(range.start * self.n..range.end * self.n) };
             vectorize(Input(self.rows(range.start, range.end)), dx);
         });
+        // SAFETY: the loop writes all rows of a range, and the ranges make up all rows.
+        unsafe { written(dx) }
     }
 
     /// `Σ g x̂` over the rows, or `Σ g`: the gradients of the weight and the bias.
@@ -170,25 +184,28 @@ impl<T: Real> Backward<'_, T> {
 struct Input<'a, T>(Backward<'a, T>);
 
 impl<T: Real> Vectorized for Input<'_, T> {
-    type Out<'a> = &'a mut [T];
+    type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
+    fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
         let Backward { g, x, n, mean, rstd, weight } = self.0;
-        let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.numbers_mut(dx));
+        let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.room(dx));
         let count = S::Number::<T>::from_f64(n as f64);
         let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
         let rows = g.chunks_exact(n).zip(x.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
         for (((g, x), dx), (mean, rstd)) in rows.zip(moments) {
             // The row of `dx` holds the gradient times the weight first.
-            match weight {
+            let dx = match weight {
                 Some(weight) => {
-                    for ((dx, g), weight) in dx.iter_mut().zip(g).zip(simd.numbers(weight)) {
-                        *dx = *g * *weight;
+                    let weight = &simd.numbers(weight)[..n];
+                    for ((dx, g), weight) in dx.iter_mut().zip(g).zip(weight) {
+                        dx.write(*g * *weight);
                     }
+                    // SAFETY: a row has `n` elements, as the weight.
+                    unsafe { written(dx) }
                 }
-                None => dx.copy_from_slice(g),
-            }
+                None => copy(dx, g),
+            };
             let along = sum(dx, dx, |g, _| g) / count;
             let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) / count;
             for (dx, x) in dx.iter_mut().zip(x) {

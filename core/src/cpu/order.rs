@@ -1,7 +1,8 @@
 //! Comparing elements. Elements become 64-bit integers in the same order, their keys, so that comparisons are
 //! compiled only once and not for each dtype.
 
-use super::threads::each_part;
+use super::room::{Room, check_is, write_each, written};
+use super::threads::write_parts;
 use crate::dtype::{Element, Scalar};
 
 /// The key of a NaN that counts as the largest. No other float has it.
@@ -13,8 +14,8 @@ pub(crate) const NAN_FIRST: i64 = i64::MIN;
 /// keeps the order of equal elements.
 pub(crate) type Pairs = Vec<(i64, usize)>;
 
-/// Finds positions in a lane. The arguments are its keys, room for pairs, and the positions to write.
-pub(crate) type Find<'a> = dyn Fn(&[i64], &mut Pairs, &mut [i64]) + Sync + 'a;
+/// Finds places in a lane: its keys, room for pairs, the places to be written, which it returns.
+pub(crate) type Find<'f> = dyn for<'a> Fn(&[i64], &mut Pairs, &'a mut Room<i64>) -> &'a mut [i64] + Sync + 'f;
 
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 15;
@@ -39,26 +40,26 @@ fn float_key(x: f64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
 }
 
-/// Runs `f` for each lane of `n` elements. `load` reads the keys from a position on, and `f` writes `count`
-/// positions of each lane to `places`.
-pub(crate) fn each_lane(
+/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count`
+/// places go into `places`.
+pub(crate) fn each_lane<'a>(
     n: usize,
     count: usize,
     load: &(dyn Fn(usize, &mut [i64]) + Sync),
-    places: &mut [i64],
+    places: &'a mut Room<i64>,
     f: &Find<'_>,
-) {
-    if places.is_empty() {
-        return;
-    }
-    let lanes = (TASK / n.max(1)).max(1);
-    each_part(places, lanes * count, &|task, places| {
+) -> &'a mut [i64] {
+    let (lanes, count) = ((TASK / n.max(1)).max(1), count.max(1));
+    write_parts(places, lanes * count, &|task, places| {
         let (mut keys, mut pairs) = (vec![0; n], Pairs::new());
-        for (lane, places) in places.chunks_exact_mut(count).enumerate() {
+        for (lane, places) in places.chunks_mut(count).enumerate() {
             load((task * lanes + lane) * n, &mut keys);
-            f(&keys, &mut pairs, places);
+            let place = (places.as_ptr(), places.len());
+            check_is(place, f(&keys, &mut pairs, places));
         }
-    });
+        // SAFETY: the chunks make up the part, and each was returned as elements.
+        unsafe { written(places) }
+    })
 }
 
 /// The first position of the largest key.
@@ -122,32 +123,40 @@ pub(crate) fn mode(keys: &[i64], float: bool, pairs: &mut Pairs) -> usize {
 
 /// The positions of the largest keys in descending order, or of the smallest in ascending order: as many as
 /// there is room for.
-pub(crate) fn top(keys: &[i64], largest: bool, pairs: &mut Pairs, places: &mut [i64]) {
+pub(crate) fn top<'a>(
+    keys: &[i64],
+    largest: bool,
+    pairs: &mut Pairs,
+    places: &'a mut Room<i64>,
+) -> &'a mut [i64] {
     self::pairs(keys, largest, pairs);
     let k = places.len();
     if k < pairs.len() {
         pairs.select_nth_unstable(k);
     }
     pairs[..k].sort_unstable();
-    self::places(pairs, places);
+    self::places(pairs, places)
 }
 
-/// The position of the best key so far, at each position.
-pub(crate) fn running(keys: &[i64], better: fn(i64, i64) -> bool, places: &mut [i64]) {
+/// The place of the best key so far, at each place.
+pub(crate) fn running<'a>(
+    keys: &[i64],
+    better: fn(i64, i64) -> bool,
+    places: &'a mut Room<i64>,
+) -> &'a mut [i64] {
     let mut best = 0;
-    for (at, place) in places.iter_mut().enumerate() {
+    write_each(places, |at| {
         if better(keys[at], keys[best]) {
             best = at;
         }
-        *place = best as i64;
-    }
+        best as i64
+    })
 }
 
-/// The positions of the first pairs, as many as there is room for.
-pub(crate) fn places(pairs: &[(i64, usize)], places: &mut [i64]) {
-    for (place, pair) in places.iter_mut().zip(pairs) {
-        *place = pair.1 as i64;
-    }
+/// The places of the first pairs, as many as there is room for.
+pub(crate) fn places<'a>(pairs: &[(i64, usize)], places: &'a mut Room<i64>) -> &'a mut [i64] {
+    let pairs = &pairs[..places.len()];
+    write_each(places, |at| pairs[at].1 as i64)
 }
 
 #[cfg(test)]

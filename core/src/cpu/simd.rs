@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::math::Real;
 use super::matmul::{Accumulator, Lanes};
+use super::room::Room;
 
 /// A loop to be compiled for each set of instructions.
 ///
@@ -110,6 +111,13 @@ pub(crate) trait Simd: Copy {
 
     /// The same numbers.
     fn numbers_mut<T: Real>(self, x: &mut [T]) -> &mut [Self::Number<T>];
+
+    /// The same memory, to be written.
+    #[inline(always)]
+    fn room<T: Real>(self, x: &mut Room<T>) -> &mut Room<Self::Number<T>> {
+        // SAFETY: the numbers have the layout of `T`, and any number is one of `T` too.
+        unsafe { &mut *(std::ptr::from_mut(x) as *mut Room<Self::Number<T>>) }
+    }
 }
 
 /// The instructions that the build target guarantees.

@@ -4,6 +4,7 @@
 //! awake. Waking a thread takes about as long as a loop over 100,000 elements, so a caller that waited for
 //! one would gain nothing on short loops.
 
+use super::room::{Room, check_is, written};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -65,6 +66,19 @@ pub(crate) fn each_part<A: Send>(y: &mut [A], len: usize, f: &(dyn Fn(usize, &mu
     // SAFETY: parts with different numbers do not overlap, and each number is used once.
     each(tasks, &|i| f(i, unsafe { parts.part(i * len..(i + 1) * len) }));
 }
+
+/// [`each_part`] of a room: `f` writes its part and returns it.
+pub(crate) fn write_parts<'a, A: Send>(y: &'a mut Room<A>, len: usize, f: &WritePart<'_, A>) -> &'a mut [A] {
+    each_part(y, len, &|i, part| {
+        let place = (part.as_ptr(), part.len());
+        check_is(place, f(i, part));
+    });
+    // SAFETY: the parts make up `y`, and each was returned as elements.
+    unsafe { written(y) }
+}
+
+/// Writes the part of a number.
+pub(crate) type WritePart<'f, A> = dyn for<'a> Fn(usize, &'a mut Room<A>) -> &'a mut [A] + Sync + 'f;
 
 /// Tasks that several threads take from a common counter.
 struct Work {

@@ -200,7 +200,12 @@ mod tests {
         let mut samples: Vec<NamedTensor> = DType::ALL
             .into_iter()
             .map(|dtype| {
-                NamedTensor::arange(-3, 3, 1, dtype).unwrap().unflatten(0, [("N", 2), ("C", 3)]).unwrap()
+                NamedTensor::arange(-3, 3, 1, DType::I64)
+                    .unwrap()
+                    .to(dtype)
+                    .unwrap()
+                    .unflatten(0, [("N", 2), ("C", 3)])
+                    .unwrap()
             })
             .collect();
         let odd = [0.1, f32::MAX, 1e-45, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];

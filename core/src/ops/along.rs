@@ -22,12 +22,13 @@ ops! { along;
 }
 
 pub(crate) mod kernels {
+    use crate::cpu::room::Room;
     use crate::cpu::scan::{Scan, each_lane, running, running_logsumexp, running_wide};
     use crate::cpu::softmax;
     use crate::dtype::DType;
     use crate::error::Result;
     use crate::shape::around;
-    use crate::tensor::NamedTensor;
+    use crate::tensor::{NamedTensor, Unwritten};
 
     /// `x` and its sizes as `[outer, n, inner]`, with `dim` in the middle; a 0-d tensor has one element.
     #[track_caller]
@@ -37,19 +38,21 @@ pub(crate) mod kernels {
 
     /// Loops over `[outer, n, inner]`, one for each dtype that kernels compute in.
     struct Rows {
-        f32: fn(&[f32], [usize; 3], &mut [f32]),
-        f64: fn(&[f64], [usize; 3], &mut [f64]),
+        f32: Along<f32>,
+        f64: Along<f64>,
     }
+
+    type Along<T> = for<'a> fn(&[T], [usize; 3], &'a mut Room<T>) -> &'a mut [T];
 
     #[track_caller]
     fn normalize(op: &'static str, x: &NamedTensor, dim: usize, rows: Rows) -> Result<NamedTensor> {
         x.check_float(op)?;
         let (wide, sizes) = split(&*x.widened()?, dim)?;
-        let mut out = wide.fresh_like(op, wide.dtype())?;
-        match wide.dtype() {
-            DType::F64 => (rows.f64)(wide.as_slice()?, sizes, out.as_mut_slice()?),
-            _ => (rows.f32)(wide.as_slice()?, sizes, out.as_mut_slice()?),
-        }
+        let out = Unwritten::like(op, &wide, wide.dtype())?;
+        let out = match wide.dtype() {
+            DType::F64 => out.write_from(&wide, |x, y| (rows.f64)(x, sizes, y))?,
+            _ => out.write_from(&wide, |x, y| (rows.f32)(x, sizes, y))?,
+        };
         out.into_dtype(x.dtype())
     }
 
@@ -74,12 +77,12 @@ pub(crate) mod kernels {
     fn scan(op: &'static str, x: &NamedTensor, dim: usize, scans: Scans) -> Result<NamedTensor> {
         let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::I64 };
         let (wide, sizes) = split(&*x.cast(dtype.compute())?, dim)?;
-        let mut out = wide.fresh_like(op, wide.dtype())?;
-        match wide.dtype() {
-            DType::F64 => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scans.f64),
-            DType::F32 => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scans.f32),
-            _ => each_lane(wide.as_slice()?, out.as_mut_slice()?, sizes, scans.i64),
-        }
+        let out = Unwritten::like(op, &wide, wide.dtype())?;
+        let out = match wide.dtype() {
+            DType::F64 => out.write_from(&wide, |x, y| each_lane(x, y, sizes, scans.f64))?,
+            DType::F32 => out.write_from(&wide, |x, y| each_lane(x, y, sizes, scans.f32))?,
+            _ => out.write_from(&wide, |x, y| each_lane(x, y, sizes, scans.i64))?,
+        };
         out.into_dtype(dtype)
     }
 
@@ -107,6 +110,15 @@ pub(crate) mod kernels {
     pub(crate) fn logcumsumexp(x: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "logcumsumexp";
         x.check_float(OP)?;
-        scan(OP, x, dim, Scans { f32: running_logsumexp, f64: running_logsumexp, i64: |_, _| {} })
+        scan(
+            OP,
+            x,
+            dim,
+            Scans {
+                f32: running_logsumexp,
+                f64: running_logsumexp,
+                i64: |_, _| unreachable!("checked to be a float"),
+            },
+        )
     }
 }

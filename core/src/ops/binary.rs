@@ -303,41 +303,33 @@ impl crate::NamedTensor {
         let (x, y) =
             (self.unnamed().expand(&sizes[..])?.to(dtype)?, other.unnamed().expand(&sizes[..])?.to(dtype)?);
         let (x, y) = (x.contiguous()?, y.contiguous()?);
-        let mut next = crate::NamedTensor::fresh(OP, crate::shape::Shape { sizes, names }, dtype)?;
-        match dtype {
-            crate::DType::F32 => next_after(
-                [x.as_slice()?, y.as_slice()?],
-                [f32::next_up, f32::next_down],
-                f32::NAN,
-                next.as_mut_slice()?,
-            ),
-            crate::DType::F64 => next_after(
-                [x.as_slice()?, y.as_slice()?],
-                [f64::next_up, f64::next_down],
-                f64::NAN,
-                next.as_mut_slice()?,
-            ),
-            crate::DType::F16 => next_after(
-                [x.as_slice()?, y.as_slice()?],
-                [|x: f16| f16::from_bits(half_up(x.to_bits())), |x| f16::from_bits(half_down(x.to_bits()))],
-                f16::NAN,
-                next.as_mut_slice()?,
-            ),
-            crate::DType::BF16 => next_after(
-                [x.as_slice()?, y.as_slice()?],
-                [
-                    |x: bf16| bf16::from_bits(half_up(x.to_bits())),
-                    |x| bf16::from_bits(half_down(x.to_bits())),
-                ],
-                bf16::NAN,
-                next.as_mut_slice()?,
-            ),
+        let next = crate::tensor::Unwritten::new(OP, crate::shape::Shape { sizes, names }, dtype)?;
+        Ok(match dtype {
+            crate::DType::F32 => {
+                let inputs = [x.as_slice()?, y.as_slice()?];
+                next.write(|next| next_after(inputs, [f32::next_up, f32::next_down], f32::NAN, next))
+            }
+            crate::DType::F64 => {
+                let inputs = [x.as_slice()?, y.as_slice()?];
+                next.write(|next| next_after(inputs, [f64::next_up, f64::next_down], f64::NAN, next))
+            }
+            crate::DType::F16 => {
+                let up = |x: f16| f16::from_bits(half_up(x.to_bits()));
+                let down = |x: f16| f16::from_bits(half_down(x.to_bits()));
+                let inputs = [x.as_slice()?, y.as_slice()?];
+                next.write(|next| next_after(inputs, [up, down], f16::NAN, next))
+            }
+            crate::DType::BF16 => {
+                let up = |x: bf16| bf16::from_bits(half_up(x.to_bits()));
+                let down = |x: bf16| bf16::from_bits(half_down(x.to_bits()));
+                let inputs = [x.as_slice()?, y.as_slice()?];
+                next.write(|next| next_after(inputs, [up, down], bf16::NAN, next))
+            }
             _ => {
                 let message = format!("not implemented for {dtype}; it takes floating-point dtypes");
                 return Err(crate::Error::about(&[self, other], crate::ErrorKind::DType, OP, message)
                     .with_repair(format!("x.to(DType::{:?})?", default_dtype())));
             }
-        }
-        Ok(next)
+        })
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, rules};
 use crate::ops::OpInfo;
 use crate::shape::{Sizes, Strides, broadcast};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use std::panic::Location;
 
 /// An elementwise op: a row of a table.
@@ -326,13 +326,14 @@ impl<const N: usize> Kernel<N> {
     #[track_caller]
     fn apply_alike(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
         let dtype = inputs[0].dtype();
-        // SAFETY: the loop writes each element.
-        let mut out = unsafe { inputs[0].unwritten_like(self.name, self.makes(dtype))? };
-        let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), out.dtype().itemsize());
+        let makes = self.makes(dtype);
+        let mut out = Unwritten::like(self.name, inputs[0], makes)?;
+        let (body, numel, itemsize) = (self.loop_for(dtype), out.numel(), makes.itemsize());
         let (from, reads) = (inputs.map(NamedTensor::ptr), || self.reads(dtype));
         // SAFETY: dense inputs of the dtypes of the loop, and a fresh output of as many elements.
         unsafe { run_direct(numel, body, args, from, reads, out.ptr_mut(), itemsize) };
-        Ok(out)
+        // SAFETY: the loop writes each element.
+        Ok(unsafe { out.written() })
     }
 
     /// Whether there is a loop for this dtype.
@@ -356,13 +357,13 @@ impl<const N: usize> Kernel<N> {
         let names = self.names(&inputs)?;
         let sizes = self.sizes(&inputs)?;
         let out_dtype = if self.to_bool { DType::Bool } else { dtype };
-        // SAFETY: the loop writes each element.
-        let mut out = unsafe { NamedTensor::unwritten(self.name, &sizes, names, out_dtype)? };
+        let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
         let to = out.ptr_mut();
         let job = self.job(dtype, inputs.map(source), args, out.sizes(), out_dtype);
         // SAFETY: the output is new, dense and has the broadcast sizes, to which each input is expanded.
         unsafe { drive(job, to, false) };
-        Ok(out)
+        // SAFETY: the loop writes each element.
+        Ok(unsafe { out.written() })
     }
 
     /// The loop for `dtype` over these inputs.
@@ -441,12 +442,12 @@ impl<const N: usize> Kernel<N> {
             unsafe { drive(job, to, true) };
             x.set_names(names);
         } else {
-            // SAFETY: the loop writes each element.
-            let mut out = unsafe { NamedTensor::unwritten(self.name, &sizes, names, out_dtype)? };
+            let mut out = Unwritten::of(self.name, &sizes, names, out_dtype)?;
             let job = self.job(dtype, inputs.map(source), args, &sizes, out_dtype);
             // SAFETY: as in `apply_as`.
             unsafe { drive(job, out.ptr_mut(), false) };
-            *x = out;
+            // SAFETY: the loop writes each element.
+            *x = unsafe { out.written() };
         }
         Ok(())
     }

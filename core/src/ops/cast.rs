@@ -3,17 +3,17 @@
 use crate::cpu::copy::{View, pack};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 
 /// A dense copy of `x`, cast to `dtype`.
 #[track_caller]
 pub(crate) fn packed(op: &'static str, x: &NamedTensor, dtype: DType) -> Result<NamedTensor> {
-    // SAFETY: each element is written below.
-    let mut out = unsafe { x.unwritten_like(op, dtype)? };
+    let mut out = Unwritten::like(op, x, dtype)?;
     let view = View { ptr: x.ptr(), dtype: x.dtype(), strides: x.strides() };
     // SAFETY: the view is the view of a tensor; the output is new and has room for as many elements.
     unsafe { pack(x.sizes(), view, dtype, out.ptr_mut()) };
-    Ok(out)
+    // SAFETY: each element is written above.
+    Ok(unsafe { out.written() })
 }
 
 impl NamedTensor {

@@ -57,6 +57,7 @@ pub(crate) mod kernels {
     use crate::error::{Error, ErrorKind};
     use crate::names::{Name, Names};
     use crate::shape::{Shape, Sizes};
+    use crate::tensor::Unwritten;
 
     /// The keys of all elements in row-major order.
     #[track_caller]
@@ -90,9 +91,8 @@ pub(crate) mod kernels {
         // With a single row of boundaries, all values use that row.
         let row = if sorted.ndim() == 1 { usize::MAX } else { values.sizes()[values.ndim() - 1] };
         let (sorted, wanted) = (keys(sorted)?, keys(values)?);
-        let mut found = NamedTensor::filled(op, values.shape(), DType::I64, 0.into())?;
-        cpu::search(&sorted, n, &wanted, row, right, found.as_mut_slice()?);
-        Ok(found)
+        let found = Unwritten::new(op, values.shape(), DType::I64)?;
+        Ok(found.write(|found| cpu::search(&sorted, n, &wanted, row, right, found)))
     }
 
     #[track_caller]
@@ -191,7 +191,7 @@ pub(crate) mod kernels {
         x: &NamedTensor,
         name: Option<Name>,
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
-        let mut inverse = NamedTensor::fresh("unique", x.shape(), DType::I64)?;
+        let mut inverse = NamedTensor::filled("unique", x.shape(), DType::I64, 0.into())?;
         let float = x.dtype().is_floating_point();
         let (firsts, counts) = cpu::unique(&keys(x)?, float, inverse.as_mut_slice()?);
         let firsts = NamedTensor::from_slice(&firsts, [firsts.len()])?;

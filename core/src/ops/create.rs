@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{IntoShape, Shape, Sizes, checked_numel};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use std::panic::Location;
 
 impl NamedTensor {
@@ -64,7 +64,8 @@ impl NamedTensor {
     /// The numbers `start, start + step, ...` before `end`, in `dtype`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the step is zero or has the wrong sign, or if a bound is not finite.
+    /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, bounds that are not finite, or a number
+    /// that an integer dtype does not have.
     #[track_caller]
     pub fn arange(
         start: impl Into<Scalar>,
@@ -90,9 +91,8 @@ impl NamedTensor {
             return Err(does_not_fit(OP, None, number, dtype));
         }
         let shape = Shape { sizes: Sizes::from_slice(&[steps]), names: Names::none() };
-        let mut out = NamedTensor::fresh(OP, shape, dtype)?;
-        dispatch!(dtype, T => fill::between(start, end, out.as_mut_slice::<T>()?));
-        Ok(out)
+        let out = Unwritten::new(OP, shape, dtype)?;
+        Ok(dispatch!(dtype, T => out.write::<T>(|y| fill::between(start, end, y))))
     }
 
     /// A matrix with ones on the diagonal and zeros elsewhere, in `dtype`.
@@ -120,6 +120,9 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
     }
     // As in PyTorch, the start and the step are truncated for an integer dtype.
     let whole = dtype.category() != Category::Float;
+    if whole && let Some(far) = [start, end, step].into_iter().find(|number| !fits(*number, DType::I64)) {
+        return Err(does_not_fit(OP, None, far, DType::I64));
+    }
     let [start, end, step] = match whole {
         true => [start, end, step].map(|number| Scalar::Int(number.to_i64())),
         false => [start, end, step],
@@ -147,13 +150,20 @@ fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Named
         false => ((last - first) / by).ceil() as usize,
     };
     checked_numel(OP, &[count], dtype.itemsize())?;
-    let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
-    let mut out = NamedTensor::fresh(OP, shape, dtype)?;
-    dispatch!(dtype, T => match (start, step) {
-        (Scalar::Int(start), Scalar::Int(step)) if whole => {
-            fill::count(start, step, out.as_mut_slice::<T>()?);
+    if whole && count > 0 {
+        // The numbers between these two fit as well.
+        let last = from.saturating_add(stride.saturating_mul(count as i128 - 1));
+        let last = i64::try_from(last).unwrap_or(if stride > 0 { i64::MAX } else { i64::MIN });
+        for number in [start, Scalar::Int(last)] {
+            if !fits(number, dtype) {
+                return Err(does_not_fit(OP, None, number, dtype));
+            }
         }
-        _ => fill::steps(first, by, out.as_mut_slice::<T>()?),
-    });
-    Ok(out)
+    }
+    let shape = Shape { sizes: Sizes::from_slice(&[count]), names: Names::none() };
+    let out = Unwritten::new(OP, shape, dtype)?;
+    Ok(dispatch!(dtype, T => out.write::<T>(|y| match (start, step) {
+        (Scalar::Int(start), Scalar::Int(step)) if whole => fill::count(start, step, y),
+        _ => fill::steps(first, by, y),
+    })))
 }

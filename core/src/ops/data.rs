@@ -1,10 +1,10 @@
 //! Tensors from data, and conversion from and to `ndarray`.
 
-use crate::cpu::fill;
+use crate::cpu::{fill, room};
 use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::{IntoShape, checked_numel};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use ndarray::ArrayD;
 use std::panic::Location;
 
@@ -32,9 +32,9 @@ impl NamedTensor {
             let message = "expected rows of equal length, as in [[1.0, 2.0], [3.0, 4.0]]";
             return Err(Error::new(ErrorKind::Shape, "Tensor::new", message));
         };
-        let mut out = NamedTensor::fresh("Tensor::new", sizes.into_shape()?, dtype.unwrap_or(own))?;
-        dispatch!(out.dtype(), T => fill::cast(&numbers, out.as_mut_slice::<T>()?));
-        Ok(out)
+        let dtype = dtype.unwrap_or(own);
+        let out = Unwritten::new("tensor", sizes.into_shape()?, dtype)?;
+        Ok(dispatch!(dtype, T => out.write::<T>(|y| fill::cast(&numbers, y))))
     }
 
     /// A tensor with these elements, in row-major order.
@@ -50,9 +50,7 @@ impl NamedTensor {
                 format!("{} elements do not fill sizes {:?}, which have {numel}", data.len(), shape.sizes);
             return Err(Error::new(ErrorKind::Shape, "from_slice", message));
         }
-        let mut out = NamedTensor::fresh("from_slice", shape, T::DTYPE)?;
-        out.as_mut_slice::<T>()?.copy_from_slice(data);
-        Ok(out)
+        Ok(Unwritten::new("from_slice", shape, T::DTYPE)?.write(|y| room::copy(y, data)))
     }
 
     /// A tensor with the elements of an `ndarray` array, and dims in the order of its axes.

@@ -1,11 +1,12 @@
 //! Gradients as single kernels, which follow `=>` in the derivative rows. Each computes the same as the
 //! formula before the `=>`, but in one pass over memory.
 
+use crate::cpu::room::Room;
 use crate::cpu::softmax as kernels;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::along::kernels::split;
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 
 namegrad_macros::kernels! {
     /// `g` where `y > 0`, else 0.
@@ -31,8 +32,8 @@ namegrad_macros::kernels! {
     celu (x, g; alpha: f64) { float: if x > T::ZERO { g } else { g * (x / alpha).exp() } }
 }
 
-/// The gradient along the middle dim of `[outer, n, inner]`, computed from the result and its gradient.
-type Along<T> = fn(&[T], &[T], [usize; 3], &mut [T]);
+/// A gradient along one dim of `[outer, n, inner]` from the result and its gradient.
+type Along<T> = for<'a> fn(&[T], &[T], [usize; 3], &'a mut Room<T>) -> &'a mut [T];
 
 /// `(g - Σ g y) y` along `dim`.
 ///
@@ -64,10 +65,16 @@ fn along(
     let dtype = y.dtype();
     let (y, sizes) = split(&*y.widened()?, dim)?;
     let g = g.cast(y.dtype())?.contiguous()?;
-    let mut dx = y.fresh_like(op, y.dtype())?;
-    match y.dtype() {
-        DType::F64 => wide(y.as_slice()?, g.as_slice()?, sizes, dx.as_mut_slice()?),
-        _ => narrow(y.as_slice()?, g.as_slice()?, sizes, dx.as_mut_slice()?),
-    }
+    let dx = Unwritten::like(op, &y, y.dtype())?;
+    let dx = match y.dtype() {
+        DType::F64 => {
+            let (y, g) = (y.as_slice()?, g.as_slice()?);
+            dx.write(|dx| wide(y, g, sizes, dx))
+        }
+        _ => {
+            let (y, g) = (y.as_slice()?, g.as_slice()?);
+            dx.write(|dx| narrow(y, g, sizes, dx))
+        }
+    };
     dx.into_dtype(dtype)
 }

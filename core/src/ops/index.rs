@@ -6,7 +6,7 @@ use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names};
 use crate::shape::{Sizes, around};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
 ops! { index;
@@ -150,10 +150,9 @@ pub(crate) mod kernels {
         if x.ndim() > 0 {
             shape.sizes[dim] = picked.numel();
         }
-        let mut out = NamedTensor::fresh(OP, shape, x.dtype())?;
+        let out = Unwritten::new(OP, shape, x.dtype())?;
         let (sizes, picked) = (around(x.sizes(), dim), picked.as_slice()?);
-        dispatch!(x.dtype(), T => cpu::select(dense.as_slice::<T>()?, sizes, picked, out.as_mut_slice()?));
-        Ok(out)
+        dispatch!(x.dtype(), T => out.write_from::<T, T>(&dense, |x, y| cpu::select(x, sizes, picked, y)))
     }
 
     /// The positions in `index`, which has as many dims as `x` and is nowhere larger but along `dim`.
@@ -213,14 +212,13 @@ pub(crate) mod kernels {
     pub(crate) fn gather(x: &NamedTensor, index: &NamedTensor, dim: usize) -> Result<NamedTensor> {
         const OP: &str = "gather";
         let positions = lane_positions(OP, x, index, dim)?;
-        let mut out = NamedTensor::fresh(OP, index.shape(), x.dtype())?;
         if index.numel() == 0 {
-            return Ok(out);
+            return NamedTensor::filled(OP, index.shape(), x.dtype(), 0.into());
         }
+        let out = Unwritten::new(OP, index.shape(), x.dtype())?;
         let part = beside(x, index, Some(dim))?.contiguous()?;
         let (sizes, positions) = (around(part.sizes(), dim), positions.as_slice()?);
-        dispatch!(x.dtype(), T => cpu::gather(part.as_slice::<T>()?, sizes, positions, out.as_mut_slice()?));
-        Ok(out)
+        dispatch!(x.dtype(), T => out.write_from::<T, T>(&part, |x, y| cpu::gather(x, sizes, positions, y)))
     }
 
     #[track_caller]

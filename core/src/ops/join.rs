@@ -1,14 +1,16 @@
 //! Concatenating tensors along a dim, and rolling elements along it.
 
-use crate::cpu::join::place_rows;
-use crate::dtype::dispatch;
+use crate::cpu::join::Rows;
+use crate::cpu::room::Room;
+use crate::dtype::{Element, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, rules};
 use crate::ops::by_element::promoted;
 use crate::ops::shape::kernels::unsqueeze;
 use crate::shape::{Shape, Sizes};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
+use std::panic::Location;
 
 ops! { join;
     //! # Concatenation
@@ -95,18 +97,27 @@ pub(crate) mod kernels {
             sizes[dim] = sizes[dim].saturating_add(x.sizes()[dim]);
         }
         let dtype = promoted(tensors);
-        let mut out = NamedTensor::fresh(OP, Shape { sizes: sizes.clone(), names }, dtype)?;
         let row: usize = sizes[dim..].iter().product();
-        let mut start = 0;
-        for x in tensors.iter().filter(|x| !skipped(x)) {
-            let dense = x.to(dtype)?.contiguous()?;
-            let width: usize = x.sizes()[dim..].iter().product();
-            dispatch!(dtype, T => {
-                place_rows(dense.as_slice::<T>()?, width, start, row, out.as_mut_slice()?);
-            });
-            start += width;
+        let out = Unwritten::new(OP, Shape { sizes, names }, dtype)?;
+        let parts: Vec<&NamedTensor> = tensors.iter().copied().filter(|x| !skipped(x)).collect();
+        let joined = dispatch!(dtype, T => out.try_write(|y| side_by_side::<T>(&parts, dim, row, y)));
+        let caller = Location::caller();
+        joined.map_err(|error| error.at(caller))
+    }
+
+    /// Copies the parts to rows of `row` elements, each a cast at a time.
+    fn side_by_side<'a, T: Element>(
+        parts: &[&NamedTensor],
+        dim: usize,
+        row: usize,
+        y: &'a mut Room<T>,
+    ) -> Result<&'a mut [T]> {
+        let mut rows = Rows::new(y, row);
+        for x in parts {
+            let dense = x.to(T::DTYPE)?.contiguous()?;
+            rows.place(dense.as_slice()?, x.sizes()[dim..].iter().product());
         }
-        Ok(out)
+        Ok(rows.done())
     }
 
     #[track_caller]

@@ -5,8 +5,8 @@ use crate::cpu::softmax;
 use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
-use crate::shape::{Shape, Sizes};
-use crate::tensor::NamedTensor;
+use crate::shape::Sizes;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
 ops! { loss;
@@ -76,13 +76,13 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Index, OP, message));
         }
         let lanes = lanes(x, dim)?;
-        let fresh =
-            || NamedTensor::fresh(OP, Shape { sizes: sizes.clone(), names: names.clone() }, lanes.dtype());
-        let (mut losses, mut logsumexp) = (fresh()?, fresh()?);
+        let one = || Unwritten::of(OP, &sizes, names.clone(), lanes.dtype());
+        let out = [one()?, one()?];
         let indices = counted(&indices, ignore_index)?;
-        dispatch!(lanes.dtype(), float T => {
-            let (losses, logsumexp) = (losses.as_mut_slice()?, logsumexp.as_mut_slice()?);
-            softmax::cross_entropy(lanes.as_slice::<T>()?, classes, indices.as_slice()?, logsumexp, losses);
+        let indices = indices.as_slice()?;
+        let [logsumexp, losses] = dispatch!(lanes.dtype(), float T => {
+            let lanes = lanes.as_slice::<T>()?;
+            Unwritten::write_all(out, |out| softmax::cross_entropy(lanes, classes, indices, out))
         }, else unreachable!("checked to be a float"));
         Ok((losses.into_dtype(x.dtype())?, logsumexp))
     }
@@ -125,16 +125,11 @@ pub fn class_cross_entropy_backward(
     let lanes = kernels::lanes(x, dim)?;
     let target = kernels::counted(&kernels::indices(target)?, ignore_index)?;
     let g = g.cast(lanes.dtype())?.contiguous()?;
-    let mut dx = lanes.fresh_like("class_cross_entropy_backward", lanes.dtype())?;
-    dispatch!(lanes.dtype(), float T => {
-        softmax::cross_entropy_backward(
-            lanes.as_slice::<T>()?,
-            x.length_of(dim),
-            target.as_slice()?,
-            logsumexp.as_slice::<T>()?,
-            g.as_slice::<T>()?,
-            dx.as_mut_slice()?,
-        );
+    let dx = Unwritten::like("class_cross_entropy_backward", &lanes, lanes.dtype())?;
+    let (classes, target) = (x.length_of(dim), target.as_slice()?);
+    let dx = dispatch!(lanes.dtype(), float T => {
+        let (x, logsumexp, g) = (lanes.as_slice::<T>()?, logsumexp.as_slice()?, g.as_slice()?);
+        dx.write(|dx| softmax::cross_entropy_backward(x, classes, target, logsumexp, g, dx))
     }, else unreachable!("checked in the forward pass"));
     dx.into_dtype(x.dtype())?.movedim(-1, dim)
 }

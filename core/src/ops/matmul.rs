@@ -71,8 +71,8 @@ pub(crate) mod kernels {
     use crate::names::{Name, Names, rules};
     use crate::ops::by_element::Kernel;
     use crate::ops::shape::kernels::{reorder, reshaped};
-    use crate::shape::{Shape, Sizes, broadcast};
-    use crate::tensor::NamedTensor;
+    use crate::shape::{Sizes, broadcast};
+    use crate::tensor::{NamedTensor, Unwritten};
     use smallvec::smallvec;
     use std::borrow::Cow;
 
@@ -279,40 +279,54 @@ pub(crate) mod kernels {
         if r >= 2 {
             sizes.push(other.sizes()[r - 1]);
         }
-        // SAFETY: `same_dtype` rejects `bool`.
-        let mut out = unsafe { NamedTensor::unwritten(op, &sizes, names, dtype)? };
-        multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), &mut out);
-        Ok(out)
+        let mut out = Unwritten::of(op, &sizes, names, dtype)?;
+        // SAFETY: `out` is fresh and has the sizes of the product. With a `beta` of 0 it is written everywhere
+        // and never read.
+        unsafe {
+            multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), out.ptr_mut());
+            Ok(out.written())
+        }
     }
 
-    /// `out ← beta out + alpha x other`, where `out` is dense and has the batch dims, rows and columns of the
-    /// product.
-    fn multiply(
+    /// `out ← beta out + alpha x other`, `out` being dense with the batch dims, rows and columns of the
+    /// product. With a `beta` of 0 it need not be initialized.
+    ///
+    /// # Safety
+    /// `out` has room for the elements of the product, in `dtype`, and nothing else accesses it meanwhile. The
+    /// inputs are of `dtype`, and their batch dims broadcast to `batch`.
+    unsafe fn multiply(
         dtype: DType,
         batch: &[usize],
         x: &NamedTensor,
         other: &NamedTensor,
         alpha: Scalar,
         beta: Scalar,
-        out: &mut NamedTensor,
+        out: *mut u8,
     ) {
-        match dtype {
-            DType::F16 => run::<half::f16>(batch, x, other, alpha, beta, out),
-            DType::BF16 => run::<half::bf16>(batch, x, other, alpha, beta, out),
-            DType::F32 => run::<f32>(batch, x, other, alpha, beta, out),
-            DType::F64 => run::<f64>(batch, x, other, alpha, beta, out),
-            DType::I64 => run::<i64>(batch, x, other, alpha, beta, out),
-            _ => unreachable!("same_dtype refuses bool, and the other integers are cast to i64"),
+        // SAFETY: the same contract.
+        unsafe {
+            match dtype {
+                DType::F16 => run::<half::f16>(batch, x, other, alpha, beta, out),
+                DType::BF16 => run::<half::bf16>(batch, x, other, alpha, beta, out),
+                DType::F32 => run::<f32>(batch, x, other, alpha, beta, out),
+                DType::F64 => run::<f64>(batch, x, other, alpha, beta, out),
+                DType::I64 => run::<i64>(batch, x, other, alpha, beta, out),
+                _ => unreachable!("same_dtype refuses bool, and the other integers are cast to i64"),
+            }
         }
     }
 
-    fn run<T: MatmulElement + Element>(
+    /// [`multiply`] for elements of type `T`.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn run<T: MatmulElement + Element>(
         batch: &[usize],
         x: &NamedTensor,
         other: &NamedTensor,
         alpha: Scalar,
         beta: Scalar,
-        out: &mut NamedTensor,
+        out: *mut u8,
     ) {
         let (l, r) = (x.ndim(), other.ndim());
         let (m, row_a) = if l >= 2 { (x.sizes()[l - 2], x.strides()[l - 2]) } else { (1, 0) };
@@ -321,7 +335,7 @@ pub(crate) mod kernels {
         let (n, col_b) = if r >= 2 { (other.sizes()[r - 1], other.strides()[r - 1]) } else { (1, 0) };
         let a = Mat { ptr: x.ptr().cast::<T>(), row_stride: row_a, col_stride: col_a };
         let b = Mat { ptr: other.ptr().cast::<T>(), row_stride: row_b, col_stride: col_b };
-        let c = Mat { ptr: out.ptr_mut().cast::<T>(), row_stride: n as isize, col_stride: 1 };
+        let c = Mat { ptr: out.cast::<T>(), row_stride: n as isize, col_stride: 1 };
         let count: usize = batch.iter().product();
         // The offset of product `index` in an operand, which may have fewer batch dims, or batch dims of size
         // one.
@@ -338,8 +352,8 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
-        // SAFETY: the strides and sizes are those of tensors of dtype T; `out` is dense, has the sizes of the
-        // product, and is not shared.
+        // SAFETY: the strides and sizes are those of the tensors, of dtype T; the caller guarantees that `out` has
+        // room for the product and is held by nobody else.
         unsafe {
             if count == 1 {
                 gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero
@@ -387,13 +401,19 @@ pub(crate) mod kernels {
             let out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
             return if beta.to_f64() == 1.0 { Ok(out) } else { out.mul(beta) };
         }
-        let mut out = if beta.to_f64() == 0.0 {
-            NamedTensor::fresh(op, Shape { sizes: sizes.clone(), names }, dtype)? // so NaN in `x` is ignored
-        } else {
-            crate::ops::cast::packed(op, &spread, dtype)?.with_names(names)
-        };
         let batch = &sizes[..a.ndim() - 2];
-        multiply(dtype, batch, a, b, alpha, beta, &mut out);
+        if beta.to_f64() == 0.0 {
+            // NaN in `x` does not count then.
+            let mut out = Unwritten::of(op, &sizes, names, dtype)?;
+            // SAFETY: as in `product`.
+            unsafe {
+                multiply(dtype, batch, a, b, alpha, beta, out.ptr_mut());
+                return Ok(out.written());
+            }
+        }
+        let mut out = crate::ops::cast::packed(op, &spread, dtype)?.with_names(names);
+        // SAFETY: `out` is a dense copy of the sizes of the product, held by nobody else.
+        unsafe { multiply(dtype, batch, a, b, alpha, beta, out.ptr_mut()) };
         Ok(out)
     }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, is_strict};
 use crate::ops::shape::kernels::reorder;
 use crate::shape::Shape;
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 
 ops! { norm;
@@ -55,27 +55,19 @@ pub(crate) mod kernels {
         }
         let rows = Rows::new(x, &dims)?;
         let dtype = rows.x.dtype();
-        let moment = || {
-            NamedTensor::fresh(
-                OP,
-                Shape { sizes: [rows.count].into_iter().collect(), names: Names::none() },
-                dtype,
-            )
-        };
-        let (mut y, mut mean, mut rstd) = (rows.x.fresh_like(OP, dtype)?, moment()?, moment()?);
+        let moment = || Unwritten::of(OP, &[rows.count], Names::none(), dtype);
+        let out = [Unwritten::like(OP, &rows.x, dtype)?, moment()?, moment()?];
         let parameter = |parameter: Option<&NamedTensor>| match parameter {
             Some(parameter) => Ok(Some(parameter.to(dtype)?.contiguous()?)),
             None => Ok(None),
         };
         let (weight, bias) = (parameter(weight)?, parameter(bias)?);
-        if rows.n > 0 {
-            dispatch!(dtype, float T => {
-                let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
-                let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
-                let out = [y.as_mut_slice()?, mean.as_mut_slice()?, rstd.as_mut_slice()?];
-                norm::layer_norm(rows.x.as_slice::<T>()?, rows.n, weight, bias, eps, out);
-            }, else unreachable!("checked to be a float"));
-        }
+        let [y, mean, rstd] = dispatch!(dtype, float T => {
+            let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
+            let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
+            let x = rows.x.as_slice::<T>()?;
+            Unwritten::write_all(out, |out| norm::layer_norm(x, rows.n, weight, bias, eps, out))
+        }, else unreachable!("checked to be a float"));
         Ok((rows.back(&y.into_dtype(x.dtype())?).with_names(x.names().clone()), mean, rstd))
     }
 
@@ -167,29 +159,24 @@ pub(crate) mod kernels {
         let zeros =
             || NamedTensor::filled(OP, Shape { sizes: sizes(), names: Names::none() }, dtype, 0.into());
         let (mut of_weight, mut of_bias) = (zeros()?, zeros()?);
-        let mut dx = rows.x.fresh_like(OP, dtype)?;
         let weight = match weight {
             Some(weight) => Some(weight.to(dtype)?.contiguous()?),
             None => None,
         };
-        if rows.n > 0 {
-            dispatch!(dtype, float T => {
-                let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
-                let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
-                let pass = norm::Backward { g, x, n: rows.n, mean: mean.as_slice()?, rstd: rstd.as_slice()?, weight };
-                if wants[0] {
-                    pass.input(dx.as_mut_slice()?);
-                }
-                if wants[1] || wants[2] {
-                    pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
-                }
-            }, else unreachable!("only floats have gradients"));
-        }
-        Ok([
-            if wants[0] { Some(rows.back(&dx.into_dtype(x.dtype())?)) } else { None },
-            wants[1].then_some(of_weight),
-            wants[2].then_some(of_bias),
-        ])
+        let dx = dispatch!(dtype, float T => {
+            let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
+            let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
+            let pass = norm::Backward { g, x, n: rows.n, mean: mean.as_slice()?, rstd: rstd.as_slice()?, weight };
+            if wants[1] || wants[2] {
+                pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
+            }
+            if wants[0] { Some(Unwritten::like(OP, &rows.x, dtype)?.write(|dx| pass.input(dx))) } else { None }
+        }, else unreachable!("only floats have gradients"));
+        let of_x = match dx {
+            Some(dx) => Some(rows.back(&dx.into_dtype(x.dtype())?)),
+            None => None,
+        };
+        Ok([of_x, wants[1].then_some(of_weight), wants[2].then_some(of_bias)])
     }
 }
 

@@ -83,12 +83,14 @@ pub(crate) const EMPTY: &str = "if x.numel() > 0 { .. }";
 pub mod kernels {
     use super::*;
     use crate::cpu::order::{self, NAN_FIRST, NAN_LAST, Pairs};
+    use crate::cpu::room::fill;
     use crate::dim::{called, in_rust};
     use crate::dtype::{DType, Scalar, dispatch};
     use crate::error::{Error, ErrorKind};
     use crate::names::Names;
     use crate::ops::{index, shape};
     use crate::shape::{Shape, Sizes};
+    use crate::tensor::Unwritten;
     use std::borrow::Cow;
 
     /// The dim to search, or `None` for all elements as one dim.
@@ -190,12 +192,12 @@ pub mod kernels {
         if let Some(size) = shape.sizes.last_mut() {
             *size = count;
         }
-        let mut found = NamedTensor::filled(op, shape, DType::I64, 0.into())?;
+        let found = Unwritten::new(op, shape, DType::I64)?;
         let n = length(&x, Some(dim));
-        dispatch!(x.dtype(), T => {
+        let found = dispatch!(x.dtype(), T => {
             let elements = dense.as_slice::<T>()?;
             let keys = |from: usize, keys: &mut [i64]| order::keys(&elements[from..], nan, keys);
-            order::each_lane(n, count, &keys, found.as_mut_slice()?, f);
+            found.write(|places| order::each_lane(n, count, &keys, places, f))
         });
         found.movedim(last, dim)?.contiguous()
     }
@@ -220,7 +222,7 @@ pub mod kernels {
             }
             _ => {}
         }
-        find(op, x, dim, 1, nan, &|keys, pairs, places| places[0] = f(keys, pairs) as i64)
+        find(op, x, dim, 1, nan, &|keys, pairs, places| fill(places, f(keys, pairs) as i64))
     }
 
     /// The positions of the largest or smallest elements.
@@ -321,7 +323,7 @@ pub mod kernels {
     ) -> Result<NamedTensor> {
         find(op, x, Some(dim), length(x, Some(dim)), NAN_LAST, &|keys, pairs, places| {
             order::sort(keys, descending, pairs);
-            order::places(pairs, places);
+            order::places(pairs, places)
         })
     }
 
@@ -350,7 +352,7 @@ pub mod kernels {
             });
         }
         let found = find(OP, x, Some(dim), k, NAN_LAST, &|keys, pairs, places| {
-            order::top(keys, largest, pairs, places);
+            order::top(keys, largest, pairs, places)
         })?;
         pick(x, found, Some(dim), true)
     }
@@ -365,7 +367,7 @@ pub mod kernels {
         better: fn(i64, i64) -> bool,
     ) -> Result<NamedTensor> {
         find(op, x, Some(dim), length(x, Some(dim)), nan, &|keys, _, places| {
-            order::running(keys, better, places);
+            order::running(keys, better, places)
         })
     }
 

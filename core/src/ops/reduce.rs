@@ -9,7 +9,7 @@ use crate::dtype::{DType, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::rules;
 use crate::shape::{Shape, Sizes};
-use crate::tensor::NamedTensor;
+use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -136,9 +136,7 @@ pub(crate) mod kernels {
         F: Fold<T, Acc: Element>,
     {
         let Arranged { x, sizes, shape } = arranged;
-        let mut out = NamedTensor::fresh(op, shape, F::Acc::DTYPE)?;
-        fold_middle(fold, x.as_slice::<T>()?, sizes, out.as_mut_slice::<F::Acc>()?);
-        Ok(out)
+        Unwritten::new(op, shape, F::Acc::DTYPE)?.write_from(&x, |x: &[T], y| fold_middle(fold, x, sizes, y))
     }
 
     /// Splits dims of a dense tensor that are not adjacent into the last adjacent group and the others.
@@ -268,9 +266,9 @@ pub(crate) mod kernels {
         let x = if x.dtype().is_floating_point() { Cow::Borrowed(x) } else { x.cast(default_dtype())? };
         let wide = x.widened()?;
         let Arranged { x: dense, sizes, shape } = arrange(&wide, &dims)?;
-        let mut out = NamedTensor::fresh("logsumexp", shape, dense.dtype())?;
-        dispatch!(dense.dtype(), float T => {
-            softmax::logsumexp(dense.as_slice::<T>()?, sizes, out.as_mut_slice()?);
+        let out = Unwritten::new("logsumexp", shape, dense.dtype())?;
+        let out = dispatch!(dense.dtype(), float T => {
+            out.write_from::<T, T>(&dense, |x, y| softmax::logsumexp(x, sizes, y))?
         }, else unreachable!("cast to a float before"));
         out.into_dtype(x.dtype())
     }

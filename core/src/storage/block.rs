@@ -51,15 +51,11 @@ pub(super) unsafe fn release(block: NonNull<Header>) {
     }
 }
 
-/// Whether there is an assembly block that counts as a write to new memory.
-const SETTLES: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
-
-/// Allocates a block with one reference from the system, if there is memory. Its data is arbitrary, or zeros
-/// if `zeroed`.
+/// A block from the system with one reference, if there is memory. Its data are uninitialized, or zeros if
+/// `zeroed`.
 #[cold]
 pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let layout = layout(class);
-    let zeroed = zeroed || !SETTLES;
     // SAFETY: the layout is not empty.
     let block =
         NonNull::new(unsafe { if zeroed { alloc::alloc_zeroed(layout) } else { alloc::alloc(layout) } })?;
@@ -69,24 +65,10 @@ pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
         // refused, only speed is lost.
         unsafe { libc::madvise(block.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
-    settle(block);
     let block = block.cast::<Header>();
     // SAFETY: the block is ours, aligned for the header and larger than it.
     unsafe { block.write(Header { refs: AtomicUsize::new(1), class }) };
     Some(block)
-}
-
-/// Makes reading a new block sound. Reading uninitialized memory is undefined behavior. This assembly block
-/// is empty, but the compiler must assume that it writes everything that the pointer can reach, so the bytes
-/// in the block can be read as numbers.
-#[inline]
-fn settle(block: NonNull<u8>) {
-    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-    // SAFETY: it does nothing.
-    unsafe {
-        std::arch::asm!("/* {0} */", in(reg) block.as_ptr(), options(nostack, preserves_flags));
-    }
-    let _ = block;
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 //! the memory that one training step frees is reused by the next. Blocks of 2 MiB or more are aligned for
 //! huge pages, which are requested from the operating system.
 //!
-//! The bytes of a buffer can always be read as numbers. They are left over from the tensor that used the
-//! block before, or came from the system.
+//! The data of a new storage are uninitialized, unless zeros are asked for: `tensor::make` hands them to a
+//! kernel as `MaybeUninit`, and there is a tensor only when the kernel has written them.
 //!
 //! `block` has the size classes and the calls to the system's allocator, `cache` the freed blocks, and
 //! `stats` the counters.
@@ -35,7 +35,7 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Storage for `bytes` bytes of arbitrary values.
+    /// Room for `bytes` bytes, which are uninitialized.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

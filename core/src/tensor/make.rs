@@ -1,6 +1,7 @@
-//! Creating tensors: from a number, or with arbitrary elements that a kernel will write.
+//! Creates tensors: from a number, and of memory that a kernel writes.
 
 use super::NamedTensor;
+use crate::cpu::room::{self, Room};
 use crate::dtype::{DType, Element, Scalar, dispatch};
 use crate::error::{Error, Result};
 use crate::names::Names;
@@ -28,10 +29,9 @@ impl NamedTensor {
 
     #[track_caller]
     fn number_as(value: Scalar, dtype: DType) -> Result<NamedTensor> {
-        // SAFETY: the next line writes the element.
-        let mut number = unsafe { NamedTensor::unwritten("scalar", &[], Names::none(), dtype)? };
-        // SAFETY: the buffer is fresh and has room for one element of the dtype.
-        dispatch!(dtype, T => unsafe { number.storage.data_mut().cast::<T>().write(T::from_scalar(value)) });
+        let number = Unwritten::of("scalar", &[], Names::none(), dtype)?;
+        let mut number =
+            dispatch!(dtype, T => number.write(|number| room::fill(number, T::from_scalar(value))));
         number.is_number = true;
         Ok(number)
     }
@@ -49,61 +49,133 @@ impl NamedTensor {
             // SAFETY: the buffer has that many bytes, all zero.
             return Ok(unsafe { NamedTensor::from_parts(storage, dtype, &shape.sizes, shape.names) });
         }
-        let mut out = NamedTensor::fresh(op, shape, dtype)?;
-        dispatch!(dtype, T => out.as_mut_slice::<T>()?.fill(T::from_scalar(value)));
-        Ok(out)
+        let out = Unwritten::new(op, shape, dtype)?;
+        Ok(dispatch!(dtype, T => out.write(|y| room::fill(y, T::from_scalar(value)))))
     }
+}
 
-    /// A dense tensor for kernels that write all elements. Until then, the elements are arbitrary numbers, or
-    /// `false` for `bool`.
+/// The memory of a dense tensor that a kernel has yet to write. Nothing can read it; what the kernel writes
+/// becomes the tensor.
+pub(crate) struct Unwritten(NamedTensor);
+
+impl Unwritten {
+    /// Memory for the elements of a shape.
     #[inline]
     #[track_caller]
-    pub(crate) fn fresh(op: &'static str, shape: Shape, dtype: DType) -> Result<NamedTensor> {
-        // SAFETY: if the dtype is `bool`, the code below writes every element.
-        let mut out = unsafe { NamedTensor::unwritten(op, &shape.sizes, shape.names, dtype)? };
-        if dtype == DType::Bool {
-            // SAFETY: the buffer is fresh and has a byte for each element.
-            unsafe { out.storage.data_mut().write_bytes(0, out.numel()) };
-        }
-        Ok(out)
+    pub(crate) fn new(op: &'static str, shape: Shape, dtype: DType) -> Result<Unwritten> {
+        Unwritten::of(op, &shape.sizes, shape.names, dtype)
     }
 
-    /// [`fresh`](Self::fresh) with the sizes and names of this tensor.
+    /// Memory for as many elements as `x` has, with its sizes and names.
     #[inline]
     #[track_caller]
-    pub(crate) fn fresh_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
-        NamedTensor::fresh(op, self.shape(), dtype)
+    pub(crate) fn like(op: &'static str, x: &NamedTensor, dtype: DType) -> Result<Unwritten> {
+        Unwritten::of(op, x.sizes(), x.names.clone(), dtype)
     }
 
-    /// Like [`fresh`](Self::fresh), but without the cost of initializing `bool`.
-    ///
-    /// # Safety
-    /// If the dtype is `bool`, each element is written before it is read.
+    /// Memory for elements of these sizes.
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn unwritten(
-        op: &'static str,
-        sizes: &[usize],
-        names: Names,
-        dtype: DType,
-    ) -> Result<NamedTensor> {
+    pub(crate) fn of(op: &'static str, sizes: &[usize], names: Names, dtype: DType) -> Result<Unwritten> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
-        let storage =
-            Storage::new(op, numel * dtype.itemsize()).map_err(|error| of_tensor(error, sizes, dtype))?;
-        // SAFETY: the buffer has that many bytes, any bytes are a valid number, and the caller guarantees the
-        // rest.
-        Ok(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) })
+        let storage = Storage::new(op, numel * dtype.itemsize())?;
+        // SAFETY: the buffer has so many bytes, and nothing reads them until they are written.
+        Ok(Unwritten(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) }))
     }
 
-    /// [`unwritten`](Self::unwritten) with the sizes and names of this tensor.
+    /// The number of elements.
+    #[inline]
+    pub(crate) fn numel(&self) -> usize {
+        self.0.numel()
+    }
+
+    /// The sizes.
+    #[inline]
+    pub(crate) fn sizes(&self) -> &[usize] {
+        self.0.sizes()
+    }
+
+    /// The address of the elements.
+    #[inline]
+    pub(crate) fn ptr_mut(&mut self) -> *mut u8 {
+        self.0.ptr_mut()
+    }
+
+    /// The tensor.
     ///
     /// # Safety
-    /// Same as [`unwritten`](Self::unwritten).
+    /// All elements are written, in the dtype.
+    #[inline]
+    pub(crate) unsafe fn written(self) -> NamedTensor {
+        self.0
+    }
+
+    /// The tensor of what a kernel writes.
+    ///
+    /// # Panics
+    /// If the dtype is not that of `T`, or if the kernel returns anything but its room.
+    #[inline]
+    pub(crate) fn write<T: Element>(mut self, kernel: impl FnOnce(&mut Room<T>) -> &mut [T]) -> NamedTensor {
+        let room = self.room::<T>();
+        let place = (room.as_ptr(), room.len());
+        room::check_is(place, kernel(room));
+        self.0
+    }
+
+    /// [`write`](Self::write) from the elements of `x`.
+    ///
+    /// # Errors
+    /// Those of [`as_slice`](NamedTensor::as_slice).
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn unwritten_like(&self, op: &'static str, dtype: DType) -> Result<NamedTensor> {
-        // SAFETY: the caller's contract.
-        unsafe { NamedTensor::unwritten(op, self.sizes(), self.names.clone(), dtype) }
+    pub(crate) fn write_from<S: Element, T: Element>(
+        self,
+        x: &NamedTensor,
+        kernel: impl for<'a> FnOnce(&[S], &'a mut Room<T>) -> &'a mut [T],
+    ) -> Result<NamedTensor> {
+        let x = x.as_slice()?;
+        Ok(self.write(|y| kernel(x, y)))
+    }
+
+    /// The tensors of what a kernel of several results writes.
+    ///
+    /// # Panics
+    /// As [`write`](Self::write).
+    #[inline]
+    pub(crate) fn write_all<T: Element, const N: usize>(
+        mut all: [Unwritten; N],
+        kernel: impl for<'a> FnOnce([&'a mut Room<T>; N]) -> [&'a mut [T]; N],
+    ) -> [NamedTensor; N] {
+        let rooms = all.each_mut().map(Unwritten::room::<T>);
+        let places = rooms.each_ref().map(|room| (room.as_ptr(), room.len()));
+        for (place, done) in places.into_iter().zip(kernel(rooms)) {
+            room::check_is(place, done);
+        }
+        all.map(|Unwritten(tensor)| tensor)
+    }
+
+    /// As [`write`](Self::write) for a kernel that can fail.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    #[inline]
+    pub(crate) fn try_write<T: Element>(
+        mut self,
+        kernel: impl FnOnce(&mut Room<T>) -> Result<&mut [T]>,
+    ) -> Result<NamedTensor> {
+        let room = self.room::<T>();
+        let place = (room.as_ptr(), room.len());
+        room::check_is(place, kernel(room)?);
+        Ok(self.0)
+    }
+
+    /// The elements, to be written.
+    #[inline]
+    fn room<T: Element>(&mut self) -> &mut Room<T> {
+        assert!(self.0.dtype == T::DTYPE, "memory for {} and a kernel of {}", self.0.dtype, T::DTYPE);
+        let numel = self.0.numel();
+        // SAFETY: the buffer is dense, held by nobody else and has so many elements, which may be uninitialized.
+        unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) }
     }
 }
 
@@ -120,11 +192,42 @@ mod tests {
     use super::*;
     use crate::shape::Sizes;
 
+    fn unwritten(n: usize, dtype: DType) -> Unwritten {
+        let shape = Shape { sizes: Sizes::from_slice(&[n]), names: Names::none() };
+        Unwritten::new("test", shape, dtype).unwrap()
+    }
+
     #[test]
-    fn bools_that_nobody_wrote_are_false() {
+    fn what_a_kernel_writes_becomes_the_tensor() {
         drop(NamedTensor::from_slice(&[7u8; 300], [300]).unwrap());
-        let shape = Shape { sizes: Sizes::from_slice(&[300]), names: Names::none() };
-        let x = NamedTensor::fresh("test", shape, DType::Bool).unwrap();
-        assert_eq!(x.as_slice::<bool>().unwrap(), [false; 300]);
+        let x = unwritten(300, DType::Bool).write(|y| room::write_each(y, |i| i % 2 == 0));
+        assert!(x.as_slice::<bool>().unwrap().iter().enumerate().all(|(i, x)| *x == (i % 2 == 0)));
+        let [a, b] =
+            Unwritten::write_all::<i64, 2>([unwritten(3, DType::I64), unwritten(0, DType::I64)], |[a, b]| {
+                [room::fill(a, 5), room::fill(b, 6)]
+            });
+        assert_eq!((a.to_vec::<i64>().unwrap(), b.numel()), (vec![5; 3], 0));
+        let failed = unwritten(3, DType::I64)
+            .try_write::<i64>(|_| Err(crate::Error::new(crate::ErrorKind::Value, "test", "no")));
+        assert!(failed.is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "the room that it was given")]
+    fn a_kernel_cannot_leave_a_part_out() {
+        unwritten(4, DType::I64).write::<i64>(|y| room::fill(&mut y[..3], 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "memory for float32 and a kernel of int64")]
+    fn a_kernel_writes_its_own_dtype() {
+        unwritten(4, DType::F32).write::<i64>(|y| room::fill(y, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "the room that it was given")]
+    fn a_kernel_cannot_swap_its_rooms() {
+        let all = [unwritten(4, DType::I64), unwritten(5, DType::I64)];
+        Unwritten::write_all::<i64, 2>(all, |[a, b]| [room::fill(b, 1), room::fill(a, 1)]);
     }
 }

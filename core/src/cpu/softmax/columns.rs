@@ -3,6 +3,7 @@
 
 use super::finite_or_zero;
 use crate::cpu::math::Real;
+use crate::cpu::room::{Room, fill, written};
 
 /// The columns whose maxima and sums are kept at once.
 const COLUMNS: usize = 256;
@@ -18,10 +19,9 @@ fn largest_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &mut [T]) {
     }
 }
 
-/// `Σ exp(x - max)` of each column from column `from` on.
+/// Adds `Σ exp(x - max)` of each column from column `from` on.
 #[inline(always)]
 fn exp_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &[T], sums: &mut [T]) {
-    sums.fill(T::ZERO);
     for x in x.chunks_exact(inner) {
         for ((sum, max), x) in sums.iter_mut().zip(max).zip(&x[from..]) {
             *sum += (*x - *max).exp();
@@ -30,7 +30,7 @@ fn exp_columns<T: Real>(x: &[T], inner: usize, from: usize, max: &[T], sums: &mu
 }
 
 #[inline(always)]
-pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
     let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
     for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
         for from in (0..inner).step_by(COLUMNS) {
@@ -41,15 +41,16 @@ pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut 
             for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
                 let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
                 for j in 0..columns {
-                    y[j] = (x[j] - max[j]).exp();
-                    sums[j] += y[j];
+                    sums[j] += *y[j].write((x[j] - max[j]).exp());
                 }
             }
             for sum in sums.iter_mut() {
                 *sum = sum.recip();
             }
             for y in y.chunks_exact_mut(inner) {
-                for (y, scale) in y[from..].iter_mut().zip(&*sums) {
+                // SAFETY: these columns are written above.
+                let y = unsafe { written(&mut y[from..][..columns]) };
+                for (y, scale) in y.iter_mut().zip(&*sums) {
                     *y *= *scale;
                 }
             }
@@ -58,13 +59,14 @@ pub(super) fn softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut 
 }
 
 #[inline(always)]
-pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
     let (mut max, mut sums) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
     for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner)) {
         for from in (0..inner).step_by(COLUMNS) {
             let columns = (inner - from).min(COLUMNS);
             let (max, sums) = (&mut max[..columns], &mut sums[..columns]);
             largest_columns(x, inner, from, max);
+            sums.fill(T::ZERO);
             exp_columns(x, inner, from, max, sums);
             for sum in sums.iter_mut() {
                 *sum = sum.ln();
@@ -72,7 +74,7 @@ pub(super) fn log_softmax_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &
             for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
                 let (x, y) = (&x[from..][..columns], &mut y[from..][..columns]);
                 for j in 0..columns {
-                    y[j] = (x[j] - max[j]) - sums[j];
+                    y[j].write((x[j] - max[j]) - sums[j]);
                 }
             }
         }
@@ -86,7 +88,7 @@ pub(super) fn softmax_backward_columns<T: Real>(
     [y, g]: [&[T]; 2],
     n: usize,
     inner: usize,
-    dx: &mut [T],
+    dx: &mut Room<T>,
 ) {
     let mut sums = [T::ZERO; COLUMNS];
     let groups = y.chunks_exact(n * inner).zip(g.chunks_exact(n * inner));
@@ -104,7 +106,7 @@ pub(super) fn softmax_backward_columns<T: Real>(
             for ((y, g), dx) in rows.zip(dx.chunks_exact_mut(inner)) {
                 let (y, g, dx) = (&y[from..][..columns], &g[from..][..columns], &mut dx[from..][..columns]);
                 for j in 0..columns {
-                    dx[j] = if log { g[j] - y[j].exp() * sums[j] } else { y[j] * (g[j] - sums[j]) };
+                    dx[j].write(if log { g[j] - y[j].exp() * sums[j] } else { y[j] * (g[j] - sums[j]) });
                 }
             }
         }
@@ -112,7 +114,7 @@ pub(super) fn softmax_backward_columns<T: Real>(
 }
 
 #[inline(always)]
-pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut [T]) {
+pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mut Room<T>) {
     let mut max = [T::ZERO; COLUMNS];
     for (x, y) in x.chunks_exact(n * inner).zip(y.chunks_exact_mut(inner)) {
         for from in (0..inner).step_by(COLUMNS) {
@@ -122,6 +124,7 @@ pub(super) fn logsumexp_columns<T: Real>(x: &[T], n: usize, inner: usize, y: &mu
             for max in max.iter_mut() {
                 *max = finite_or_zero(*max);
             }
+            let y = fill(y, T::ZERO);
             exp_columns(x, inner, from, max, y);
             for (y, max) in y.iter_mut().zip(&*max) {
                 *y = *max + y.ln();

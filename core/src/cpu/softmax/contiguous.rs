@@ -3,6 +3,8 @@
 
 use super::finite_or_zero;
 use crate::cpu::math::Real;
+use crate::cpu::room::{Room, copy, written};
+use std::mem::MaybeUninit;
 
 /// The elements of a row that are computed at once. The rest of a row is padded.
 const LANES: usize = 16;
@@ -60,22 +62,25 @@ fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LA
     y
 }
 
-/// Writes `y = exp(x - shift)` for a row and returns `Σ y`. The rest of the row is padded to whole lanes.
+/// Writes `y = exp(x - shift)` for a row, which is as long, and returns it with `Σ y`. The rest of the row is
+/// padded to whole lanes.
 #[inline(always)]
-fn exp_row<T: Real>(x: &[T], shift: T, y: &mut [T]) -> T {
+fn exp_row<'a, T: Real>(x: &[T], shift: T, y: &'a mut Room<T>) -> (&'a mut [T], T) {
+    assert_eq!(x.len(), y.len());
     let mut sums = [T::ZERO; LANES];
     let (whole, rest) = x.as_chunks::<LANES>();
     let (whole_y, rest_y) = y.as_chunks_mut::<LANES>();
     for (x, y) in whole.iter().zip(whole_y) {
-        *y = exp_lanes(x, shift, &mut sums);
+        copy(y, &exp_lanes(x, shift, &mut sums));
     }
     if !rest.is_empty() {
         let e = exp_lanes(&filled(rest), shift, &mut sums);
         for (y, e) in rest_y.iter_mut().zip(e) {
-            *y = e;
+            y.write(e);
         }
     }
-    sum_lanes(sums)
+    // SAFETY: the whole lanes and the rest, which is shorter than the lanes, are written above.
+    (unsafe { written(y) }, sum_lanes(sums))
 }
 
 /// `Σ exp(x - shift)`.
@@ -165,38 +170,49 @@ fn largest_of_each<T: Real>(x: &[T], n: usize, max: &mut [T]) {
     }
 }
 
-/// `y = exp(x - max)` for short rows, and their sums.
+/// `y = exp(x - max)` for short rows, and their sums; returns both.
 #[inline(always)]
-fn exp_short_rows<T: Real>(x: &[T], n: usize, max: &[T], y: &mut [T], sums: &mut [T]) {
+fn exp_short_rows<'a, T: Real>(
+    x: &[T],
+    n: usize,
+    max: &[T],
+    y: &'a mut Room<T>,
+    sums: &'a mut Room<T>,
+) -> [&'a mut [T]; 2] {
+    assert!(x.len() == y.len() && x.len() == sums.len() * n && max.len() >= sums.len());
     for ((x, y), max) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).zip(max) {
         for (x, y) in x.iter().zip(y) {
-            *y = *x - *max;
+            y.write(*x - *max);
         }
     }
+    // SAFETY: there are as many whole rows of `y` as of `x`, and a maximum for each.
+    let y = unsafe { written(y) };
     exp_all(y);
-    for (y, sum) in y.chunks_exact(n).zip(sums) {
-        *sum = y.iter().fold(T::ZERO, |sum, y| sum + *y);
+    for (y, sum) in y.chunks_exact(n).zip(sums.iter_mut()) {
+        sum.write(y.iter().fold(T::ZERO, |sum, y| sum + *y));
     }
+    // SAFETY: there is a row for each.
+    [y, unsafe { written(sums) }]
 }
 
 /// The softmax of short rows, or its logarithm.
 #[inline(always)]
-fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut [T]) {
-    let (mut max, mut sums) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut Room<T>) {
+    let (mut max, mut sums) = ([T::ZERO; BLOCK], [const { MaybeUninit::uninit() }; BLOCK]);
     let block = BLOCK / n * n;
     for (x, y) in x.chunks(block).zip(y.chunks_mut(block)) {
         largest_of_each(x, n, &mut max);
-        exp_short_rows(x, n, &max, y, &mut sums);
+        let [y, sums] = exp_short_rows(x, n, &max, y, &mut sums[..x.len() / n]);
         if log {
-            ln_all(&mut sums[..x.len() / n]);
+            ln_all(sums);
             let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
-            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&sums)) {
+            for ((x, y), (max, ln_sum)) in rows.zip(max.iter().zip(&*sums)) {
                 for (x, y) in x.iter().zip(y) {
                     *y = (*x - *max) - *ln_sum;
                 }
             }
         } else {
-            for (y, sum) in y.chunks_exact_mut(n).zip(&sums) {
+            for (y, sum) in y.chunks_exact_mut(n).zip(&*sums) {
                 let scale = sum.recip();
                 for y in y {
                     *y *= scale;
@@ -207,12 +223,13 @@ fn softmax_short_rows<T: Real>(log: bool, x: &[T], n: usize, y: &mut [T]) {
 }
 
 #[inline(always)]
-pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
     if n < SHORT {
         return softmax_short_rows(false, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-        let scale = exp_row(x, largest(x), y).recip();
+        let (y, sum) = exp_row(x, largest(x), y);
+        let scale = sum.recip();
         for y in y {
             *y *= scale;
         }
@@ -220,7 +237,7 @@ pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
 }
 
 #[inline(always)]
-pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
     if n < SHORT {
         return softmax_short_rows(true, x, n, y);
     }
@@ -228,29 +245,31 @@ pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
         let max = largest(x);
         let ln_sum = sum_exp_row(x, max).ln();
         for (y, x) in y.iter_mut().zip(x) {
-            *y = (*x - max) - ln_sum;
+            y.write((*x - max) - ln_sum);
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut [T]) {
+pub(super) fn softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut Room<T>) {
     for ((y, g), dx) in y.chunks_exact(n).zip(g.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
         let mean = dot(g, y);
         for ((y, g), dx) in y.iter().zip(g).zip(dx) {
-            *dx = *y * (*g - mean);
+            dx.write(*y * (*g - mean));
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn log_softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut [T]) {
+pub(super) fn log_softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx: &mut Room<T>) {
     // as many whole rows as stay in the L1 cache
     let block = (BLOCK / n).max(1) * n;
     for ((y, g), dx) in y.chunks(block).zip(g.chunks(block)).zip(dx.chunks_mut(block)) {
-        for (y, dx) in y.iter().zip(&mut *dx) {
-            *dx = y.exp();
+        for (y, dx) in y.iter().zip(dx.iter_mut()) {
+            dx.write(y.exp());
         }
+        // SAFETY: the three have the same length.
+        let dx = unsafe { written(dx) };
         for (g, dx) in g.chunks_exact(n).zip(dx.chunks_exact_mut(n)) {
             let sum = sum(g);
             for (g, dx) in g.iter().zip(dx) {
@@ -261,9 +280,9 @@ pub(super) fn log_softmax_backward_rows<T: Real>(y: &[T], g: &[T], n: usize, dx:
 }
 
 #[inline(always)]
-pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
+pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
     if n < SHORT {
-        let (mut max, mut exps) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+        let (mut max, mut exps) = ([T::ZERO; BLOCK], [const { MaybeUninit::uninit() }; BLOCK]);
         let rows = BLOCK / n;
         for (x, y) in x.chunks(rows * n).zip(y.chunks_mut(rows)) {
             let max = &mut max[..y.len()];
@@ -271,7 +290,7 @@ pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
             for max in max.iter_mut() {
                 *max = finite_or_zero(*max);
             }
-            exp_short_rows(x, n, max, &mut exps[..x.len()], y);
+            let [_, y] = exp_short_rows(x, n, max, &mut exps[..x.len()], y);
             ln_all(y);
             for (y, max) in y.iter_mut().zip(max) {
                 *y += *max;
@@ -281,7 +300,7 @@ pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut [T]) {
     }
     for (x, y) in x.chunks_exact(n).zip(y) {
         let max = finite_or_zero(largest(x));
-        *y = max + sum_exp_row(x, max).ln();
+        y.write(max + sum_exp_row(x, max).ln());
     }
 }
 
@@ -292,16 +311,18 @@ pub(super) fn cross_entropy_backward_rows<T: Real>(
     target: &[i64],
     logsumexp: &[T],
     g: &[T],
-    dx: &mut [T],
+    dx: &mut Room<T>,
 ) {
     let rows = (BLOCK / n).max(1);
     for (i, (x, dx)) in x.chunks(rows * n).zip(dx.chunks_mut(rows * n)).enumerate() {
         let from = i * rows;
         for ((x, dx), logsumexp) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).zip(&logsumexp[from..]) {
             for (x, dx) in x.iter().zip(dx) {
-                *dx = *x - *logsumexp;
+                dx.write(*x - *logsumexp);
             }
         }
+        // SAFETY: there are as many whole rows of `dx` as of `x`, and a sum for each.
+        let dx = unsafe { written(dx) };
         exp_all(dx);
         let rows = dx.chunks_exact_mut(n).zip(&logsumexp[from..]).zip(&target[from..]).zip(&g[from..]);
         for (((dx, logsumexp), target), g) in rows {

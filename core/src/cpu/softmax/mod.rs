@@ -11,6 +11,7 @@ mod contiguous;
 mod tests;
 
 use super::math::Real;
+use super::room::{Room, fill, write_each, written};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 use columns::*;
@@ -23,35 +24,51 @@ const PARALLEL: usize = 1 << 15;
 const TASK: usize = 1 << 13;
 
 /// `y = exp(x - max x) / Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
-pub(crate) fn softmax<T: Real>(x: &[T], sizes: [usize; 3], y: &mut [T]) {
-    map::<Softmax, T, 1>([x], sizes, y);
+pub(crate) fn softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
+    map::<Softmax, T, 1>([x], sizes, y)
 }
 
 /// `y = x - max x - ln Σ exp(x - max x)` along the middle of `[outer, n, inner]`.
-pub(crate) fn log_softmax<T: Real>(x: &[T], sizes: [usize; 3], y: &mut [T]) {
-    map::<LogSoftmax, T, 1>([x], sizes, y);
+pub(crate) fn log_softmax<'a, T: Real>(x: &[T], sizes: [usize; 3], y: &'a mut Room<T>) -> &'a mut [T] {
+    map::<LogSoftmax, T, 1>([x], sizes, y)
 }
 
 /// The gradient of [`softmax`]: `y (g - Σ g y)`, with the result `y` and its gradient `g`.
-pub(crate) fn softmax_backward<T: Real>(y: &[T], g: &[T], sizes: [usize; 3], dx: &mut [T]) {
-    map::<SoftmaxBackward, T, 2>([y, g], sizes, dx);
+pub(crate) fn softmax_backward<'a, T: Real>(
+    y: &[T],
+    g: &[T],
+    sizes: [usize; 3],
+    dx: &'a mut Room<T>,
+) -> &'a mut [T] {
+    map::<SoftmaxBackward, T, 2>([y, g], sizes, dx)
 }
 
 /// The gradient of [`log_softmax`]: `g - exp(y) Σ g`, with the result `y` and its gradient `g`.
-pub(crate) fn log_softmax_backward<T: Real>(y: &[T], g: &[T], sizes: [usize; 3], dx: &mut [T]) {
-    map::<LogSoftmaxBackward, T, 2>([y, g], sizes, dx);
+pub(crate) fn log_softmax_backward<'a, T: Real>(
+    y: &[T],
+    g: &[T],
+    sizes: [usize; 3],
+    dx: &'a mut Room<T>,
+) -> &'a mut [T] {
+    map::<LogSoftmaxBackward, T, 2>([y, g], sizes, dx)
 }
 
 /// `y = ln Σ exp(x)`: `[outer, n, inner] -> [outer, inner]`.
-pub(crate) fn logsumexp<T: Real>(x: &[T], [outer, n, inner]: [usize; 3], y: &mut [T]) {
-    debug_assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
+pub(crate) fn logsumexp<'a, T: Real>(
+    x: &[T],
+    [outer, n, inner]: [usize; 3],
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
+    assert_eq!((x.len(), y.len()), (outer * n * inner, outer * inner));
     if n == 0 {
-        return y.fill(T::NEG_INFINITY);
+        return fill(y, T::NEG_INFINITY);
     }
     for_each_group(x.len(), y, n * inner, inner, |from, y| {
         let x = &x[from * n * inner..][..y.len() * n];
         run::<LogSumExp, T, 1>([x], [n, inner], y);
     });
+    // SAFETY: the groups make up `y`, and the loop writes all of a group.
+    unsafe { written(y) }
 }
 
 /// Cross entropy with class indices over the rows of `logits`, `[batch, classes]`:
@@ -59,26 +76,22 @@ pub(crate) fn logsumexp<T: Real>(x: &[T], [outer, n, inner]: [usize; 3], y: &mut
 ///
 /// Also writes the `logsumexp` of each row, which [`cross_entropy_backward`] takes. A row whose target is not
 /// a class, such as PyTorch's `ignore_index`, has loss 0. The caller applies weights and takes the mean.
-pub(crate) fn cross_entropy<T: Real>(
+pub(crate) fn cross_entropy<'a, T: Real>(
     logits: &[T],
     classes: usize,
     target: &[i64],
-    logsumexp: &mut [T],
-    loss: &mut [T],
-) {
-    debug_assert_eq!((logits.len(), loss.len()), (target.len() * classes, target.len()));
-    if classes == 0 {
-        return loss.fill(T::ZERO);
-    }
-    self::logsumexp(logits, [target.len(), classes, 1], logsumexp);
-    for (((logits, target), logsumexp), loss) in
-        logits.chunks_exact(classes).zip(target).zip(logsumexp).zip(loss)
-    {
-        let logit = usize::try_from(*target).ok().and_then(|t| logits.get(t));
+    [logsumexp, loss]: [&'a mut Room<T>; 2],
+) -> [&'a mut [T]; 2] {
+    assert_eq!((logits.len(), loss.len()), (target.len() * classes, target.len()));
+    let logsumexp = self::logsumexp(logits, [target.len(), classes, 1], logsumexp);
+    let loss = write_each(loss, |row| {
+        let logits = &logits[row * classes..][..classes];
+        let (logit, sum) = (usize::try_from(target[row]).ok().and_then(|t| logits.get(t)), logsumexp[row]);
         // As with `log_softmax`, an infinite logit makes its row NaN.
-        let of_logit = |logit: &T| if logsumexp.is_infinite() { T::NAN } else { *logsumexp - *logit };
-        *loss = logit.map_or(T::ZERO, of_logit);
-    }
+        let of_logit = |logit: &T| if sum.is_infinite() { T::NAN } else { sum - *logit };
+        logit.map_or(T::ZERO, of_logit)
+    });
+    [logsumexp, loss]
 }
 
 /// The gradient of [`cross_entropy`] for the gradients `g` of the losses:
@@ -86,18 +99,15 @@ pub(crate) fn cross_entropy<T: Real>(
 ///
 /// Factors that are applied to a loss later, such as its weight or the `1 / batch` of a mean, belong to its
 /// `g`.
-pub(crate) fn cross_entropy_backward<T: Real>(
+pub(crate) fn cross_entropy_backward<'a, T: Real>(
     logits: &[T],
     classes: usize,
     target: &[i64],
     logsumexp: &[T],
     g: &[T],
-    dx: &mut [T],
-) {
-    debug_assert_eq!((logits.len(), dx.len()), (target.len() * classes, logits.len()));
-    if classes == 0 {
-        return;
-    }
+    dx: &'a mut Room<T>,
+) -> &'a mut [T] {
+    assert_eq!((logits.len(), dx.len()), (target.len() * classes, logits.len()));
     for_each_group(logits.len(), dx, classes, classes, |from, dx| {
         let rows = from..from + dx.len() / classes;
         let backward = CrossEntropyBackward {
@@ -109,6 +119,8 @@ pub(crate) fn cross_entropy_backward<T: Real>(
         };
         vectorize(backward, dx);
     });
+    // SAFETY: the groups make up `dx`, and the loop writes all of a group.
+    unsafe { written(dx) }
 }
 
 /// The arguments of [`cross_entropy_backward`].
@@ -121,38 +133,39 @@ struct CrossEntropyBackward<'a, T> {
 }
 
 impl<T: Real> Vectorized for CrossEntropyBackward<'_, T> {
-    type Out<'a> = &'a mut [T];
+    type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, dx: &mut [T]) {
+    fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
         cross_entropy_backward_rows(
             simd.numbers(self.logits),
             self.classes,
             self.target,
             simd.numbers(self.logsumexp),
             simd.numbers(self.g),
-            simd.numbers_mut(dx),
+            simd.room(dx),
         );
     }
 }
 
-/// A function along the middle of `[outer, n, inner]`, with a loop for each order of memory.
+/// A function along the middle of `[outer, n, inner]`, with a loop for each order of memory. Both write all
+/// of `y`.
 trait Along<const INPUTS: usize> {
     /// The function for `inner = 1`, on rows of `n` elements.
-    fn rows<T: Real>(inputs: [&[T]; INPUTS], n: usize, y: &mut [T]);
+    fn rows<T: Real>(inputs: [&[T]; INPUTS], n: usize, y: &mut Room<T>);
     /// The function on `n` rows of `inner` columns each.
-    fn columns<T: Real>(inputs: [&[T]; INPUTS], n: usize, inner: usize, y: &mut [T]);
+    fn columns<T: Real>(inputs: [&[T]; INPUTS], n: usize, inner: usize, y: &mut Room<T>);
 }
 
 struct Softmax;
 impl Along<1> for Softmax {
     #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
         softmax_rows(x, n, y);
     }
 
     #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
         softmax_columns(x, n, inner, y);
     }
 }
@@ -160,12 +173,12 @@ impl Along<1> for Softmax {
 struct LogSoftmax;
 impl Along<1> for LogSoftmax {
     #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
         log_softmax_rows(x, n, y);
     }
 
     #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
         log_softmax_columns(x, n, inner, y);
     }
 }
@@ -173,12 +186,12 @@ impl Along<1> for LogSoftmax {
 struct SoftmaxBackward;
 impl Along<2> for SoftmaxBackward {
     #[inline(always)]
-    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut [T]) {
+    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
         softmax_backward_rows(y, g, n, dx);
     }
 
     #[inline(always)]
-    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut Room<T>) {
         softmax_backward_columns(false, inputs, n, inner, dx);
     }
 }
@@ -186,12 +199,12 @@ impl Along<2> for SoftmaxBackward {
 struct LogSoftmaxBackward;
 impl Along<2> for LogSoftmaxBackward {
     #[inline(always)]
-    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut [T]) {
+    fn rows<T: Real>([y, g]: [&[T]; 2], n: usize, dx: &mut Room<T>) {
         log_softmax_backward_rows(y, g, n, dx);
     }
 
     #[inline(always)]
-    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut [T]) {
+    fn columns<T: Real>(inputs: [&[T]; 2], n: usize, inner: usize, dx: &mut Room<T>) {
         softmax_backward_columns(true, inputs, n, inner, dx);
     }
 }
@@ -199,12 +212,12 @@ impl Along<2> for LogSoftmaxBackward {
 struct LogSumExp;
 impl Along<1> for LogSumExp {
     #[inline(always)]
-    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut [T]) {
+    fn rows<T: Real>([x]: [&[T]; 1], n: usize, y: &mut Room<T>) {
         logsumexp_rows(x, n, y);
     }
 
     #[inline(always)]
-    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut [T]) {
+    fn columns<T: Real>([x]: [&[T]; 1], n: usize, inner: usize, y: &mut Room<T>) {
         logsumexp_columns(x, n, inner, y);
     }
 }
@@ -217,17 +230,17 @@ struct Loop<'a, A, T, const INPUTS: usize> {
 }
 
 impl<A: Along<INPUTS>, T: Real, const INPUTS: usize> Vectorized for Loop<'_, A, T, INPUTS> {
-    type Out<'a> = &'a mut [T];
+    type Out<'a> = &'a mut Room<T>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, y: &mut [T]) {
+    fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
         let mut inputs: [&[S::Number<T>]; INPUTS] = [&[]; INPUTS];
         for (input, x) in inputs.iter_mut().zip(self.inputs) {
             *input = simd.numbers(x);
         }
         match self.sizes {
-            [n, 1] => A::rows(inputs, n, simd.numbers_mut(y)),
-            [n, inner] => A::columns(inputs, n, inner, simd.numbers_mut(y)),
+            [n, 1] => A::rows(inputs, n, simd.room(y)),
+            [n, inner] => A::columns(inputs, n, inner, simd.room(y)),
         }
     }
 }
@@ -236,23 +249,25 @@ impl<A: Along<INPUTS>, T: Real, const INPUTS: usize> Vectorized for Loop<'_, A, 
 fn run<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
     inputs: [&[T]; INPUTS],
     sizes: [usize; 2],
-    y: &mut [T],
+    y: &mut Room<T>,
 ) {
     vectorize(Loop { inputs, sizes, function: PhantomData::<A> }, y);
 }
 
 /// Applies a function whose result has the sizes of its inputs, on all threads if there are enough elements.
-fn map<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
+fn map<'a, A: Along<INPUTS>, T: Real, const INPUTS: usize>(
     inputs: [&[T]; INPUTS],
     [outer, n, inner]: [usize; 3],
-    y: &mut [T],
-) {
+    y: &'a mut Room<T>,
+) -> &'a mut [T] {
     let size = n * inner;
-    debug_assert!(y.len() == outer * size && inputs.iter().all(|x| x.len() == y.len()));
+    assert!(y.len() == outer * size && inputs.iter().all(|x| x.len() == y.len()));
     for_each_group(y.len(), y, size, size, |from, y| {
         let part = from * size..from * size + y.len();
         run::<A, T, INPUTS>(inputs.map(|x| &x[part.clone()]), [n, inner], y);
     });
+    // SAFETY: the groups make up `y`, and the function writes all of a group.
+    unsafe { written(y) }
 }
 
 /// Runs `f` for parts of `y` with the number of their first group, on all threads if the input has enough
@@ -260,10 +275,10 @@ fn map<A: Along<INPUTS>, T: Real, const INPUTS: usize>(
 /// `size` elements.
 fn for_each_group<T: Real>(
     total: usize,
-    y: &mut [T],
+    y: &mut Room<T>,
     size: usize,
     inner: usize,
-    f: impl Fn(usize, &mut [T]) + Sync,
+    f: impl Fn(usize, &mut Room<T>) + Sync,
 ) {
     if y.is_empty() {
         return;

@@ -1,6 +1,8 @@
 //! The functions against plain loops.
 
 use super::*;
+use crate::cpu::room::vec_of;
+use std::mem::MaybeUninit;
 
 const SHAPES: [[usize; 3]; 9] = [
     [1, 1, 1],
@@ -58,22 +60,20 @@ fn check<T: Real>(shape: [usize; 3]) {
     let len = shape.iter().product();
     let (x, g) = (numbers::<T>(len, 0.3), numbers::<T>(len, 7.1));
     let (x64, g64) = (f64s(&x), f64s(&g));
-    let mut y = vec![T::NAN; len];
-    let mut dx = vec![T::NAN; len];
 
-    softmax(&x, shape, &mut y);
+    let y = vec_of(len, |y| softmax(&x, shape, y));
     close(&y, &along(&x64, &g64, shape, |x, _| plain_softmax(x)), "softmax");
-    softmax_backward(&y, &g, shape, &mut dx);
+    let dx = vec_of(len, |dx| softmax_backward(&y, &g, shape, dx));
     let backward = along(&f64s(&y), &g64, shape, |y, g| {
         let mean: f64 = y.iter().zip(g).map(|(y, g)| y * g).sum();
         y.iter().zip(g).map(|(y, g)| y * (g - mean)).collect()
     });
     close(&dx, &backward, "softmax_backward");
 
-    log_softmax(&x, shape, &mut y);
+    let y = vec_of(len, |y| log_softmax(&x, shape, y));
     let log = along(&x64, &g64, shape, |x, _| plain_softmax(x).iter().map(|p| p.ln()).collect());
     close(&y, &log, "log_softmax");
-    log_softmax_backward(&y, &g, shape, &mut dx);
+    let dx = vec_of(len, |dx| log_softmax_backward(&y, &g, shape, dx));
     let backward = along(&f64s(&y), &g64, shape, |y, g| {
         let sum: f64 = g.iter().sum();
         y.iter().zip(g).map(|(y, g)| g - y.exp() * sum).collect()
@@ -82,8 +82,7 @@ fn check<T: Real>(shape: [usize; 3]) {
     let loose: Vec<T> = dx.iter().map(|dx| *dx * T::from_f64(0.125)).collect();
     close(&loose, &backward.iter().map(|x| x * 0.125).collect::<Vec<_>>(), "log_softmax_backward");
 
-    let mut sums = vec![T::NAN; shape[0] * shape[2]];
-    logsumexp(&x, shape, &mut sums);
+    let sums = vec_of(shape[0] * shape[2], |sums| logsumexp(&x, shape, sums));
     let all = along(&x64, &g64, shape, |x, _| vec![x.iter().map(|x| x.exp()).sum::<f64>().ln(); x.len()]);
     let first: Vec<f64> =
         all.chunks(shape[1] * shape[2]).flat_map(|group| group[..shape[2]].iter().copied()).collect();
@@ -101,24 +100,20 @@ fn softmax_and_its_kin_match_plain_loops() {
 #[test]
 fn infinite_logits() {
     let inf = f32::INFINITY;
-    let mut y = [0.0; 3];
     for inner in [1, 3] {
         let x: Vec<f32> = [-inf, 0.0, 0.0].iter().flat_map(|x| vec![*x; inner]).collect();
-        let mut y = vec![0.0; 3 * inner];
-        softmax(&x, [1, 3, inner], &mut y);
+        let (shape, len) = ([1, 3, inner], 3 * inner);
+        let y = vec_of(len, |y| softmax(&x, shape, y));
         assert_eq!([y[0], y[inner], y[2 * inner]], [0.0, 0.5, 0.5]);
         for x in [vec![-inf; 3 * inner], vec![inf; 3 * inner], vec![f32::NAN; 3 * inner]] {
-            softmax(&x, [1, 3, inner], &mut y);
-            assert!(y.iter().all(|y| y.is_nan()));
-            log_softmax(&x, [1, 3, inner], &mut y);
-            assert!(y.iter().all(|y| y.is_nan()));
-            logsumexp(&x, [1, 3, inner], &mut y[..inner]);
-            assert!(y[..inner].iter().all(|y| y.is_nan() == x[0].is_nan() && (y.is_nan() || *y == x[0])));
+            assert!(vec_of(len, |y| softmax(&x, shape, y)).iter().all(|y| y.is_nan()));
+            assert!(vec_of(len, |y| log_softmax(&x, shape, y)).iter().all(|y| y.is_nan()));
+            let y = vec_of(inner, |y| logsumexp(&x, shape, y));
+            assert!(y.iter().all(|y| y.is_nan() == x[0].is_nan() && (y.is_nan() || *y == x[0])));
         }
     }
-    logsumexp::<f32>(&[], [3, 0, 1], &mut y);
-    assert_eq!(y, [-inf; 3]);
-    softmax(&[1.0, f32::NAN, 0.0], [1, 3, 1], &mut y);
+    assert_eq!(vec_of(3, |y| logsumexp::<f32>(&[], [3, 0, 1], y)), [-inf; 3]);
+    let y = vec_of(3, |y| softmax(&[1.0, f32::NAN, 0.0], [1, 3, 1], y));
     assert!(y.iter().all(|y| y.is_nan()));
 }
 
@@ -130,9 +125,10 @@ fn cross_entropy_matches_log_softmax() {
         // every fifth row is ignored
         let target: Vec<i64> =
             (0..batch).map(|i| if i % 5 == 3 { -100 } else { (i * 7 % classes) as i64 }).collect();
-        let (mut lse, mut loss, mut dx) = (vec![0.0; batch], vec![0.0; batch], vec![0.0; batch * classes]);
-        cross_entropy(&x, classes, &target, &mut lse, &mut loss);
-        cross_entropy_backward(&x, classes, &target, &lse, &g, &mut dx);
+        let mut rooms = [(); 2].map(|()| vec![MaybeUninit::uninit(); batch]);
+        let [lse, loss] = cross_entropy(&x, classes, &target, rooms.each_mut().map(|room| &mut room[..]));
+        let (lse, loss) = (&*lse, &*loss);
+        let dx = vec_of(x.len(), |dx| cross_entropy_backward(&x, classes, &target, lse, &g, dx));
         for i in 0..batch {
             let p = plain_softmax(&x[i * classes..][..classes]);
             let hit = |j: usize| target[i] == j as i64;
@@ -152,9 +148,7 @@ fn the_same_for_any_number_of_threads() {
     let x = numbers::<f32>(70_000, 0.1);
     let [one, two] = [1, 2].map(|threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut y = vec![0.0; x.len()];
-        pool.install(|| softmax(&x, shape, &mut y));
-        y
+        pool.install(|| vec_of(x.len(), |y| softmax(&x, shape, y)))
     });
     assert_eq!(one, two);
 }
