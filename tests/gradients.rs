@@ -1,5 +1,6 @@
-//! The derivative of every op of the registry, to second order, on drawn calls. Ops are called by name, so a
-//! new op needs no line here. Draws are others in each run, and a failure says the seed that repeats it.
+//! Checks the derivative of every op in the registry to second order, with random calls. Ops are called by
+//! name, so a new op needs no line here. The draws differ in each run, and a failure prints the seed that
+//! repeats it.
 
 #[path = "proptest/draw.rs"]
 #[allow(dead_code, reason = "shared with the property tests")]

@@ -22,8 +22,8 @@ static POOLS: LazyLock<[rayon::ThreadPool; 2]> = LazyLock::new(|| {
     [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 });
 
-/// Plays `cases` draws of a strategy. Each op that `f` counts must have worked a few times, or nothing was
-/// seen of it.
+/// Runs `cases` draws of a strategy. Each op that `f` counts must have succeeded a few times; otherwise it
+/// was not really tested.
 fn play<S: Strategy>(cases: u32, strategy: S, f: impl Fn(S::Value, &dyn Fn(&Op, bool)) -> TestCaseResult) {
     let config = ProptestConfig {
         cases,

@@ -15,7 +15,7 @@ mod make;
 
 pub(crate) use make::Unwritten;
 
-/// A tensor as a value, without gradients: what `namegrad::Tensor` holds.
+/// A tensor as a plain value, without gradients. A `namegrad::Tensor` contains one.
 ///
 /// Clones share the same buffer. An in-place op writes into the buffer if it is not shared, and otherwise
 /// into a copy, so changing one tensor never changes another.
@@ -309,8 +309,8 @@ impl NamedTensor {
                 Error::new(ErrorKind::Value, "as_slice", message).with_repair("x.contiguous()?.as_slice()")
             );
         }
-        // SAFETY: contiguous, so `numel` elements of dtype T are there, and nobody writes to a shared buffer.
-        // They were written before there was a tensor: the contract of `Unwritten`.
+        // SAFETY: contiguous, so there are `numel` elements of type T, and nobody writes to a shared buffer.
+        // They were written before the tensor was made: the contract of `Unwritten`.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr().cast(), self.numel()) })
     }
 

@@ -56,12 +56,13 @@ fn shared(g: &Tensor, lost: Tensor, tied: Tensor) -> Result<Tensor> {
     tied.choose(g * 0.5, g)?.masked_fill(&lost, 0.0)
 }
 
-/// `a - b` in the dtype of the gradient: masks have no difference.
+/// `a - b` in the dtype of the gradient, because masks cannot be subtracted.
 fn apart(g: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     like(g, a)?.sub(&*like(g, b)?)
 }
 
-/// The operand in the dtype of the gradient: its own may be an integer, or a float of fewer digits.
+/// The operand cast to the dtype of the gradient, because its own dtype may be an integer or a narrower
+/// float.
 pub(super) fn like<'a>(g: &Tensor, operand: &'a Tensor) -> Result<Cow<'a, Tensor>> {
     operand.cast_to(Some(g.dtype()))
 }

@@ -48,10 +48,10 @@ unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T)
     }
 }
 
-/// The numbers of a half type that are converted at a time.
+/// How many numbers of a half type are converted at a time.
 const PIECE: usize = 1 << 10;
 
-/// The half types, converted by the half crate with the CPU's instructions if it has any.
+/// The half types, converted by the `half` crate with the CPU's instructions if it has any.
 trait Half: Element {
     fn widen(from: &[Self], to: &mut [f32]);
     fn narrow(from: &[f32], to: &mut [Self]);

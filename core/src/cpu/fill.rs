@@ -31,7 +31,7 @@ pub(crate) fn unit<T: Element>([rows, cols]: [usize; 2], y: &mut [T]) {
     y.iter_mut().step_by(cols + 1).take(rows.min(cols)).for_each(|y| *y = one);
 }
 
-/// These numbers, cast.
+/// Writes the numbers, cast.
 pub(crate) fn cast<'a, T: Element>(numbers: &[Scalar], y: &'a mut Room<T>) -> &'a mut [T] {
     let numbers = &numbers[..y.len()];
     write_each(y, |i| T::from_scalar(numbers[i]))
@@ -53,7 +53,7 @@ pub(crate) fn triangle<T: Element>([rows, cols]: [usize; 2], diagonal: isize, up
     }
 }
 
-/// The number after each `x` towards its `y`: `up` and `down` give the numbers beside one.
+/// The next number after each `x` toward its `y`; `up` and `down` return the adjacent numbers.
 pub(crate) fn next_after<'a, T: Element + PartialOrd>(
     [x, y]: [&[T]; 2],
     [up, down]: [fn(T) -> T; 2],

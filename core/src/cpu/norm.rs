@@ -86,7 +86,8 @@ impl<T: Real> Vectorized for Forward<'_, T> {
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
         let (x, y) = (simd.numbers(self.x), simd.room(y));
         let (mean, rstd) = (simd.room(mean), simd.room(rstd));
-        // A share of 1 / n is rounded, which moves a mean that is large beside the deviations.
+        // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
+        // deviations.
         let count = S::Number::<T>::from_f64(self.n as f64);
         let eps = S::Number::<T>::from_f64(self.eps);
         let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));

@@ -40,8 +40,8 @@ fn float_key(x: f64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
 }
 
-/// Runs `f` for each lane of `n` elements, whose keys `load` reads from a position on, and of which `count`
-/// places go into `places`.
+/// Runs `f` for each lane of `n` elements. `load` reads the keys from a position on, and `f` writes `count`
+/// positions of each lane to `places`.
 pub(crate) fn each_lane<'a>(
     n: usize,
     count: usize,
@@ -138,7 +138,7 @@ pub(crate) fn top<'a>(
     self::places(pairs, places)
 }
 
-/// The place of the best key so far, at each place.
+/// The position of the best key so far, at each position.
 pub(crate) fn running<'a>(
     keys: &[i64],
     better: fn(i64, i64) -> bool,
@@ -153,7 +153,7 @@ pub(crate) fn running<'a>(
     })
 }
 
-/// The places of the first pairs, as many as there is room for.
+/// The positions of the first pairs, as many as there is room for.
 pub(crate) fn places<'a>(pairs: &[(i64, usize)], places: &'a mut Room<i64>) -> &'a mut [i64] {
     let pairs = &pairs[..places.len()];
     write_each(places, |at| pairs[at].1 as i64)

@@ -32,7 +32,7 @@ namegrad_macros::kernels! {
     celu (x, g; alpha: f64) { float: if x > T::ZERO { g } else { g * (x / alpha).exp() } }
 }
 
-/// A gradient along one dim of `[outer, n, inner]` from the result and its gradient.
+/// The gradient along the middle dim of `[outer, n, inner]`, computed from the result and its gradient.
 type Along<T> = for<'a> fn(&[T], &[T], [usize; 3], &'a mut Room<T>) -> &'a mut [T];
 
 /// `(g - Σ g y) y` along `dim`.

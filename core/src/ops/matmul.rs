@@ -288,8 +288,8 @@ pub(crate) mod kernels {
         }
     }
 
-    /// `out ← beta out + alpha x other`, `out` being dense with the batch dims, rows and columns of the
-    /// product. With a `beta` of 0 it need not be initialized.
+    /// `out ← beta out + alpha x other`, where `out` is dense and has the batch dims, rows and columns of the
+    /// product. If `beta` is 0, it need not be initialized.
     ///
     /// # Safety
     /// `out` has room for the elements of the product, in `dtype`, and nothing else accesses it meanwhile. The

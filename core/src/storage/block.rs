@@ -51,8 +51,8 @@ pub(super) unsafe fn release(block: NonNull<Header>) {
     }
 }
 
-/// A block from the system with one reference, if there is memory. Its data are uninitialized, or zeros if
-/// `zeroed`.
+/// Allocates a block with one reference from the system, if there is memory. Its data is uninitialized, or
+/// zeros if `zeroed`.
 #[cold]
 pub(super) fn allocate(class: usize, zeroed: bool) -> Option<NonNull<Header>> {
     let layout = layout(class);
