@@ -662,7 +662,7 @@ fn bad_products_and_queries() -> Result<()> {
     assert_error!(x.addr(&x, &x), Shape, "addr", "expected two vectors");
     assert_error!(x.addbmm(&x, &x), Shape, "addbmm", "expected batches of matrices");
     assert_error!(x.dist_with(&x, DistOptions::new().p(-1.0)), Value, "dist", "must not be negative, got -1");
-    assert_error!(x.addcmul(&x, &images()), Misaligned, "addcmul");
+    assert_error!(x.addcmul(&x, images()), Misaligned, "addcmul");
     assert_error!(x.gt(0)?.addcmul(&x.gt(0)?, &x.gt(0)?), DType, "addcmul", "not implemented for bool");
     assert_error!(Tensor::einsum("ij->ik", &[&x]), Shape, "einsum", "the subscript 'k' of the result");
     assert_error!(Tensor::einsum("i,j", &[&x]), Value, "einsum", "of 2 operands, and 1 are given");

@@ -719,7 +719,7 @@ fn sums_of_many_terms_by_index_saturated() -> Result<()> {
         assert_eq!((sum.dtype(), sum.to_vec::<f64>()?), (DType::F64, vec![3000.0]));
         sum.sum(..)?.backward()?;
         assert_eq!(half.grad().unwrap().to_vec::<f32>()?, vec![1.0; 3000]);
-        let sum = Tensor::zeros([2])?.to(dtype)?.index_add(&places, &half.detach(), 0)?;
+        let sum = Tensor::zeros([2])?.to(dtype)?.index_add(&places, half.detach(), 0)?;
         assert_eq!(sum.to_vec::<f32>()?, [Tensor::new([3000.0])?.to(dtype)?.to_vec::<f32>()?[0], 0.0]);
     }
     let n = 1_000_000;

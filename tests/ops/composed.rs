@@ -328,10 +328,10 @@ fn copied() {
     };
     other("copy_", copied, vec![values("N=2 C=3"), values("C=3")], "N=2 C=3", |x, i| x[1].at(&i[1..]));
     let mut named = Tensor::zeros([("N", 2), ("C", 3)]).unwrap();
-    let error = named.copy_(&Tensor::zeros([("C", 3), ("N", 2)]).unwrap()).unwrap_err();
+    let error = named.copy_(Tensor::zeros([("C", 3), ("N", 2)]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NameMismatch);
     let mut leaf = Tensor::zeros([3]).unwrap().requiring_grad().unwrap();
-    assert_eq!(leaf.copy_(&Tensor::ones([3]).unwrap()).unwrap_err().kind(), ErrorKind::Autograd);
+    assert_eq!(leaf.copy_(Tensor::ones([3]).unwrap()).unwrap_err().kind(), ErrorKind::Autograd);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn resized() {
     assert_eq!(x.resize_([-1]).unwrap_err().kind(), ErrorKind::Value);
     let mut named = Tensor::zeros([("N", 2)]).unwrap();
     assert_eq!(named.resize_([3]).unwrap_err().kind(), ErrorKind::Shape);
-    assert_eq!(named.resize_as_(&Tensor::zeros([2]).unwrap()).unwrap_err().kind(), ErrorKind::OutNames);
+    assert_eq!(named.resize_as_(Tensor::zeros([2]).unwrap()).unwrap_err().kind(), ErrorKind::OutNames);
     assert_eq!(Tensor::zeros([2]).unwrap().resize_as_(&named).unwrap().shape(), named.shape());
 }
 
@@ -485,7 +485,7 @@ fn asked() {
     assert_eq!(x.cuda().unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(x.cpu().data_ptr(), x.data_ptr());
     assert_eq!((x.element_size(), x.nbytes(), x.type_name()), (4, 8, "torch.FloatTensor"));
-    assert_eq!(x.type_as(&Tensor::new([1]).unwrap()).unwrap().dtype(), DType::I64);
+    assert_eq!(x.type_as(Tensor::new([1]).unwrap()).unwrap().dtype(), DType::I64);
     assert_eq!(x.result_type(Tensor::zeros([1]).unwrap().to(DType::F64).unwrap()).unwrap(), DType::F64);
 }
 

@@ -78,7 +78,7 @@ fn what_cannot_be_counted() {
         (x.histc_with(HistcOptions::new().bins(2).min(1.0)), ErrorKind::Value),
         (x.histc_with(HistcOptions::new().bins(2).max(f64::INFINITY)), ErrorKind::Value),
         (x.bucketize(&whole), ErrorKind::DType),
-        (x.bucketize(&Tensor::zeros([2, 2]).unwrap()), ErrorKind::Shape),
+        (x.bucketize(Tensor::zeros([2, 2]).unwrap()), ErrorKind::Shape),
         (Tensor::zeros([3, 2]).unwrap().searchsorted(&x), ErrorKind::Shape),
     ];
     for (number, (result, kind)) in kinds.into_iter().enumerate() {

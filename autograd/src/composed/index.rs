@@ -112,7 +112,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn index_fill(x: &Tensor, index: &Tensor, value: &Tensor, dim: usize) -> Result<Tensor> {
         let mask = x.value().positions_mask("index_fill", index.value(), dim)?;
-        x.masked_fill(&Tensor::constant(mask), value)
+        x.masked_fill(Tensor::constant(mask), value)
     }
 
     #[track_caller]

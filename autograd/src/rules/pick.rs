@@ -44,7 +44,7 @@ fn ordered(
 
 /// Zeros with the sizes of the input, with `g` at the picked positions.
 fn put_back(g: &Tensor, places: &NamedTensor, dim: usize, cx: &Cx<'_>) -> Result<Tensor> {
-    g.new_zeros(cx.sizes())?.scatter_add(&Tensor::constant(places.clone()), g, dim)
+    g.new_zeros(cx.sizes())?.scatter_add(Tensor::constant(places.clone()), g, dim)
 }
 
 /// Records an op that picks one of all elements. The gradient is shared equally by all equal elements, so

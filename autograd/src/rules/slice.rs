@@ -65,6 +65,6 @@ pub(crate) fn onto_diagonal(
         NamedTensor::arange(0, zeros.numel() as i64, 1, namegrad_core::DType::I64)?.reshape(sizes)?;
     let positions =
         positions.diagonal_with(dim0, dim1, DiagonalOptions::new().offset(offset))?.reshape([-1])?;
-    let flat = zeros.reshape([-1])?.index_add(&Tensor::constant(positions), &g.reshape([-1])?, 0)?;
+    let flat = zeros.reshape([-1])?.index_add(Tensor::constant(positions), &g.reshape([-1])?, 0)?;
     flat.reshape(sizes)
 }

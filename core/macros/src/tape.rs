@@ -288,7 +288,11 @@ fn edges(
             _ => quote!(#input.tracked()),
         };
         let (keep_args, see_args) = args_of(row, gradient, side);
-        let kind = |kept: &Ident| kind_of(row, signature, kept);
+        // An optional input is there in its own gradient.
+        let is_optional = matches!(kind_of(row, signature, input), Some(TensorKind::Optional));
+        let present = (is_optional && gradient.kept.contains(input))
+            .then(|| quote!(let #input = #input.expect("it requires a gradient");));
+        let kind = |kept: &Ident| kind_of(row, signature, kept).filter(|_| kept != input);
         let keep = gradient.kept.iter().map(|kept| match (hidden(kept), kind(kept)) {
             (Some(value), _) => quote!(let #kept = #value.clone();),
             (None, Some(TensorKind::Optional)) => quote!(let #kept = #kept.map(crate::op::Keep::keep);),
@@ -301,6 +305,7 @@ fn edges(
             gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
         quote! {
             if let Some(into) = #tracked {
+                #present
                 #(#keep)*
                 #keep_args
                 let gradient = move |#g: &crate::Tensor, #cx: &crate::Cx<'_>| {
