@@ -518,7 +518,7 @@ fn the_mean_of_layer_norm_was_rounded_twice() -> Result<()> {
 fn ignore_index_wrapped_in_the_dtype_of_the_target() -> Result<()> {
     manual_seed(0);
     let logits = Tensor::randn([3, 200])?;
-    for (ignore_index, classes) in [(-100, [156, 1, 2]), (1 << 32, [0, 1, 2])] {
+    for (ignore_index, classes) in [(-100, [156, 1, 2]), (1_i64 << 32, [0, 1, 2])] {
         let losses = |target: &Tensor, logits: &Tensor| {
             let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
             logits.class_cross_entropy_with(target, 1, options)?.sum(..)
