@@ -23,7 +23,7 @@ unsafe impl Sync for View<'_> {}
 /// The rows of a tile of a transposed matrix: as many 4-byte elements as a cache line of the source holds.
 pub(crate) const TILE_ROWS: usize = 16;
 /// The columns of such a tile, each in its own cache line and perhaps its own page of the source.
-pub(crate) const TILE_COLS: usize = 64;
+pub(crate) const TILE_COLS: usize = 128;
 
 /// Copies a tile of at most [`TILE_ROWS`] by [`TILE_COLS`] elements of `itemsize` bytes, column by column, to
 /// rows that are [`TILE_COLS`] elements apart.

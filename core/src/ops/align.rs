@@ -16,7 +16,11 @@ impl NamedTensor {
     /// [`ErrorKind::Ellipsis`].
     #[track_caller]
     pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
-        let dims = naming::align_to(self.input(), &names.name_list().map_err(|error| error.of("align_to"))?)?;
+        let list = names.name_list();
+        let Ok(wanted) = &list else {
+            return Err(list.err().expect("it is no list").of("align_to"));
+        };
+        let dims = naming::align_to(self.input(), wanted)?;
         Ok(self.aligned(&dims))
     }
 

@@ -29,9 +29,12 @@ impl NamedTensor {
 
     #[track_caller]
     fn number_as(value: Scalar, dtype: DType) -> Result<NamedTensor> {
-        let number = Unwritten::of("scalar", &[], Names::none(), dtype)?;
-        let mut number =
-            dispatch!(dtype, T => number.write(|number| room::fill(number, T::from_scalar(value))));
+        // A number is made for every `x + 1.0`: its memory is written before there is a tensor to be moved.
+        let mut storage = Storage::new("scalar", dtype.itemsize())?;
+        // SAFETY: the buffer is fresh and has room for one element of the dtype.
+        dispatch!(dtype, T => unsafe { storage.data_mut().cast::<T>().write(T::from_scalar(value)) });
+        // SAFETY: the buffer holds the only element.
+        let mut number = unsafe { NamedTensor::from_parts(storage, dtype, &[], Names::none()) };
         number.is_number = true;
         Ok(number)
     }
@@ -79,7 +82,7 @@ impl Unwritten {
     pub(crate) fn of(op: &'static str, sizes: &[usize], names: Names, dtype: DType) -> Result<Unwritten> {
         let numel = checked_numel(op, sizes, dtype.itemsize())?;
         let storage = Storage::new(op, numel * dtype.itemsize())?;
-        // SAFETY: the buffer has so many bytes, and nothing reads them until they are written.
+        // SAFETY: the buffer has that many bytes, and nothing reads them until they are written.
         Ok(Unwritten(unsafe { NamedTensor::from_parts(storage, dtype, sizes, names) }))
     }
 
@@ -174,7 +177,7 @@ impl Unwritten {
     fn room<T: Element>(&mut self) -> &mut Room<T> {
         assert!(self.0.dtype == T::DTYPE, "memory for {} and a kernel of {}", self.0.dtype, T::DTYPE);
         let numel = self.0.numel();
-        // SAFETY: the buffer is dense, held by nobody else and has so many elements, which may be uninitialized.
+        // SAFETY: the buffer is dense, held by nobody else and has that many elements, which may be uninitialized.
         unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) }
     }
 }
