@@ -18,7 +18,7 @@ impl NamedTensor {
     pub fn align_to(&self, names: impl NameList) -> Result<NamedTensor> {
         let list = names.name_list();
         let Ok(wanted) = &list else {
-            return Err(list.err().expect("it is no list").of("align_to"));
+            return Err(list.expect_err("it is no list").of("align_to"));
         };
         let dims = naming::align_to(self.input(), wanted)?;
         Ok(self.aligned(&dims))
