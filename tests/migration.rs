@@ -174,6 +174,17 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     Tensor::rand((2, ("C", 3)))?;
     TensorOptions::new().dtype(DType::F64).requires_grad(true).zeros([3])?;
     Tensor::new(data)?.refine_names(["N", "C"])?;
+    TensorOptions::new().names(["time"]).arange(0, 12, 1)?;
+    Tensor::eye(3, 3)?;
+    let numbers = [1.0_f32; 6];
+    Tensor::from_slice(&numbers, [2, 3])?;
+    let array = ndarray::arr2(&data);
+    Tensor::from_ndarray(array.view())?;
+    x.to_ndarray::<f32>()?;
+    Tensor::randint(0, 10, [3])?;
+    Tensor::randperm(5)?;
+    let gamma = rand_distr::Gamma::new(2.0, 1.0).expect("a shape and a scale above 0");
+    Tensor::sample([3], &gamma)?;
     x.empty_like()?;
     x.new_zeros([2])?;
     manual_seed(0);
@@ -211,6 +222,11 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.std("C")?;
     x.var_with("C", VarOptions::new().correction(0.0))?;
     let StdMean { std, mean } = x.std_mean("C")?;
+    x.mean(except("C"))?;
+    x.quantile(0.5, "C")?;
+    x.histc_with(HistcOptions::new().bins(5))?;
+    index.bincount()?;
+    x.layer_norm_with("C", LayerNormOptions::new().weight(&w))?;
     x.vector_norm_with("C", VectorNormOptions::new().ord(1.0))?;
     let Picked { values, indices } = x.max("C")?;
     x.amax(..)?;
@@ -237,6 +253,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.index_put_with_(&[(&index).into()], &y, IndexPutOptions::new().accumulate(true))?;
     x.index_select(&index, "N")?;
     x.gather(&index, "N")?;
+    w.index(&[(&index).into()])?;
     x.index_fill(&index, 0, "N")?;
     x.masked_select(&mask)?;
     let parts = vec![x.clone(), y.clone()];
@@ -321,13 +338,20 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     x.save("x.safetensors")?;
     Tensor::load("x.safetensors")?;
     AdamW::builder(net.parameters()).lr(1e-3).build()?;
+    let mut optimizer = AdamW::new(net.parameters())?;
+    optimizer.set_lr(1e-4)?;
+    optimizer.state_dict().save(path)?;
+    w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
     Ok(())
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 17] = [
+const SKETCHES: [&str; 20] = [
     "Option",
+    "rand_distr",
+    "w",
+    "C",
     "g",
     "gradcheck(f, &[x])?",
     "gradcheck_parameters(f, model.named_parameters())?",

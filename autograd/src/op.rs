@@ -18,7 +18,8 @@ use std::sync::Arc;
 ///
 /// A derivative saves an input with [`Kept::input`] and an output with [`Kept::output`]. Later in-place
 /// changes of a handle do not affect the saved value. A derivative that consists of tensor ops can be
-/// differentiated again.
+/// differentiated again. The backward pass has no names: `g`, saved tensors and gradients are unnamed, so a
+/// derivative refers to dims by position, and names of a gradient that it returns are ignored.
 ///
 /// ```
 /// use namegrad::prelude::*;

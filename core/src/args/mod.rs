@@ -102,6 +102,11 @@ impl Argument for Cast {
 }
 
 /// Any integer type, for sizes, counts and positions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an integer that is taken here",
+    label = "expected `i32`, `i64`, `isize`, `u32` or `usize`",
+    note = "an existing dim can also be given by its name, several as a list, and all as `..`; a new dim is named by an option"
+)]
 pub trait Whole: Copy + std::fmt::Display + TryInto<isize> + TryInto<usize> {}
 impl Whole for i32 {}
 impl Whole for i64 {}
