@@ -50,6 +50,11 @@ fn a_parameter_has_the_methods_of_a_tensor() -> Result<()> {
     assert_eq!(p.index_select(&Tensor::new([1])?, "N")?.shape().to_string(), "[N=1, C=2]");
     assert_eq!((p.shape().to_string().as_str(), p.ndim(), p.numel()), ("[N=2, C=2]", 2, 4));
     assert!(p.max("C")?.values.requires_grad());
+    // An option that is a tensor can be a parameter.
+    let scale = Parameter::new(Tensor::ones([("C", 2)])?)?;
+    let options = LayerNormOptions::new().weight(&scale);
+    p.layer_norm_with("C", options)?.square().sum(..).backward()?;
+    assert!(scale.grad().is_some());
     Ok(())
 }
 

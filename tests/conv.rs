@@ -58,7 +58,8 @@ fn values_and_gradients() -> Result<()> {
         );
         let f = |inputs: &[Tensor]| {
             let padding = Padding::Zeros(padding);
-            let options = Conv1dOptions { bias: Some(&inputs[2]), stride, padding, dilation, groups };
+            let options =
+                Conv1dOptions { bias: Some((&inputs[2]).into()), stride, padding, dilation, groups };
             F::conv1d_with(&inputs[0], &inputs[1], options)
         };
         let inputs = [numbers(&[1, 4, 7]), weight.clone(), bias.clone()];

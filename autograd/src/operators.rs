@@ -48,6 +48,20 @@ impl AsTensor for Cow<'_, Tensor> {
     }
 }
 
+/// Optional tensors of options: `LayerNormOptions::new().weight(&x)`.
+impl<'a> From<&'a Tensor> for Cow<'a, Tensor> {
+    fn from(x: &'a Tensor) -> Cow<'a, Tensor> {
+        Cow::Borrowed(x)
+    }
+}
+
+/// Optional tensors of options: `LayerNormOptions::new().weight(&parameter)`.
+impl<'a> From<&'a Parameter> for Cow<'a, Tensor> {
+    fn from(parameter: &'a Parameter) -> Cow<'a, Tensor> {
+        Cow::Owned(parameter.tensor())
+    }
+}
+
 impl<T: AsTensor> AsTensor for &T {
     #[inline]
     fn as_tensor(&self) -> Cow<'_, Tensor> {

@@ -33,6 +33,13 @@ impl Operand for NamedTensor {
     }
 }
 
+/// Optional tensors of options: `BincountOptions::new().weights(&x)`.
+impl<'a> From<&'a NamedTensor> for Cow<'a, NamedTensor> {
+    fn from(x: &'a NamedTensor) -> Cow<'a, NamedTensor> {
+        Cow::Borrowed(x)
+    }
+}
+
 impl<T: Operand> Operand for &T {
     #[inline]
     #[track_caller]

@@ -207,7 +207,10 @@ impl Side {
         }
         let (tensors, args) = row.options();
         let args = args.iter().filter(|arg| !(in_place && arg.ty.is("Cast")));
-        for field in tensors.iter().map(|tensor| &tensor.name).chain(args.map(|arg| &arg.name)) {
+        for field in tensors.iter().map(|tensor| &tensor.name) {
+            code.extend(quote!(let #field = options.#field.as_deref();));
+        }
+        for field in args.map(|arg| &arg.name) {
             code.extend(quote!(let #field = options.#field;));
         }
         for arg in &row.args {

@@ -571,6 +571,10 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
             _ => quote!(let #name = call.tensor(#at)?;),
         });
     }
+    for tensor in row.options().0 {
+        let name = &tensor.name;
+        taken.extend(quote!(let #name = #name.map(::std::borrow::Cow::Borrowed);));
+    }
     let casts_alone = in_place && row.casts_alone();
     for arg in &row.args {
         let (name, text, ty) = (&arg.name, arg.name.to_string(), side.ty(&arg.ty));

@@ -366,9 +366,10 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
         true => (quote!(), quote!()),
         false => {
             let tensor = &side.tensor;
-            (quote!(<'a, T = #tensor>), quote!(<'a, T>))
+            (quote!(<'a, T: ::std::clone::Clone = #tensor>), quote!(<'a, T>))
         }
     };
+    let bounded = if tensors.is_empty() { quote!() } else { quote!(<'a, T: ::std::clone::Clone>) };
     let tensor_names: Vec<&Ident> = tensors.iter().map(|tensor| &tensor.name).collect();
     let arg_names: Vec<&Ident> = args.iter().map(|arg| &arg.name).collect();
     let arg_types: Vec<TokenStream> = args.iter().map(|arg| side.ty(&arg.ty)).collect();
@@ -401,23 +402,23 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
         #[doc = #doc]
         #[derive(Clone, Debug, #copy)]
         pub struct #struct_name #generics {
-            #(#[doc = #tensor_docs] pub #tensor_names: ::std::option::Option<&'a T>,)*
+            #(#[doc = #tensor_docs] pub #tensor_names: ::std::option::Option<::std::borrow::Cow<'a, T>>,)*
             #(#[doc = #field_docs] pub #arg_names: #arg_types,)*
         }
-        impl #short ::std::default::Default for #struct_name #short {
+        impl #bounded ::std::default::Default for #struct_name #short {
             fn default() -> Self {
                 Self { #(#tensor_names: ::std::option::Option::None,)* #(#arg_names: #defaults,)* }
             }
         }
-        impl #short #struct_name #short {
+        impl #bounded #struct_name #short {
             #[doc = #new_doc]
             pub fn new() -> Self {
                 Self::default()
             }
             #(
                 #[doc = #tensor_setter_docs]
-                pub fn #tensor_names(mut self, #tensor_names: &'a T) -> Self {
-                    self.#tensor_names = ::std::option::Option::Some(#tensor_names);
+                pub fn #tensor_names(mut self, #tensor_names: impl ::std::convert::Into<::std::borrow::Cow<'a, T>>) -> Self {
+                    self.#tensor_names = ::std::option::Option::Some(#tensor_names.into());
                     self
                 }
             )*

@@ -3,6 +3,7 @@
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
 use namegrad_macros::functional;
+use std::borrow::Cow;
 
 /// The padding of the input of a convolution.
 ///
@@ -85,7 +86,7 @@ mod kernels {
         dilation: usize,
         groups: usize,
     ) -> Result<Tensor> {
-        let options = Conv1dOptions { bias, stride, padding, dilation, groups };
+        let options = Conv1dOptions { bias: bias.map(Cow::Borrowed), stride, padding, dilation, groups };
         let given = [x, weight];
         let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
         let (x, weight) = (x.rename(None)?, weight.rename(None)?);
@@ -171,7 +172,7 @@ fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>, given: &[&Ten
         return Err(fail(ErrorKind::Shape, message, given));
     }
     let out = weight.sizes()[0];
-    match options.bias {
+    match &options.bias {
         Some(bias) if *bias.sizes() != [out] => {
             let message = format!("the bias must have sizes [{out}], got {:?}", bias.sizes());
             Err(fail(ErrorKind::Shape, message, given))

@@ -8,6 +8,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use std::borrow::Cow;
 use std::panic::Location;
 
 /// `y = x Wᵀ + b` over one dim, which the layer finds by name.
@@ -251,7 +252,7 @@ impl Linear {
     /// The affine map along `dim`.
     #[track_caller]
     fn map(&self, x: &Tensor, dim: usize, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        let (options, last) = (LinearOptions { bias }, x.ndim() - 1);
+        let (options, last) = (LinearOptions { bias: bias.map(Cow::Borrowed) }, x.ndim() - 1);
         // In a layer from `C` to `C`, the input dim of the weight is called `C_in`, so rename the dim of `x`
         // too.
         let renamed = match (x.name(dim), weight.name(1)) {
