@@ -291,7 +291,10 @@ fn bad_arguments_are_refused_with_pytorchs_sentences() -> Result<()> {
             "Invalid learning rate: -2.0",
         ),
     ] {
-        assert_eq!((error.kind(), error.message()), (ErrorKind::Value, message));
+        assert_eq!(error.kind(), ErrorKind::Value);
+        // Behind PyTorch's sentence there can be what is valid.
+        let rest = error.message().strip_prefix(message);
+        assert!(rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("; it must be")), "{error}");
         assert_eq!(error.location().file(), file!());
     }
 
