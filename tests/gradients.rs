@@ -62,8 +62,8 @@ fn leaves(call: &Drawn) -> Vec<Tensor> {
     call.tensors.iter().flat_map(|(_, x)| x).filter(|x| x.dtype() == DType::F64).cloned().collect()
 }
 
-/// Whether the results beside `given` are finite and nearly the same. A power of a negative number is finite only
-/// where the exponent is a whole number, and `copysign` jumps where the sign changes.
+/// Whether the results beside `given` are finite and nearly the same. A power of a negative number is finite
+/// only where the exponent is a whole number, and `copysign` jumps where the sign changes.
 fn is_smooth(of: impl Fn(&[Tensor]) -> Result<Tensor>, given: &[Tensor]) -> Result<bool> {
     let beside = |step: f64| of(&given.iter().map(|x| x.add(step)).collect::<Result<Vec<Tensor>>>()?);
     let (before, after) = (beside(-1e-5)?, beside(1e-5)?);

@@ -73,7 +73,8 @@ fn special_functions_have_all_their_digits() -> Result<()> {
                 in_f64(narrow.into())?,
             );
             if !(exact.abs() < f64::from(f32::MAX) && exact.abs() > f64::from(f32::MIN_POSITIVE)) {
-                // Out of the range of `f32`: it is cut to the nearest number, of which the smallest may be lost.
+                // Out of the range of `f32`: it is cut to the nearest number, of which the smallest may be
+                // lost.
                 let nearest = exact as f32;
                 let apart = (got - nearest).abs();
                 if !(got == nearest || got.is_nan() && nearest.is_nan() || apart <= f32::MIN_POSITIVE) {

@@ -1,8 +1,8 @@
 //! Ops as methods of the result of another op, so that a chain of ops needs only one `?`.
 //!
-//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>` and of [`Parameter`], except the
-//! in-place forms. The first op that fails ends the chain, and the error names that op and its line. The prelude
-//! brings the methods into scope.
+//! Every op that is a method of [`Tensor`] is also a method of `Result<Tensor>` and of [`Parameter`], except
+//! the in-place forms. The first op that fails ends the chain, and the error names that op and its line. The
+//! prelude brings the methods into scope.
 //!
 //! ```
 //! use namegrad_autograd::Tensor;

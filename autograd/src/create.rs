@@ -165,8 +165,8 @@ impl TensorOptions {
     /// `start, start + step, ...` up to before `end`.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros); [`ErrorKind::Value`] for a step of zero or in the wrong direction, or a number that
-    /// an integer dtype does not have.
+    /// As [`zeros`](Self::zeros); [`ErrorKind::Value`] for a step of zero or in the wrong direction, or a
+    /// number that an integer dtype does not have.
     #[track_caller]
     pub fn arange(
         &self,

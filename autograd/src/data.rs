@@ -26,8 +26,8 @@ impl Tensor {
         TensorOptions::new().tensor(data)
     }
 
-    /// A tensor with these elements, in row-major order, of their dtype: `f64` numbers make a tensor of `F64`,
-    /// where [`new`](Self::new) gives the default dtype.
+    /// A tensor with these elements, in row-major order, of their dtype: `f64` numbers make a tensor of
+    /// `F64`, where [`new`](Self::new) gives the default dtype.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the number of elements does not match the shape.

@@ -75,10 +75,10 @@ impl Field for Training {
 /// [`summary`](crate::Module::summary)) tells the layers their paths. If a layer gets several paths, it keeps
 /// the longest, which is the path in the outermost model.
 ///
-/// Before the first walk a layer has no path: it does not know the model that holds it, and the `forward` of your own
-/// model is your own code. Building an optimizer is a walk, so training has paths. To have them in errors of a
-/// `forward` before that, call `model.train()` once. A [`Sequential`](crate::Sequential) needs no walk: it adds the path
-/// to the errors of its layers.
+/// Before the first walk a layer has no path: it does not know the model that holds it, and the `forward` of
+/// your own model is your own code. Building an optimizer is a walk, so training has paths. To have them in
+/// errors of a `forward` before that, call `model.train()` once. A [`Sequential`](crate::Sequential) needs no
+/// walk: it adds the path to the errors of its layers.
 ///
 /// # Examples
 /// ```

@@ -117,8 +117,8 @@ impl Draw {
         Draw { state: seed, distinct: None }
     }
 
-    /// Draws distinct indices: among equal ones the last would win. Floats differ in all tensors and are not 0,
-    /// as equal ones are at a kink of a maximum.
+    /// Draws distinct indices: among equal ones the last would win. Floats differ in all tensors and are not
+    /// 0, as equal ones are at a kink of a maximum.
     pub(crate) fn distinct(seed: u64) -> Draw {
         Draw { state: seed, distinct: Some([ZERO].into()) }
     }

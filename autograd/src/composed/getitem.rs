@@ -178,8 +178,8 @@ composed! { getitem;
     /// not mentioned are kept whole.
     ///
     /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims
-    /// stood if these are side by side, else in front. These dims have the names that the tensors give them; a
-    /// dim picked from by one vector without a name keeps its own.
+    /// stood if these are side by side, else in front. These dims have the names that the tensors give them;
+    /// a dim picked from by one vector without a name keeps its own.
     ///
     /// ```
     /// use namegrad::prelude::*;

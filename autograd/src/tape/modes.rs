@@ -82,11 +82,11 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 
 /// Runs `f` with checks for NaN: in the values that ops make, and in gradients.
 ///
-/// A backward pass is an error if a value that it goes back to was NaN when `f` made it. The error names the op
-/// that made the first NaN, and the line where it was called, also if that op was not recorded: in a mask, a
-/// target or anything else that requires no gradient. A tensor that was NaN before `f` is named with the op that it
-/// was given to. Otherwise the first gradient with a NaN is an error, which names the op whose derivative computed
-/// it. Nothing is accumulated then.
+/// A backward pass is an error if a value that it goes back to was NaN when `f` made it. The error names the
+/// op that made the first NaN, and the line where it was called, also if that op was not recorded: in a mask,
+/// a target or anything else that requires no gradient. A tensor that was NaN before `f` is named with the op
+/// that it was given to. Otherwise the first gradient with a NaN is an error, which names the op whose
+/// derivative computed it. Nothing is accumulated then.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -101,7 +101,8 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// Every value is read once more, which takes time. Values that are NaN are kept until `detect_anomaly` returns.
+/// Every value is read once more, which takes time. Values that are NaN are kept until `detect_anomaly`
+/// returns.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
     struct Forget;
     impl Drop for Forget {

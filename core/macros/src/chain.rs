@@ -1,4 +1,5 @@
-//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op and for parameters.
+//! The back end for chains: the methods of `Tensor` that rows make, for the result of another op and for
+//! parameters.
 
 use crate::given::Side;
 use crate::row::{Row, Table};

@@ -51,8 +51,8 @@ pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
 }
 
-/// A call of the function of a row. Its errors name the form that was called, and not an op that it is made of.
-/// `first` is the variable of its first tensor.
+/// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
+/// of. `first` is the variable of its first tensor.
 pub(crate) fn call(row: &Row, called: &Ident, given: TokenStream, first: &TokenStream) -> TokenStream {
     let (name, text) = (&row.name, called.to_string());
     let inputs = row.tensors.iter().enumerate().map(|(number, tensor)| {

@@ -84,8 +84,8 @@ pub fn tape(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(expand_tape(input.into()))
 }
 
-/// The constructor and the chained setters of an option struct with public fields, for structs that do not come
-/// from rows. The setter of a field with `#[setters(into)]` takes anything that converts into its type.
+/// The constructor and the chained setters of an option struct with public fields, for structs that do not
+/// come from rows. The setter of a field with `#[setters(into)]` takes anything that converts into its type.
 #[proc_macro_derive(Setters, attributes(setters))]
 pub fn setters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     or_error(syn::parse(input).and_then(|input| setters::of_struct(&input)))
@@ -96,8 +96,8 @@ fn file() -> String {
     proc_macro::Span::call_site().file()
 }
 
-/// Expands a table, which must have the name of its file, by which its derivatives find it. Under another name
-/// it is expanded as well, so that its mistake is the only error.
+/// Expands a table, which must have the name of its file, by which its derivatives find it. Under another
+/// name it is expanded as well, so that its mistake is the only error.
 fn of_file(
     table: TokenStream,
     path: &str,

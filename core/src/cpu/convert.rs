@@ -95,8 +95,8 @@ unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mu
     unsafe { in_pieces::<f32, H>(n, src, dst, H::narrow) }
 }
 
-/// Converts slices of at most [`PIECE`] numbers. The half crate takes only numbers as its output, so that zeros
-/// are written first, to memory that is in the cache when it is written again.
+/// Converts slices of at most [`PIECE`] numbers. The half crate takes only numbers as its output, so that
+/// zeros are written first, to memory that is in the cache when it is written again.
 ///
 /// # Safety
 /// As [`Convert`], for a stride of 1. All zeros are a `T`.

@@ -64,8 +64,8 @@ impl NamedTensor {
     /// The numbers `start, start + step, ...` before `end`, in `dtype`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, bounds that are not finite, or a number
-    /// that an integer dtype does not have.
+    /// [`ErrorKind::Value`] for a step of zero, in the wrong direction, bounds that are not finite, or a
+    /// number that an integer dtype does not have.
     #[track_caller]
     pub fn arange(
         start: impl Into<Scalar>,

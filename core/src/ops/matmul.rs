@@ -280,8 +280,8 @@ pub(crate) mod kernels {
             sizes.push(other.sizes()[r - 1]);
         }
         let mut out = Unwritten::of(op, &sizes, names, dtype)?;
-        // SAFETY: `out` is fresh and has the sizes of the product. With a `beta` of 0 it is written everywhere
-        // and never read.
+        // SAFETY: `out` is fresh and has the sizes of the product. With a `beta` of 0 it is written
+        // everywhere and never read.
         unsafe {
             multiply(dtype, &batch, x, other, Scalar::Int(1), Scalar::Int(0), out.ptr_mut());
             Ok(out.written())
@@ -292,8 +292,8 @@ pub(crate) mod kernels {
     /// product. If `beta` is 0, it need not be initialized.
     ///
     /// # Safety
-    /// `out` has room for the elements of the product, in `dtype`, and nothing else accesses it meanwhile. The
-    /// inputs are of `dtype`, and their batch dims broadcast to `batch`.
+    /// `out` has room for the elements of the product, in `dtype`, and nothing else accesses it meanwhile.
+    /// The inputs are of `dtype`, and their batch dims broadcast to `batch`.
     unsafe fn multiply(
         dtype: DType,
         batch: &[usize],
@@ -352,8 +352,8 @@ pub(crate) mod kernels {
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
         let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
-        // SAFETY: the strides and sizes are those of the tensors, of dtype T; the caller guarantees that `out` has
-        // room for the product and is held by nobody else.
+        // SAFETY: the strides and sizes are those of the tensors, of dtype T; the caller guarantees that
+        // `out` has room for the product and is held by nobody else.
         unsafe {
             if count == 1 {
                 gemm(m, k, n, alpha, a, b, beta, c); // the offsets are zero

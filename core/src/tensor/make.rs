@@ -177,7 +177,8 @@ impl Unwritten {
     fn room<T: Element>(&mut self) -> &mut Room<T> {
         assert!(self.0.dtype == T::DTYPE, "memory for {} and a kernel of {}", self.0.dtype, T::DTYPE);
         let numel = self.0.numel();
-        // SAFETY: the buffer is dense, held by nobody else and has that many elements, which may be uninitialized.
+        // SAFETY: the buffer is dense, held by nobody else and has that many elements, which may be
+        // uninitialized.
         unsafe { std::slice::from_raw_parts_mut(self.0.ptr_mut().cast(), numel) }
     }
 }
