@@ -1,6 +1,8 @@
 //! Each test is for a bug that has been fixed.
 
-use namegrad::autograd::{BackwardOptions, Op, checkpoint, grad, grad_with, gradgradcheck};
+use namegrad::autograd::{
+    BackwardOptions, Op, checkpoint, grad, grad_with, gradcheck_parameters, gradgradcheck,
+};
 use namegrad::core::{NamedTensor, Scalar, random::Generator};
 use namegrad::prelude::*;
 
@@ -1124,5 +1126,62 @@ fn a_range_of_small_integers_wrapped() -> Result<()> {
     assert_eq!(range(250.0, 256.0, 1.0, DType::U8)?.to_vec::<i64>()?, [250, 251, 252, 253, 254, 255]);
     assert_eq!(range(127.0, -200.0, -255.0, DType::I8)?.to_vec::<i64>()?, [127, -128]);
     assert_eq!(range(300.0, 300.0, 1.0, DType::U8)?.numel(), 0);
+    Ok(())
+}
+
+/// The part of the graph that had been freed was taken for a leaf, and what came through it was missing.
+#[test]
+fn gradients_through_a_freed_graph_were_wrong() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    let h = x.exp()?;
+    let first = h.sum(..)?;
+    let second = h.square().sum(..).add(x.sum(..)?)?;
+    grad(&[&first], &[&x])?;
+    let unused = BackwardOptions::new().allow_unused(true);
+    for error in [
+        grad(&[&second], &[&x]).unwrap_err(),
+        grad(&[&first], &[&x]).unwrap_err(),
+        grad_with(&[&second], &[&x], &[], unused).unwrap_err(),
+    ] {
+        assert!(error.message().contains("a second time"), "{error}");
+    }
+    // The freed part is behind the input, where the gradient does not go.
+    let z = h.mul(3.0).sum(..)?;
+    assert_eq!(grad(&[&z], &[&h])?[0].to_vec::<f32>()?, [3.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_lerp_by_a_mask_panicked() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+    x.lerp(&Tensor::new([5.0, 5.0])?, true)?.sum(..)?.backward()?;
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn numbers_beyond_i64_became_negative() -> Result<()> {
+    assert_eq!(Tensor::new(vec![usize::MAX]).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(Tensor::zeros([1])?.add(usize::MAX)?.to_vec::<f32>()?, [usize::MAX as f32]);
+    let whole = TensorOptions::new().dtype(DType::I64);
+    assert_eq!(whole.tensor([f64::NAN]).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(whole.full([1], usize::MAX).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn tied_parameters_failed_the_gradient_check() -> Result<()> {
+    let tied = Parameter::new(TensorOptions::new().dtype(DType::F64).tensor([0.5, -1.0])?)?;
+    let paths = [("a".to_string(), tied.clone()), ("b".to_string(), tied.clone())];
+    gradcheck_parameters(|| tied.square().sum(..), paths)?;
+    Ok(())
+}
+
+#[test]
+fn a_large_dilation_overflowed() -> Result<()> {
+    let (x, weight) = (Tensor::ones([1, 1, 4])?, Tensor::ones([1, 1, 3])?);
+    let error = F::conv1d_with(&x, &weight, Conv1dOptions::new().dilation(usize::MAX)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(F::conv1d_with(&x, &weight, Conv1dOptions::new().groups(usize::MAX)).is_err());
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::tape::{BackwardOptions, enable_grad, no_grad};
 use crate::tensor::{Tensor, grad_with};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use namegrad_macros::Setters;
+use std::collections::HashSet;
 use std::panic::Location;
 
 /// The options of [`gradcheck_with`], [`gradgradcheck_with`] and [`gradcheck_parameters_with`]. The
@@ -136,7 +137,10 @@ pub fn gradcheck_parameters_with(
     parameters: impl IntoIterator<Item = (String, Parameter)>,
     options: GradCheckOptions,
 ) -> Result<Checked> {
-    let (names, parameters): (Vec<String>, Vec<Parameter>) = parameters.into_iter().unzip();
+    let mut seen = HashSet::new();
+    // A tied parameter has several paths, and is checked once.
+    let once = parameters.into_iter().filter(|(_, parameter)| seen.insert(parameter.id()));
+    let (names, parameters): (Vec<String>, Vec<Parameter>) = once.unzip();
     check_parameters(&f, &names, Restored::new(parameters), options)
 }
 

@@ -258,9 +258,9 @@ impl From<u32> for Scalar {
 }
 
 impl From<usize> for Scalar {
-    /// A size never exceeds `isize::MAX`, so it fits.
+    /// A number beyond `i64` is the nearest float.
     fn from(value: usize) -> Scalar {
-        Scalar::Int(value as i64)
+        i64::try_from(value).map_or(Scalar::Float(value as f64), Scalar::Int)
     }
 }
 

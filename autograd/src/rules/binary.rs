@@ -31,7 +31,7 @@ derivatives! { binary; |g, cx|
     floor_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
     trunc_divide(a, b) -> y { a: [] g.zeros_like()?, b: [] g.zeros_like()? }
     lerp(a, end, weight) -> y {
-        a: [weight] g * (1.0 - weight),
+        a: [weight] g * (1.0 - &*like(g, weight)?),
         end: [weight] g * weight,
         weight: [a end] g * (end - a)
     }

@@ -471,6 +471,7 @@ fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<
 /// The values from which a path leads to one of `inputs`, with `inputs` themselves.
 fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
     let mut seen: ById<Vec<u64>> = ById::default();
+    let mut used_up: ById<()> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
     while let Some(meta) = todo.pop() {
         if seen.contains_key(&meta.id) {
@@ -478,6 +479,9 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> U
         }
         let state = meta.state();
         let into = state.way.as_ref().map(Way::leads_to).unwrap_or_default();
+        if state.way.is_none() && meta.origin.is_some() {
+            used_up.insert(meta.id, ());
+        }
         todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
         seen.insert(meta.id, into.iter().map(|into| into.id).collect());
     }
@@ -486,7 +490,9 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> U
     ids.sort_unstable();
     let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
     for id in ids {
-        if seen[&id].iter().any(|into| useful.contains_key(into)) {
+        // Where a graph was freed nobody knows what it led to. The walk goes there and says so.
+        let is_lost = used_up.contains_key(&id) && !useful.contains_key(&id);
+        if is_lost || seen[&id].iter().any(|into| useful.contains_key(into)) {
             useful.insert(id, true);
         }
     }

@@ -1,8 +1,9 @@
 //! Tensors from data, and conversion from and to `ndarray`.
 
 use crate::cpu::{fill, room};
-use crate::dtype::{DType, Element, Scalar, default_dtype, dispatch};
+use crate::dtype::{Category, DType, Element, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ops::by_element::{does_not_fit, fits};
 use crate::shape::{IntoShape, checked_numel};
 use crate::tensor::{NamedTensor, Unwritten};
 use ndarray::ArrayD;
@@ -33,6 +34,12 @@ impl NamedTensor {
             return Err(Error::new(ErrorKind::Shape, "Tensor::new", message));
         };
         let dtype = dtype.unwrap_or(own);
+        if dtype.category() == Category::Integer {
+            let far = |number: &&Scalar| matches!(number, Scalar::Float(_)) && !fits(**number, DType::I64);
+            if let Some(far) = numbers.iter().find(far) {
+                return Err(does_not_fit("Tensor::new", None, *far, dtype));
+            }
+        }
         let out = Unwritten::new("tensor", sizes.into_shape()?, dtype)?;
         Ok(dispatch!(dtype, T => out.write::<T>(|y| fill::cast(&numbers, y))))
     }

@@ -93,7 +93,7 @@ mod kernels {
         let x = if batched { x } else { x.unsqueeze(0)? };
         check(&x, &weight, &options, &given)?;
         let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
-        let span = dilation * length.saturating_sub(1) + 1;
+        let span = dilation.saturating_mul(length.saturating_sub(1)).saturating_add(1);
         let (before, after) = match padding {
             Padding::Zeros(zeros) => (zeros, zeros),
             Padding::Same => ((span - 1) / 2, span / 2),
@@ -106,7 +106,7 @@ mod kernels {
             );
             let lacking = span.saturating_sub(length).div_ceil(2) + before;
             return Err(fail(ErrorKind::Shape, message, &given)
-                .with_repair(format!("Conv1dOptions::new().padding({lacking})")));
+                .with_repair(format!("Conv1dOptions::new().padding(F::Padding::Zeros({lacking}))")));
         }
         let batch = x.sizes()[0];
         // The windows of all positions, as the rows of a matrix for each group.
@@ -162,7 +162,7 @@ fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>, given: &[&Ten
         let message = "padding of the same length needs a stride of 1, got {stride}".to_string();
         return Err(fail(ErrorKind::Value, message, given));
     }
-    let (channels, expected) = (x.sizes()[1], weight.sizes()[1] * groups);
+    let (channels, expected) = (x.sizes()[1], weight.sizes()[1].saturating_mul(groups));
     if channels != expected || !weight.sizes()[0].is_multiple_of(groups) {
         let message = format!(
             "the weight of sizes {:?} and {groups} groups need {expected} channels, and the input of sizes {:?} has {channels}",
