@@ -1185,3 +1185,19 @@ fn a_large_dilation_overflowed() -> Result<()> {
     assert!(F::conv1d_with(&x, &weight, Conv1dOptions::new().groups(usize::MAX)).is_err());
     Ok(())
 }
+
+#[test]
+fn values_and_masks_with_other_names_were_taken() -> Result<()> {
+    let square = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?.refine_names(["N", "C"])?;
+    let p = Parameter::new(square.clone())?;
+    let error = p.set(square.t()?).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameMismatch, "Parameter::set"));
+    p.set(square.t()?.rename(None)?)?;
+    assert_eq!(p.tensor().to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(*p.tensor().names(), ["N", "C"]);
+    let mask = square.t()?.gt(2)?;
+    let error = square.index(&[(&mask).into()]).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameMismatch, "index"));
+    assert_eq!(square.index(&[(&mask.align_as(&square)?).into()])?.to_vec::<f32>()?, [3.0, 4.0]);
+    Ok(())
+}

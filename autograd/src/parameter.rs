@@ -184,7 +184,8 @@ impl Parameter {
     /// names.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ.
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has another
+    /// name.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
         let value = value.as_ref();
@@ -200,6 +201,7 @@ impl Parameter {
                     .with_operands([own.shape(), value.shape()])
                     .at(caller));
             }
+            own.check_names_of("Parameter::set", value).map_err(|error| error.at(caller))?;
             *own = value.to(own.dtype())?.with_names(own.names().clone());
             Ok(())
         })

@@ -72,8 +72,8 @@ impl Buffer {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::DType`] if floating-point values are set in an
-    /// integer buffer.
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has another
+    /// name, [`ErrorKind::DType`] if floating-point values are set in an integer buffer.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
         let value = value.as_ref();
@@ -84,6 +84,7 @@ impl Buffer {
             return Err(Error::new(ErrorKind::Shape, "Buffer::set", message)
                 .with_operands([own.shape(), value.shape()]));
         }
+        own.check_names_of("Buffer::set", value)?;
         let (to, from) = (own.dtype(), value.dtype());
         if from.is_floating_point() && !to.is_floating_point() {
             let message = format!("a buffer of dtype {to} cannot take a value of {from}");

@@ -242,8 +242,8 @@ impl StateDict {
         }
         for (place, value) in updates {
             match place {
-                Place::Parameter(parameter) => parameter.set(&value)?,
-                Place::Buffer(buffer) => buffer.set(&value)?,
+                Place::Parameter(parameter) => parameter.set(value.unnamed())?,
+                Place::Buffer(buffer) => buffer.set(value.unnamed())?,
             }
         }
         Ok(report)

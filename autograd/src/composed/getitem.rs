@@ -197,8 +197,9 @@ composed! { getitem;
     /// ```
     ///
     /// # Errors
-    /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit, `DType`
-    /// for an index tensor that has neither integers nor `bool`, `Ellipsis` for more than one ellipsis.
+    /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit,
+    /// `NameMismatch` for one whose dims have other names, `DType` for an index tensor that has neither integers
+    /// nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
         names "keeps the names of the remaining dims; indexed dims take the names of the index, one indexed by an unnamed vector keeps its own";
 }
@@ -250,6 +251,20 @@ mod kernels {
                             &x.sizes()[at..at + own.len()]
                         );
                         return fail(ErrorKind::Shape, message);
+                    }
+                    let other = |d: &usize| match (mask.name(*d), x.name(dim + d)) {
+                        (Some(name), Some(own)) => name != own,
+                        _ => false,
+                    };
+                    if let Some(d) = (0..mask.ndim()).find(other) {
+                        let names =
+                            [mask.name(d), x.name(dim + d)].map(|name| name.map_or("", |name| name.as_str()));
+                        let message = format!("dim '{}' of the mask lies on dim '{}'", names[0], names[1]);
+                        return Err(Error::new(ErrorKind::NameMismatch, OP, message)
+                            .with_operands(given(whole, &indices))
+                            .with_repair(
+                                "mask.align_as(&x)?, or mask.rename(None)? if the position is meant",
+                            ));
                     }
                     let places = mask.nonzero()?;
                     for d in 0..mask.ndim() {
