@@ -174,11 +174,13 @@ impl Op {
         Outputs { values, origin: Origin { op, at: Location::caller() } }
     }
 
-    /// An op whose edges are known.
-    #[inline]
+    /// The result of an op of a row, whose edges are known. It is compiled once, not into every op.
     #[track_caller]
-    pub(crate) fn with_edges(op: &'static str, value: NamedTensor, edges: Edges) -> Op {
-        Op { value, origin: Origin { op, at: Location::caller() }, edges }
+    pub(crate) fn made(op: &'static str, value: NamedTensor, edges: Edges) -> Tensor {
+        match edges.is_empty() || !value.dtype().is_floating_point() {
+            true => Tensor::constant(value),
+            false => Op { value, origin: Origin { op, at: Location::caller() }, edges }.recorded(),
+        }
     }
 
     /// The result, recorded if an input requires a gradient.

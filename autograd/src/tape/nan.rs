@@ -46,13 +46,9 @@ fn remember(value: &NamedTensor, birth: Birth) {
 /// Looks at the outputs of an op. A NaN in one was born where that of an input was, or else here.
 #[cold]
 #[track_caller]
-pub(crate) fn look<'a>(
-    op: &'static str,
-    inputs: &[&NamedTensor],
-    outputs: impl IntoIterator<Item = &'a NamedTensor>,
-) {
+pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
     let origin = Origin { op, at: Location::caller() };
-    for output in outputs.into_iter().filter(|output| has_nan(output)) {
+    for output in outputs.iter().filter(|output| has_nan(output)) {
         let before = inputs.iter().filter(|x| has_nan(x));
         let birth = before.map(|x| of_value(x).unwrap_or(Birth::Given(origin, x.shape()))).min_by_key(
             |birth| matches!(birth, Birth::Given(..)), // one that was seen says more

@@ -122,9 +122,9 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
     let outputs = match row.outputs.form {
         Form::List => {
             let value = &values[0];
-            quote!(&#value)
+            quote!(&#value.iter().collect::<::std::vec::Vec<_>>())
         }
-        _ => quote!([#(&#values),*]),
+        _ => quote!(&[#(&#values),*]),
     };
     quote!(if crate::is_anomaly_enabled() { crate::tape::nan::look(#op, #inputs, #outputs); })
 }
@@ -324,7 +324,7 @@ fn edges(
         let #y = &#value;
         let mut edges = crate::tape::Edges::new();
         #(#pushed)*
-        Ok(crate::op::Op::with_edges(#op, #value, edges).output())
+        Ok(crate::op::Op::made(#op, #value, edges))
     }
 }
 
