@@ -177,10 +177,7 @@ impl Op {
     /// The result of an op of a row, whose edges are known. It is compiled once, not into every op.
     #[track_caller]
     pub(crate) fn made(op: &'static str, value: NamedTensor, edges: Edges) -> Tensor {
-        match edges.is_empty() || !value.dtype().is_floating_point() {
-            true => Tensor::constant(value),
-            false => Op { value, origin: Origin { op, at: Location::caller() }, edges }.recorded(),
-        }
+        Op { value, origin: Origin { op, at: Location::caller() }, edges }.finished()
     }
 
     /// The result, recorded if an input requires a gradient.
@@ -189,6 +186,11 @@ impl Op {
         if is_anomaly_enabled() {
             nan::settle(self.origin, &self.value);
         }
+        self.finished()
+    }
+
+    #[inline]
+    fn finished(self) -> Tensor {
         match self.edges.is_empty() || !self.value.dtype().is_floating_point() {
             true => Tensor::constant(self.value),
             false => self.recorded(),

@@ -1,6 +1,6 @@
 //! References to existing dims: by index (negative counts from the end), by name, as a list, or `..` for all.
 
-use crate::args::Whole;
+use crate::args::{self, Whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, naming};
 use crate::tensor::NamedTensor;
@@ -105,7 +105,7 @@ impl From<Name> for Dim {
 impl<I: Whole> From<I> for Dim {
     /// An index too large for `isize` is out of range for every tensor, so it becomes the largest `isize`.
     fn from(index: I) -> Dim {
-        Dim::Index(index.try_into().unwrap_or(isize::MAX))
+        Dim::Index(args::position(index))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, disp
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::names::rules::Input;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, apart};
 use crate::ops::by_element;
 use crate::shape::{Shape, Sizes, Strides};
 use crate::storage::Storage;
@@ -168,13 +168,14 @@ impl NamedTensor {
             .with_repair(format!("x.to(DType::{:?})?", default_dtype())))
     }
 
-    /// Returns an error if a dim of `value`, which is to replace this tensor of the same sizes, has another name.
+    /// Returns an error if a dim of `value`, which is to replace this tensor of the same sizes, has another
+    /// name.
     #[doc(hidden)]
     #[track_caller]
     pub fn check_names_of(&self, op: &'static str, value: &NamedTensor) -> Result<()> {
-        let pairs = self.names.iter(self.ndim()).zip(value.names.iter(value.ndim()));
-        let mut apart = pairs.filter(|(own, other)| own.is_some() && other.is_some() && own != other);
-        let Some((Some(own), Some(other))) = apart.next() else { return Ok(()) };
+        let Some((own, other)) = apart(self.names.iter(self.ndim()), value.names.iter(value.ndim())) else {
+            return Ok(());
+        };
         let message = format!("dim '{other}' of the value lies on dim '{own}'");
         Err(Error::about(&[self, value], ErrorKind::NameMismatch, op, message)
             .with_repair("value.align_as(&p.tensor())?, or value.rename(None)? if the position is meant"))

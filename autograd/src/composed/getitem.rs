@@ -2,6 +2,8 @@
 //! of ops that have derivatives.
 
 use crate::Tensor;
+use namegrad_core::args::position;
+use namegrad_core::names::apart;
 use namegrad_core::{
     Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape, Value, called,
 };
@@ -53,12 +55,6 @@ impl From<RangeFull> for Index {
     fn from(_: RangeFull) -> Index {
         Index::WHOLE
     }
-}
-
-/// A position of any integer type. A value too large for `isize` is out of range for every dim, so it becomes
-/// `isize::MAX`.
-fn position(at: impl TryInto<isize>) -> isize {
-    at.try_into().unwrap_or(isize::MAX)
 }
 
 impl From<i32> for Index {
@@ -189,7 +185,8 @@ composed! { getitem;
     /// let places = Tensor::new([2_i64, 0])?;
     /// assert_eq!(x.index(&[(..).into(), (&places).into()])?.shape().to_string(), "[N=2, C=2]");
     /// // A look-up: the dims of the index in place of the dim that it picks from.
-    /// let (table, words) = (Tensor::randn([("word", 9), ("embed", 4)])?, Tensor::zeros([("batch", 2), ("seq", 3)])?);
+    /// let table = Tensor::randn([("word", 9), ("embed", 4)])?;
+    /// let words = Tensor::zeros([("batch", 2), ("seq", 3)])?;
     /// let embedded = table.index(&[(&words.to(DType::I64)?).into()])?;
     /// assert_eq!(embedded.shape().to_string(), "[batch=2, seq=3, embed=4]");
     /// assert_eq!(x.index(&[(&x.gt(2.5)?).into()])?.to_vec::<f32>()?, [3.0, 4.0, 5.0, 6.0]);
@@ -252,14 +249,9 @@ mod kernels {
                         );
                         return fail(ErrorKind::Shape, message);
                     }
-                    let other = |d: &usize| match (mask.name(*d), x.name(dim + d)) {
-                        (Some(name), Some(own)) => name != own,
-                        _ => false,
-                    };
-                    if let Some(d) = (0..mask.ndim()).find(other) {
-                        let names =
-                            [mask.name(d), x.name(dim + d)].map(|name| name.map_or("", |name| name.as_str()));
-                        let message = format!("dim '{}' of the mask lies on dim '{}'", names[0], names[1]);
+                    let own = x.names().iter(x.ndim()).skip(dim);
+                    if let Some((name, own)) = apart(mask.names().iter(mask.ndim()), own) {
+                        let message = format!("dim '{name}' of the mask lies on dim '{own}'");
                         return Err(Error::new(ErrorKind::NameMismatch, OP, message)
                             .with_operands(given(whole, &indices))
                             .with_repair(

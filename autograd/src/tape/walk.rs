@@ -470,8 +470,8 @@ fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<
 
 /// The values from which a path leads to one of `inputs`, with `inputs` themselves.
 fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
-    let mut seen: ById<Vec<u64>> = ById::default();
-    let mut used_up: ById<()> = ById::default();
+    // What each value leads to. Where a graph was freed nobody knows: `None`.
+    let mut seen: ById<Option<Vec<u64>>> = ById::default();
     let mut todo: Vec<Arc<Meta>> = roots.collect();
     while let Some(meta) = todo.pop() {
         if seen.contains_key(&meta.id) {
@@ -479,20 +479,21 @@ fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> U
         }
         let state = meta.state();
         let into = state.way.as_ref().map(Way::leads_to).unwrap_or_default();
-        if state.way.is_none() && meta.origin.is_some() {
-            used_up.insert(meta.id, ());
-        }
+        let is_freed = state.way.is_none() && meta.origin.is_some();
         todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
-        seen.insert(meta.id, into.iter().map(|into| into.id).collect());
+        seen.insert(meta.id, (!is_freed).then(|| into.iter().map(|into| into.id).collect()));
     }
     // By number, every input of an op comes before the op.
     let mut ids: Vec<u64> = seen.keys().copied().collect();
     ids.sort_unstable();
     let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
     for id in ids {
-        // Where a graph was freed nobody knows what it led to. The walk goes there and says so.
-        let is_lost = used_up.contains_key(&id) && !useful.contains_key(&id);
-        if is_lost || seen[&id].iter().any(|into| useful.contains_key(into)) {
+        let leads_on = match &seen[&id] {
+            Some(into) => into.iter().any(|into| useful.contains_key(into)),
+            // The walk goes to a freed part and says so, unless it ends there anyway, at an input.
+            None => !useful.contains_key(&id),
+        };
+        if leads_on {
             useful.insert(id, true);
         }
     }

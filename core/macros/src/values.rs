@@ -375,7 +375,6 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
     let arg_types: Vec<TokenStream> = args.iter().map(|arg| side.ty(&arg.ty)).collect();
     let defaults = args.iter().map(|arg| side.default(arg));
     let core = &side.core;
-    // An integer too large for `isize` becomes the largest, which is out of range of everything.
     let (given, value): (Vec<TokenStream>, Vec<TokenStream>) = args
         .iter()
         .zip(&arg_types)
@@ -383,10 +382,9 @@ pub(crate) fn options_struct(row: &Row, side: &Side) -> TokenStream {
             let name = &arg.name;
             match arg.ty.name.to_string().as_str() {
                 "bool" | "usize" if !arg.ty.optional => (quote!(#ty), quote!(#name)),
-                "isize" if !arg.ty.optional => (
-                    quote!(impl #core::Whole),
-                    quote!(::std::convert::TryInto::<isize>::try_into(#name).unwrap_or(isize::MAX)),
-                ),
+                "isize" if !arg.ty.optional => {
+                    (quote!(impl #core::Whole), quote!(#core::args::position(#name)))
+                }
                 _ => (quote!(impl ::std::convert::Into<#ty>), quote!(#name.into())),
             }
         })

@@ -115,6 +115,14 @@ impl Whole for u32 {}
 impl Whole for usize {}
 impl Whole for Place {}
 
+/// A whole number as a position. One too large for `isize` becomes the largest, which is out of range of every
+/// tensor.
+#[doc(hidden)]
+#[inline]
+pub fn position(number: impl TryInto<isize>) -> isize {
+    number.try_into().unwrap_or(isize::MAX)
+}
+
 /// Converts an integer to a size or an index.
 ///
 /// # Errors

@@ -192,6 +192,15 @@ impl Clone for Names {
     }
 }
 
+/// The first two names that dims at the same place have and that differ.
+#[doc(hidden)]
+pub fn apart(
+    own: impl Iterator<Item = Option<Name>>,
+    other: impl Iterator<Item = Option<Name>>,
+) -> Option<(Name, Name)> {
+    own.zip(other).find_map(|(own, other)| own.zip(other).filter(|(own, other)| own != other))
+}
+
 impl Names {
     /// No names.
     #[inline]

@@ -3,7 +3,7 @@
 
 use super::shape::kernels::{reshaped, written};
 use crate::Argument;
-use crate::dim::{Dim, Dims, called};
+use crate::dim::{Dim, Dims, called, in_rust};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names, naming};
 use crate::shape::{IntoShape, Sizes, Strides, checked_numel};
@@ -62,11 +62,7 @@ impl NamedTensor {
     fn brought_together(&self, dims: &[usize], name: Option<Name>) -> String {
         let name = name.map_or("None".into(), |name| format!("\"{name}\""));
         let list = |dims: &[usize]| -> String {
-            let text = |dim: &usize| match self.name(*dim) {
-                Some(name) => format!("\"{name}\""),
-                None => dim.to_string(),
-            };
-            dims.iter().map(text).collect::<Vec<_>>().join(", ")
+            dims.iter().map(|dim| in_rust(self, *dim)).collect::<Vec<_>>().join(", ")
         };
         let first = dims.iter().copied().min().unwrap_or(0);
         let mut order: Vec<usize> = (0..self.ndim()).filter(|dim| *dim < first).collect();

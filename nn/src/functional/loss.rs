@@ -1,7 +1,7 @@
 //! Losses.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::names::is_strict;
+use namegrad_core::names::{apart, is_strict};
 use namegrad_core::options::ClassCrossEntropyOptions;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
 use namegrad_macros::functional;
@@ -277,10 +277,9 @@ fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Te
     // Under the name of a method, whose repair would be a call of it.
     x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
         let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
-        let pairs = x.names().iter(x.ndim()).zip(target.names().iter(target.ndim()));
-        let mut apart = pairs.filter(|(own, other)| own.is_some() && other.is_some() && own != other);
-        match (x.sizes() == target.sizes(), apart.next()) {
-            (true, Some((Some(own), Some(other)))) => error.with_repair(format!(
+        let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
+        match (x.sizes() == target.sizes(), differing) {
+            (true, Some((own, other))) => error.with_repair(format!(
                 "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
             )),
             _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
