@@ -1,9 +1,8 @@
 //! Drawing the tape.
 
-use crate::tape::{Meta, Way};
+use crate::tape::{ById, Meta, Way};
 use crate::tensor::Tensor;
 use namegrad_core::DType;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -49,8 +48,8 @@ pub struct GraphNode {
 impl Graph {
     /// The graph of everything that `tensors` were computed from. Each tensor is given with its label.
     pub fn of(tensors: &[(&str, &Tensor)]) -> Graph {
-        let mut labels: BTreeMap<u64, String> = BTreeMap::new();
-        let mut found: BTreeMap<u64, Arc<Meta>> = BTreeMap::new();
+        let mut labels: ById<String> = ById::default();
+        let mut found: ById<Arc<Meta>> = ById::default();
         let mut todo = Vec::new();
         for (label, tensor) in tensors {
             let Some(meta) = tensor.meta() else { continue };
@@ -64,7 +63,9 @@ impl Graph {
             }
         }
         // In order of creation, every value comes after the values that it was computed from.
-        let places: BTreeMap<u64, usize> = found.keys().enumerate().map(|(place, id)| (*id, place)).collect();
+        let mut metas: Vec<Arc<Meta>> = found.into_values().collect();
+        metas.sort_unstable_by_key(|meta| meta.id);
+        let place = |id: u64| metas.binary_search_by_key(&id, |meta| meta.id).expect("it was found");
         let node = |meta: &Arc<Meta>| GraphNode {
             label: labels.get(&meta.id).cloned(),
             op: meta.origin.map(|origin| origin.op),
@@ -74,12 +75,11 @@ impl Graph {
             is_leaf: meta.is_leaf(),
         };
         let mut edges = Vec::new();
-        for meta in found.values() {
+        for (at, meta) in metas.iter().enumerate() {
             let way = meta.way();
-            let into = way.iter().flat_map(Way::leads_to);
-            edges.extend(into.map(|into| (places[&into.id], places[&meta.id])));
+            edges.extend(way.iter().flat_map(Way::leads_to).map(|into| (place(into.id), at)));
         }
-        Graph { nodes: found.values().map(node).collect(), edges }
+        Graph { nodes: metas.iter().map(node).collect(), edges }
     }
 }
 

@@ -151,20 +151,23 @@ impl Op {
         inputs: &[Option<&Tensor>],
         gradients: impl Fn(&Tensor, &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Joined {
-        if is_anomaly_enabled() {
-            inputs.iter().flatten().for_each(|x| nan::carry(x.value(), &self.value));
-            nan::settle(self.origin, &self.value);
-        }
-        let inputs = joint_inputs(inputs);
-        if !is_tracked(&inputs) || !self.value.dtype().is_floating_point() {
-            return Joined { op: self, joint: None };
-        }
+        let Some(inputs) = self.tracked(inputs) else { return Joined { op: self, joint: None } };
         let edges = std::mem::take(&mut self.edges).into_vec();
         let joint = Joint::new(inputs, edges, Vec::new(), move |cx| match cx.outputs {
             OutputGradients::One(g) => gradients(g, cx),
             OutputGradients::Several { .. } => Ok(Vec::new()),
         });
         Joined { op: self, joint: Some(joint) }
+    }
+
+    /// What a joint derivative knows of the inputs, if one requires a gradient.
+    fn tracked(&self, inputs: &[Option<&Tensor>]) -> Option<JointInputs> {
+        if is_anomaly_enabled() {
+            inputs.iter().flatten().for_each(|x| nan::carry(x.value(), &self.value));
+            nan::settle(self.origin, &self.value);
+        }
+        let inputs = joint_inputs(inputs);
+        (is_tracked(&inputs) && self.value.dtype().is_floating_point()).then_some(inputs)
     }
 
     /// An op with several outputs, given by their values. Anomalies and errors in the backward pass point to
@@ -283,6 +286,20 @@ impl Outputs {
         inputs: &[Option<&Tensor>],
         gradients: impl Fn(&[Option<Tensor>], &Cx<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
     ) -> Vec<Tensor> {
+        let (outputs, open) = self.placed(inputs);
+        if let Some((meeting, inputs, places)) = open {
+            let joint = Joint::new(inputs, Vec::new(), places, move |cx| match cx.outputs {
+                OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
+                OutputGradients::One(_) => Ok(Vec::new()),
+            });
+            meeting.set_way(Way::Joint(joint));
+        }
+        outputs
+    }
+
+    /// The outputs; if an input requires a gradient, also the meta where their gradients meet, whose way is
+    /// still open, with what the way needs. It does not depend on the type of the derivative.
+    fn placed(self, inputs: &[Option<&Tensor>]) -> (Vec<Tensor>, Option<Meeting>) {
         let Outputs { values, origin } = self;
         if is_anomaly_enabled() {
             for value in &values {
@@ -292,7 +309,7 @@ impl Outputs {
         }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) {
-            return values.into_iter().map(Tensor::constant).collect();
+            return (values.into_iter().map(Tensor::constant).collect(), None);
         }
         // Created before the outputs, so that the backward pass reaches it after them.
         let meeting = Meta::meeting(origin);
@@ -305,14 +322,12 @@ impl Outputs {
             places.push(JointOutput::new(&value, meta.as_ref()));
             results.push(Tensor::from_parts(value, meta));
         }
-        let joint = Joint::new(inputs, Vec::new(), places, move |cx| match cx.outputs {
-            OutputGradients::Several { gradients: gs, .. } => gradients(gs, cx),
-            OutputGradients::One(_) => Ok(Vec::new()),
-        });
-        meeting.set_way(Way::Joint(joint));
-        results
+        (results, Some((meeting, inputs, places)))
     }
 }
+
+/// Where the gradients of several outputs meet, with what their derivative knows of inputs and outputs.
+type Meeting = (Arc<Meta>, JointInputs, Vec<JointOutput>);
 
 /// A tensor saved for the backward pass, without names.
 ///

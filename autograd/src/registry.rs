@@ -7,7 +7,7 @@
 use crate::Tensor;
 use crate::operators::Operand;
 use namegrad_core::ops::{OpInfo, TensorInfo, TensorKind};
-use namegrad_core::{Argument, DType, Error, ErrorKind, Result, Value};
+use namegrad_core::{Argument, DType, Error, ErrorKind, NamedTensor, Result, Value};
 use std::borrow::Cow;
 
 #[doc(hidden)]
@@ -32,9 +32,27 @@ pub struct Op {
     /// How gradients flow through the op.
     pub gradients: Gradients,
     #[doc(hidden)]
-    pub call: fn(&Call<'_>) -> Result<Vec<Tensor>>,
+    pub call: Caller,
     #[doc(hidden)]
-    pub call_in_place: Option<fn(&mut Tensor, &Call<'_>) -> Result<()>>,
+    pub call_in_place: Option<InPlace>,
+}
+
+/// The function that runs an op for a call by name. Most ops are functions of one or two tensors.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Caller {
+    One(fn(&Tensor) -> Result<Tensor>),
+    Two(fn(&Tensor, &Tensor) -> Result<Tensor>),
+    Any(fn(&Call<'_>) -> Result<Vec<Tensor>>),
+}
+
+/// The function that runs an in-place form.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum InPlace {
+    One(fn(&mut Tensor) -> Result<&mut Tensor>),
+    Two(for<'x> fn(&'x mut Tensor, &Tensor) -> Result<&'x mut Tensor>),
+    Any(fn(&mut Tensor, &Call<'_>) -> Result<()>),
 }
 
 /// How gradients flow through an op.
@@ -117,7 +135,7 @@ impl Op {
         let caller = std::panic::Location::caller(); // function pointers do not get it
         let (op, args) = self.variant(tensors.len().saturating_sub(1), args);
         let given = tensors.iter().map(|x| Slot::Given(x)).collect();
-        let called = Call::new(op.info, given, &args).and_then(|call| (op.call)(&call));
+        let called = Call::new(op.info, given, &args).and_then(|call| call.run(op.call));
         called.map_err(|error| error.at(caller))
     }
 
@@ -140,7 +158,7 @@ impl Op {
         };
         let written = Slot::Written(x.dtype());
         let given = [written].into_iter().chain(others.iter().map(|x| Slot::Given(x))).collect();
-        let called = Call::new(op.info, given, &args).and_then(|call| in_place(x, &call));
+        let called = Call::new(op.info, given, &args).and_then(|call| call.run_in_place(x, in_place));
         called.map_err(|error| error.at(caller))
     }
 
@@ -203,6 +221,15 @@ enum Slot<'a> {
     /// The tensor that an in-place form writes to, of which only the dtype is known.
     Written(DType),
     Nothing,
+}
+
+/// What was passed for an argument.
+enum Passed<'c> {
+    Nothing,
+    Value(&'c Value),
+    /// The dims of a reduction with `keepdim`, if any were passed.
+    Kept(Option<Cow<'c, Value>>),
+    Tensors(Vec<&'c NamedTensor>),
 }
 
 /// The arguments of a call, matched with the row.
@@ -294,36 +321,22 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The result of an op of one tensor.
-    #[doc(hidden)]
-    pub fn with_one(&self, op: fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-        Ok(vec![op(self.tensor(0)?)?])
+    /// The results of an op.
+    fn run(&self, op: Caller) -> Result<Vec<Tensor>> {
+        match op {
+            Caller::One(op) => Ok(vec![op(self.tensor(0)?)?]),
+            Caller::Two(op) => Ok(vec![op(self.tensor(0)?, self.tensor(1)?)?]),
+            Caller::Any(op) => op(self),
+        }
     }
 
-    /// The result of an op of two tensors.
-    #[doc(hidden)]
-    pub fn with_two(&self, op: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-        Ok(vec![op(self.tensor(0)?, self.tensor(1)?)?])
-    }
-
-    /// Runs the in-place form of an op of one tensor.
-    #[doc(hidden)]
-    pub fn with_one_in_place(
-        &self,
-        x: &mut Tensor,
-        op: fn(&mut Tensor) -> Result<&mut Tensor>,
-    ) -> Result<()> {
-        op(x).map(drop)
-    }
-
-    /// Runs the in-place form of an op of two tensors.
-    #[doc(hidden)]
-    pub fn with_two_in_place(
-        &self,
-        x: &mut Tensor,
-        op: for<'x> fn(&'x mut Tensor, &Tensor) -> Result<&'x mut Tensor>,
-    ) -> Result<()> {
-        op(x, self.tensor(1)?).map(drop)
+    /// Runs an in-place form.
+    fn run_in_place(&self, x: &mut Tensor, op: InPlace) -> Result<()> {
+        match op {
+            InPlace::One(op) => op(x).map(drop),
+            InPlace::Two(op) => op(x, self.tensor(1)?).map(drop),
+            InPlace::Any(op) => op(x, self),
+        }
     }
 
     /// The tensor at this position, if one was passed.
@@ -347,50 +360,53 @@ impl<'a> Call<'a> {
     /// An argument without a default.
     #[doc(hidden)]
     pub fn arg<K: Argument>(&self, name: &'static str) -> Result<K> {
-        match self.given(name)? {
-            Some(value) => Ok(value),
-            None => {
-                let message = format!("the argument `{name}` is missing");
-                Err(Error::new(ErrorKind::Value, self.info.name, message))
-            }
-        }
+        self.given(name)?.ok_or_else(|| {
+            let message = format!("the argument `{name}` is missing");
+            Error::new(ErrorKind::Value, self.info.name, message)
+        })
     }
 
-    /// An argument, or its default.
+    /// An argument, or `None` if it was not passed.
     #[doc(hidden)]
-    pub fn arg_or<K: Argument>(&self, name: &'static str, default: impl FnOnce() -> K) -> Result<K> {
-        Ok(self.given(name)?.unwrap_or_else(default))
+    pub fn given<K: Argument>(&self, name: &'static str) -> Result<Option<K>> {
+        let given = match self.passed(name)? {
+            Passed::Nothing => return Ok(None),
+            Passed::Value(value) => K::from_value(value),
+            Passed::Kept(dims) => K::from_kept(dims.as_deref()),
+            Passed::Tensors(tensors) => K::from_tensors(&tensors),
+        };
+        match given {
+            None => Err(self.wrong(name, &K::accepted(), self.value(name))),
+            given => Ok(given),
+        }
     }
 
     fn value(&self, name: &str) -> Option<&Given<'a>> {
         self.args.iter().find(|(given, _)| *given == name).map(|(_, value)| *value)
     }
 
-    fn given<K: Argument>(&self, name: &'static str) -> Result<Option<K>> {
+    /// What was passed for an argument. It does not depend on the type of the argument, so that it is compiled
+    /// once.
+    fn passed(&self, name: &str) -> Result<Passed<'_>> {
         let keepdim = match self.value("keepdim") {
             Some(Given::Value(Value::Bool(keepdim))) => *keepdim,
             Some(Given::Value(Value::None)) | None => false,
             Some(_) => return Err(self.wrong("keepdim", &bool::accepted(), self.value("keepdim"))),
         };
-        let ty = self.info.args.iter().find(|arg| arg.name == name).map_or("", |arg| arg.ty);
-        let given = match self.value(name) {
-            None | Some(Given::Value(Value::None)) if ty == "Reduced" && keepdim => {
-                let default = self.info.args.iter().find(|arg| arg.name == name).and_then(|arg| arg.default);
+        let arg = self.info.args.iter().find(|arg| arg.name == name);
+        let keeps = keepdim && arg.is_some_and(|arg| arg.ty == "Reduced");
+        Ok(match self.value(name) {
+            None | Some(Given::Value(Value::None)) if keeps => {
+                let default = arg.and_then(|arg| arg.default);
                 let dim = default.and_then(|dim| dim.parse().ok()).map(Value::Int); // `..` is not a number
-                return Ok(K::from_kept(dim.as_ref()));
+                Passed::Kept(dim.map(Cow::Owned))
             }
-            None | Some(Given::Value(Value::None)) => return Ok(None),
-            Some(Given::Value(value)) if ty == "Reduced" && keepdim => K::from_kept(Some(value)),
-            Some(Given::Value(value)) => K::from_value(value),
-            Some(Given::Tensor(tensor)) => K::from_tensors(&[tensor.value()]),
-            Some(Given::Tensors(tensors)) => {
-                K::from_tensors(&tensors.iter().map(|x| x.value()).collect::<Vec<_>>())
-            }
-        };
-        match given {
-            Some(given) => Ok(Some(given)),
-            None => Err(self.wrong(name, &K::accepted(), self.value(name))),
-        }
+            None | Some(Given::Value(Value::None)) => Passed::Nothing,
+            Some(Given::Value(value)) if keeps => Passed::Kept(Some(Cow::Borrowed(value))),
+            Some(Given::Value(value)) => Passed::Value(value),
+            Some(Given::Tensor(tensor)) => Passed::Tensors(vec![tensor.value()]),
+            Some(Given::Tensors(tensors)) => Passed::Tensors(tensors.iter().map(|x| x.value()).collect()),
+        })
     }
 
     fn wrong(&self, name: &str, accepted: &str, value: Option<&Given<'_>>) -> Error {

@@ -36,7 +36,7 @@ pub struct BackwardOptions {
 
 /// Ids are distinct, so they need no mixing.
 #[derive(Default)]
-pub(super) struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
@@ -49,7 +49,8 @@ impl Hasher for IdHasher {
         self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
-type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+/// A map by the ids of metas.
+pub(crate) type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
 /// The metas that lead to the inputs of a goal, including the inputs themselves, and whether each leads to a
 /// further input.
 pub(super) type Useful = ById<bool>;

@@ -50,9 +50,32 @@ impl Tensor {
         Ok(self)
     }
 
+    /// [`assign`](Self::assign) for what the op has made, whose errors become those of the in-place op.
+    #[track_caller]
+    pub(crate) fn assign_made(&mut self, op: &'static str, made: Result<Tensor>) -> Result<&mut Tensor> {
+        self.assign(op, made.map_err(|error| error.of(op))?)
+    }
+
+    /// The same for an in-place op that may change sizes, such as a transposition.
+    #[track_caller]
+    pub(crate) fn become_made(&mut self, op: &'static str, made: Result<Tensor>) -> Result<&mut Tensor> {
+        self.become_result(op, made.map_err(|error| error.of(op))?)
+    }
+
+    /// The value, for an in-place op that the tape does not follow. [`written`](Self::written) comes next.
+    pub(crate) fn in_buffer(&mut self) -> &mut NamedTensor {
+        &mut self.value
+    }
+
+    /// The last step of an in-place op that has written to the value.
+    pub(crate) fn written(&mut self, done: Result<()>) -> Result<&mut Tensor> {
+        self.renew_leaf();
+        done.map(|()| self)
+    }
+
     /// The last step of an in-place op that may change sizes, such as a transposition.
     #[track_caller]
-    pub(crate) fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
+    fn become_result(&mut self, op: &'static str, y: Tensor) -> Result<&mut Tensor> {
         let (from, to) = (y.dtype(), self.dtype());
         let message = || format!("result type {from} can't be cast to the desired output type {to}");
         Error::ensure(from.can_cast(to), ErrorKind::DType, op, message).map_err(|error| {

@@ -194,10 +194,13 @@ impl Side {
             let mut others =
                 row.tensors.iter().filter(|other| other.name != *name && other.kind != TensorKind::Mask);
             let beside = match others.next() {
-                Some(Tensor { name: other, .. }) if !tensor.exact => {
-                    quote!(#operand::operand(&#other)?.dtype())
+                _ if tensor.exact => quote!(#core::DType::F64),
+                Some(other) if !row.takes_number(other) && !self.takes_parameter(row, other) => {
+                    let other = &other.name;
+                    quote!(#other.dtype())
                 }
-                _ => quote!(#core::DType::F64),
+                Some(Tensor { name: other, .. }) => quote!(#operand::operand(&#other)?.dtype()),
+                None => quote!(#core::DType::F64),
             };
             code.extend(quote!(let #name = &*#operand::operand_beside(&#name, #beside)?;));
         }

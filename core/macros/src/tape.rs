@@ -6,7 +6,7 @@ use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
 use crate::row::{Form, Row, Table, Tensor, TensorKind};
 use crate::values::{forms, in_place_doc};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 /// The code for a table and its derivatives, and the errors in them. An op whose derivative has an error
@@ -79,11 +79,17 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
         How::Formulas(signature, gradients) => {
             let one =
                 row.outputs.names.len() == 1 && gradients.iter().all(|gradient| gradient.inputs.len() == 1);
-            let recorded = match one {
-                true => edges(row, &text, signature, gradients, derivatives, side, &values),
-                false => joint(row, &text, signature, gradients, derivatives, side, &values),
-            };
-            quote!(#refusals #compute #recorded)
+            if one && is_plain(row, gradients) {
+                let value = &values[0];
+                let record = formulas(&text, signature, gradients, derivatives, value);
+                quote!(#refusals let #value = #run::#name(#(#computed),*)?; #record)
+            } else {
+                let recorded = match one {
+                    true => edges(row, &text, signature, gradients, derivatives, side, &values),
+                    false => joint(row, &text, signature, gradients, derivatives, side, &values),
+                };
+                quote!(#refusals #compute #recorded)
+            }
         }
     };
     let docs =
@@ -266,6 +272,60 @@ fn see(kept: &Ident, is_constant: bool, kind: Option<TensorKind>, cx: &Ident) ->
     }
 }
 
+/// The gradient when it is not differentiated again, if there is a faster formula for it.
+fn fused(gradient: &Gradient) -> Option<TokenStream> {
+    gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }))
+}
+
+/// Whether [`formulas`] can record an op: it has tensors alone, and its gradients see few of them.
+fn is_plain(row: &Row, gradients: &[Gradient]) -> bool {
+    let listed = |tensor: &Tensor| matches!(tensor.kind, TensorKind::Optional | TensorKind::List);
+    let small = |gradient: &Gradient| gradient.args.is_empty() && gradient.kept.len() <= 3;
+    row.outputs.all().count() == 1 && !row.tensors.iter().any(listed) && gradients.iter().all(small)
+}
+
+/// The record of a plain op: a table of formulas, which one function reads for all ops.
+fn formulas(
+    op: &str,
+    signature: &Signature,
+    gradients: &[Gradient],
+    derivatives: &Derivatives,
+    value: &Ident,
+) -> TokenStream {
+    let (g, cx) = (&derivatives.g, &derivatives.cx);
+    let tensors = &signature.tensors;
+    // The output comes after the inputs.
+    let place = |name: &Ident| tensors.iter().position(|tensor| tensor == name).unwrap_or(tensors.len());
+    let each = gradients.iter().map(|gradient| {
+        let (kept, formula, fused) = (&gradient.kept, &gradient.formula, fused(gradient));
+        let (of, places) = (place(&gradient.inputs[0]), kept.iter().map(place));
+        let see = (!kept.is_empty())
+            .then(|| quote!(let [#(#kept),*] = kept else { ::std::unreachable!("as many as are listed") };));
+        quote!(crate::tape::Formula {
+            of: #of,
+            kept: &[#(#places),*],
+            gradient: {
+                fn gradient(
+                    #g: &crate::Tensor,
+                    kept: &[crate::Tensor],
+                    #cx: &crate::Cx<'_>,
+                ) -> ::namegrad_core::Result<crate::Tensor> {
+                    #see
+                    #fused
+                    // Of this type, so that a missing `?` is an error at the formula.
+                    let gradient: crate::Tensor = #formula;
+                    Ok(gradient)
+                }
+                gradient
+            },
+        })
+    });
+    quote! {
+        const FORMULAS: &[crate::tape::Formula] = &[#(#each),*];
+        Ok(crate::tape::record(#op, &[#(#tensors),*], #value, FORMULAS))
+    }
+}
+
 /// One output, and a gradient for each input.
 fn edges(
     row: &Row,
@@ -301,8 +361,7 @@ fn edges(
         let see = gradient.kept.iter().map(|kept| see(kept, hidden(kept).is_some(), kind(kept), cx));
         let keeps = !gradient.kept.is_empty();
         let formula = &gradient.formula;
-        let fused =
-            gradient.fused.as_ref().map(|fused| quote!(if !crate::is_grad_enabled() { return Ok(#fused); }));
+        let fused = fused(gradient);
         quote! {
             if let Some(into) = #tracked {
                 #present
@@ -469,35 +528,23 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
     let others = &call[1..];
     let plain = side.passed(row);
     let plain = &plain[1..];
-    let tracked = row.tensors.iter().map(|tensor| {
-        let name = &tensor.name;
-        match tensor.kind {
-            TensorKind::Optional => quote!(#name.is_some_and(|each| each.tracked().is_some())),
-            _ => quote!(#name.tracked().is_some()),
-        }
-    });
-    let end = if row.by_element() { quote!(assign) } else { quote!(become_result) };
-    let [caller, target] = ["caller", "target"].map(hidden);
+    let (maybe, given): (Vec<&Tensor>, Vec<&Tensor>) =
+        row.tensors.iter().partition(|tensor| tensor.kind == TensorKind::Optional);
+    let [maybe, given] = [maybe, given].map(|tensors| tensors.into_iter().map(|tensor| &tensor.name));
+    let end = if row.by_element() { quote!(assign_made) } else { quote!(become_made) };
     let value = quote! {
         self.check_in_place(#text)?;
         #prepare
-        if #(#tracked)||* || crate::is_anomaly_enabled() {
-            let made = self::#name(self #(, #others)*).map_err(|error| error.of(#text))?;
+        if crate::tape::follows(&[#(#given),*]) #(|| #maybe.is_some_and(|each| each.tracked().is_some()))* {
+            let made = self::#name(self #(, #others)*);
             return self.#end(#text, made);
         }
-        // An error created inside the closure would name this line.
-        let #caller = ::std::panic::Location::caller();
-        self.update(|#target| #run::#name_(#target #(, #plain)*)).map_err(|error| error.at(#caller))?;
-        Ok(self)
+        let written = #run::#name_(self.in_buffer() #(, #plain)*).map(drop);
+        self.written(written)
     };
     let (returned, receiver) = (quote!(&mut crate::Tensor), quote!(&mut self,));
     code.extend(forms(row, side, &doc, &receiver, &parameters, &passed, &returned, &value, name_));
     code
-}
-
-/// A variable that cannot clash with a name in a row.
-fn hidden(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
 }
 
 /// The text of a formula with its variables renamed, given as pairs of the old and the new name. A word after
@@ -582,7 +629,13 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
             continue;
         }
         taken.extend(match side.default(arg) {
-            Some(default) => quote!(let #name: #ty = call.arg_or(#text, || #default)?;),
+            // Not `unwrap_or_else`, which would be compiled for each argument.
+            Some(default) => quote! {
+                let #name: #ty = match call.given(#text)? {
+                    ::std::option::Option::Some(given) => given,
+                    ::std::option::Option::None => #default,
+                };
+            },
             None => quote!(let #name: #ty = call.arg(#text)?;),
         });
     }
@@ -619,37 +672,36 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
     let listed = |tensor: &Tensor| matches!(tensor.kind, TensorKind::Optional | TensorKind::List);
     let alike = row.args.is_empty() && !row.tensors.iter().any(listed);
     let shared = match given.len() {
-        1 if alike => Some("with_one"),
-        2 if alike => Some("with_two"),
+        1 if alike => Some(quote!(One)),
+        2 if alike => Some(quote!(Two)),
         _ => None,
     };
     if in_place {
         if let Some(shared) = shared {
             let (x, others) = (given[0], &given[1..]);
-            let shared = format_ident!("{shared}_in_place");
-            return quote!(|x, call| {
+            return quote!(#registry::InPlace::#shared({
                 #[cold]
                 fn by_name<'x>(#x: &'x mut #tensor, #(#others: &#tensor),*) -> #core::Result<&'x mut #tensor> {
                     #x.#called
                 }
-                call.#shared(x, by_name)
-            });
+                by_name
+            }));
         }
-        return quote!({
+        return quote!(#registry::InPlace::Any({
             #[cold]
             fn by_name(x: &mut #tensor, call: &#registry::Call<'_>) -> #core::Result<()> {
                 #taken
                 x.#called.map(drop)
             }
             by_name
-        });
+        }));
     }
     let cold = |body: TokenStream| {
-        quote!({
+        quote!(#registry::Caller::Any({
             #[cold]
             fn by_name(call: &#registry::Call<'_>) -> #core::Result<::std::vec::Vec<#tensor>> { #body }
             by_name
-        })
+        }))
     };
     if row.is_in_place_only() {
         let x = &row.tensors[0].name;
@@ -669,12 +721,11 @@ pub(crate) fn by_name(row: &Row, side: &Side, in_place: bool) -> TokenStream {
         None => called,
     };
     if let (Some(shared), Form::One | Form::Truth) = (shared, &row.outputs.form) {
-        let shared = format_ident!("{shared}");
-        return quote!(|call| {
+        return quote!(#registry::Caller::#shared({
             #[cold]
             fn by_name(#(#given: &#tensor),*) -> #core::Result<#tensor> { #called }
-            call.#shared(by_name)
-        });
+            by_name
+        }));
     }
     let names = &row.outputs.names;
     let listed = match &row.outputs.form {

@@ -54,7 +54,7 @@ pub(crate) fn kernels(rows: &[Row]) -> TokenStream {
             #[allow(dead_code)] // some kernels are used only by other kernels
             #[track_caller]
             pub fn #name(#(#inputs: &crate::NamedTensor,)* #(#args: #types),*) -> crate::Result<crate::NamedTensor> {
-                elements::#kernel.apply([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
+                elements::#kernel.call([#(#inputs),*], &[#(crate::Scalar::from(#args)),*])
             }
         }
     });
@@ -216,7 +216,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
     });
     let scalars = quote!(&[#(#scalars),*]);
     let call = match (row.by_element(), written) {
-        (true, _) => quote!(elements::#kernel.apply([#(#tensors),*], #scalars)),
+        (true, _) => quote!(elements::#kernel.call([#(#tensors),*], #scalars)),
         (false, true) => {
             let (x, others) = (names[0], &names[1..]);
             quote! {
@@ -238,7 +238,7 @@ fn functions(row: &Row, side: &Side) -> TokenStream {
     let call = match (row.by_element(), written) {
         (true, _) => {
             let others = &tensors[1..];
-            quote!(elements::#kernel.apply_in_place(#x, &[#(#others),*], #scalars))
+            quote!(elements::#kernel.call_in_place(#x, &[#(#others),*], #scalars))
         }
         (false, true) => quote!(kernels::#name(#x #(, #others)*).map_err(|error| error.of(#text))),
         (false, false) => quote!({

@@ -155,6 +155,59 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     }
 }
 
+/// [`Kernel::apply`] and [`Kernel::apply_in_place`] as functions of one number of inputs. Generic ones would be
+/// compiled again in every crate that calls an op.
+impl Kernel<1> {
+    #[track_caller]
+    pub(crate) fn call(&self, inputs: [&NamedTensor; 1], args: &[Scalar]) -> Result<NamedTensor> {
+        self.apply(inputs, args)
+    }
+
+    #[track_caller]
+    pub(crate) fn call_in_place(
+        &self,
+        x: &mut NamedTensor,
+        others: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<()> {
+        self.apply_in_place(x, others, args)
+    }
+}
+
+impl Kernel<2> {
+    #[track_caller]
+    pub(crate) fn call(&self, inputs: [&NamedTensor; 2], args: &[Scalar]) -> Result<NamedTensor> {
+        self.apply(inputs, args)
+    }
+
+    #[track_caller]
+    pub(crate) fn call_in_place(
+        &self,
+        x: &mut NamedTensor,
+        others: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<()> {
+        self.apply_in_place(x, others, args)
+    }
+}
+
+impl Kernel<3> {
+    #[track_caller]
+    pub(crate) fn call(&self, inputs: [&NamedTensor; 3], args: &[Scalar]) -> Result<NamedTensor> {
+        self.apply(inputs, args)
+    }
+
+    #[track_caller]
+    pub(crate) fn call_in_place(
+        &self,
+        x: &mut NamedTensor,
+        others: &[&NamedTensor],
+        args: &[Scalar],
+    ) -> Result<()> {
+        self.apply_in_place(x, others, args)
+    }
+}
+
 impl<const N: usize> Kernel<N> {
     /// A kernel without loops.
     pub(crate) const fn new(name: &'static str, to_bool: bool, mask: Option<usize>) -> Kernel<N> {
@@ -273,7 +326,7 @@ impl<const N: usize> Kernel<N> {
     /// # Errors
     /// The errors of the name rule and of `before`, [`ErrorKind::Shape`], [`ErrorKind::DType`].
     #[track_caller]
-    pub(crate) fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
+    fn apply(&self, inputs: [&NamedTensor; N], args: &[Scalar]) -> Result<NamedTensor> {
         if let Some(kernel) = self.look_before(&inputs, args)? {
             return kernel.apply([inputs[0]], &[]);
         }
@@ -387,12 +440,7 @@ impl<const N: usize> Kernel<N> {
     /// The errors of [`Kernel::apply`]; [`ErrorKind::Shape`] if the result is larger than `x`,
     /// [`ErrorKind::DType`] if it cannot be cast to the dtype of `x`.
     #[track_caller]
-    pub(crate) fn apply_in_place(
-        &self,
-        x: &mut NamedTensor,
-        others: &[&NamedTensor],
-        args: &[Scalar],
-    ) -> Result<()> {
+    fn apply_in_place(&self, x: &mut NamedTensor, others: &[&NamedTensor], args: &[Scalar]) -> Result<()> {
         // The kernel has the name of the op, but the user called the in-place form.
         self.write_over(x, others, args).map_err(|error| match super::all().find(|op| op.name == self.name) {
             Some(OpInfo { in_place: Some(called), .. }) => error.of(called),
