@@ -62,6 +62,7 @@
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
 //! * [`optim`]: optimizers and their saved state.
+//! * [`io`]: files of tensors: safetensors and NumPy's `.npy`.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
 //! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: how much memory
@@ -79,6 +80,7 @@ pub mod ops;
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
 pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
+pub use namegrad_io as io;
 pub use namegrad_nn as nn;
 pub use namegrad_optim as optim;
 
@@ -97,6 +99,7 @@ pub mod prelude {
     };
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
+    pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};

@@ -987,7 +987,7 @@ fn a_tensor_did_not_spread_over_the_mask_of_masked_scatter() -> Result<()> {
 
 #[test]
 fn a_tensor_could_not_be_saved_without_a_module() -> Result<()> {
-    use namegrad::core::io::TensorFile;
+    use namegrad::io::TensorFile;
     let folder = std::env::temp_dir().join(format!("namegrad-tensor-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let at = |name: &str| folder.join(name);

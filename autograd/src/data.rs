@@ -5,6 +5,7 @@ use crate::tensor::Tensor;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Data, Element, IntoShape, NamedTensor, Result};
+use namegrad_io::Files;
 use std::path::Path;
 
 /// # New tensors from data

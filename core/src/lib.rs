@@ -17,7 +17,6 @@ mod dim;
 mod dtype;
 mod error;
 mod fmt;
-pub mod io;
 mod layout;
 pub mod names;
 mod operand;

@@ -1,5 +1,6 @@
 //! [`NamedTensor`]: a dtype, sizes, strides, names and a shared buffer. Views never copy; writing copies if
-//! the buffer is shared. `make` creates tensors.
+//! the buffer is shared. `make` creates tensors, `serialize` is serde's
+//! form of a tensor inside other data, and `bytes` that of its elements in files.
 
 use crate::dtype::{Category, DType, Element, Number, Scalar, default_dtype, dispatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +12,9 @@ use crate::shape::{Shape, Sizes, Strides};
 use crate::storage::Storage;
 use std::borrow::Cow;
 
+mod bytes;
 mod make;
+mod serialize;
 
 pub(crate) use make::Unwritten;
 

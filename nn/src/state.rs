@@ -3,8 +3,8 @@
 use crate::buffer::Buffer;
 use crate::module::{Entry, Fields, walk};
 use namegrad_autograd::Parameter;
-use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_io::TensorFile;
 use namegrad_macros::Setters;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! [`OptimizerState`], everything that the next steps of an optimizer depend on, as a value and as a file.
 
-use namegrad_core::io::TensorFile;
 use namegrad_core::{Error, ErrorKind, Name, NamedTensor, Names, Result};
+use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::panic::Location;

@@ -1,8 +1,8 @@
 //! Parameter groups, their state, saving and loading it, and rejected calls.
 
 use namegrad_autograd::{Parameter, Tensor};
-use namegrad_core::io::TensorFile;
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
+use namegrad_io::TensorFile;
 use namegrad_optim::{
     Adam, AdamW, Builder, ClipGradNormOptions, Descent, Method, Optimizer, OptimizerState, Pass, Sgd, Turn,
     clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_,

@@ -4,12 +4,8 @@
 //! `safetensors` crate checks the headers that are read. Its writer is not used, because it writes metadata
 //! in random order, holds all elements in memory at once, and does not sync them to disk.
 
-use super::{atomic, elements, io_error};
-use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
-use crate::names::{Name, Names};
-use crate::shape::Shape;
-use crate::tensor::NamedTensor;
+use crate::{atomic, io_error};
+use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -43,7 +39,8 @@ const NAMES: &str = "names:";
 ///
 /// # Examples
 /// ```
-/// use namegrad_core::{NamedTensor, io::TensorFile};
+/// use namegrad_core::NamedTensor;
+/// use namegrad_io::TensorFile;
 /// let mut file = TensorFile::default();
 /// file.tensors.insert("weight".into(), NamedTensor::ones([("out", 2), ("in", 3)])?);
 /// file.metadata.insert("epoch".into(), "7".into());
@@ -166,7 +163,7 @@ impl TensorFile {
     fn write(&self, header: &[u8], out: &mut impl Write) -> io::Result<()> {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(header)?;
-        self.ordered().into_iter().try_for_each(|(_, x)| elements::write(x, out))
+        self.ordered().into_iter().try_for_each(|(_, x)| x.write_bytes(out))
     }
 }
 
@@ -264,7 +261,8 @@ impl Input {
                 None => Names::none(),
             };
             let shape = Shape { sizes: info.shape.as_slice().into(), names };
-            let value = elements::read(self.op, shape, dtype, &mut from, |error| self.failed(&error))?;
+            let value =
+                NamedTensor::read_bytes(self.op, shape, dtype, &mut from, &|error| self.failed(&error))?;
             file.tensors.insert(name, value);
         }
         match lists.keys().next() {
@@ -313,7 +311,7 @@ fn known_dtype(dtype: Dtype) -> Option<DType> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use namegrad_core::random::Generator;
     use rand::RngExt;
 
     /// One tensor of each dtype, with and without names, one empty, one without dims, one that is a view.

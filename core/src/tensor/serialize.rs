@@ -4,12 +4,11 @@
 //! strings `"nan"`, `"inf"` and `"-inf"`, because JSON has no such numbers. In binary formats, `data` is the
 //! bytes of the elements in little-endian order.
 
-use super::elements;
+use super::NamedTensor;
 use crate::dtype::{Category, DType, Element, Scalar, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names};
 use crate::shape::{Shape, checked_numel};
-use crate::tensor::NamedTensor;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
@@ -70,7 +69,7 @@ impl Serialize for Elements<'_> {
             });
         }
         let mut bytes = Vec::with_capacity(self.0.nbytes());
-        elements::write(self.0, &mut bytes).map_err(S::Error::custom)?;
+        self.0.write_bytes(&mut bytes).map_err(S::Error::custom)?;
         serializer.serialize_bytes(&bytes)
     }
 }
@@ -187,7 +186,7 @@ fn tensor_of_bytes(shape: Shape, dtype: DType, bytes: &[u8]) -> Result<NamedTens
         let message = format!("{} bytes do not fill sizes {:?} of {dtype}", bytes.len(), shape.sizes);
         return Err(Error::new(ErrorKind::Format, OP, message));
     }
-    elements::read(OP, shape, dtype, &mut &bytes[..], |error| {
+    NamedTensor::read_bytes(OP, shape, dtype, &mut &bytes[..], &|error| {
         Error::new(ErrorKind::Format, OP, error.to_string())
     })
 }
@@ -221,8 +220,8 @@ mod tests {
     fn assert_same(x: &NamedTensor, y: &NamedTensor) {
         assert_eq!((x.dtype(), x.sizes(), x.names()), (y.dtype(), y.sizes(), y.names()));
         let mut bytes = [Vec::new(), Vec::new()];
-        elements::write(x, &mut bytes[0]).unwrap();
-        elements::write(y, &mut bytes[1]).unwrap();
+        x.write_bytes(&mut bytes[0]).unwrap();
+        y.write_bytes(&mut bytes[1]).unwrap();
         assert_eq!(bytes[0], bytes[1], "{x}");
     }
 

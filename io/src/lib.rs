@@ -1,19 +1,19 @@
-//! Files of values: safetensors for models and training, NumPy's `.npy` for exchange, serde for everything
-//! else.
+//! Files of named tensors: safetensors for models and training, NumPy's `.npy` for exchange.
 //!
-//! Read [`TensorFile`] first. `elements` converts tensors to bytes and back, `atomic` replaces files,
-//! `serialize` is for tensors inside other data, and `single` for one tensor in a file.
+//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file. `atomic` replaces files. A tensor inside
+//! other data is written with serde, which the core crate implements.
+
+#![forbid(unsafe_code)]
 
 mod atomic;
-mod elements;
+mod files;
 mod npy;
 mod safetensors;
-mod serialize;
-mod single;
 
+pub use self::files::Files;
 pub use self::safetensors::TensorFile;
 
-use crate::error::{Error, ErrorKind};
+use namegrad_core::{Error, ErrorKind};
 use std::io;
 use std::path::Path;
 

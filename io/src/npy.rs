@@ -1,7 +1,7 @@
 //! NumPy's `.npy` files: the header as text, the elements as bytes.
 //!
 //! `parse_header` finds the position and the type of the elements in a file. `Npy::to_little_endian` returns
-//! them in the byte order that [`elements`] reads. `header` is written before the elements. None of these
+//! them in the byte order that tensors are read in. `header` is written before the elements. None of these
 //! panics, whatever bytes a file contains.
 //!
 //! # Source
@@ -12,83 +12,52 @@ use std::ops::Range;
 use std::panic::Location;
 use std::path::Path;
 
-use super::{atomic, elements, io_error};
-use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result};
-use crate::names::Names;
-use crate::shape::Shape;
-use crate::tensor::NamedTensor;
+use crate::{atomic, io_error};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// NumPy places the elements at a multiple of this, so that a mapped file is aligned.
 const ALIGNMENT: usize = 64;
 
-impl NamedTensor {
-    /// Writes the tensor to a file in NumPy's `.npy` format, or replaces the file. The names of dims are
-    /// lost, because the format has none.
-    ///
-    /// If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`], [`ErrorKind::DType`] for `bf16`, which NumPy does not have.
-    ///
-    /// # Source
-    /// NumPy, `numpy.lib.format`.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad_core::NamedTensor;
-    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.npy", std::process::id()));
-    /// NamedTensor::new([[1.0, 2.0], [3.0, 4.0]])?.save_npy(&path)?;
-    /// let x = NamedTensor::load_npy(&path)?.refine_names(["row", "column"])?;
-    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-    /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), namegrad_core::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        const OP: &str = "save_npy";
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let header = header(self.dtype(), self.sizes())
-            .map_err(|message| Error::about(&[self], ErrorKind::DType, OP, message).at(caller))?;
-        atomic::write(path, |out| {
-            out.write_all(&header)?;
-            elements::write(self, out)
-        })
-        .map_err(|error| io_error(OP, path, &error).at(caller))
-    }
+/// Writes a file, for `op`.
+#[track_caller]
+pub(crate) fn save(op: &'static str, x: &NamedTensor, path: &Path) -> Result<()> {
+    let caller = Location::caller();
+    let header = header(x.dtype(), x.sizes())
+        .map_err(|message| Error::about(&[x], ErrorKind::DType, op, message).at(caller))?;
+    atomic::write(path, |out| {
+        out.write_all(&header)?;
+        x.write_bytes(out)
+    })
+    .map_err(|error| io_error(op, path, &error).at(caller))
+}
 
-    /// Reads a NumPy `.npy` file; the dims are unnamed. For an array in Fortran order, the result is a view.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut
-    /// short, or has elements of a type that is not among the ten.
-    #[track_caller]
-    pub fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
-        const OP: &str = "load_npy";
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let malformed = |message: String| {
-            Error::new(ErrorKind::Format, OP, format!("{}: {message}", path.display())).at(caller)
-        };
-        let file = std::fs::read(path).map_err(|error| io_error(OP, path, &error).at(caller))?;
-        let npy = parse_header(&file).map_err(malformed)?;
-        let mut sizes = npy.shape.clone();
-        if npy.fortran_order {
-            sizes.reverse();
-        }
-        let shape = Shape { sizes: sizes.into(), names: Names::none() };
-        let bytes = npy.to_little_endian(&file);
-        let x = elements::read(OP, shape, npy.dtype, &mut &bytes[..], |error| malformed(error.to_string()))?;
-        Ok(if npy.fortran_order { x.reversed_dims() } else { x })
+/// Reads a file, for `op`.
+#[track_caller]
+pub(crate) fn load(op: &'static str, path: &Path) -> Result<NamedTensor> {
+    let caller = Location::caller();
+    let malformed = |message: String| {
+        Error::new(ErrorKind::Format, op, format!("{}: {message}", path.display())).at(caller)
+    };
+    let file = std::fs::read(path).map_err(|error| io_error(op, path, &error).at(caller))?;
+    let npy = parse_header(&file).map_err(malformed)?;
+    let mut sizes = npy.shape.clone();
+    if npy.fortran_order {
+        sizes.reverse();
     }
+    let shape = Shape { sizes: sizes.into(), names: Names::none() };
+    let bytes = npy.to_little_endian(&file);
+    let failed = |error: std::io::Error| malformed(error.to_string());
+    let x = NamedTensor::read_bytes(op, shape, npy.dtype, &mut &bytes[..], &failed)?;
+    Ok(if npy.fortran_order { x.reversed_dims() } else { x })
 }
 
 /// The content of the header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Npy {
     /// The type of the elements.
-    pub dtype: DType,
+    dtype: DType,
     /// Whether the most significant byte of an element comes first.
     pub big_endian: bool,
     /// Whether elements are adjacent along the first dim, instead of the last.
@@ -286,7 +255,8 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
-    use crate::random::Generator;
+    use crate::Files;
+    use namegrad_core::random::Generator;
 
     /// A file of version 1.0.
     fn file(dict: &str, data: &[u8]) -> Vec<u8> {

@@ -1,0 +1,154 @@
+//! [`Files`]: one tensor in a file; the extension determines the format.
+
+use crate::{TensorFile, npy};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use std::panic::Location;
+use std::path::Path;
+
+/// A tensor in a file of its own: the methods of [`NamedTensor`] that write and read one.
+///
+/// `namegrad::Tensor` has its own `save` and `load`.
+///
+/// # Examples
+/// ```
+/// use namegrad_core::NamedTensor;
+/// use namegrad_io::Files;
+/// # let path = std::env::temp_dir().join(format!("namegrad-one-{}.safetensors", std::process::id()));
+/// let x = NamedTensor::ones([("N", 2), ("C", 3)])?;
+/// x.save(&path)?;
+/// assert_eq!(NamedTensor::load(&path)?, x);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+pub trait Files: Sized {
+    /// Writes the tensor to a file, or replaces the file. `.safetensors` keeps the dtype and names; `.npy` is
+    /// NumPy's format, which has no names and no `bf16`. If writing fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::Value`] for any other extension, [`ErrorKind::DType`] for `bf16` in a
+    /// `.npy` file.
+    #[track_caller]
+    fn save(&self, path: impl AsRef<Path>) -> Result<()>;
+
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file with a single tensor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
+    /// exactly one tensor, [`ErrorKind::Value`] for any other extension, [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    fn load(path: impl AsRef<Path>) -> Result<Self>;
+
+    /// Writes the tensor to a file in NumPy's `.npy` format, or replaces the file. The names of dims are
+    /// lost, because the format has none. If that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], [`ErrorKind::DType`] for `bf16`, which NumPy does not have.
+    ///
+    /// # Source
+    /// NumPy, `numpy.lib.format`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad_core::NamedTensor;
+    /// use namegrad_io::Files;
+    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.npy", std::process::id()));
+    /// NamedTensor::new([[1.0, 2.0], [3.0, 4.0]])?.save_npy(&path)?;
+    /// let x = NamedTensor::load_npy(&path)?.refine_names(["row", "column"])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    #[track_caller]
+    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()>;
+
+    /// Reads a NumPy `.npy` file; the dims are unnamed. For an array in Fortran order, the result is a view.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a `.npy` file, is cut
+    /// short, or has elements of a type that is not among the ten; [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    fn load_npy(path: impl AsRef<Path>) -> Result<Self>;
+}
+
+impl Files for NamedTensor {
+    #[track_caller]
+    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(self, path.as_ref())
+    }
+
+    #[track_caller]
+    fn load(path: impl AsRef<Path>) -> Result<NamedTensor> {
+        load(path.as_ref())
+    }
+
+    #[track_caller]
+    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        npy::save("save_npy", self, path.as_ref())
+    }
+
+    #[track_caller]
+    fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
+        npy::load("load_npy", path.as_ref())
+    }
+}
+
+/// The name of the tensor in a safetensors file.
+const NAME: &str = "tensor";
+
+enum Format {
+    Npy,
+    Safetensors,
+}
+
+impl Format {
+    /// The format of a file by its extension.
+    #[track_caller]
+    fn of(op: &'static str, path: &Path) -> Result<Format> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some(extension) if extension.eq_ignore_ascii_case("safetensors") => Ok(Format::Safetensors),
+            Some(extension) if extension.eq_ignore_ascii_case("npy") => Ok(Format::Npy),
+            _ => {
+                let message =
+                    format!("{}: expected a file name that ends in .safetensors or .npy", path.display());
+                let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+                Err(Error::new(ErrorKind::Value, op, message).with_repair(repair))
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn save(x: &NamedTensor, path: &Path) -> Result<()> {
+    const OP: &str = "save";
+    match Format::of(OP, path)? {
+        Format::Npy => npy::save(OP, x, path),
+        Format::Safetensors => {
+            let mut file = TensorFile::default();
+            file.tensors.insert(NAME.into(), x.clone());
+            file.save(path)
+        }
+    }
+}
+
+#[track_caller]
+fn load(path: &Path) -> Result<NamedTensor> {
+    const OP: &str = "load";
+    let caller = Location::caller();
+    if let Format::Npy = Format::of(OP, path)? {
+        return npy::load(OP, path);
+    }
+    let mut tensors = TensorFile::load(path)?.tensors;
+    if tensors.len() == 1 {
+        return Ok(tensors.pop_first().expect("there is one").1);
+    }
+    let names: Vec<String> = tensors.keys().take(5).map(|name| format!("'{name}'")).collect();
+    let more = if tensors.len() > names.len() { ", ..." } else { "" };
+    let message = format!(
+        "{}: expected one tensor, found {}: {}{more}",
+        path.display(),
+        tensors.len(),
+        names.join(", ")
+    );
+    let repair = format!("namegrad::io::TensorFile::load({:?})?.tensors", path.display().to_string());
+    Err(Error::new(ErrorKind::Format, OP, message).with_repair(repair).at(caller))
+}
