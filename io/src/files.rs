@@ -1,24 +1,24 @@
 //! [`Files`]: one tensor in a file; the extension determines the format.
 
 use crate::{TensorFile, npy};
+use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::panic::Location;
 use std::path::Path;
 
-/// A tensor in a file of its own: the methods of [`NamedTensor`] that write and read one.
+/// A tensor in a file of its own. A `Tensor` that is read requires no gradient.
 ///
-/// `namegrad::Tensor` has its own `save` and `load`.
-///
-/// # Examples
 /// ```
-/// use namegrad_core::NamedTensor;
-/// use namegrad_io::Files;
-/// # let path = std::env::temp_dir().join(format!("namegrad-one-{}.safetensors", std::process::id()));
-/// let x = NamedTensor::ones([("N", 2), ("C", 3)])?;
-/// x.save(&path)?;
-/// assert_eq!(NamedTensor::load(&path)?, x);
-/// # std::fs::remove_file(path).unwrap();
-/// # Ok::<(), namegrad_core::Error>(())
+/// use namegrad::prelude::*;
+/// # let folder = std::env::temp_dir().join(format!("namegrad-save-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// let x = Tensor::rand([("N", 2), ("C", 3)])?;
+/// x.save(folder.join("x.safetensors"))?;
+/// assert_eq!(Tensor::load(folder.join("x.safetensors"))?, x);
+/// x.save(folder.join("x.npy"))?;
+/// assert_eq!(Tensor::load(folder.join("x.npy"))?.refine_names(["N", "C"])?, x);
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), Error>(())
 /// ```
 pub trait Files: Sized {
     /// Writes the tensor to a file, or replaces the file. `.safetensors` keeps the dtype and names; `.npy` is
@@ -89,6 +89,28 @@ impl Files for NamedTensor {
     #[track_caller]
     fn load_npy(path: impl AsRef<Path>) -> Result<NamedTensor> {
         npy::load("load_npy", path.as_ref())
+    }
+}
+
+impl Files for Tensor {
+    #[track_caller]
+    fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(self.value(), path.as_ref())
+    }
+
+    #[track_caller]
+    fn load(path: impl AsRef<Path>) -> Result<Tensor> {
+        load(path.as_ref()).map(Tensor::constant)
+    }
+
+    #[track_caller]
+    fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        npy::save("save_npy", self.value(), path.as_ref())
+    }
+
+    #[track_caller]
+    fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+        npy::load("load_npy", path.as_ref()).map(Tensor::constant)
     }
 }
 
