@@ -220,6 +220,8 @@ impl<T, F: Copy> Clone for Rounded<T, F> {
 impl<T: Draw, F: Formula<T::Real>> Group for Rounded<T, F> {
     type Word = <T::Real as Real>::Word;
     type Out = T;
+    /// Half types are rare.
+    const IS_FREQUENT: bool = size_of::<T>() >= size_of::<f32>();
 
     #[inline(always)]
     fn elements(self, words: [Self::Word; GROUP]) -> [T; GROUP] {

@@ -5,7 +5,7 @@
 
 use super::Generator;
 use super::philox::{GROUP, Word};
-use crate::cpu::simd::{Simd, Vectorized, vectorize};
+use crate::cpu::simd::{Baseline, Simd, Vectorized, vectorize};
 use crate::cpu::threads::each_part;
 
 /// A draw of more elements than this is divided between threads in pieces of this size. For fewer elements,
@@ -16,6 +16,8 @@ const PIECE: usize = 1 << 15;
 pub(super) trait Group: Copy + Sync {
     type Word: Word;
     type Out: Copy + Send + 'static;
+    /// Whether draws are compiled for the widest vectors. Each copy costs build time, and some draws are rare.
+    const IS_FREQUENT: bool = true;
 
     fn elements(self, words: [Self::Word; GROUP]) -> [Self::Out; GROUP];
 }
@@ -23,7 +25,8 @@ pub(super) trait Group: Copy + Sync {
 /// Fills with elements `offset..` of `seed`. Groups start at multiples of their size in the sequence,
 /// wherever a draw begins, so the first and the last group may be used only in part.
 pub(super) fn fill_piece<G: Group>(out: &mut [G::Out], kind: G, seed: u64, offset: u64) {
-    vectorize(Piece { kind, seed, offset }, out);
+    let piece = Piece { kind, seed, offset };
+    if G::IS_FREQUENT { vectorize(piece, out) } else { Baseline.run(piece, out) }
 }
 
 struct Piece<G> {
