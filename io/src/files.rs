@@ -30,7 +30,8 @@ pub trait Files: Sized {
     #[track_caller]
     fn save(&self, path: impl AsRef<Path>) -> Result<()>;
 
-    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file with a single tensor.
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors`, `.npz`, `.pt` or `.pth` file with a single
+    /// tensor.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
@@ -117,9 +118,16 @@ impl Files for Tensor {
 /// The name of the tensor in a safetensors file.
 const NAME: &str = "tensor";
 
+const LOAD: &str = "load";
+
+/// The extensions of files that are only read.
+const READ: [&str; 3] = ["npz", "pt", "pth"];
+
 enum Format {
     Npy,
     Safetensors,
+    /// A file of another program with any number of tensors.
+    Other,
 }
 
 impl Format {
@@ -129,9 +137,16 @@ impl Format {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some(extension) if extension.eq_ignore_ascii_case("safetensors") => Ok(Format::Safetensors),
             Some(extension) if extension.eq_ignore_ascii_case("npy") => Ok(Format::Npy),
+            Some(extension) if op == LOAD && READ.iter().any(|read| extension.eq_ignore_ascii_case(read)) => {
+                Ok(Format::Other)
+            }
             _ => {
-                let message =
-                    format!("{}: expected a file name that ends in .safetensors or .npy", path.display());
+                let read = if op == LOAD { ", .npz, .pt or .pth" } else { "" };
+                let message = format!(
+                    "{}: expected a file name that ends in .safetensors{} .npy{read}",
+                    path.display(),
+                    if op == LOAD { "," } else { " or" }
+                );
                 let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
                 Err(Error::new(ErrorKind::Value, op, message).with_repair(repair))
             }
@@ -144,7 +159,7 @@ fn save(x: &NamedTensor, path: &Path) -> Result<()> {
     const OP: &str = "save";
     match Format::of(OP, path)? {
         Format::Npy => npy::save(OP, x, path),
-        Format::Safetensors => {
+        Format::Safetensors | Format::Other => {
             let mut file = TensorFile::default();
             file.tensors.insert(NAME.into(), x.clone());
             file.save(path)
@@ -154,7 +169,7 @@ fn save(x: &NamedTensor, path: &Path) -> Result<()> {
 
 #[track_caller]
 fn load(path: &Path) -> Result<NamedTensor> {
-    const OP: &str = "load";
+    const OP: &str = LOAD;
     let caller = Location::caller();
     if let Format::Npy = Format::of(OP, path)? {
         return npy::load(OP, path);
