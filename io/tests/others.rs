@@ -1,5 +1,7 @@
 //! Files that PyTorch and NumPy wrote, which are in `data/`, and damaged and malicious files made of them.
 
+use namegrad::nn::{LoadOptions, StateDict};
+use namegrad::prelude::{Linear, Module};
 use namegrad_core::random::Generator;
 use namegrad_core::{DType, ErrorKind, NamedTensor, Result};
 use namegrad_io::{Files, OpenFile, TensorFile};
@@ -79,6 +81,30 @@ fn a_state_dict_is_read() -> Result<()> {
     assert_eq!(numbers(&file.tensors["fc.weight"]), count(40, 6));
     assert_eq!(numbers(&file.tensors["fc.bias"]), count(50, 3));
     assert!(file.metadata.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_model_takes_the_state_of_pytorch() -> Result<()> {
+    #[derive(Module)]
+    struct Net {
+        fc: Linear,
+    }
+    let model = Net { fc: Linear::new(("in", 2), ("out", 3))? };
+    let state = StateDict::load(data("state_dict.pth"))?;
+    let report = model.load_state_dict_with(&state, LoadOptions::new().partial(true).ignore_names(true))?;
+    assert!(report.missing.is_empty());
+    assert_eq!(numbers(model.fc.weight().tensor().value()), count(40, 6));
+    assert!(*model.fc.weight().tensor().names() == ["out", "in"]);
+
+    // A state dict without names, through NumPy's format.
+    let path = temporary("state.npz");
+    model.state_dict().save(&path)?;
+    let state = StateDict::load(&path)?;
+    std::fs::remove_file(path).unwrap();
+    let other = Net { fc: Linear::new(("in", 2), ("out", 3))? };
+    other.load_state_dict_with(&state, LoadOptions::new().ignore_names(true))?;
+    assert_eq!(numbers(other.fc.weight().tensor().value()), count(40, 6));
     Ok(())
 }
 
