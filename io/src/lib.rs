@@ -7,7 +7,7 @@
 //! implements.
 //!
 //! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic, without
-//! running code, and without more memory than its length accounts for.
+//! running code, and without a large allocation that its content does not fill.
 
 #![deny(unsafe_code)]
 

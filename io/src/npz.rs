@@ -11,6 +11,8 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::io::{self, Write};
 
 const SUFFIX: &str = ".npy";
+/// The longest name of an entry in a zip archive, in bytes.
+const LONGEST_NAME: usize = u16::MAX as usize;
 
 /// An array that is written: its name, its header and its values.
 pub(crate) type Array<'a> = (&'a String, Vec<u8>, &'a NamedTensor);
@@ -22,6 +24,10 @@ pub(crate) fn prepare<'a>(op: &'static str, file: &'a TensorFile) -> Result<Vec<
         return Err(Error::new(ErrorKind::Value, op, message).with_repair("\"x.safetensors\""));
     }
     let array = |(name, x): (&'a String, &'a NamedTensor)| {
+        if name.len() + SUFFIX.len() > LONGEST_NAME {
+            let message = format!("the name of a tensor has {} bytes, too many for .npz", name.len());
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
         let header = npy::header(x.dtype(), x.sizes()).map_err(|message| {
             Error::about(&[x], ErrorKind::DType, op, format!("tensor '{name}': {message}"))
         })?;

@@ -13,6 +13,11 @@ use namegrad_core::DType;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// PyTorch's own limit.
+const MOST_DIMS: usize = 64;
+/// PyTorch's keys are numbers.
+const LONGEST_KEY: usize = 100;
+
 /// What a pickle can hold. Containers are numbers of [`Machine::containers`].
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
@@ -419,6 +424,9 @@ impl<'a> Machine<'a> {
             let full: String = format!("{module}.{name}").chars().take(200).collect();
             let what = match module {
                 "torch" if name.ends_with("Storage") => "is a storage of a dtype that is not supported",
+                "torch._utils" if name.starts_with("_rebuild_") => {
+                    "makes a kind of tensor that is not supported"
+                }
                 _ => "is not part of a state dict",
             };
             return Err(format!("the pickle asks for {full:?}, which {what}"));
@@ -450,6 +458,9 @@ impl<'a> Machine<'a> {
             dtype: *dtype,
             numel: numel.ok_or("the pickle has a storage of a negative size")?,
         };
+        if storage.key.len() > LONGEST_KEY {
+            return Err("the pickle has a storage whose key is too long".into());
+        }
         let number = *self.keys.entry(key.clone()).or_insert(self.storages.len());
         match self.storages.get(number) {
             Some(same) if *same != storage => {
@@ -468,12 +479,13 @@ impl<'a> Machine<'a> {
             return Err(format!("the pickle calls {}", call[0].kind()));
         };
         match global {
-            Global::OrderedDict => {
-                let arguments = arguments.to_vec();
-                self.ordered_dict(&arguments)?;
-            }
+            // Its items are set one by one. From a list of them, a few bytes could make many large dicts.
+            Global::OrderedDict if arguments.is_empty() => self.dict(Vec::new()),
+            Global::OrderedDict => return Err("the pickle makes an OrderedDict of a list".into()),
             Global::RebuildTensor => {
-                let view = self.view(arguments).ok_or("the pickle has a tensor that is not well-formed")?;
+                let view = self
+                    .view(arguments)
+                    .ok_or("the pickle has a tensor that is not well-formed or not plain")?;
                 self.stack.push(Value::Tensor(self.tensors.len()));
                 self.tensors.push(view);
             }
@@ -486,32 +498,22 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// `OrderedDict()` or `OrderedDict([[key, value], ...])`.
-    fn ordered_dict(&mut self, arguments: &[Value]) -> Result<(), String> {
-        let entries = match arguments {
-            [] => Vec::new(),
-            [list] => self.items(list).ok_or("the pickle makes an OrderedDict of no list")?.to_vec(),
-            _ => return Err("the pickle makes an OrderedDict of too many arguments".into()),
-        };
-        let mut items = Vec::new();
-        for entry in &entries {
-            match self.items(entry) {
-                Some([key, value]) => items.push((key.clone(), value.clone())),
-                _ => return Err("the pickle makes an OrderedDict of something other than pairs".into()),
-            }
-        }
-        self.dict(items);
-        Ok(())
-    }
-
-    /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions.
+    /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions: bits that change
+    /// what the elements mean.
     fn view(&self, arguments: &[Value]) -> Option<View> {
-        let [Value::Storage(storage), Value::Int(offset), sizes, strides, Value::Bool(_), _, ..] = arguments
+        let [Value::Storage(storage), Value::Int(offset), sizes, strides, Value::Bool(_), _, rest @ ..] =
+            arguments
         else {
             return None;
         };
+        let plain = match rest {
+            [] | [Value::None] => true,
+            [Value::Dict(metadata)] => self.containers[*metadata].len() == 0,
+            _ => false,
+        };
         let numbers = |tuple: &Value| -> Option<Vec<usize>> {
-            self.items(tuple)?
+            self.items(tuple)
+                .filter(|items| items.len() <= MOST_DIMS)?
                 .iter()
                 .map(|item| match item {
                     Value::Int(number) => usize::try_from(*number).ok(),
@@ -521,7 +523,7 @@ impl<'a> Machine<'a> {
         };
         let (sizes, strides) = (numbers(sizes)?, numbers(strides)?);
         let offset = usize::try_from(*offset).ok()?;
-        (sizes.len() == strides.len()).then_some(View { storage: *storage, offset, sizes, strides })
+        (plain && sizes.len() == strides.len()).then_some(View { storage: *storage, offset, sizes, strides })
     }
 
     /// Sets the state of an object: that of an `OrderedDict`, which has no meaning here.

@@ -16,8 +16,6 @@ use std::collections::BTreeMap;
 const PICKLE: &str = "data.pkl";
 /// The name of a tensor that is not in a dict.
 const ALONE: &str = "tensor";
-/// PyTorch's own limit.
-const MOST_DIMS: usize = 64;
 const DEEPEST: usize = 64;
 const ENDLESS: &str = "it has the same dicts over and over, or a dict inside of itself";
 
@@ -50,7 +48,9 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Re
         }
     }
     let pickle = content(input, archive, &format!("{folder}{PICKLE}"))?;
-    let unpickled = pickle::unpickle(&pickle).map_err(|message| input.malformed(message))?;
+    let unpickled = pickle::unpickle(&pickle).map_err(|message| {
+        input.malformed(message).with_repair("torch.save(model.state_dict(), path) # in Python")
+    })?;
     let (paths, metadata) = flatten(&unpickled, pickle.len()).map_err(|message| input.malformed(message))?;
     let mut storages = Storages { input, archive, folder, loaded: BTreeMap::new(), copied: 0 };
     let mut file = TensorFile { metadata, ..TensorFile::default() };
@@ -86,7 +86,7 @@ struct Storages<'a, 'b> {
     archive: &'a mut Archive<'b>,
     folder: &'a str,
     loaded: BTreeMap<String, NamedTensor>,
-    /// The bytes of views that were copied.
+    /// The bytes of views that were copied: at most as many as the file has, because views can overlap.
     copied: u64,
 }
 
@@ -128,9 +128,12 @@ impl Storages<'_, '_> {
         let x = match checked.is_dense() {
             true => elements.narrow(0, view.offset as isize, checked.numel)?,
             false => {
-                self.copied += (checked.numel * storage.dtype.itemsize()) as u64;
-                if self.copied > 4 * input.length {
-                    return Err(input.malformed(format!("tensor '{path}' is a view that overlaps itself")));
+                let bytes = (checked.numel as u64).saturating_mul(storage.dtype.itemsize() as u64);
+                self.copied = self.copied.saturating_add(bytes);
+                if self.copied > input.length {
+                    let message =
+                        format!("tensor '{path}' would be a copy of elements that many views share");
+                    return Err(input.malformed(message));
                 }
                 let index = checked.positions(view.offset);
                 elements.index_select(&NamedTensor::from_slice(&index, [index.len()])?, 0)?
@@ -163,9 +166,6 @@ struct Checked {
 impl Checked {
     fn new(view: &View, storage: u64) -> Option<Checked> {
         let View { offset, sizes, strides, .. } = view;
-        if sizes.len() > MOST_DIMS {
-            return None;
-        }
         if sizes.contains(&0) {
             return Some(Checked { dims: Vec::new(), numel: 0 });
         }
@@ -176,8 +176,7 @@ impl Checked {
             numel = numel.checked_mul(size)?;
             dims.push((if size == 1 { 0 } else { stride }, size, dim));
         }
-        // More elements than the storage has would be the same one more than once.
-        if last as u64 >= storage || numel as u64 > storage {
+        if last as u64 >= storage {
             return None;
         }
         dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
@@ -247,9 +246,7 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
                 if depth == DEEPEST {
                     return Err(format!("dicts are nested more than {DEEPEST} deep"));
                 }
-                let container = &unpickled.containers[number];
-                budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
-                for (key, value) in entries(container)? {
+                for (key, value) in entries(&unpickled.containers[number], &mut budget)? {
                     let path = if depth == 0 { key } else { format!("{path}.{key}") };
                     budget = budget.checked_sub(path.len() + 1).ok_or(ENDLESS)?;
                     next.push((path, depth + 1, value));
@@ -272,9 +269,10 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
     Ok((tensors, texts))
 }
 
-/// The entries of a container. A later value of a key replaces an earlier one, as in Python.
-fn entries(container: &Container) -> std::result::Result<Vec<(String, Value)>, String> {
+/// The entries of a container, as far as the budget allows. A later value of a key replaces an earlier one, as in Python.
+fn entries(container: &Container, budget: &mut usize) -> std::result::Result<Vec<(String, Value)>, String> {
     let mut found = BTreeMap::new();
+    *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
     match container {
         Container::Sequence(items) => {
             return Ok(items.iter().enumerate().map(|(i, item)| (i.to_string(), item.clone())).collect());
@@ -282,7 +280,10 @@ fn entries(container: &Container) -> std::result::Result<Vec<(String, Value)>, S
         Container::Dict(items) => {
             for (key, value) in items {
                 let key = match key {
-                    Value::Text(key) => key.to_string(),
+                    Value::Text(key) => {
+                        *budget = budget.checked_sub(key.len()).ok_or(ENDLESS)?;
+                        key.to_string()
+                    }
                     Value::Int(key) => key.to_string(),
                     _ => return Err("a key of a dict is neither a string nor an integer".into()),
                 };
@@ -365,6 +366,12 @@ mod tests {
             assert!(x.sizes().iter().eq(sizes.iter().map(|size| *size as usize).collect::<Vec<_>>().iter()));
             assert_eq!(x.to_vec::<f32>().unwrap(), expected, "{sizes:?} {strides:?}");
         }
+        // Elements that are next to each other more than once would fill memory.
+        let windows = floats(0, &[1 << 20, 2], &[0, 1]);
+        assert!(read(&windows).is_ok());
+        let many = [2; 20];
+        let strides = [1; 20];
+        assert!(read(&floats(0, &many, &strides)).is_err());
         // An expanded view of a terabyte takes no memory.
         let x = read(&floats(0, &[1 << 40], &[0])).unwrap().tensors.remove("tensor").unwrap();
         assert_eq!((x.sizes(), x.strides()), (&[1 << 40][..], &[0][..]));
@@ -391,9 +398,11 @@ mod tests {
             (0, &[1; 65], &[1; 65]),
             (0, &[3, 3], &[1, 0]),
             (0, &[3, 2], &[1, 1]),
+            (0, &[2; 60], &[0; 60]),
+            (0, &[2, 2, 2], &[1, 1, 1]),
         ] {
             let read = read(&floats(offset, sizes, strides));
-            let fits = sizes == [2, 2, 2, 2] || sizes == [3, 3];
+            let fits = sizes.ends_with(&[2, 2]) || sizes == [3, 3] || sizes == [3, 2];
             assert_eq!(read.is_ok(), fits, "{offset} {sizes:?} {strides:?}");
             let kind = read.err().map(|error| (error.kind(), error.op()));
             let kinds = [ErrorKind::Format, ErrorKind::OutOfMemory];
@@ -421,6 +430,19 @@ mod tests {
         }
     }
 
+    /// A negated view has the elements of its base, and a bit.
+    #[test]
+    fn elements_that_mean_something_else_are_errors() {
+        let with = |metadata: &[u8]| {
+            let plain = floats(0, &[4], &[1]);
+            let arguments = plain.strip_suffix(b"tR").unwrap();
+            read(&[arguments, metadata, b"tR"].concat())
+        };
+        assert!(with(b"N").is_ok() && with(b"}").is_ok());
+        let error = with(b"}\x8c\x03neg\x88s").unwrap_err();
+        assert!(error.message().contains("not well-formed"), "{error}");
+    }
+
     #[test]
     fn programs_are_errors() {
         let system = b"cos\nsystem\nX\x04\0\0\0true\x85R";
@@ -429,6 +451,8 @@ mod tests {
             (b"c__builtin__\neval\n(X\x01\0\0\x001tR", "\"__builtin__.eval\""),
             (b"\x8c\x02os\x8c\x06system\x93)R", "\"os.system\""),
             (b"ctorch\nload\n)R", "\"torch.load\""),
+            (b"ctorch._utils\n_rebuild_sparse_tensor\n)R", "makes a kind of tensor that is not supported"),
+            (b"ccollections\nOrderedDict\n]\x85R", "an OrderedDict of a list"),
             (b"(S'true'\nios\nsystem\n", "the op STRING"),
             (b"(ios\nsystem\n", "the op INST"),
             (b"(o", "the op OBJ"),
@@ -544,10 +568,13 @@ mod tests {
         for _ in 0..60 {
             doubled.extend(b"0}(\x8c\x01ah\0\x8c\x01bh\0uq\0");
         }
+        let (shared, keys) = (b"q\0".to_vec(), 50_000);
+        let long = [&b"X\x50\xc3\0\0"[..], &[b'k'; 50_000], &shared, b"0}("].concat();
+        let keyed = [&long[..], &b"h\0N".repeat(keys), b"u"].concat();
         let deep = [b"]".repeat(100_000), b"a".repeat(99_999)].concat();
         let tuples = [b")".to_vec(), b"\x85".repeat(100_000)].concat();
         let wide = [&b"]q\0(K\x01"[..], &b"h\0".repeat(20_000), b"e"].concat();
-        for program in [&b"]q\0h\0a"[..], b"}q\0\x8c\x01ah\0s", &doubled, &deep, &tuples, &wide] {
+        for program in [&b"]q\0h\0a"[..], b"}q\0\x8c\x01ah\0s", &doubled, &deep, &tuples, &wide, &keyed] {
             let error = read(program).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Format);
         }

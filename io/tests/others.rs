@@ -221,6 +221,9 @@ fn arrays_are_written() -> Result<()> {
     file.save(&path)?;
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "the same content gives the same bytes");
 
+    file.tensors.insert("x".repeat(65_532), NamedTensor::ones([2])?);
+    assert_eq!(file.save(&path).unwrap_err().kind(), ErrorKind::Value);
+    file.tensors.remove(&"x".repeat(65_532));
     file.tensors.insert("half".into(), NamedTensor::ones([2])?.to(DType::BF16)?);
     assert_eq!(file.save(&path).unwrap_err().kind(), ErrorKind::DType);
     file.tensors.remove("half");
