@@ -1,13 +1,13 @@
 //! Files of named tensors: safetensors for models and training, NumPy's `.npy` and `.npz` for exchange, and
 //! PyTorch's state dicts, which are only read.
 //!
-//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files. Each
-//! format has a module; `zip` and `pickle` are what the formats of others are made of, `input` is what all of them
-//! read, and `atomic` replaces files. A tensor inside other data is written with serde, which the core crate
-//! implements.
+//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
+//! Each format has a module; `zip` and `pickle` are what the formats of others are made of, `input` is what
+//! all of them read, and `atomic` replaces files. A tensor inside other data is written with serde, which the
+//! core crate implements.
 //!
-//! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic, without
-//! running code, and without a large allocation that its content does not fill.
+//! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
+//! without running code, and without a large allocation that its content does not fill.
 
 #![deny(unsafe_code)]
 

@@ -56,7 +56,7 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>) -> Result<TensorFil
                 entry.name
             )));
         };
-        let bytes = archive.open(&entry).and_then(|content| content.to_vec());
+        let bytes = archive.open(&entry).and_then(|content| content.into_vec());
         let bytes = bytes.map_err(|error| input.failed(&error))?;
         let malformed = |message: String| input.malformed(format!("array '{name}': {message}"));
         let x = npy::parse(input.op, bytes, &malformed)?;

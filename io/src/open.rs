@@ -11,12 +11,12 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// A safetensors file whose header is read, and whose tensors are read when they are asked for: for a few tensors
-/// of a large file, or for its shapes alone.
+/// A safetensors file whose header is read, and whose tensors are read when they are asked for: for a few
+/// tensors of a large file, or for its shapes alone.
 ///
-/// A tensor always has its own memory: it is copied from the file, which may store it at any alignment, and stays
-/// valid when the file changes. [`open`](Self::open) reads from the file, [`map`](Self::map) from a memory map,
-/// which several threads can do at once, and without a copy in between.
+/// A tensor always has its own memory: it is copied from the file, which may store it at any alignment, and
+/// stays valid when the file changes. [`open`](Self::open) reads from the file, [`map`](Self::map) from a
+/// memory map, which several threads can do at once, and without a copy in between.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,8 @@ impl OpenFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], and [`ErrorKind::Format`] if the header is not that of a safetensors file of this length.
+    /// [`ErrorKind::Io`], and [`ErrorKind::Format`] if the header is not that of a safetensors file of this
+    /// length.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<OpenFile> {
         let caller = Location::caller();
@@ -65,7 +66,7 @@ impl OpenFile {
     /// Opens a file, reads its header and maps the file into memory.
     ///
     /// # Safety
-    /// While the `OpenFile` exists, no program writes to the file or makes it shorter; replacing it by another
+    /// While the `OpenFile` exists, no program writes to the file or makes it shorter. Replacing it by another
     /// file, as [`TensorFile::save`](crate::TensorFile::save) does, is no problem.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! An interpreter of pickles that knows only what state dicts are made of.
 //!
-//! A pickle is a program for a machine with a stack and a memo. This one can make dicts, lists, tuples, numbers,
-//! strings, bools and `None`. It cannot import anything: a global is a value of [`Global`] or an error, and
-//! calling one makes a dict or describes a tensor. Everything that it holds is at most a small multiple of the
-//! length of the pickle, because each op adds a bounded amount. Containers refer to each other by number, so
-//! nothing here is recursive, neither for cycles nor for deep nesting.
+//! A pickle is a program for a machine with a stack and a memo. This one can make dicts, lists, tuples,
+//! numbers, strings, bools and `None`. It cannot import anything: a global is a value of [`Global`] or an
+//! error, and calling one makes a dict or describes a tensor. Everything that it holds is at most a small
+//! multiple of the length of the pickle, because each op adds a bounded amount. Containers refer to each
+//! other by number, so nothing here is recursive, neither for cycles nor for deep nesting.
 //!
 //! # Source
 //! Python, `Lib/pickletools.py`; PyTorch, `torch/_utils.py` and `torch/_weights_only_unpickler.py`.
@@ -498,8 +498,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions: bits that change
-    /// what the elements mean.
+    /// `(storage, offset, sizes, strides, requires_grad, hooks)`, with metadata in some versions: bits that
+    /// change what the elements mean.
     fn view(&self, arguments: &[Value]) -> Option<View> {
         let [Value::Storage(storage), Value::Int(offset), sizes, strides, Value::Bool(_), _, rest @ ..] =
             arguments

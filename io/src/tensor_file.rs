@@ -14,21 +14,21 @@ use std::path::Path;
 /// | --- | --- | --- | --- | --- |
 /// | safetensors | yes | yes | yes | yes |
 /// | NumPy's `.npz` | yes | if the file name ends in `.npz` | no | no |
-/// | PyTorch's `.pt`, `.pth`, `.bin` | yes | no | no | numbers, strings, bools and `None` beside the tensors |
+/// | PyTorch's `.pt`, `.pth`, `.bin` | yes | no | no | numbers, strings, bools and `None` in it |
 ///
 /// [`load`](Self::load) finds the format by the content of the file, whatever its name.
 ///
-/// **Safetensors.** The names of dims are stored in the file's metadata. For each tensor that has names, there
-/// is a key `names:<tensor>` with a JSON list such as `["N","C",null]`. Other programs can read these files,
-/// without the names, and files of other programs are read as unnamed tensors. Your own metadata cannot use
-/// keys that begin with `names:`. The same content always gives the same bytes. [`OpenFile`](crate::OpenFile)
-/// reads the tensors of a file one by one.
+/// **Safetensors.** The names of dims are stored in the file's metadata. For each tensor that has names,
+/// there is a key `names:<tensor>` with a JSON list such as `["N","C",null]`. Other programs can read these
+/// files, without the names, and files of other programs are read as unnamed tensors. Your own metadata
+/// cannot use keys that begin with `names:`. The same content always gives the same bytes.
+/// [`OpenFile`](crate::OpenFile) reads the tensors of a file one by one.
 ///
-/// **PyTorch.** A file of `torch.save` is a pickle, which is a program. It is read by an interpreter that knows
-/// only tensors, parameters, dicts, lists, tuples, numbers, strings, bools and `None`: state dicts, checkpoints
-/// of models and optimizers. A file that asks for anything else is an error that names it; no code is ever run.
-/// A tensor in nested dicts is called by its path, such as `model.fc.weight`. Tensors that share storage in
-/// PyTorch share a buffer. Files of versions before 1.6 and TorchScript programs are errors.
+/// **PyTorch.** A file of `torch.save` is a pickle, which is a program. It is read by an interpreter that
+/// knows only tensors, parameters, dicts, lists, tuples, numbers, strings, bools and `None`: state dicts,
+/// checkpoints of models and optimizers. A file that asks for anything else is an error that names it; no
+/// code is ever run. A tensor in nested dicts is called by its path, such as `model.fc.weight`. Tensors that
+/// share storage in PyTorch share a buffer. Files of versions before 1.6 and TorchScript programs are errors.
 ///
 /// # Source
 /// Hugging Face, *Safetensors*, section "Format". NumPy, `numpy.savez`. PyTorch, `torch/_utils.py` and
@@ -59,14 +59,15 @@ pub struct TensorFile {
 }
 
 impl TensorFile {
-    /// Writes the file, or replaces it. If that fails, an existing file is unchanged. A file name that ends in
-    /// `.npz` gives NumPy's format, any other safetensors.
+    /// Writes the file, or replaces it. If that fails, an existing file is unchanged. A file name that ends
+    /// in `.npz` gives NumPy's format, any other safetensors.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if it cannot be written. For safetensors, [`ErrorKind::Value`] if a tensor is called
-    /// `__metadata__`, a metadata key begins with `names:`, or the header would exceed the limit of the format.
-    /// For `.npz`, [`ErrorKind::Value`] if there is metadata, [`ErrorKind::DType`] for `bf16`; the names of
-    /// dims are lost. [`ErrorKind::Value`] for `.pt` and `.pth`, which are only read.
+    /// `__metadata__`, a metadata key begins with `names:`, or the header would exceed the limit of the
+    /// format. For `.npz`, [`ErrorKind::Value`] if there is metadata or a name is longer than the format
+    /// allows, [`ErrorKind::DType`] for `bf16`; the names of dims are lost. [`ErrorKind::Value`] for `.pt` and
+    /// `.pth`, which are only read.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_to(path.as_ref())

@@ -1,5 +1,5 @@
-//! Files of `torch.save`, version 1.6 and later: a zip archive with the pickle `data.pkl` and the elements of each
-//! storage in `data/<key>`, never compressed.
+//! Files of `torch.save`, version 1.6 and later: a zip archive with the pickle `data.pkl` and the elements of
+//! each storage in `data/<key>`, never compressed.
 //!
 //! [`pickle`] reads the pickle; here its tensors become views of storages, and dicts become paths.
 //!
@@ -77,7 +77,7 @@ fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<Entry> {
 
 fn content(input: &Input, archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>> {
     let entry = stored(input, archive, name)?;
-    archive.open(&entry).and_then(|content| content.to_vec()).map_err(|error| input.failed(&error))
+    archive.open(&entry).and_then(|content| content.into_vec()).map_err(|error| input.failed(&error))
 }
 
 /// The storages that are read, each once.
@@ -117,7 +117,7 @@ impl Storages<'_, '_> {
         let input = self.input;
         let checked = Checked::new(view, storage.numel).ok_or_else(|| {
             input.malformed(format!(
-                "tensor '{path}' of sizes {:?} and strides {:?} from {} is not inside of its storage of {} elements",
+                "tensor '{path}' of sizes {:?} and strides {:?} from {} is not within its storage of {} elements",
                 view.sizes, view.strides, view.offset, storage.numel
             ))
         })?;
@@ -156,8 +156,8 @@ fn empty(input: &Input, view: &View, dtype: DType) -> Result<NamedTensor> {
 
 /// A view whose elements are all inside of its storage.
 struct Checked {
-    /// For each dim, the stride, the size and the number of the dim; the largest stride first. A dim of stride 0,
-    /// along which all elements are the same, has size 1 here.
+    /// For each dim, the stride, the size and the number of the dim; the largest stride first. A dim of
+    /// stride 0, along which all elements are the same, has size 1 here.
     dims: Vec<(usize, usize, usize)>,
     /// The number of elements, each counted once along dims of stride 0.
     numel: usize,
@@ -269,7 +269,8 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
     Ok((tensors, texts))
 }
 
-/// The entries of a container, as far as the budget allows. A later value of a key replaces an earlier one, as in Python.
+/// The entries of a container, as far as the budget allows. A later value of a key replaces an earlier one,
+/// as in Python.
 fn entries(container: &Container, budget: &mut usize) -> std::result::Result<Vec<(String, Value)>, String> {
     let mut found = BTreeMap::new();
     *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
@@ -532,7 +533,7 @@ mod tests {
             let mut archive = Archive::new(&mut from, whole.len() as u64).unwrap();
             let entries = archive.entries().to_vec();
             let contents: Vec<Vec<u8>> =
-                entries.iter().map(|entry| archive.open(entry).unwrap().to_vec().unwrap()).collect();
+                entries.iter().map(|entry| archive.open(entry).unwrap().into_vec().unwrap()).collect();
             for _ in 0..3_000 {
                 let mut bytes = Vec::new();
                 let mut zip = Writer::new(&mut bytes);

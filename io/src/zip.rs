@@ -2,8 +2,8 @@
 //! file without encryption; large archives in the Zip64 form. Entries are written without compression.
 //!
 //! Nothing that an archive says is trusted: positions are compared with the length of the file, the entries
-//! together cannot be larger than the file, a deflated entry cannot claim to be larger than deflate can make it,
-//! and no memory is allocated for the claimed size of an entry before its content is read.
+//! together cannot be larger than the file, a deflated entry cannot claim to be larger than deflate can make
+//! it, and no memory is allocated for the claimed size of an entry before its content is read.
 //!
 //! # Source
 //! PKWARE, *APPNOTE.TXT*, .ZIP File Format Specification, version 6.3.10. RFC 1951 for deflate.
@@ -270,7 +270,7 @@ impl Content<'_> {
     }
 
     /// All of the content.
-    pub(crate) fn to_vec(mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn into_vec(mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -443,8 +443,8 @@ mod tests {
         out.finish().unwrap()
     }
 
-    /// An archive whose directory says that all entries are at the position of the last one, if `overlap`. Sizes
-    /// are in the Zip64 form if `large`.
+    /// An archive whose directory says that all entries are at the position of the last one, if `overlap`.
+    /// Sizes are in the Zip64 form if `large`.
     fn archive(entries: &[Raw<'_>], overlap: bool, large: bool) -> Vec<u8> {
         let (mut bytes, mut directory, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for (name, method, _, _, content) in entries {
@@ -481,7 +481,7 @@ mod tests {
         let mut from = Cursor::new(bytes);
         let mut archive = Archive::new(&mut from, bytes.len() as u64)?;
         let entries = archive.entries().to_vec();
-        entries.into_iter().map(|entry| Ok((entry.name.clone(), archive.open(&entry)?.to_vec()?))).collect()
+        entries.into_iter().map(|entry| Ok((entry.name.clone(), archive.open(&entry)?.into_vec()?))).collect()
     }
 
     #[test]
