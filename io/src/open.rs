@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// A tensor always has its own memory: it is copied from the file, which may store it at any alignment, and
 /// stays valid when the file changes. [`open`](Self::open) reads from the file, [`map`](Self::map) from a
-/// memory map, which several threads can do at once, and without a copy in between.
+/// memory map, which several threads can do at once.
 ///
 /// # Examples
 /// ```
