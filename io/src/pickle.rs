@@ -120,15 +120,26 @@ pub(crate) struct Unpickled {
     pub(crate) tensors: Vec<View>,
 }
 
+/// Why a pickle is refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) message: String,
+    /// Whether the pickle is of more than tensors: of a model, say.
+    pub(crate) is_foreign: bool,
+}
+
 /// Runs a pickle.
-pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, String> {
+pub(crate) fn unpickle(pickle: &[u8]) -> Result<Unpickled, Refused> {
     let mut machine = Machine { rest: pickle, ..Machine::default() };
     let root = loop {
         let at = pickle.len() - machine.rest.len();
         match machine.step() {
             Ok(None) => {}
             Ok(Some(root)) => break root,
-            Err(message) => return Err(format!("{message} (at byte {at} of the pickle); nothing was run")),
+            Err(message) => {
+                let message = format!("{message} (at byte {at} of the pickle); nothing was run");
+                return Err(Refused { message, is_foreign: machine.is_foreign });
+            }
         }
     };
     let Machine { containers, storages, tensors, .. } = machine;
@@ -146,6 +157,7 @@ struct Machine<'a> {
     storages: Vec<Storage>,
     keys: BTreeMap<Rc<str>, usize>,
     tensors: Vec<View>,
+    is_foreign: bool,
 }
 
 /// The names of ops that are refused, for messages; the numbers are those of Python.
@@ -427,7 +439,10 @@ impl<'a> Machine<'a> {
                 "torch._utils" if name.starts_with("_rebuild_") => {
                     "makes a kind of tensor that is not supported"
                 }
-                _ => "is not part of a state dict",
+                _ => {
+                    self.is_foreign = true;
+                    "is not part of a state dict"
+                }
             };
             return Err(format!("the pickle asks for {full:?}, which {what}"));
         };

@@ -14,6 +14,7 @@ use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
 use std::collections::BTreeMap;
 
 const PICKLE: &str = "data.pkl";
+const ONLY_TENSORS: &str = "torch.save(model.state_dict(), path) # in Python";
 /// The name of a tensor that is not in a dict.
 const ALONE: &str = "tensor";
 const DEEPEST: usize = 64;
@@ -48,8 +49,9 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Re
         }
     }
     let pickle = content(input, archive, &format!("{folder}{PICKLE}"))?;
-    let unpickled = pickle::unpickle(&pickle).map_err(|message| {
-        input.malformed(message).with_repair("torch.save(model.state_dict(), path) # in Python")
+    let unpickled = pickle::unpickle(&pickle).map_err(|refused| {
+        let error = input.malformed(refused.message);
+        if refused.is_foreign { error.with_repair(ONLY_TENSORS) } else { error }
     })?;
     let (paths, metadata) = flatten(&unpickled, pickle.len()).map_err(|message| input.malformed(message))?;
     let mut storages = Storages { input, archive, folder, loaded: BTreeMap::new(), copied: 0 };

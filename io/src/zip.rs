@@ -35,6 +35,8 @@ const ENCRYPTED: u16 = 1;
 const UTF8: u16 = 1 << 11;
 /// The extra field with the sizes and the position of a large entry.
 const ZIP64: u16 = 1;
+/// The checksum of entries that PyTorch writes after `set_crc32_options(False)`.
+const UNCHECKED: u32 = 0;
 /// Deflate makes at most 258 bytes of 2 bits.
 const MOST_INFLATED: u64 = 1032;
 
@@ -290,7 +292,7 @@ impl Read for Content<'_> {
         self.crc.update(&out[..n]);
         self.left -= n as u64;
         if self.left == 0 {
-            if self.crc.sum() != self.expected {
+            if self.expected != UNCHECKED && self.crc.sum() != self.expected {
                 return Err(self.damaged());
             }
             if self.from.read(&mut [0])? > 0 {
@@ -511,6 +513,8 @@ mod tests {
             let contents = read(&archive(&entries, false, large)).unwrap();
             assert_eq!(contents, [("a".to_string(), b"text".to_vec()), ("b".to_string(), zeros.clone())]);
         }
+        let unchecked = archive(&[("a", STORED, UNCHECKED, 4, b"text")], false, false);
+        assert_eq!(read(&unchecked).unwrap(), [("a".to_string(), b"text".to_vec())]);
         let with_comment = [&archive(&entries, false, false)[..], b"comment"].concat();
         let mut with_comment = with_comment;
         let at = with_comment.len() - 9;
@@ -525,7 +529,7 @@ mod tests {
         let sum = crc(&zeros);
         let of = |entry: Raw<'_>| archive(&[entry], false, false);
         for (bytes, message) in [
-            (of(("a", STORED, 0, 4, b"text")), "checksum"),
+            (of(("a", STORED, 9, 4, b"text")), "checksum"),
             (of(("a", STORED, 1, 0, b"")), "checksum"),
             (of(("a", STORED, 0, 5, b"text")), "cannot have 5 bytes"),
             (of(("a", STORED, 0, u32::MAX.into(), b"text")), "cut short"),

@@ -183,6 +183,9 @@ fn what_is_no_state_dict_is_refused() {
         assert!(error.message().contains(name), "{error}");
     }
     assert!(!Path::new("/tmp/namegrad-was-run").exists());
+    let repair = TensorFile::load(data("module.pt")).unwrap_err().repair().map(str::to_string);
+    assert_eq!(repair.as_deref(), Some("torch.save(model.state_dict(), path) # in Python"));
+    assert_eq!(TensorFile::load(data("complex.pt")).unwrap_err().repair(), None);
 }
 
 #[test]
