@@ -62,7 +62,7 @@
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
 //! * [`optim`]: optimizers and their saved state.
-//! * [`io`]: files of tensors: safetensors and NumPy's `.npy`.
+//! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
 //! * [`core`]: tensors as plain values, dtypes, kernels, [`core::random`]. [`memory`]: how much memory

@@ -3,9 +3,10 @@
 use namegrad::autograd::Parameter;
 use namegrad::autograd::{self, checkpoint, detect_anomaly, functional, inference_mode};
 use namegrad::core::Triangle;
+use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{Buffer, LoadOptions};
+use namegrad::nn::{Buffer, LoadOptions, StateDict};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 
@@ -335,6 +336,10 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     net.state_dict().save(path)?;
     let state = net.state_dict();
     net.load_state_dict_with(&state, LoadOptions::new().partial(true))?;
+    net.load_state_dict_with(&StateDict::load("net.pth")?, LoadOptions::new().ignore_names(true))?;
+    let file = TensorFile::default();
+    file.save("x.npz")?;
+    TensorFile::load("x.npz")?;
     x.save("x.safetensors")?;
     Tensor::load("x.safetensors")?;
     AdamW::builder(net.parameters()).lr(1e-3).build()?;
@@ -347,7 +352,8 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 20] = [
+const SKETCHES: [&str; 21] = [
+    "file.tensors",
     "Option",
     "rand_distr",
     "w",

@@ -30,7 +30,8 @@ pub trait Files: Sized {
     #[track_caller]
     fn save(&self, path: impl AsRef<Path>) -> Result<()>;
 
-    /// Reads a tensor from a `.npy` file, or from a `.safetensors` file with a single tensor.
+    /// Reads a tensor from a `.npy` file, or from a `.safetensors`, `.npz`, `.pt` or `.pth` file with a
+    /// single tensor.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], [`ErrorKind::Format`] if the content does not follow the format or does not have
@@ -117,46 +118,41 @@ impl Files for Tensor {
 /// The name of the tensor in a safetensors file.
 const NAME: &str = "tensor";
 
-enum Format {
-    Npy,
-    Safetensors,
-}
+/// The extensions of files that are written, and of those that are read.
+const WRITTEN: [&str; 2] = ["safetensors", "npy"];
+const READ: [&str; 5] = ["safetensors", "npy", "npz", "pt", "pth"];
 
-impl Format {
-    /// The format of a file by its extension.
-    #[track_caller]
-    fn of(op: &'static str, path: &Path) -> Result<Format> {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some(extension) if extension.eq_ignore_ascii_case("safetensors") => Ok(Format::Safetensors),
-            Some(extension) if extension.eq_ignore_ascii_case("npy") => Ok(Format::Npy),
-            _ => {
-                let message =
-                    format!("{}: expected a file name that ends in .safetensors or .npy", path.display());
-                let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
-                Err(Error::new(ErrorKind::Value, op, message).with_repair(repair))
-            }
-        }
+/// Whether a file is `.npy`, by its extension, which must be one of these.
+#[track_caller]
+fn is_npy(op: &'static str, path: &Path, extensions: &[&str]) -> Result<bool> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let known = extensions.iter().find(|known| extension.eq_ignore_ascii_case(known));
+    if let Some(known) = known {
+        return Ok(*known == "npy");
     }
+    let (last, first) = extensions.split_last().expect("there are some");
+    let message =
+        format!("{}: expected a file name that ends in .{} or .{last}", path.display(), first.join(", ."));
+    let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+    Err(Error::new(ErrorKind::Value, op, message).with_repair(repair))
 }
 
 #[track_caller]
 fn save(x: &NamedTensor, path: &Path) -> Result<()> {
     const OP: &str = "save";
-    match Format::of(OP, path)? {
-        Format::Npy => npy::save(OP, x, path),
-        Format::Safetensors => {
-            let mut file = TensorFile::default();
-            file.tensors.insert(NAME.into(), x.clone());
-            file.save(path)
-        }
+    if is_npy(OP, path, &WRITTEN)? {
+        return npy::save(OP, x, path);
     }
+    let mut file = TensorFile::default();
+    file.tensors.insert(NAME.into(), x.clone());
+    file.save(path)
 }
 
 #[track_caller]
 fn load(path: &Path) -> Result<NamedTensor> {
     const OP: &str = "load";
     let caller = Location::caller();
-    if let Format::Npy = Format::of(OP, path)? {
+    if is_npy(OP, path, &READ)? {
         return npy::load(OP, path);
     }
     let mut tensors = TensorFile::load(path)?.tensors;

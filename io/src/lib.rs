@@ -1,17 +1,32 @@
-//! Files of named tensors: safetensors for models and training, NumPy's `.npy` for exchange.
+//! Files of named tensors: safetensors for models and training, NumPy's `.npy` and `.npz` for exchange, and
+//! PyTorch's state dicts, which are only read.
 //!
-//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file. `atomic` replaces files. A tensor inside
-//! other data is written with serde, which the core crate implements.
+//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
+//! Each format has a module; `zip` and `pickle` are what the formats of others are made of, `input` is what
+//! all of them read, and `atomic` replaces files. A tensor inside other data is written with serde, which the
+//! core crate implements.
+//!
+//! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
+//! without running code, and without a large allocation that its content does not fill.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod atomic;
 mod files;
+mod input;
 mod npy;
+mod npz;
+#[allow(unsafe_code)]
+mod open;
+mod pickle;
 mod safetensors;
+mod tensor_file;
+mod torch;
+mod zip;
 
 pub use self::files::Files;
-pub use self::safetensors::TensorFile;
+pub use self::open::OpenFile;
+pub use self::tensor_file::TensorFile;
 
 use namegrad_core::{Error, ErrorKind};
 use std::io;

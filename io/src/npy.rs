@@ -41,15 +41,25 @@ pub(crate) fn load(op: &'static str, path: &Path) -> Result<NamedTensor> {
         Error::new(ErrorKind::Format, op, format!("{}: {message}", path.display())).at(caller)
     };
     let file = std::fs::read(path).map_err(|error| io_error(op, path, &error).at(caller))?;
+    parse(op, file, &malformed)
+}
+
+/// The array in the bytes of a file.
+#[track_caller]
+pub(crate) fn parse(
+    op: &'static str,
+    mut file: Vec<u8>,
+    malformed: &dyn Fn(String) -> Error,
+) -> Result<NamedTensor> {
     let npy = parse_header(&file).map_err(malformed)?;
     let mut sizes = npy.shape.clone();
     if npy.fortran_order {
         sizes.reverse();
     }
     let shape = Shape { sizes: sizes.into(), names: Names::none() };
-    let bytes = npy.to_little_endian(&file);
+    let mut bytes = npy.to_little_endian(&mut file);
     let failed = |error: std::io::Error| malformed(error.to_string());
-    let x = NamedTensor::read_bytes(op, shape, npy.dtype, &mut &bytes[..], &failed)?;
+    let x = NamedTensor::read_bytes(op, shape, npy.dtype, &mut bytes, &failed)?;
     Ok(if npy.fortran_order { x.reversed_dims() } else { x })
 }
 
@@ -71,8 +81,8 @@ struct Npy {
 impl Npy {
     /// The elements of `file`, the file of this header, in the order of the file, each in little-endian byte
     /// order.
-    fn to_little_endian(&self, file: &[u8]) -> Vec<u8> {
-        let mut bytes = file[self.data.clone()].to_vec();
+    fn to_little_endian<'a>(&self, file: &'a mut [u8]) -> &'a [u8] {
+        let bytes = &mut file[self.data.clone()];
         if self.big_endian {
             bytes.chunks_exact_mut(self.dtype.itemsize()).for_each(<[u8]>::reverse);
         }
@@ -115,7 +125,7 @@ fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
 ///
 /// It has version 1.0, or 2.0 if the shape is too long for that. `bf16` is an error, because NumPy does not
 /// have it.
-fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u8>, String> {
+pub(crate) fn header(dtype: DType, shape: &[usize]) -> std::result::Result<Vec<u8>, String> {
     let order = match dtype.itemsize() {
         1 => '|',
         _ => '<',
@@ -281,7 +291,10 @@ mod tests {
         let npy = parse_header(&bytes).unwrap();
         assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (DType::I16, false, &[2, 3][..]));
         assert_eq!(npy.data, 128..140);
-        assert_eq!(npy.to_little_endian(&bytes), [0i16, 1, 2, 3, 4, 5].map(i16::to_le_bytes).concat());
+        assert_eq!(
+            npy.to_little_endian(&mut bytes.clone()),
+            [0i16, 1, 2, 3, 4, 5].map(i16::to_le_bytes).concat()
+        );
 
         // np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), version (2, 0)
         let dict = "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }";
@@ -290,7 +303,7 @@ mod tests {
         let npy = parse_header(&bytes).unwrap();
         assert_eq!((npy.dtype, npy.big_endian, npy.fortran_order), (DType::F32, true, true));
         assert_eq!(
-            npy.to_little_endian(&bytes),
+            npy.to_little_endian(&mut bytes.clone()),
             [0f32, 3.0, 1.0, 4.0, 2.0, 5.0].map(f32::to_le_bytes).concat()
         );
 
@@ -298,7 +311,10 @@ mod tests {
         let dict = "{'descr': '<f8', 'fortran_order': False, 'shape': (), }";
         let bytes = numpys(3, dict, 60, b"\x00\x00\x00\x00\x00\x00\xf8?");
         let npy = parse_header(&bytes).unwrap();
-        assert_eq!((npy.shape.len(), npy.to_little_endian(&bytes)), (0, 1.5f64.to_le_bytes().to_vec()));
+        assert_eq!(
+            (npy.shape.len(), npy.to_little_endian(&mut bytes.clone())),
+            (0, &1.5f64.to_le_bytes()[..])
+        );
     }
 
     #[test]
@@ -364,7 +380,7 @@ mod tests {
                 let npy = parse_header(&bytes).unwrap();
                 assert_eq!((npy.dtype, npy.fortran_order, &npy.shape[..]), (dtype, false, shape));
                 assert_eq!(npy.data, start..bytes.len());
-                assert_eq!(npy.to_little_endian(&bytes), bytes[start..]);
+                assert_eq!(npy.to_little_endian(&mut bytes.clone()), &bytes[start..]);
             }
         }
         assert!(header(DType::BF16, &[1]).is_err());
@@ -410,7 +426,7 @@ mod tests {
             }
             bytes.truncate(generator.random_range(0..=bytes.len()));
             if let Ok(npy) = parse_header(&bytes) {
-                assert_eq!(npy.to_little_endian(&bytes).len(), npy.data.len());
+                assert_eq!(npy.to_little_endian(&mut bytes.clone()).len(), npy.data.len());
             }
         }
         for _ in 0..10_000 {

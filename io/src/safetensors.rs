@@ -1,19 +1,18 @@
-//! [`TensorFile`]: named tensors in the safetensors format.
+//! The safetensors format.
 //!
 //! A file consists of the length of the header in 8 bytes, the header in JSON, and the elements. The
 //! `safetensors` crate checks the headers that are read. Its writer is not used, because it writes metadata
 //! in random order, holds all elements in memory at once, and does not sync them to disk.
 
-use crate::{atomic, io_error};
+use crate::TensorFile;
+use crate::input::Input;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
-use std::panic::Location;
-use std::path::Path;
+use std::io::{self, Read, Write};
+use std::ops::Range;
 
 /// The longest header that the format allows, in bytes.
 const MAX_HEADER: u64 = 100_000_000;
@@ -25,146 +24,52 @@ const METADATA: &str = "__metadata__";
 /// dims.
 const NAMES: &str = "names:";
 
-/// Tensors by name, and metadata: the content of a `.safetensors` file.
-///
-/// The names of dims are stored in the file's metadata. For each tensor that has names, there is a key
-/// `names:<tensor>` with a JSON list such as `["N","C",null]`. Other programs can read these files, without
-/// the names, and files of other programs are read as unnamed tensors. Your own metadata cannot use keys that
-/// begin with `names:`.
-///
-/// The same content always gives the same bytes.
-///
-/// # Source
-/// Hugging Face, *Safetensors*, section "Format".
-///
-/// # Examples
-/// ```
-/// use namegrad_core::NamedTensor;
-/// use namegrad_io::TensorFile;
-/// let mut file = TensorFile::default();
-/// file.tensors.insert("weight".into(), NamedTensor::ones([("out", 2), ("in", 3)])?);
-/// file.metadata.insert("epoch".into(), "7".into());
-/// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.safetensors", std::process::id()));
-/// file.save(&path)?;
-///
-/// let file = TensorFile::load(&path)?;
-/// assert_eq!(format!("{:?}", file.tensors["weight"].shape()), "[out=2, in=3]");
-/// assert_eq!(file.metadata["epoch"], "7");
-/// # std::fs::remove_file(path).unwrap();
-/// # Ok::<(), namegrad_core::Error>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct TensorFile {
-    /// The tensors by name.
-    pub tensors: BTreeMap<String, NamedTensor>,
-    /// The metadata: arbitrary strings by key.
-    pub metadata: BTreeMap<String, String>,
+/// The tensors in the order of the file: those with wide elements first, so that each is aligned.
+fn ordered(file: &TensorFile) -> Vec<(&String, &NamedTensor)> {
+    let mut tensors: Vec<_> = file.tensors.iter().collect();
+    tensors.sort_by_key(|(_, x)| Reverse(x.dtype().itemsize())); // stable, so by name within a size
+    tensors
 }
 
-impl TensorFile {
-    /// Writes the file, or replaces it. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be written, [`ErrorKind::Value`] if a tensor is called `__metadata__`,
-    /// a metadata key begins with `names:`, or the header would exceed the limit of the format.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        const OP: &str = "save";
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let header = self.header(OP).map_err(|error| error.at(caller))?;
-        atomic::write(path, |out| self.write(&header, out))
-            .map_err(|error| io_error(OP, path, &error).at(caller))
+/// The header, padded to a multiple of 8 bytes.
+pub(crate) fn header(op: &'static str, file: &TensorFile) -> Result<Vec<u8>> {
+    let refused = |message: String| Error::new(ErrorKind::Value, op, message);
+    if let Some(key) = file.metadata.keys().find(|key| key.starts_with(NAMES)) {
+        return Err(refused(format!("the metadata key '{key}' is kept for the names of dims")));
     }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if it is not a safetensors file, has
-    /// tensors of a dtype that is not among the ten, or names that do not fit the tensors,
-    /// [`ErrorKind::OutOfMemory`].
-    #[track_caller]
-    pub fn load(path: impl AsRef<Path>) -> Result<TensorFile> {
-        let caller = Location::caller();
-        Input::file(path.as_ref())
-            .and_then(|(input, file)| input.read(file))
-            .map_err(|error| error.at(caller))
-    }
-
-    /// The bytes of the file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        const OP: &str = "to_bytes";
-        let caller = Location::caller();
-        let header = self.header(OP).map_err(|error| error.at(caller))?;
-        let mut bytes = Vec::new();
-        let written = self.write(&header, &mut bytes);
-        written.map_err(|error| Error::new(ErrorKind::OutOfMemory, OP, error.to_string()).at(caller))?;
-        Ok(bytes)
-    }
-
-    /// Reads the content of a file from bytes.
-    ///
-    /// # Errors
-    /// Same as [`load`](Self::load), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn from_bytes(bytes: &[u8]) -> Result<TensorFile> {
-        let caller = Location::caller();
-        let input = Input { op: "from_bytes", name: "bytes".into(), length: bytes.len() as u64 };
-        input.read(bytes).map_err(|error| error.at(caller))
-    }
-
-    /// The tensors in the order of the file: those with wide elements first, so that each is aligned.
-    fn ordered(&self) -> Vec<(&String, &NamedTensor)> {
-        let mut tensors: Vec<_> = self.tensors.iter().collect();
-        tensors.sort_by_key(|(_, x)| Reverse(x.dtype().itemsize())); // stable, so by name within a size
-        tensors
-    }
-
-    /// The header, padded to a multiple of 8 bytes.
-    fn header(&self, op: &'static str) -> Result<Vec<u8>> {
-        let refused = |message: String| Error::new(ErrorKind::Value, op, message);
-        if let Some(key) = self.metadata.keys().find(|key| key.starts_with(NAMES)) {
-            return Err(refused(format!("the metadata key '{key}' is kept for the names of dims")));
+    let mut metadata = file.metadata.clone();
+    let mut entries = Vec::new();
+    let mut offset = 0;
+    for (name, x) in ordered(file) {
+        if name == METADATA {
+            return Err(refused(format!("a tensor cannot be called '{METADATA}' in a safetensors file")));
         }
-        let mut metadata = self.metadata.clone();
-        let mut entries = Vec::new();
-        let mut offset = 0;
-        for (name, x) in self.ordered() {
-            if name == METADATA {
-                return Err(refused(format!("a tensor cannot be called '{METADATA}' in a safetensors file")));
-            }
-            if x.has_names() {
-                let names: Vec<Option<Name>> = x.names().iter(x.ndim()).collect();
-                metadata.insert(format!("{NAMES}{name}"), json(op, &names)?);
-            }
-            let end = offset + x.nbytes();
-            let info = TensorInfo {
-                dtype: dtype_of(x.dtype()),
-                shape: x.sizes().to_vec(),
-                data_offsets: (offset, end),
-            };
-            entries.push((name, Entry::Tensor(info)));
-            offset = end;
+        if x.has_names() {
+            let names: Vec<Option<Name>> = x.names().iter(x.ndim()).collect();
+            metadata.insert(format!("{NAMES}{name}"), json(op, &names)?);
         }
-        let metadata = (!metadata.is_empty()).then_some((METADATA.to_string(), metadata));
-        let metadata = metadata.as_ref().map(|(key, metadata)| (key, Entry::Metadata(metadata)));
-        let mut header = json(op, &Header(metadata.into_iter().chain(entries).collect()))?.into_bytes();
-        header.resize(header.len().next_multiple_of(LENGTH), b' ');
-        if header.len() as u64 > MAX_HEADER {
-            let message = format!("the header has {} bytes, the format allows {MAX_HEADER}", header.len());
-            return Err(refused(message));
-        }
-        Ok(header)
+        let end = offset + x.nbytes();
+        let info =
+            TensorInfo { dtype: dtype_of(x.dtype()), shape: x.sizes().to_vec(), data_offsets: (offset, end) };
+        entries.push((name, Entry::Tensor(info)));
+        offset = end;
     }
+    let metadata = (!metadata.is_empty()).then_some((METADATA.to_string(), metadata));
+    let metadata = metadata.as_ref().map(|(key, metadata)| (key, Entry::Metadata(metadata)));
+    let mut header = json(op, &Header(metadata.into_iter().chain(entries).collect()))?.into_bytes();
+    header.resize(header.len().next_multiple_of(LENGTH), b' ');
+    if header.len() as u64 > MAX_HEADER {
+        let message = format!("the header has {} bytes, the format allows {MAX_HEADER}", header.len());
+        return Err(refused(message));
+    }
+    Ok(header)
+}
 
-    fn write(&self, header: &[u8], out: &mut impl Write) -> io::Result<()> {
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(header)?;
-        self.ordered().into_iter().try_for_each(|(_, x)| x.write_bytes(out))
-    }
+/// Writes a file with this header.
+pub(crate) fn write(file: &TensorFile, header: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(header)?;
+    ordered(file).into_iter().try_for_each(|(_, x)| x.write_bytes(out))
 }
 
 /// The header in the order of the file; a map would lose it.
@@ -187,105 +92,114 @@ fn json(op: &'static str, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::Value, op, error.to_string()))
 }
 
-/// The input that is read, for error messages.
-struct Input {
-    op: &'static str,
-    name: String,
-    length: u64,
+/// What the header of a file says.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// In the order of the file.
+    pub(crate) tensors: Vec<Stored>,
 }
 
-impl Input {
-    fn file(path: &Path) -> Result<(Input, BufReader<File>)> {
-        const OP: &str = "load";
-        let failed = |error: io::Error| io_error(OP, path, &error);
-        let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let input = Input { op: OP, name: path.display().to_string(), length };
-        Ok((input, BufReader::with_capacity(1 << 16, file)))
-    }
+/// A tensor in a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) shape: Shape,
+    /// The position of its elements in the file.
+    pub(crate) at: Range<u64>,
+}
 
-    fn malformed(&self, message: impl std::fmt::Display) -> Error {
-        Error::new(ErrorKind::Format, self.op, format!("{}: {message}", self.name))
+impl Stored {
+    /// Reads the tensor from its elements.
+    pub(crate) fn read(&self, input: &Input, from: &mut dyn Read) -> Result<NamedTensor> {
+        NamedTensor::read_bytes(input.op, self.shape.clone(), self.dtype, from, &|error| input.failed(&error))
     }
+}
 
-    fn failed(&self, error: &io::Error) -> Error {
-        Error::new(ErrorKind::Io, self.op, format!("{}: {error}", self.name))
+/// Reads a file.
+pub(crate) fn read(input: &Input, from: &mut dyn Read) -> Result<TensorFile> {
+    let Contents { metadata, tensors } = contents(input, from)?;
+    let mut file = TensorFile { metadata, ..TensorFile::default() };
+    for stored in tensors {
+        let value = stored.read(input, from)?;
+        file.tensors.insert(stored.name, value);
     }
+    Ok(file)
+}
 
-    /// Every length in the file is compared with the length of the file before it is used.
-    fn read(&self, mut from: impl Read) -> Result<TensorFile> {
-        let mut length = [0; LENGTH];
-        if self.length < LENGTH as u64 {
-            return Err(self.malformed(format!("{} bytes are no safetensors file", self.length)));
-        }
-        from.read_exact(&mut length).map_err(|error| self.failed(&error))?;
-        let (length, rest) = (u64::from_le_bytes(length), self.length - LENGTH as u64);
-        if length > MAX_HEADER.min(rest) {
-            let message = format!(
-                "not a safetensors file, or cut short: its header would have {length} bytes, {rest} follow"
-            );
-            return Err(self.malformed(message));
-        }
-        let mut header = vec![0; length as usize];
-        from.read_exact(&mut header).map_err(|error| self.failed(&error))?;
-        let header: Metadata = serde_json::from_slice(&header)
-            .map_err(|error| self.malformed(format!("not a safetensors header: {error}")))?;
-        let (stated, found) = (header.data_len() as u64, rest - length);
-        if stated != found {
-            let message = format!("the tensors of the header have {stated} bytes, {found} follow");
-            return Err(self.malformed(message));
-        }
-        self.read_tensors(&header, from)
+/// Reads the header. Every length in the file is compared with the length of the file before it is used.
+pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
+    let mut length = [0; LENGTH];
+    if input.length < LENGTH as u64 {
+        return Err(input.malformed(format!("{} bytes are no safetensors file", input.length)));
     }
+    from.read_exact(&mut length).map_err(|error| input.failed(&error))?;
+    let (length, rest) = (u64::from_le_bytes(length), input.length - LENGTH as u64);
+    if length > MAX_HEADER.min(rest) {
+        let message = format!(
+            "not a safetensors file, or cut short: its header would have {length} bytes, {rest} follow"
+        );
+        return Err(input.malformed(message));
+    }
+    let mut header = vec![0; length as usize];
+    from.read_exact(&mut header).map_err(|error| input.failed(&error))?;
+    let header: Metadata = serde_json::from_slice(&header)
+        .map_err(|error| input.malformed(format!("not a safetensors header: {error}")))?;
+    let (stated, found) = (header.data_len() as u64, rest - length);
+    if stated != found {
+        let message = format!("the tensors of the header have {stated} bytes, {found} follow");
+        return Err(input.malformed(message));
+    }
+    checked(input, &header, LENGTH as u64 + length)
+}
 
-    fn read_tensors(&self, header: &Metadata, mut from: impl Read) -> Result<TensorFile> {
-        let mut file = TensorFile::default();
-        let mut lists = BTreeMap::new();
-        for (key, text) in header.metadata().iter().flatten() {
-            match key.strip_prefix(NAMES) {
-                Some(tensor) => lists.insert(tensor, text.as_str()),
-                None => {
-                    file.metadata.insert(key.clone(), text.clone());
-                    continue;
-                }
-            };
-        }
-        for name in header.offset_keys() {
-            let info =
-                header.info(&name).ok_or_else(|| self.malformed(format!("tensor '{name}' is lost")))?;
-            let dtype = known_dtype(info.dtype).ok_or_else(|| {
-                self.malformed(format!("tensor '{name}' has dtype {}, which is not supported", info.dtype))
-            })?;
-            let names = match lists.remove(name.as_str()) {
-                Some(list) => self.names(&name, list, info.shape.len())?,
-                None => Names::none(),
-            };
-            let shape = Shape { sizes: info.shape.as_slice().into(), names };
-            let value =
-                NamedTensor::read_bytes(self.op, shape, dtype, &mut from, &|error| self.failed(&error))?;
-            file.tensors.insert(name, value);
-        }
-        match lists.keys().next() {
-            Some(tensor) => {
-                Err(self.malformed(format!("names of dims for tensor '{tensor}', which is not there")))
+/// The content of a header whose elements start at `start`.
+fn checked(input: &Input, header: &Metadata, start: u64) -> Result<Contents> {
+    let mut contents = Contents { metadata: BTreeMap::new(), tensors: Vec::new() };
+    let mut lists = BTreeMap::new();
+    for (key, text) in header.metadata().iter().flatten() {
+        match key.strip_prefix(NAMES) {
+            Some(tensor) => lists.insert(tensor, text.as_str()),
+            None => {
+                contents.metadata.insert(key.clone(), text.clone());
+                continue;
             }
-            None => Ok(file),
-        }
-    }
-
-    /// The names of the dims of a tensor, from their list in the metadata.
-    fn names(&self, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
-        let misfit = |what: &dyn std::fmt::Display| {
-            self.malformed(format!("the names {list} of tensor '{tensor}' do not fit: {what}"))
         };
-        let names: Vec<Option<Name>> = serde_json::from_str(list).map_err(|error| misfit(&error))?;
-        if names.len() != ndim {
-            return Err(misfit(&format!("it has {ndim} dims")));
+    }
+    for name in header.offset_keys() {
+        let info = header.info(&name).ok_or_else(|| input.malformed(format!("tensor '{name}' is lost")))?;
+        let dtype = known_dtype(info.dtype).ok_or_else(|| {
+            input.malformed(format!("tensor '{name}' has dtype {}, which is not supported", info.dtype))
+        })?;
+        let names = match lists.remove(name.as_str()) {
+            Some(list) => names(input, &name, list, info.shape.len())?,
+            None => Names::none(),
+        };
+        let (first, end) = info.data_offsets;
+        let at = start + first as u64..start + end as u64;
+        let shape = Shape { sizes: info.shape.as_slice().into(), names };
+        contents.tensors.push(Stored { name, dtype, shape, at });
+    }
+    match lists.keys().next() {
+        Some(tensor) => {
+            Err(input.malformed(format!("names of dims for tensor '{tensor}', which is not there")))
         }
-        Names::new(self.op, names).map_err(|error| misfit(&error.message()))
+        None => Ok(contents),
     }
 }
 
+/// The names of the dims of a tensor, from their list in the metadata.
+fn names(input: &Input, tensor: &str, list: &str, ndim: usize) -> Result<Names> {
+    let misfit = |what: &dyn std::fmt::Display| {
+        input.malformed(format!("the names {list} of tensor '{tensor}' do not fit: {what}"))
+    };
+    let names: Vec<Option<Name>> = serde_json::from_str(list).map_err(|error| misfit(&error))?;
+    if names.len() != ndim {
+        return Err(misfit(&format!("it has {ndim} dims")));
+    }
+    Names::new(input.op, names).map_err(|error| misfit(&error.message()))
+}
 /// The dtypes of the format.
 const DTYPES: [(DType, Dtype); 10] = [
     (DType::Bool, Dtype::BOOL),
@@ -415,7 +329,7 @@ mod tests {
         for (bytes, message) in [
             (vec![], "0 bytes"),
             (vec![0; 7], "7 bytes"),
-            (b"PK\x03\x04\x05\x06\x07\x08 something".to_vec(), "not a safetensors file"),
+            (b"PK\x03\x04\x05\x06\x07\x08 something".to_vec(), "not a zip archive"),
             (u64::MAX.to_le_bytes().to_vec(), "not a safetensors file"),
             (file("[1, 2]", 0), "not a safetensors header"),
             (file(&format!("{{{x}"), 8), "not a safetensors header"),

@@ -152,8 +152,8 @@ impl StateDict {
         StateDict(places(fields).into_iter().map(|(path, place)| (path, place.value())).collect())
     }
 
-    /// Writes the values with the names of their dims to a safetensors file. An existing file is replaced
-    /// atomically.
+    /// Writes the values with the names of their dims to a safetensors file, or without names to a file whose
+    /// name ends in `.npz`. An existing file is replaced atomically.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] with the path.
@@ -162,8 +162,8 @@ impl StateDict {
         TensorFile { tensors: self.0.clone(), ..TensorFile::default() }.save(path)
     }
 
-    /// Reads a file from [`save`](Self::save), or any safetensors file. Dims have the names in the file, if
-    /// there are any.
+    /// Reads a file from [`save`](Self::save), any other safetensors file, a state dict of PyTorch (`.pt` or
+    /// `.pth`) or an `.npz` file: see [`TensorFile`]. Dims have the names in the file, if there are any.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] or [`ErrorKind::Format`], with the path and the reason.

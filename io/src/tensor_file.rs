@@ -1,0 +1,162 @@
+//! [`TensorFile`]: the content of a file with any number of tensors.
+
+use crate::input::{Input, Source};
+use crate::{atomic, io_error, npz, safetensors, torch, zip};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, SeekFrom};
+use std::panic::Location;
+use std::path::Path;
+
+/// Tensors by name, and metadata: the content of a `.safetensors`, `.npz`, `.pt` or `.pth` file.
+///
+/// | | read | written | names of dims | metadata |
+/// | --- | --- | --- | --- | --- |
+/// | safetensors | yes | yes | yes | yes |
+/// | NumPy's `.npz` | yes | if the file name ends in `.npz` | no | no |
+/// | PyTorch's `.pt`, `.pth`, `.bin` | yes | no | no | numbers, strings, bools and `None` in it |
+///
+/// [`load`](Self::load) finds the format by the content of the file, whatever its name.
+///
+/// **Safetensors.** The names of dims are stored in the file's metadata. For each tensor that has names,
+/// there is a key `names:<tensor>` with a JSON list such as `["N","C",null]`. Other programs can read these
+/// files, without the names, and files of other programs are read as unnamed tensors. Your own metadata
+/// cannot use keys that begin with `names:`. The same content always gives the same bytes.
+/// [`OpenFile`](crate::OpenFile) reads the tensors of a file one by one.
+///
+/// **PyTorch.** A file of `torch.save` is a pickle, which is a program. It is read by an interpreter that
+/// knows only tensors, parameters, dicts, lists, tuples, numbers, strings, bools and `None`: state dicts,
+/// checkpoints of models and optimizers. A file that asks for anything else is an error that names it; no
+/// code is ever run. A tensor in nested dicts is called by its path, such as `model.fc.weight`. Tensors that
+/// share storage in PyTorch share a buffer. Files of versions before 1.6 and TorchScript programs are errors.
+///
+/// # Source
+/// Hugging Face, *Safetensors*, section "Format". NumPy, `numpy.savez`. PyTorch, `torch/_utils.py` and
+/// `torch/serialization.py`.
+///
+/// # Examples
+/// ```
+/// use namegrad_core::NamedTensor;
+/// use namegrad_io::TensorFile;
+/// let mut file = TensorFile::default();
+/// file.tensors.insert("weight".into(), NamedTensor::ones([("out", 2), ("in", 3)])?);
+/// file.metadata.insert("epoch".into(), "7".into());
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.safetensors", std::process::id()));
+/// file.save(&path)?;
+///
+/// let file = TensorFile::load(&path)?;
+/// assert_eq!(format!("{:?}", file.tensors["weight"].shape()), "[out=2, in=3]");
+/// assert_eq!(file.metadata["epoch"], "7");
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), namegrad_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TensorFile {
+    /// The tensors by name.
+    pub tensors: BTreeMap<String, NamedTensor>,
+    /// The metadata: arbitrary strings by key.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl TensorFile {
+    /// Writes the file, or replaces it. If that fails, an existing file is unchanged. A file name that ends
+    /// in `.npz` gives NumPy's format, any other safetensors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be written. For safetensors, [`ErrorKind::Value`] if a tensor is called
+    /// `__metadata__`, a metadata key begins with `names:`, or the header would exceed the limit of the
+    /// format. For `.npz`, [`ErrorKind::Value`] if there is metadata or a name is longer than the format
+    /// allows, [`ErrorKind::DType`] for `bf16`; the names of dims are lost. [`ErrorKind::Value`] for `.pt` and
+    /// `.pth`, which are only read.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_to(path.as_ref())
+    }
+
+    #[track_caller]
+    fn save_to(&self, path: &Path) -> Result<()> {
+        const OP: &str = "save";
+        let caller = Location::caller();
+        let written = |error: std::io::Error| io_error(OP, path, &error).at(caller);
+        match path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .map(str::to_ascii_lowercase)
+            .as_deref()
+        {
+            Some("npz") => {
+                let arrays = npz::prepare(OP, self).map_err(|error| error.at(caller))?;
+                atomic::write(path, |out| npz::write(&arrays, out)).map_err(written)
+            }
+            Some("pt" | "pth") => {
+                let message = format!("{}: PyTorch's files are read, but not written", path.display());
+                let repair = format!("{:?}", path.with_extension("safetensors").display().to_string());
+                Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair).at(caller))
+            }
+            _ => {
+                let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
+                atomic::write(path, |out| safetensors::write(self, &header, out)).map_err(written)
+            }
+        }
+    }
+
+    /// Reads a file: safetensors, NumPy's `.npz`, or PyTorch's `.pt` and `.pth`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::Format`] if the content is none of these, is
+    /// damaged, has tensors of a dtype that is not among the ten, names that do not fit the tensors, or
+    /// anything in a pickle that is not part of a state dict; [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<TensorFile> {
+        let caller = Location::caller();
+        Input::file("load", path.as_ref())
+            .and_then(|(input, mut file)| read(&input, &mut file))
+            .map_err(|error| error.at(caller))
+    }
+
+    /// The bytes of the file, in the safetensors format.
+    ///
+    /// # Errors
+    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
+    #[track_caller]
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        const OP: &str = "to_bytes";
+        let caller = Location::caller();
+        let header = safetensors::header(OP, self).map_err(|error| error.at(caller))?;
+        let mut bytes = Vec::new();
+        let written = safetensors::write(self, &header, &mut bytes);
+        written.map_err(|error| Error::new(ErrorKind::OutOfMemory, OP, error.to_string()).at(caller))?;
+        Ok(bytes)
+    }
+
+    /// Reads the content of a file from bytes, in any format that [`load`](Self::load) reads.
+    ///
+    /// # Errors
+    /// Same as [`load`](Self::load), except [`ErrorKind::Io`].
+    #[track_caller]
+    pub fn from_bytes(bytes: &[u8]) -> Result<TensorFile> {
+        let caller = Location::caller();
+        let input = Input::bytes("from_bytes", bytes);
+        read(&input, &mut Cursor::new(bytes)).map_err(|error| error.at(caller))
+    }
+}
+
+/// Reads a file of any format.
+fn read(input: &Input, from: &mut dyn Source) -> Result<TensorFile> {
+    let mut start = Vec::new();
+    let failed = |error: std::io::Error| input.failed(&error);
+    (&mut *from).take(8).read_to_end(&mut start).map_err(failed)?;
+    from.seek(SeekFrom::Start(0)).map_err(failed)?;
+    if start.starts_with(zip::ENTRY) || start.starts_with(zip::END) {
+        let mut archive = zip::Archive::new(from, input.length).map_err(failed)?;
+        let torch = torch::folder(&archive).map(str::to_string);
+        return match torch {
+            Some(folder) => torch::read(input, &mut archive, &folder),
+            None => npz::read(input, &mut archive),
+        };
+    }
+    if start == torch::LEGACY {
+        return Err(torch::legacy(input));
+    }
+    safetensors::read(input, from)
+}

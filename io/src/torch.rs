@@ -1,0 +1,585 @@
+//! Files of `torch.save`, version 1.6 and later: a zip archive with the pickle `data.pkl` and the elements of
+//! each storage in `data/<key>`, never compressed.
+//!
+//! [`pickle`] reads the pickle; here its tensors become views of storages, and dicts become paths.
+//!
+//! # Source
+//! PyTorch, `torch/serialization.py` and `torch/_utils.py`.
+
+use crate::TensorFile;
+use crate::input::Input;
+use crate::pickle::{self, Container, Storage, Unpickled, Value, View};
+use crate::zip::{Archive, Entry};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Shape};
+use std::collections::BTreeMap;
+
+const PICKLE: &str = "data.pkl";
+const ONLY_TENSORS: &str = "torch.save(model.state_dict(), path) # in Python";
+/// The name of a tensor that is not in a dict.
+const ALONE: &str = "tensor";
+const DEEPEST: usize = 64;
+const ENDLESS: &str = "it has the same dicts over and over, or a dict inside of itself";
+
+/// The first bytes of a file of a version before 1.6: the pickle of a magic number.
+pub(crate) const LEGACY: [u8; 8] = [0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46];
+
+#[cold]
+pub(crate) fn legacy(input: &Input) -> Error {
+    let message = "a file of torch.save before PyTorch 1.6, which is not read";
+    input.malformed(message).with_repair("torch.save(torch.load(path, weights_only=True), path) # in Python")
+}
+
+/// The folder of the archive that the files are in, if the archive is of PyTorch.
+pub(crate) fn folder<'a>(archive: &'a Archive<'_>) -> Option<&'a str> {
+    let folder = |entry: &'a Entry| entry.name.strip_suffix(PICKLE);
+    archive.entries().iter().filter_map(folder).find(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+pub(crate) fn read(input: &Input, archive: &mut Archive<'_>, folder: &str) -> Result<TensorFile> {
+    if archive.entry(&format!("{folder}constants.pkl")).is_some() {
+        let message = "a TorchScript program, which is not read";
+        return Err(input
+            .malformed(message)
+            .with_repair("torch.save(program.state_dict(), path) # in Python"));
+    }
+    if archive.entry(&format!("{folder}byteorder")).is_some() {
+        let order = content(input, archive, &format!("{folder}byteorder"))?;
+        if order != b"little" {
+            return Err(input.malformed("its elements are not in little-endian byte order"));
+        }
+    }
+    let pickle = content(input, archive, &format!("{folder}{PICKLE}"))?;
+    let unpickled = pickle::unpickle(&pickle).map_err(|refused| {
+        let error = input.malformed(refused.message);
+        if refused.is_foreign { error.with_repair(ONLY_TENSORS) } else { error }
+    })?;
+    let (paths, metadata) = flatten(&unpickled, pickle.len()).map_err(|message| input.malformed(message))?;
+    let mut storages = Storages { input, archive, folder, loaded: BTreeMap::new(), copied: 0 };
+    let mut file = TensorFile { metadata, ..TensorFile::default() };
+    for (path, tensor) in paths {
+        let view = &unpickled.tensors[tensor];
+        let x = storages.view(&unpickled.storages[view.storage], view, &path);
+        let x = x.map_err(|error| match error.kind() {
+            ErrorKind::Io | ErrorKind::Format | ErrorKind::OutOfMemory => error.of(input.op),
+            _ => input.malformed(format!("tensor '{path}': {}", error.message())),
+        })?;
+        file.tensors.insert(path, x);
+    }
+    Ok(file)
+}
+
+/// An entry that is not compressed: what it says of its size is bounded by the file.
+fn stored(input: &Input, archive: &Archive<'_>, name: &str) -> Result<Entry> {
+    let entry = archive.entry(name).ok_or_else(|| input.malformed(format!("it has no '{name}'")))?;
+    if !entry.is_stored() {
+        return Err(input.malformed(format!("'{name}' is compressed, which torch.save never does")));
+    }
+    Ok(entry.clone())
+}
+
+fn content(input: &Input, archive: &mut Archive<'_>, name: &str) -> Result<Vec<u8>> {
+    let entry = stored(input, archive, name)?;
+    archive.open(&entry).and_then(|content| content.into_vec()).map_err(|error| input.failed(&error))
+}
+
+/// The storages that are read, each once.
+struct Storages<'a, 'b> {
+    input: &'a Input,
+    archive: &'a mut Archive<'b>,
+    folder: &'a str,
+    loaded: BTreeMap<String, NamedTensor>,
+    /// The bytes of views that were copied: at most as many as the file has, because views can overlap.
+    copied: u64,
+}
+
+impl Storages<'_, '_> {
+    /// All elements of a storage, in one dim.
+    fn load(&mut self, storage: &Storage) -> Result<NamedTensor> {
+        if let Some(loaded) = self.loaded.get(&*storage.key) {
+            return Ok(loaded.clone());
+        }
+        let (input, name) = (self.input, format!("{}data/{}", self.folder, storage.key));
+        let entry = stored(input, self.archive, &name)?;
+        if storage.numel.checked_mul(storage.dtype.itemsize() as u64) != Some(entry.size) {
+            return Err(input.malformed(format!(
+                "'{name}' has {} bytes, and should have {} elements of {}",
+                entry.size, storage.numel, storage.dtype
+            )));
+        }
+        let failed = |error: std::io::Error| input.failed(&error);
+        let mut elements = self.archive.open(&entry).map_err(failed)?;
+        let shape = unnamed(&[storage.numel as usize]); // as many bytes are in the file
+        let x = NamedTensor::read_bytes(input.op, shape, storage.dtype, &mut elements, &failed)?;
+        self.loaded.insert(storage.key.to_string(), x.clone());
+        Ok(x)
+    }
+
+    /// The tensor of a view.
+    fn view(&mut self, storage: &Storage, view: &View, path: &str) -> Result<NamedTensor> {
+        let input = self.input;
+        let checked = Checked::new(view, storage.numel).ok_or_else(|| {
+            input.malformed(format!(
+                "tensor '{path}' of sizes {:?} and strides {:?} from {} is not within its storage of {} elements",
+                view.sizes, view.strides, view.offset, storage.numel
+            ))
+        })?;
+        if checked.numel == 0 {
+            return empty(input, view, storage.dtype);
+        }
+        let elements = self.load(storage)?;
+        let x = match checked.is_dense() {
+            true => elements.narrow(0, view.offset as isize, checked.numel)?,
+            false => {
+                let bytes = (checked.numel as u64).saturating_mul(storage.dtype.itemsize() as u64);
+                self.copied = self.copied.saturating_add(bytes);
+                if self.copied > input.length {
+                    let message =
+                        format!("tensor '{path}' would be a copy of elements that many views share");
+                    return Err(input.malformed(message));
+                }
+                let index = checked.positions(view.offset);
+                elements.index_select(&NamedTensor::from_slice(&index, [index.len()])?, 0)?
+            }
+        };
+        let x = x.reshape(checked.sorted_sizes())?.permute(checked.back())?;
+        if x.sizes() == view.sizes { Ok(x) } else { x.expand(view.sizes.clone()) }
+    }
+}
+
+fn unnamed(sizes: &[usize]) -> Shape {
+    Shape { sizes: sizes.into(), names: Names::none() }
+}
+
+fn empty(input: &Input, view: &View, dtype: DType) -> Result<NamedTensor> {
+    NamedTensor::read_bytes(input.op, unnamed(&view.sizes), dtype, &mut std::io::empty(), &|error| {
+        input.failed(&error)
+    })
+}
+
+/// A view whose elements are all inside of its storage.
+struct Checked {
+    /// For each dim, the stride, the size and the number of the dim; the largest stride first. A dim of
+    /// stride 0, along which all elements are the same, has size 1 here.
+    dims: Vec<(usize, usize, usize)>,
+    /// The number of elements, each counted once along dims of stride 0.
+    numel: usize,
+}
+
+impl Checked {
+    fn new(view: &View, storage: u64) -> Option<Checked> {
+        let View { offset, sizes, strides, .. } = view;
+        if sizes.contains(&0) {
+            return Some(Checked { dims: Vec::new(), numel: 0 });
+        }
+        let (mut dims, mut numel, mut last) = (Vec::new(), 1usize, *offset);
+        for (dim, (&size, &stride)) in sizes.iter().zip(strides).enumerate() {
+            let size = if stride == 0 { 1 } else { size };
+            last = last.checked_add((size - 1).checked_mul(stride)?)?;
+            numel = numel.checked_mul(size)?;
+            dims.push((if size == 1 { 0 } else { stride }, size, dim));
+        }
+        if last as u64 >= storage {
+            return None;
+        }
+        dims.sort_by_key(|(stride, ..)| std::cmp::Reverse(*stride));
+        Some(Checked { dims, numel })
+    }
+
+    /// Whether the elements are adjacent in some order of the dims.
+    fn is_dense(&self) -> bool {
+        let mut expected = 1;
+        self.dims.iter().rev().filter(|(_, size, _)| *size > 1).all(|(stride, size, _)| {
+            let fits = *stride == expected;
+            expected *= size; // at most the number of elements
+            fits
+        })
+    }
+
+    fn sorted_sizes(&self) -> Vec<usize> {
+        self.dims.iter().map(|(_, size, _)| *size).collect()
+    }
+
+    /// The permutation from sorted dims to those of the tensor.
+    fn back(&self) -> Vec<usize> {
+        let mut back = vec![0; self.dims.len()];
+        for (sorted, (_, _, dim)) in self.dims.iter().enumerate() {
+            back[*dim] = sorted;
+        }
+        back
+    }
+
+    /// The positions of the elements in the storage, in the order of the sorted dims.
+    fn positions(&self, offset: usize) -> Vec<i64> {
+        let mut positions = vec![offset as i64];
+        for (stride, size, _) in &self.dims {
+            let along = |start: i64| (0..*size).map(move |i| start + (i * stride) as i64);
+            positions = positions.into_iter().flat_map(along).collect();
+        }
+        positions
+    }
+}
+
+/// Tensors by path, as numbers, and everything else as strings.
+type Flat = (BTreeMap<String, usize>, BTreeMap<String, String>);
+
+/// The content by path: dicts and lists in each other become `model.fc.weight`.
+fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, String> {
+    let (mut tensors, mut texts) = (BTreeMap::new(), BTreeMap::new());
+    match &unpickled.root {
+        Value::Tensor(tensor) => {
+            tensors.insert(ALONE.to_string(), *tensor);
+            return Ok((tensors, texts));
+        }
+        Value::Dict(_) | Value::List(_) | Value::Tuple(_) => {}
+        other => return Err(format!("it has {}, neither a tensor nor a dict of tensors", other.kind())),
+    }
+    // Dicts that contain one dict many times over would make exponentially many paths.
+    let mut budget = 64 * length + 4096;
+    let mut next = vec![(String::new(), 0, unpickled.root.clone())];
+    while let Some((path, depth, value)) = next.pop() {
+        let text = match value {
+            Value::Tensor(tensor) => {
+                if tensors.insert(path.clone(), tensor).is_some() {
+                    return Err(format!("two tensors are called '{path}'"));
+                }
+                continue;
+            }
+            Value::Dict(number) | Value::List(number) | Value::Tuple(number) => {
+                if depth == DEEPEST {
+                    return Err(format!("dicts are nested more than {DEEPEST} deep"));
+                }
+                for (key, value) in entries(&unpickled.containers[number], &mut budget)? {
+                    let path = if depth == 0 { key } else { format!("{path}.{key}") };
+                    budget = budget.checked_sub(path.len() + 1).ok_or(ENDLESS)?;
+                    next.push((path, depth + 1, value));
+                }
+                continue;
+            }
+            Value::None => "None".to_string(),
+            Value::Bool(true) => "True".to_string(),
+            Value::Bool(false) => "False".to_string(),
+            Value::Int(number) => number.to_string(),
+            Value::Float(number) => format!("{number:?}"),
+            Value::Text(text) => text.to_string(),
+            Value::Global(_) | Value::Storage(_) => {
+                return Err(format!("'{path}' is neither a tensor nor a number or a string"));
+            }
+        };
+        budget = budget.checked_sub(text.len()).ok_or(ENDLESS)?;
+        texts.insert(path, text);
+    }
+    Ok((tensors, texts))
+}
+
+/// The entries of a container, as far as the budget allows. A later value of a key replaces an earlier one,
+/// as in Python.
+fn entries(container: &Container, budget: &mut usize) -> std::result::Result<Vec<(String, Value)>, String> {
+    let mut found = BTreeMap::new();
+    *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;
+    match container {
+        Container::Sequence(items) => {
+            return Ok(items.iter().enumerate().map(|(i, item)| (i.to_string(), item.clone())).collect());
+        }
+        Container::Dict(items) => {
+            for (key, value) in items {
+                let key = match key {
+                    Value::Text(key) => {
+                        *budget = budget.checked_sub(key.len()).ok_or(ENDLESS)?;
+                        key.to_string()
+                    }
+                    Value::Int(key) => key.to_string(),
+                    _ => return Err("a key of a dict is neither a string nor an integer".into()),
+                };
+                found.insert(key, value.clone());
+            }
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zip::Writer;
+    use namegrad_core::random::Generator;
+    use rand::RngExt;
+    use std::io::{Cursor, Write};
+
+    /// A file with this pickle and the storage `0` of four floats.
+    fn file(pickle: &[u8]) -> Vec<u8> {
+        let elements = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
+        let mut bytes = Vec::new();
+        let mut zip = Writer::new(&mut bytes);
+        for (name, content) in [("x/data.pkl", pickle), ("x/byteorder", b"little"), ("x/data/0", &elements)] {
+            zip.add(name, &|out: &mut dyn Write| out.write_all(content)).unwrap();
+        }
+        zip.finish().unwrap();
+        bytes
+    }
+
+    fn int(number: i64) -> Vec<u8> {
+        [&[0x8a, 8], &number.to_le_bytes()[..]].concat()
+    }
+
+    fn text(text: &str) -> Vec<u8> {
+        [&[0x8c, text.len() as u8], text.as_bytes()].concat()
+    }
+
+    fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
+        [b"(", &items.concat()[..], b"t"].concat()
+    }
+
+    fn storage(kind: &str, key: &str, numel: i64) -> Vec<u8> {
+        let kind = format!("ctorch\n{kind}\n").into_bytes();
+        [tuple(&[text("storage"), kind, text(key), text("cpu"), int(numel)]), b"Q".to_vec()].concat()
+    }
+
+    fn tensor(storage: Vec<u8>, offset: i64, sizes: &[i64], strides: &[i64]) -> Vec<u8> {
+        let numbers = |numbers: &[i64]| tuple(&numbers.iter().map(|x| int(*x)).collect::<Vec<_>>());
+        let hooks = b"ccollections\nOrderedDict\n)R".to_vec();
+        let arguments =
+            tuple(&[storage, int(offset), numbers(sizes), numbers(strides), b"\x89".to_vec(), hooks]);
+        [b"ctorch._utils\n_rebuild_tensor_v2\n", &arguments[..], b"R"].concat()
+    }
+
+    fn floats(offset: i64, sizes: &[i64], strides: &[i64]) -> Vec<u8> {
+        tensor(storage("FloatStorage", "0", 4), offset, sizes, strides)
+    }
+
+    fn read(program: &[u8]) -> Result<TensorFile> {
+        TensorFile::from_bytes(&file(&[b"\x80\x02", program, b"."].concat()))
+    }
+
+    #[test]
+    fn views_are_read() {
+        for (offset, sizes, strides, expected) in [
+            (0, &[2, 2][..], &[2, 1][..], &[1.0f32, 2.0, 3.0, 4.0][..]),
+            (0, &[2, 2], &[1, 2], &[1.0, 3.0, 2.0, 4.0]),
+            (1, &[3], &[1], &[2.0, 3.0, 4.0]),
+            (1, &[2], &[2], &[2.0, 4.0]),
+            (0, &[2, 1, 2], &[1, 77, 2], &[1.0, 3.0, 2.0, 4.0]),
+            (3, &[2, 3], &[0, 0], &[4.0; 6]),
+            (0, &[3, 2], &[0, 3], &[1.0, 4.0, 1.0, 4.0, 1.0, 4.0]),
+            (0, &[3], &[1], &[1.0, 2.0, 3.0]),
+            (0, &[2, 2], &[1, 1], &[1.0, 2.0, 2.0, 3.0]),
+            (9, &[0, 3], &[3, 1], &[]),
+            (2, &[], &[], &[3.0]),
+        ] {
+            let x = read(&floats(offset, sizes, strides)).unwrap().tensors.remove("tensor").unwrap();
+            assert!(x.sizes().iter().eq(sizes.iter().map(|size| *size as usize).collect::<Vec<_>>().iter()));
+            assert_eq!(x.to_vec::<f32>().unwrap(), expected, "{sizes:?} {strides:?}");
+        }
+        // Elements that are next to each other more than once would fill memory.
+        let windows = floats(0, &[1 << 20, 2], &[0, 1]);
+        assert!(read(&windows).is_ok());
+        let many = [2; 20];
+        let strides = [1; 20];
+        assert!(read(&floats(0, &many, &strides)).is_err());
+        // An expanded view of a terabyte takes no memory.
+        let x = read(&floats(0, &[1 << 40], &[0])).unwrap().tensors.remove("tensor").unwrap();
+        assert_eq!((x.sizes(), x.strides()), (&[1 << 40][..], &[0][..]));
+    }
+
+    #[test]
+    fn views_outside_of_their_storage_are_errors() {
+        const MAX: i64 = i64::MAX;
+        for (offset, sizes, strides) in [
+            (1, &[4][..], &[1][..]),
+            (4, &[], &[]),
+            (MAX, &[2], &[1]),
+            (0, &[2], &[MAX]),
+            (MAX, &[2], &[MAX]),
+            (0, &[MAX, MAX], &[MAX, MAX]),
+            (0, &[MAX, MAX, 4], &[0, 0, 1]),
+            (0, &[1 << 40], &[1]),
+            (0, &[2, 2, 2, 2], &[1, 1, 0, 0]),
+            (0, &[-1], &[1]),
+            (0, &[2], &[-1]),
+            (-1, &[2], &[1]),
+            (0, &[2], &[]),
+            (0, &[0, MAX, MAX], &[1, 1, 1]),
+            (0, &[1; 65], &[1; 65]),
+            (0, &[3, 3], &[1, 0]),
+            (0, &[3, 2], &[1, 1]),
+            (0, &[2; 60], &[0; 60]),
+            (0, &[2, 2, 2], &[1, 1, 1]),
+        ] {
+            let read = read(&floats(offset, sizes, strides));
+            let fits = sizes.ends_with(&[2, 2]) || sizes == [3, 3] || sizes == [3, 2];
+            assert_eq!(read.is_ok(), fits, "{offset} {sizes:?} {strides:?}");
+            let kind = read.err().map(|error| (error.kind(), error.op()));
+            let kinds = [ErrorKind::Format, ErrorKind::OutOfMemory];
+            assert!(kind.is_none_or(|(kind, op)| kinds.contains(&kind) && op == "from_bytes"), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn storages_that_do_not_fit_are_errors() {
+        let of = |storage: Vec<u8>| tensor(storage, 0, &[1], &[1]);
+        let two = tuple(&[of(storage("FloatStorage", "0", 4)), of(storage("IntStorage", "0", 4))]);
+        for (program, message) in [
+            (of(storage("FloatStorage", "0", 5)), "has 16 bytes, and should have 5 elements of float32"),
+            (of(storage("FloatStorage", "0", i64::MAX)), "has 16 bytes"),
+            (of(storage("FloatStorage", "0", -1)), "negative size"),
+            (of(storage("DoubleStorage", "0", 4)), "has 16 bytes"),
+            (of(storage("FloatStorage", "1", 4)), "it has no 'x/data/1'"),
+            (of(storage("FloatStorage", "../data/0", 4)), "it has no 'x/data/../data/0'"),
+            (of(storage("QInt8Storage", "0", 4)), "dtype that is not supported"),
+            (two, "with different sizes"),
+        ] {
+            let error = read(&program).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+            assert!(error.message().contains(message), "{error} does not say '{message}'");
+        }
+    }
+
+    /// A negated view has the elements of its base, and a bit.
+    #[test]
+    fn elements_that_mean_something_else_are_errors() {
+        let with = |metadata: &[u8]| {
+            let plain = floats(0, &[4], &[1]);
+            let arguments = plain.strip_suffix(b"tR").unwrap();
+            read(&[arguments, metadata, b"tR"].concat())
+        };
+        assert!(with(b"N").is_ok() && with(b"}").is_ok());
+        let error = with(b"}\x8c\x03neg\x88s").unwrap_err();
+        assert!(error.message().contains("not well-formed"), "{error}");
+    }
+
+    #[test]
+    fn programs_are_errors() {
+        let system = b"cos\nsystem\nX\x04\0\0\0true\x85R";
+        for (program, message) in [
+            (&system[..], "\"os.system\", which is not part of a state dict"),
+            (b"c__builtin__\neval\n(X\x01\0\0\x001tR", "\"__builtin__.eval\""),
+            (b"\x8c\x02os\x8c\x06system\x93)R", "\"os.system\""),
+            (b"ctorch\nload\n)R", "\"torch.load\""),
+            (b"ctorch._utils\n_rebuild_sparse_tensor\n)R", "makes a kind of tensor that is not supported"),
+            (b"ccollections\nOrderedDict\n]\x85R", "an OrderedDict of a list"),
+            (b"(S'true'\nios\nsystem\n", "the op STRING"),
+            (b"(ios\nsystem\n", "the op INST"),
+            (b"(o", "the op OBJ"),
+            (b"ccollections\nOrderedDict\n)\x81", "the op NEWOBJ"),
+            (b"\x82\x01", "the op EXT1"),
+            (b"P0\n", "the op PERSID"),
+            (b"\xee", "the op 0xee"),
+            (b"ctorch\nFloatStorage\n)R", "calls a type of storage"),
+            (b"K\x01)R", "calls a number"),
+            (b"Nccollections\nOrderedDict\nb", "sets the state of None"),
+            (b"NQ", "something other than a storage"),
+            (b"ccollections\nOrderedDict\n", "it has a function, neither a tensor nor a dict"),
+            (b"K\x01", "it has an int"),
+            (b"}\x8c\x01actorch\nFloatStorage\ns", "'a' is neither a tensor nor"),
+            (b"}Nb}(ccollections\nOrderedDict\nK\x01u", "neither a string nor an integer"),
+        ] {
+            let error = read(program).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Format, "{error}");
+            let message = message.replace("a number", "an int");
+            assert!(error.message().contains(&message), "{error} does not say '{message}'");
+        }
+    }
+
+    #[test]
+    fn malformed_pickles_are_errors() {
+        for program in [
+            &b""[..],
+            b"0",
+            b"1",
+            b"2",
+            b"t",
+            b"\x85",
+            b"a",
+            b"]a",
+            b"s",
+            b"}Ns",
+            b"}(Nu",
+            b"q\0",
+            b"h\0",
+            b"j\0\0\0\0",
+            b"X\xff\xff\xff\xffa",
+            b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"X\x01\0\0\0\xff",
+            b"(N0",
+            b"(N(0",
+            b"N(.",
+            b"\x8a\x09\0\0\0\0\0\0\0\0\x01",
+            b"cos",
+            b"cos\nsystem",
+            b"\x80\x01",
+            b"R",
+            b"NR",
+            b"K\x01\x85R",
+            b"Q",
+            b"b",
+            b"ccollections\nOrderedDict\nNR",
+            b"ccollections\nOrderedDict\n(K\x01tR",
+            b"ccollections\nOrderedDict\n(](NNetR",
+            b"ctorch._utils\n_rebuild_parameter\n)R",
+            b"ctorch._utils\n_rebuild_tensor_v2\n)R",
+            b"N(\x93",
+            b"NN\x93",
+        ] {
+            assert_eq!(read(program).unwrap_err().kind(), ErrorKind::Format, "{program:?}");
+        }
+    }
+
+    /// Flipped bytes in pickles of PyTorch, in archives that are whole.
+    #[test]
+    fn no_pickle_makes_it_panic() {
+        let mut generator = Generator::from_seed(5);
+        let ops = b"()]}NKMJGXqrhjcQRbtu01s.ae\x85\x86\x87\x88\x89\x8a\x8c\x93\x94\x00\x01\x7f\x80\xff";
+        for name in ["views.pt", "checkpoint.pt", "dtypes.pt"] {
+            let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+            let whole = std::fs::read(path).unwrap();
+            let mut from = Cursor::new(&whole[..]);
+            let mut archive = Archive::new(&mut from, whole.len() as u64).unwrap();
+            let entries = archive.entries().to_vec();
+            let contents: Vec<Vec<u8>> =
+                entries.iter().map(|entry| archive.open(entry).unwrap().into_vec().unwrap()).collect();
+            for _ in 0..3_000 {
+                let mut bytes = Vec::new();
+                let mut zip = Writer::new(&mut bytes);
+                for (entry, content) in entries.iter().zip(&contents) {
+                    let mut content = content.clone();
+                    for _ in 0..if entry.name.ends_with(PICKLE) { generator.random_range(1..4) } else { 0 } {
+                        let at = generator.random_range(0..content.len());
+                        content[at] = ops[generator.random_range(0..ops.len())];
+                    }
+                    zip.add(&entry.name, &|out: &mut dyn Write| out.write_all(&content)).unwrap();
+                }
+                zip.finish().unwrap();
+                if let Err(error) = TensorFile::from_bytes(&bytes) {
+                    assert_eq!(error.kind(), ErrorKind::Format, "{name}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_beside_tensors_are_metadata() {
+        let program = b"}(\x8c\x01aG\x3f\xf0\0\0\0\0\0\0\x8c\x01b\x8a\0K\x05\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\xff\
+            \x8c\x01c](K\x01M\x02\x01J\xff\xff\xff\xffe\x8c\x01aN\x8c\x01d(\x8c\x01xK\x01d\x8c\x01e(K\x07lu";
+        let file = read(program).unwrap();
+        let found: Vec<_> = file.metadata.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(found, ["5=-1", "a=None", "b=0", "c.0=1", "c.1=258", "c.2=-1", "d.x=1", "e.0=7"]);
+    }
+
+    #[test]
+    fn containers_without_end_are_errors() {
+        // A list that contains itself, and dicts that each contain the one before twice.
+        let mut doubled = b"}q\0".to_vec();
+        for _ in 0..60 {
+            doubled.extend(b"0}(\x8c\x01ah\0\x8c\x01bh\0uq\0");
+        }
+        let (shared, keys) = (b"q\0".to_vec(), 50_000);
+        let long = [&b"X\x50\xc3\0\0"[..], &[b'k'; 50_000], &shared, b"0}("].concat();
+        let keyed = [&long[..], &b"h\0N".repeat(keys), b"u"].concat();
+        let deep = [b"]".repeat(100_000), b"a".repeat(99_999)].concat();
+        let tuples = [b")".to_vec(), b"\x85".repeat(100_000)].concat();
+        let wide = [&b"]q\0(K\x01"[..], &b"h\0".repeat(20_000), b"e"].concat();
+        for program in [&b"]q\0h\0a"[..], b"}q\0\x8c\x01ah\0s", &doubled, &deep, &tuples, &wide, &keyed] {
+            let error = read(program).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Format);
+        }
+    }
+}
