@@ -97,6 +97,7 @@ pub mod prelude {
     pub use namegrad_autograd::{
         BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
     };
+    pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
     pub use namegrad_io::Files;

@@ -18,6 +18,8 @@ mod along;
 mod binary;
 #[path = "ops/composed.rs"]
 mod composed;
+#[path = "ops/conv.rs"]
+mod conv;
 #[path = "ops/count.rs"]
 mod count;
 #[path = "ops/functional.rs"]
@@ -59,6 +61,7 @@ fn tested() -> BTreeSet<&'static str> {
         index::OPS,
         matmul::OPS,
         linalg::OPS,
+        conv::OPS,
         norm::OPS,
         loss::OPS,
         composed::OPS,

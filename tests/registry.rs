@@ -340,7 +340,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
         "Contraction" => vec!["A".into()],
         "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into()],
-        "usize" => vec![1.into(), 3.into()],
+        "usize" | "Extents" => vec![1.into(), 3.into()],
         "isize" => vec![0.into(), 1.into()],
         "f64" | "Scalar" => vec![0.5.into(), 1.into()],
         "bool" | "Triangle" => vec![false.into(), true.into()],

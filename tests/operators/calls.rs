@@ -2124,6 +2124,42 @@ fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: Triangle, left:
 }
 
 #[rustfmt::skip]
+fn call_convolution(x: &Tensor, weight: &Tensor) -> Result<()> {
+    x.convolution(weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_with(weight, ConvolutionOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input(x: &Tensor, weight: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_input(weight, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input_with(x: &Tensor, weight: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_input_with(weight, sizes, ConvolutionInputOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight(x: &Tensor, g: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_weight(g, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight_with(x: &Tensor, g: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_weight_with(g, sizes, ConvolutionWeightOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
     x.layer_norm(dims)?;
     Ok(())
@@ -2856,8 +2892,68 @@ fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
+fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
     F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv2d_with(x, weight, Conv2dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv3d_with(x, weight, Conv3dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose1d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose1d_with(x, weight, ConvTranspose1dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose2d_with(x, weight, ConvTranspose2dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose3d_with(x, weight, ConvTranspose3dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
     Ok(())
 }
 
@@ -3564,6 +3660,12 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("qr", |given| Some(call_qr_with(given.tensor("x")?, given.text("name")?))),
     ("solve_triangular", |given| Some(call_solve_triangular(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?))),
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
+    ("convolution", |given| Some(call_convolution(given.tensor("x")?, given.tensor("weight")?))),
+    ("convolution", |given| Some(call_convolution_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_input", |given| Some(call_convolution_input(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?))),
+    ("convolution_input", |given| Some(call_convolution_input_with(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight_with(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
@@ -3687,6 +3789,16 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.gelu", |given| Some(call_nn_gelu_with(given.tensor("x")?, given.arg("approximate")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
     ("nn.dropout", |given| Some(call_nn_dropout(given.tensor("x")?, given.arg("p")?))),
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),

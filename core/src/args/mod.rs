@@ -5,6 +5,7 @@
 //! add a kind of argument, implement it for a new type.
 
 mod dims;
+mod extents;
 mod shape;
 mod value;
 
@@ -12,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
 pub use self::dims::{Over, Reduced};
+pub use self::extents::{Extents, Padding, SPATIAL};
 pub use self::shape::{NewName, NewNames, Place, Shape};
 pub use self::value::Value;
 pub use crate::dim::{Dim, Dims, Positions};

@@ -16,6 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
+//! | [`conv`] | convolution |
 //! | [`norm`], [`loss`] | normalization, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
@@ -32,6 +33,7 @@ pub(crate) mod by_element;
 #[allow(unsafe_code)]
 mod cast;
 pub mod contraction;
+pub mod conv;
 pub mod count;
 pub mod create;
 pub mod data;
@@ -80,7 +82,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv norm loss }
 
 use crate::dtype::Category;
 

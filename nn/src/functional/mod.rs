@@ -4,8 +4,9 @@
 //! module `kernels` below it. The options of a function are a struct in [`options`].
 
 mod activation;
-mod conv;
+pub(crate) mod conv;
 mod dropout;
+pub(crate) mod layout;
 mod linear;
 mod loss;
 
