@@ -1,6 +1,7 @@
 //! Convolutions of sizes that fill several blocks against plain loops, names, and invalid input.
 
 use namegrad::autograd::{gradcheck, gradgradcheck};
+use namegrad::nn::PaddingMode;
 use namegrad::prelude::*;
 
 fn numbers(sizes: &[usize]) -> Tensor {
@@ -245,5 +246,156 @@ fn bad_input() -> Result<()> {
     assert_eq!(back(options().padding(4)).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(back(options().stride(usize::MAX)).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(F::conv_transpose1d(&x, &weight).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// Every layer finds its dims in any order, takes more dims, and equals the function by position.
+#[test]
+fn layers_find_their_dims() -> Result<()> {
+    manual_seed(0);
+    let x = Tensor::randn([("N", 2), ("C", 4), ("H", 6), ("W", 5)])?;
+    let layers: Vec<(Box<dyn Layer>, &str)> = vec![
+        (Box::new(Conv2d::new(("C", 4), ("F", 6), [("H", 3), ("W", 2)])?), "[N=2, F=6, H=4, W=4]"),
+        (
+            Box::new(
+                Conv2d::builder(("C", 4), ("C", 8), [("W", 2), ("H", 3)]).stride([1, 2]).groups(2).build()?,
+            ),
+            "[N=2, C=8, H=2, W=4]",
+        ),
+        (
+            Box::new(
+                Conv2d::builder(("C", 4), ("F", 3), [("H", 2), ("W", 3)])
+                    .padding(Padding::Same)
+                    .bias(false)
+                    .build()?,
+            ),
+            "[N=2, F=3, H=6, W=5]",
+        ),
+        (
+            Box::new(Conv1d::builder(("C", 4), ("F", 2), [("W", 3)]).padding(1).build()?),
+            "[N=2, F=2, H=6, W=5]",
+        ),
+        (
+            Box::new(
+                ConvTranspose2d::builder(("C", 4), ("F", 2), [("H", 3), ("W", 2)])
+                    .stride(2)
+                    .output_padding([1, 0])
+                    .build()?,
+            ),
+            "[N=2, F=2, H=14, W=10]",
+        ),
+        (
+            Box::new(ConvTranspose1d::builder(("C", 4), ("C", 4), [("H", 3)]).groups(2).padding(1).build()?),
+            "[N=2, C=4, H=6, W=5]",
+        ),
+    ];
+    for (layer, shape) in &layers {
+        let want = layer.forward(&x)?;
+        assert_eq!(want.shape().to_string(), *shape, "{}", layer.describe());
+        for order in [["W", "N", "H", "C"], ["H", "C", "W", "N"], ["C", "N", "H", "W"]] {
+            let got = layer.forward(&x.align_to(order)?)?;
+            let made = order.map(|name| {
+                if name == "C" { want.names().iter(4).nth(1).unwrap().unwrap().as_str() } else { name }
+            });
+            assert_eq!(*got.names(), made);
+            assert!(
+                got.align_as(&want)?.allclose_with(&want, IscloseOptions::new().atol(1e-5))?,
+                "{}",
+                layer.describe()
+            );
+        }
+        let video = Tensor::stack([&x, &x], 0)?.rename(["time", "N", "C", "H", "W"])?;
+        let got = layer.forward(&video)?;
+        assert!(got.select("time", 1)?.allclose_with(&want, IscloseOptions::new().atol(1e-5))?);
+        want.sum(..)?.backward()?;
+        assert!(layer.parameters().iter().all(|parameter| parameter.grad().is_some()));
+    }
+    let layer = Conv2d::new(4, 6, [3, 2])?;
+    let (weight, bias) = (layer.weight().tensor(), layer.bias().unwrap().tensor());
+    let want = F::conv2d_with(&x.rename(None)?, &weight, Conv2dOptions::new().bias(&bias))?;
+    assert!(layer.forward(&x.rename(None)?)?.allclose(&want)?);
+    assert_eq!(layer.to_string().matches("weight").count(), 1);
+    Ok(())
+}
+
+#[test]
+fn parameters_start_as_in_pytorch() -> Result<()> {
+    manual_seed(0);
+    // The fan is what one element of the output sums over: 8 / 2 channels times 3 times 5.
+    let layer = Conv2d::builder(("C", 8), ("F", 30), [("H", 3), ("W", 5)]).groups(2).build()?;
+    for parameter in layer.parameters() {
+        let (bound, largest) = (1.0 / 60f64.sqrt(), parameter.tensor().abs()?.amax(..)?.item::<f64>()?);
+        assert!(largest <= bound && largest > 0.9 * bound, "{largest} {bound}");
+    }
+    assert_eq!(layer.weight().tensor().shape().to_string(), "[F=30, C=4, H=3, W=5]");
+    assert_eq!(
+        layer.named_parameters().iter().map(|(path, _)| &path[..]).collect::<Vec<_>>(),
+        ["weight", "bias"]
+    );
+    // PyTorch takes the second dim of the weight for the fan here too.
+    let layer = ConvTranspose2d::new(("C", 30), ("F", 4), [("H", 3), ("W", 5)])?;
+    let largest = layer.weight().tensor().abs()?.amax(..)?.item::<f64>()?;
+    assert!(largest <= 1.0 / 60f64.sqrt() && largest > 0.9 / 60f64.sqrt());
+    Ok(())
+}
+
+#[test]
+fn padding_with_elements_of_the_input() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0, 3.0, 4.0]])?.refine_names(["C", "time"])?;
+    let modes = [
+        (PaddingMode::Zeros, [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]),
+        (PaddingMode::Reflect, [3.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 2.0]),
+        (PaddingMode::Replicate, [1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]),
+        (PaddingMode::Circular, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0]),
+    ];
+    for (mode, padded) in modes {
+        let layer = Conv1d::builder(("C", 1), ("F", 1), [("time", 2)])
+            .padding(2)
+            .padding_mode(mode)
+            .bias(false)
+            .build()?;
+        let weight = layer.weight().tensor().to_vec::<f32>()?;
+        let want: Vec<f32> = padded.windows(2).map(|two| weight[0] * two[0] + weight[1] * two[1]).collect();
+        let got = layer.forward(&x)?.to_vec::<f32>()?;
+        assert!(
+            got.len() == 7 && got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-5),
+            "{mode:?}: {got:?} {want:?}"
+        );
+    }
+    let wide = Conv1d::builder(("C", 1), ("F", 1), [("time", 2)])
+        .padding(4)
+        .padding_mode(PaddingMode::Reflect)
+        .build()?;
+    assert_eq!(wide.forward(&x).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn bad_input_of_layers() -> Result<()> {
+    #[derive(Module)]
+    struct Model {
+        first: Conv2d,
+    }
+    let model = Model { first: Conv2d::new(("C", 3), ("F", 4), [("H", 3), ("W", 3)])? };
+    let said = |x: &Tensor| {
+        let error = model.first.forward(x).unwrap_err();
+        assert_eq!((error.op(), error.location().file()), ("Conv2d", file!()), "{error}");
+        (error.kind(), error.message().to_string())
+    };
+    model.summary(); // gives the layers their paths
+    let (kind, text) = said(&Tensor::ones([("N", 2), ("C", 5), ("H", 4), ("W", 4)])?);
+    assert_eq!(kind, ErrorKind::Shape);
+    assert!(text.contains("(C=3 -> F=4, H=3, W=3) needs 3 elements in the dim 'C', got 5"), "{text}");
+    assert_eq!(said(&Tensor::ones([("N", 2), ("C", 3), ("H", 2), ("W", 4)])?).0, ErrorKind::Shape);
+    assert_eq!(said(&Tensor::ones([("N", 2), ("color", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::NameNotFound);
+    assert_eq!(said(&Tensor::ones([("F", 2), ("C", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::DuplicateName);
+    assert_eq!(said(&Tensor::ones([("C", 3), ("H", 4), ("W", 4)])?.to(DType::F64)?).0, ErrorKind::DType);
+    let kind = |builder: namegrad::nn::ConvBuilder<1>| builder.build().unwrap_err().kind();
+    let builder = || Conv1d::builder(("C", 4), ("F", 6), [("time", 3)]);
+    assert_eq!(kind(builder().groups(4)), ErrorKind::Value);
+    assert_eq!(kind(builder().groups(0)), ErrorKind::Value);
+    assert_eq!(kind(builder().dtype(DType::I64)), ErrorKind::DType);
+    assert_eq!(kind(Conv1d::builder(("C", 4), ("F", 6), [("C", 3)])), ErrorKind::DuplicateName);
+    assert_eq!(kind(Conv1d::builder(("C", 4), ("F", 6), [("time", 0)])), ErrorKind::Value);
     Ok(())
 }

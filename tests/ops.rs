@@ -36,6 +36,8 @@ mod matmul;
 mod norm;
 #[path = "ops/pick.rs"]
 mod pick;
+#[path = "ops/pool.rs"]
+mod pool;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -62,6 +64,7 @@ fn tested() -> BTreeSet<&'static str> {
         matmul::OPS,
         linalg::OPS,
         conv::OPS,
+        pool::OPS,
         norm::OPS,
         loss::OPS,
         composed::OPS,

@@ -67,7 +67,7 @@ impl Drawn {
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
-                || ["index", "indices", "repeats", "target"].contains(&info.name);
+                || ["index", "indices", "repeats", "target", "samples"].contains(&info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
         }
@@ -222,6 +222,11 @@ impl Draw {
             }
             return Tensor::zeros(sizes).unwrap().to(DType::I64).unwrap();
         }
+        if tensor.name == "samples" {
+            // Between 0 and 1, for each plane over the last dim.
+            let planes = x.sizes().iter().rev().skip(1).product();
+            return self.tensor(&[1, planes, 1], DType::F32).mul(0.16).unwrap().add(0.5).unwrap();
+        }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
                 .unwrap()
@@ -270,7 +275,14 @@ impl Draw {
             "Sections" if self.below(2) == 0 => self.below(4).into(),
             "Sections" => [self.below(3), self.below(3)].into(),
             "Indices" => self.indices(),
-            "Padding" | "Extents" => self.below(3).into(),
+            "Padding" => self.below(3).into(),
+            // The sizes before a window made them smaller.
+            "Extents" if arg.name == "sizes" => (x.sizes().last().unwrap_or(&1) + self.below(3)).into(),
+            "Extents" | "Windows" => match self.below(4) {
+                0 => [1 + self.below(2)].into(),
+                1 => [1 + self.below(2), 1 + self.below(2)].into(),
+                _ => self.below(3).into(),
+            },
             "ClassDim" => self.dim(x),
             "usize" => self.below(5).into(),
             "isize" => (self.below(9) as i64 - 3).into(),

@@ -55,6 +55,8 @@ pub(crate) mod linalg;
 
 pub(crate) mod conv;
 
+pub(crate) mod pool;
+
 pub(crate) mod norm;
 
 pub(crate) mod loss;

@@ -16,7 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
-//! | [`conv`] | convolution |
+//! | [`conv`], [`pool`] | convolution, pooling |
 //! | [`norm`], [`loss`] | normalization, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
@@ -50,6 +50,7 @@ pub mod matmul;
 pub mod naming;
 pub mod norm;
 pub mod pick;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;
@@ -82,7 +83,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool norm loss }
 
 use crate::dtype::Category;
 

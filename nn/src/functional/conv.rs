@@ -200,7 +200,7 @@ mod kernels {
 
 /// Convolution over `dims` dims, for the function `op`.
 #[track_caller]
-pub(crate) fn forward(
+fn forward(
     op: &'static str,
     dims: usize,
     x: &Tensor,
@@ -211,11 +211,11 @@ pub(crate) fn forward(
     check_weight(op, dims, x, weight)?;
     let wanted = Wanted { channel: weight.name(1), spatial: &names(weight, dims), made: weight.name(0) };
     let layout = Layout::find(op, x, Some(weight), wanted)?;
-    let images = layout.apply(x)?;
     let bias = bias.map(|bias| bias.rename(None)).transpose()?;
     let options =
         ConvolutionOptions { bias: bias.as_ref().map(Cow::Borrowed), stride, padding, dilation, groups };
-    let y = images
+    let y = layout
+        .apply(x)?
         .convolution_with(&weight.rename(None)?, options)
         .map_err(|error| error.of(op).with_operands([x.shape(), weight.shape()]))?;
     layout.restore(y)
@@ -233,7 +233,7 @@ pub(crate) struct Slide {
 
 /// Transposed convolution over `dims` dims, for the function `op`.
 #[track_caller]
-pub(crate) fn transposed(
+fn transposed(
     op: &'static str,
     dims: usize,
     x: &Tensor,
@@ -242,10 +242,24 @@ pub(crate) fn transposed(
     slide: Slide,
 ) -> Result<Tensor> {
     check_weight(op, dims, x, weight)?;
-    let inputs = [x, weight];
     let wanted = Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1) };
     let layout = Layout::find(op, x, Some(weight), wanted)?;
-    let mut images = layout.apply(x)?;
+    let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)?;
+    layout.restore(y)
+}
+
+/// Transposed convolution of images in the order `[batch, channels, ..]`. Errors are about `inputs`, of which
+/// the second is the weight.
+#[track_caller]
+pub(crate) fn transposed_images(
+    op: &'static str,
+    mut images: Tensor,
+    inputs: [&Tensor; 2],
+    dims: usize,
+    bias: Option<&Tensor>,
+    slide: Slide,
+) -> Result<Tensor> {
+    let weight = inputs[1];
     let first = images.ndim() - dims;
     let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
     if channels != rows {
@@ -319,7 +333,7 @@ pub(crate) fn transposed(
         sizes[0] = made;
         y = y.add(&bias.rename(None)?.reshape(sizes)?)?;
     }
-    layout.restore(y)
+    Ok(y)
 }
 
 /// The names of the last `dims` dims of the weight.

@@ -1,6 +1,7 @@
 //! Where the channels and the dims that a window slides along are in a tensor.
 
 use namegrad_autograd::Tensor;
+use namegrad_core::args::Positions;
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::{Error, ErrorKind, Result};
 
@@ -90,6 +91,11 @@ impl Layout {
         Ok(Layout { order: batch.into_iter().chain(taken).collect(), batch: sizes, names })
     }
 
+    /// The position of the channels.
+    pub(crate) fn channel(&self) -> usize {
+        self.order[self.batch.len()]
+    }
+
     /// `x` in the order of the ops, without names and with at most one batch dim.
     #[track_caller]
     pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
@@ -120,6 +126,30 @@ impl Layout {
         }
         if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
     }
+}
+
+/// The positions of the dims that windows slide along: by name, or as the last dims that are left.
+///
+/// # Errors
+/// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has too
+/// few dims.
+#[track_caller]
+pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
+    if x.ndim() < wanted.len() {
+        let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
+        return Err(fail(op, ErrorKind::Shape, message, &[x]));
+    }
+    let mut found: Vec<Option<usize>> =
+        wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
+    let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
+    for (at, name) in wanted.iter().enumerate().rev() {
+        if found[at].is_none() {
+            let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
+            check_by_position(op, &[x], *name, x.name(dim), true)?;
+            found[at] = Some(dim);
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Checks a dim that is matched by position: a weight for other channels must not be taken, and with strict
