@@ -333,6 +333,9 @@ fn tensors() -> Result<Vec<Tensor>> {
         named,
         floats(&[2, 2, 2, 2])?,
         floats(&[2, 2, 2, 2, 2])?,
+        floats(&[1, 1, 2])?,
+        floats(&[1, 1, 3, 3])?,
+        whole(&[3, 3, 3])?,
     ])
 }
 
@@ -343,7 +346,9 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "Contraction" => vec!["A".into()],
         "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into()],
         "usize" | "Windows" => vec![1.into(), 3.into()],
-        "Extents" => vec![1.into(), 3.into(), 5.into(), [1].into(), [1, 1].into(), [1, 1, 1].into()],
+        "Extents" => {
+            vec![1.into(), 3.into(), 5.into(), [1].into(), [1, 1].into(), [1, 3].into(), [1, 1, 1].into()]
+        }
         "isize" => vec![0.into(), 1.into()],
         "f64" | "Scalar" => vec![0.5.into(), 1.into()],
         "bool" | "Triangle" => vec![false.into(), true.into()],

@@ -67,7 +67,7 @@ impl Extents {
     }
 
     /// How many numbers a list has; `None` for a single number.
-    pub fn len(self) -> Option<usize> {
+    pub fn list_len(self) -> Option<usize> {
         self.list.then_some(self.count)
     }
 }

@@ -90,7 +90,7 @@ impl Windows {
 
     /// The number of dims.
     pub fn dims(&self) -> usize {
-        self.sizes.len().unwrap_or(1)
+        self.sizes.list_len().unwrap_or(1)
     }
 
     /// The sizes, the steps and the padding, as they were given.

@@ -94,16 +94,28 @@ impl Planes<'_> {
 pub(crate) trait Ordered: Copy + Send + Sync + PartialOrd {
     /// Not greater than any other.
     const LEAST: Self;
+
+    /// Whether it is not a number.
+    fn is_nan(self) -> bool;
 }
 
 impl Ordered for f32 {
     const LEAST: f32 = f32::NEG_INFINITY;
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
 }
 impl Ordered for f64 {
     const LEAST: f64 = f64::NEG_INFINITY;
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
+    }
 }
 impl Ordered for i64 {
     const LEAST: i64 = i64::MIN;
+    fn is_nan(self) -> bool {
+        false
+    }
 }
 
 /// The maximum of each window and its position in the plane: the first of equal elements, NaN if there is one.
@@ -134,8 +146,7 @@ fn max_of_plane<T: Ordered>(x: &[T], plane: &Plane, values: &mut Room<T>, indice
         plane.each_row(spans, |row| {
             for at in (row..).step_by(step).take(spans[2].count) {
                 let value = x[at];
-                // NaN is not equal to itself.
-                if value > best || place.is_none() || value != value {
+                if value > best || place.is_none() || value.is_nan() {
                     (best, place) = (value, Some(at));
                 }
             }

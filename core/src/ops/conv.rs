@@ -436,7 +436,7 @@ pub(crate) mod kernels {
         const OP: &str = "convolution_weight";
         let inputs = [x, g];
         // A batch of lines or a single image, as the number of sizes says.
-        let dims = sizes.len().unwrap_or(x.ndim().saturating_sub(2).max(1));
+        let dims = sizes.list_len().unwrap_or(x.ndim().saturating_sub(2).max(1));
         if !(1..=SPATIAL).contains(&dims) {
             let message = format!("`sizes` must be one to three numbers, got {sizes}");
             return Err(Error::about(&inputs, ErrorKind::Value, OP, message));

@@ -212,13 +212,11 @@ pub mod kernels {
         let kernel = kernel.over(OP, "kernel_size", dims).map_err(of_x)?;
         let sizes = sizes.over(OP, "output_size", dims).map_err(of_x)?;
         let lengths = x.sizes()[x.ndim() - dims..].to_vec();
-        for dim in 0..dims {
-            let (size, windows) =
-                (kernel.get(dim).copied().unwrap_or(0), sizes.get(dim).copied().unwrap_or(0));
-            if size == 0 || windows == 0 || (size - 1).saturating_add(windows) > lengths[dim] {
+        for (dim, length) in lengths.iter().enumerate() {
+            let [size, windows] = [&kernel, &sizes].map(|numbers| numbers.get(dim).copied().unwrap_or(0));
+            if size == 0 || windows == 0 || (size - 1).saturating_add(windows) > *length {
                 let message = format!(
-                    "{windows} windows of {size} elements at different places do not fit into a length of {}",
-                    lengths[dim]
+                    "{windows} windows of {size} elements at different places do not fit into a length of {length}"
                 );
                 return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
             }

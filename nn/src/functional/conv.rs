@@ -3,7 +3,7 @@
 //! All functions work alike: [`Layout`] finds the dims, by name or by position, and `Tensor::convolution` and
 //! its gradient `Tensor::convolution_input` do the work.
 
-use super::layout::{Layout, Wanted, fail};
+use super::layout::{Layout, Wanted, about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
@@ -217,7 +217,7 @@ fn forward(
     let y = layout
         .apply(x)?
         .convolution_with(&weight.rename(None)?, options)
-        .map_err(|error| error.of(op).with_operands([x.shape(), weight.shape()]))?;
+        .map_err(|error| about(error, op, &[x, weight]))?;
     layout.restore(y)
 }
 
@@ -244,7 +244,8 @@ fn transposed(
     check_weight(op, dims, x, weight)?;
     let wanted = Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1) };
     let layout = Layout::find(op, x, Some(weight), wanted)?;
-    let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)?;
+    let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
+        .map_err(|error| about(error, op, &[x, weight]))?;
     layout.restore(y)
 }
 
@@ -317,7 +318,7 @@ pub(crate) fn transposed_images(
     };
     let mut y = images
         .convolution_input_with(&weight.rename(None)?, &sizes[..], options)
-        .map_err(|error| error.of(op).with_operands(inputs.map(Tensor::shape)))?;
+        .map_err(|error| about(error, op, &inputs))?;
     if let Some(bias) = bias {
         let made = y.sizes()[first - 1];
         if *bias.sizes() != [made] {

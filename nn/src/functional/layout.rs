@@ -33,6 +33,22 @@ pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: String, inputs: &
     Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
 }
 
+/// An error of an op as one of the function or layer `op` about its own inputs. A repair that sets an option,
+/// such as `.padding(1)`, is one of the builder of a layer, and becomes one of the options of a function.
+#[cold]
+pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error {
+    let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+    let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
+    match setter {
+        Some(setter) if op.starts_with(char::is_lowercase) => {
+            let words = op.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+            let options: String = words.collect();
+            error.with_repair(format!("{options}Options::new(){setter}"))
+        }
+        _ => error,
+    }
+}
+
 impl Layout {
     /// Finds the dims in `x`: those whose names it has by name, the others by position, as the last dims that
     /// are left. If no dim is found by name, there can be one batch dim, as in PyTorch.

@@ -3,7 +3,7 @@
 //! All functions move the dims of the windows to the end, where `Tensor::max_pool` and `Tensor::avg_pool`
 //! expect them.
 
-use super::layout::fail;
+use super::layout::{about, fail};
 use namegrad_autograd::Tensor;
 use namegrad_core::args::{Argument, Dims, Extents, Positions, Value, Windows};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Picked, Result};
@@ -176,8 +176,8 @@ functional! { pool;
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats names "keeps input names";
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
-    /// two dims. `output_ratio` gives the size of the result as a part of the input. The places are drawn for
-    /// each channel, or chosen by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which
+    /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it is
+    /// half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which
     /// also gives the positions of the elements.
     ///
     /// ```
@@ -189,8 +189,8 @@ functional! { pool;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the windows do not fit, [`ErrorKind::Value`] unless there is either a size or a
-    /// ratio between 0 and 1.
+    /// [`ErrorKind::Shape`] if the windows do not fit, [`ErrorKind::Value`] for both a size and a ratio, or
+    /// a ratio that is not between 0 and 1.
     fractional_max_pool2d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Option<f64> = None)
         on floats names "keeps input names";
     /// [`fractional_max_pool2d`] over the last three dims.
@@ -369,10 +369,10 @@ mod kernels {
         let dims = last(of, x)?;
         let sizes = match (output_size.is_none(), output_ratio) {
             (false, None) => Size::Of(output_size),
-            (true, Some(ratio)) => Size::Ratio(ratio),
-            _ => {
-                let message = "expected either `output_size` or `output_ratio`".to_string();
-                return Err(fail(of.0, ErrorKind::Value, message, &[x]).with_repair(".output_ratio(0.5)"));
+            (true, ratio) => Size::Ratio(ratio.unwrap_or(0.5)),
+            (false, Some(_)) => {
+                let message = "`output_size` and `output_ratio` say the same: give one of them".to_string();
+                return Err(fail(of.0, ErrorKind::Value, message, &[x]));
             }
         };
         Ok(fractional_over(of.0, x, samples, kernel_size, sizes, &dims)?.values)
@@ -460,8 +460,7 @@ pub(crate) fn max_over(
     dims: &Positions,
 ) -> Result<Picked<Tensor>> {
     let (moved, order) = with_last(op, x, windows.dims(), dims)?;
-    let Picked { values, indices } =
-        moved.max_pool(windows).map_err(|error| error.of(op).with_operands([x.shape()]))?;
+    let Picked { values, indices } = moved.max_pool(windows).map_err(|error| about(error, op, &[x]))?;
     Ok(Picked { values: moved_back(values, order.as_ref())?, indices: moved_back(indices, order.as_ref())? })
 }
 
@@ -469,7 +468,7 @@ pub(crate) fn max_over(
 #[track_caller]
 pub(crate) fn avg_over(op: &'static str, x: &Tensor, windows: Windows, dims: &Positions) -> Result<Tensor> {
     let (moved, order) = with_last(op, x, windows.dims(), dims)?;
-    let y = moved.avg_pool(windows).map_err(|error| error.of(op).with_operands([x.shape()]))?;
+    let y = moved.avg_pool(windows).map_err(|error| about(error, op, &[x]))?;
     moved_back(y, order.as_ref())
 }
 
@@ -529,9 +528,8 @@ pub(crate) fn fractional_over(
         None => Some(Tensor::rand([1, planes, dims.len()])?),
     };
     let samples = samples.or(drawn.as_ref()).expect("one of them is there");
-    let Picked { values, indices } = moved
-        .fractional_max_pool(samples, kernel_size, sizes)
-        .map_err(|error| error.of(op).with_operands([x.shape()]))?;
+    let Picked { values, indices } =
+        moved.fractional_max_pool(samples, kernel_size, sizes).map_err(|error| about(error, op, &[x]))?;
     Ok(Picked { values: moved_back(values, order.as_ref())?, indices: moved_back(indices, order.as_ref())? })
 }
 
@@ -576,12 +574,12 @@ pub(crate) fn unpool_over(
         let windows: usize = x.sizes()[outer.len()..].iter().product();
         x.rename(None)?.reshape([outer.iter().product(), windows])
     };
-    let about = |error: Error| error.of(op).with_operands([x.shape(), indices.shape()]).at(caller);
+    let failed = |error: Error| about(error, op, &[x, indices]).at(caller);
     let volume =
         sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
     let planes: usize = outer.iter().product();
-    let zeros = moved.new_zeros([planes, volume]).map_err(about)?;
-    let y = zeros.scatter(flat(&places)?, flat(&moved)?, 1).map_err(about)?;
+    let zeros = moved.new_zeros([planes, volume]).map_err(failed)?;
+    let y = zeros.scatter(flat(&places)?, flat(&moved)?, 1).map_err(failed)?;
     let sizes: Vec<usize> = outer.into_iter().chain(sizes).collect();
     let y = y.reshape(sizes)?;
     moved_back(if names.is_named() { y.rename(Some(names))? } else { y }, order.as_ref())

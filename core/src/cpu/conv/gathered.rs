@@ -12,8 +12,10 @@ thread_local! {
     pub(super) static BLOCKS: Buffer = const { Cell::new(Vec::new()) };
 }
 
-/// The places of a block: a few of the panels in which a product reads them.
-const PLACES: usize = 64;
+/// The fewest and the most places of a block, which are multiples of the panels in which a product reads them.
+const PLACES: (usize, usize) = (64, 512);
+/// The windows and sums of a block, unless that would be fewer places. They stay in the cache of a core.
+const BLOCK: usize = 1 << 15;
 /// The multiply-adds that a thread takes at a time.
 const TASK: usize = 1 << 20;
 
@@ -39,6 +41,16 @@ pub(super) struct Gathered<'a, T: Accumulator> {
     pub(super) batch: usize,
 }
 
+/// Some places of a group.
+struct Block<T> {
+    group: usize,
+    from: usize,
+    count: usize,
+    /// Memory for the windows, and for the sums after them, in rows of `width`.
+    windows: *mut T,
+    width: usize,
+}
+
 /// The memory of the output. Tasks write different places of it.
 #[derive(Clone, Copy)]
 struct To<T>(*mut T);
@@ -57,27 +69,33 @@ impl<T: Accumulator> Gathered<'_, T> {
     pub(super) fn write(&self, output: &mut Room<T>) {
         assert_eq!(output.len(), self.batch * self.groups * self.rows * volume(&self.output));
         let places = self.batch * volume(&self.grid);
-        let (columns, blocks) = (self.channels * self.taps.len(), places.div_ceil(PLACES));
-        let cost = (self.rows * columns * PLACES).max(PLACES);
+        let columns = self.channels * self.taps.len();
+        let (least, most) = PLACES;
+        let width = (BLOCK / (columns + self.rows).max(1)).clamp(least, most) / least * least;
+        let blocks = places.div_ceil(width);
+        let cost = (self.rows * columns * width).max(width);
         let to = To(output.as_mut_ptr().cast::<T>());
         parallel(self.groups * blocks, (TASK / cost).max(1), |tasks| {
-            with_buffer(&BLOCKS, (columns + self.rows) * PLACES, |windows: *mut T| {
+            with_buffer(&BLOCKS, (columns + self.rows) * width, |windows: *mut T| {
                 for task in tasks.clone() {
-                    let from = task % blocks * PLACES;
+                    let from = task % blocks * width;
+                    let block =
+                        Block { group: task / blocks, from, count: width.min(places - from), windows, width };
                     // SAFETY: the buffer has room for the windows and sums of a block, and no other task has
                     // these places in this group.
-                    unsafe { self.block(task / blocks, from, PLACES.min(places - from), windows, to.ptr()) };
+                    unsafe { self.block(&block, to.ptr()) };
                 }
             });
         });
     }
 
-    /// The results for the places `from..from + count` of a group.
+    /// The results for the places of a block.
     ///
     /// # Safety
-    /// `windows` has room for `PLACES` columns of windows and of results, and nothing else accesses the output
-    /// at these places.
-    unsafe fn block(&self, group: usize, from: usize, count: usize, windows: *mut T, output: *mut T) {
+    /// The memory of the block has room for its windows and results, and nothing else accesses the output at
+    /// its places.
+    unsafe fn block(&self, block: &Block<T>, output: *mut T) {
+        let Block { group, from, count, windows, width } = *block;
         let columns = self.channels * self.taps.len();
         let volume = volume(&self.input);
         let source = Windows {
@@ -93,15 +111,15 @@ impl<T: Accumulator> Gathered<'_, T> {
         // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements, and with
         // a `beta` of 0 the sums are written and not read.
         unsafe {
-            let sums = windows.add(columns * PLACES);
-            source.pack(from, count, windows, PLACES);
+            let sums = windows.add(columns * width);
+            source.pack(from, count, windows, width);
             let row_stride = self.factor.row_stride as isize;
             let a = Mat { ptr: factor.as_ptr(), row_stride, col_stride: 1 };
-            let b = Mat { ptr: windows.cast_const(), row_stride: PLACES as isize, col_stride: 1 };
-            let c = Mat { ptr: sums, row_stride: PLACES as isize, col_stride: 1 };
+            let b = Mat { ptr: windows.cast_const(), row_stride: width as isize, col_stride: 1 };
+            let c = Mat { ptr: sums, row_stride: width as isize, col_stride: 1 };
             gemm_serial([self.rows, columns, count], a, b, T::ZERO, c);
             for run in runs(self.grid, from, count) {
-                self.spread_run(group, &run, sums.add(run.column), output);
+                self.spread_run(group, &run, (sums.add(run.column), width), output);
             }
         }
     }
@@ -109,8 +127,9 @@ impl<T: Accumulator> Gathered<'_, T> {
     /// Writes the sums of a run to the output.
     ///
     /// # Safety
-    /// `sums` has `run.len` sums for each row, and nothing else accesses the output at these places.
-    unsafe fn spread_run(&self, group: usize, run: &Run, sums: *const T, output: *mut T) {
+    /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output at these
+    /// places.
+    unsafe fn spread_run(&self, group: usize, run: &Run, (sums, apart): (*const T, usize), output: *mut T) {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);
         let (place, step) = ((d * height + h) * width + w, self.spread[2]);
@@ -120,7 +139,7 @@ impl<T: Accumulator> Gathered<'_, T> {
             let plane = (run.image * self.groups * self.rows + channel) * volume(&self.output);
             // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
             unsafe {
-                let (sums, to) = (sums.add(row * PLACES), output.add(plane + place));
+                let (sums, to) = (sums.add(row * apart), output.add(plane + place));
                 match step {
                     1 => (0..run.len).for_each(|i| to.add(i).write((*sums.add(i)).add(bias))),
                     _ => (0..run.len).for_each(|i| to.add(i * step).write((*sums.add(i)).add(bias))),

@@ -14,7 +14,8 @@ mod weight;
 mod windows;
 
 use super::matmul::{Accumulator, Mat, gemm_batched, rows_collide};
-use super::room::{Room, written};
+use super::room::{Room, fill, written};
+use super::threads::write_parts;
 use gathered::Gathered;
 use std::borrow::Cow;
 
@@ -100,9 +101,9 @@ pub(crate) fn output<'y, T: Accumulator>(
     geometry.check(x.len(), weight.len(), y.len());
     let Geometry { batch, groups, channels, features, .. } = *geometry;
     let columns = channels * geometry.taps();
-    if geometry.is_pointwise() && bias.is_none() && columns > 0 {
+    if geometry.is_pointwise() && columns > 0 {
         let factor = Mat { ptr: weight.as_ptr(), row_stride: columns as isize, col_stride: 1 };
-        return pointwise(x, factor, y, [features, columns], geometry);
+        return pointwise(x, factor, bias, y, [features, columns], geometry);
     }
     let row_stride = if features > 1 { apart::<T>(columns) } else { columns };
     let elements = if row_stride == columns {
@@ -149,7 +150,7 @@ pub(crate) fn input<'x, T: Accumulator>(
     let Geometry { batch, groups, channels, features, stride, .. } = *geometry;
     if geometry.is_pointwise() && features > 0 {
         let factor = Mat { ptr: weight.as_ptr(), row_stride: 1, col_stride: channels as isize };
-        return pointwise(g, factor, dx, [channels, features], geometry);
+        return pointwise(g, factor, None, dx, [channels, features], geometry);
     }
     // A part that starts after the end has no places, and there can be many of them.
     for start in positions(std::array::from_fn(|dim| stride[dim].min(geometry.input[dim]))) {
@@ -215,6 +216,7 @@ fn transposed<T: Accumulator>(weight: &[T], taps: &[usize], geometry: &Geometry)
 fn pointwise<'y, T: Accumulator>(
     x: &[T],
     factor: Mat<*const T>,
+    bias: Option<&[T]>,
     y: &'y mut Room<T>,
     [rows, columns]: [usize; 2],
     geometry: &Geometry,
@@ -224,23 +226,19 @@ fn pointwise<'y, T: Accumulator>(
         let (factor, x, y) = (i % groups * rows * columns, i * columns * places, i * rows * places);
         (factor as isize, x as isize, y as isize)
     };
+    let beta = match bias {
+        Some(bias) if places > 0 => {
+            write_parts(y, places, &|channel, y| fill(y, bias[channel % bias.len()]));
+            T::ONE
+        }
+        _ => T::ZERO,
+    };
     let x = Mat { ptr: x.as_ptr(), row_stride: places as isize, col_stride: 1 };
     let to = Mat { ptr: y.as_mut_ptr().cast(), row_stride: places as isize, col_stride: 1 };
     // SAFETY: the caller has checked the lengths. Each product writes the rows of another group or image of
-    // `y`, all of them, and with a `beta` of 0 reads none.
+    // `y`, all of them, and reads them only if they were filled with the bias.
     unsafe {
-        gemm_batched(
-            geometry.batch * groups,
-            &offsets,
-            rows,
-            columns,
-            places,
-            T::ONE,
-            factor,
-            x,
-            T::ZERO,
-            to,
-        );
+        gemm_batched(geometry.batch * groups, &offsets, rows, columns, places, T::ONE, factor, x, beta, to);
         written(y)
     }
 }
