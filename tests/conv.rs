@@ -388,6 +388,7 @@ fn bad_input_of_layers() -> Result<()> {
     assert!(text.contains("(C=3 -> F=4, H=3, W=3) needs 3 elements in the dim 'C', got 5"), "{text}");
     assert_eq!(said(&Tensor::ones([("N", 2), ("C", 3), ("H", 2), ("W", 4)])?).0, ErrorKind::Shape);
     assert_eq!(said(&Tensor::ones([("N", 2), ("color", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::NameNotFound);
+    assert_eq!(said(&Tensor::ones([("N", 2), ("C", 3), ("H", 4), ("time", 4)])?).0, ErrorKind::NameNotFound);
     assert_eq!(said(&Tensor::ones([("F", 2), ("C", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::DuplicateName);
     assert_eq!(said(&Tensor::ones([("C", 3), ("H", 4), ("W", 4)])?.to(DType::F64)?).0, ErrorKind::DType);
     let kind = |builder: namegrad::nn::ConvBuilder<1>| builder.build().unwrap_err().kind();

@@ -143,14 +143,16 @@ impl Argument for Extents {
 /// The padding of a convolution: the number of zeros on each side, or a rule for it.
 ///
 /// ```
-/// use namegrad::prelude::*;
-/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?;
-/// let sum = Tensor::ones([1, 1, 3])?;
-/// let same = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(Padding::Same))?;
-/// assert_eq!(same.to_vec::<f32>()?, [3.0, 7.0, 14.0, 12.0]);
-/// let wide = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(2))?;
-/// assert_eq!(wide.to_vec::<f32>()?, [1.0, 3.0, 7.0, 14.0, 12.0, 8.0]);
-/// # Ok::<(), Error>(())
+/// use namegrad_core::args::Padding;
+/// use namegrad_core::{NamedTensor, options::ConvolutionOptions};
+/// let x = NamedTensor::from_slice(&[1.0f32, 2.0, 4.0, 8.0], [1, 4])?;
+/// let sum = NamedTensor::from_slice(&[1.0f32; 3], [1, 1, 3])?;
+/// let padded = |padding: Padding| {
+///     x.convolution_with(&sum, ConvolutionOptions::new().padding(padding))?.to_vec::<f32>()
+/// };
+/// assert_eq!(padded(Padding::Same)?, [3.0, 7.0, 14.0, 12.0]);
+/// assert_eq!(padded(2.into())?, [1.0, 3.0, 7.0, 14.0, 12.0, 8.0]);
+/// # Ok::<(), namegrad_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {

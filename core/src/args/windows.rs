@@ -11,16 +11,16 @@ use std::panic::Location;
 /// The number of dims is the number of sizes; a single number is for one dim.
 ///
 /// ```
-/// use namegrad::core::args::Windows;
-/// use namegrad::prelude::*;
-/// let x = Tensor::arange(0, 16, 1)?.to(DType::F32)?.reshape([4, 4])?;
+/// use namegrad_core::{NamedTensor, args::Windows};
+/// let numbers: Vec<f32> = (0..16_u8).map(f32::from).collect();
+/// let x = NamedTensor::from_slice(&numbers, [4, 4])?;
 /// let largest = x.max_pool(Windows::sliding([2, 2]))?;
 /// assert_eq!(largest.values.to_vec::<f32>()?, [5.0, 7.0, 13.0, 15.0]);
 /// assert_eq!(largest.indices.to_vec::<i64>()?, [5, 7, 13, 15]);
 /// let overlapping = x.avg_pool(Windows::sliding([4, 2]).stride(1))?;
 /// assert_eq!(overlapping.to_vec::<f32>()?, [6.5, 7.5, 8.5]);
 /// assert_eq!(x.avg_pool(Windows::adaptive([1, 2]))?.to_vec::<f32>()?, [6.5, 8.5]);
-/// # Ok::<(), Error>(())
+/// # Ok::<(), namegrad_core::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {

@@ -209,7 +209,8 @@ fn forward(
     (stride, padding, dilation, groups): (Extents, Padding, Extents, usize),
 ) -> Result<Tensor> {
     check_weight(op, dims, x, weight)?;
-    let wanted = Wanted { channel: weight.name(1), spatial: &names(weight, dims), made: weight.name(0) };
+    let wanted =
+        Wanted { channel: weight.name(1), spatial: &names(weight, dims), made: weight.name(0), exact: false };
     let layout = Layout::find(op, x, Some(weight), wanted)?;
     let bias = bias.map(|bias| bias.rename(None)).transpose()?;
     let options =
@@ -242,7 +243,8 @@ fn transposed(
     slide: Slide,
 ) -> Result<Tensor> {
     check_weight(op, dims, x, weight)?;
-    let wanted = Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1) };
+    let wanted =
+        Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1), exact: false };
     let layout = Layout::find(op, x, Some(weight), wanted)?;
     let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
         .map_err(|error| about(error, op, &[x, weight]))?;

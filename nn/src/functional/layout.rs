@@ -14,6 +14,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) spatial: &'a [Option<Name>],
     /// The name of the channels of the result.
     pub(crate) made: Option<Name>,
+    /// Whether no dim with another name is taken for one of these. The channels never are.
+    pub(crate) exact: bool,
 }
 
 /// The order of dims in which the ops work, `[batch, channels, spatial..]`, and the way back.
@@ -90,7 +92,7 @@ impl Layout {
         for at in (0..found.len()).rev().filter(|at| names.len() > *at) {
             if found[at].is_none() {
                 let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
-                check_by_position(op, &inputs, names[at], x.name(dim), at == 0)?;
+                check_by_position(op, &inputs, names[at], x.name(dim), at == 0 || wanted.exact)?;
                 found[at] = Some(dim);
             }
         }
@@ -168,18 +170,18 @@ pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Checks a dim that is matched by position: a weight for other channels must not be taken, and with strict
-/// names no other dim either.
+/// Checks a dim that is matched by position: if it is `exact`, a dim with another name must not be taken, and
+/// with strict names an unnamed dim neither.
 #[track_caller]
 fn check_by_position(
     op: &'static str,
     inputs: &[&Tensor],
     wanted: Option<Name>,
     there: Option<Name>,
-    is_channel: bool,
+    exact: bool,
 ) -> Result<()> {
     let message = match (wanted, there) {
-        (Some(wanted), Some(there)) if is_channel || is_strict() => {
+        (Some(wanted), Some(there)) if exact || is_strict() => {
             format!("Name '{wanted}' not found in {}, and '{there}' is another dim", inputs[0].shape())
         }
         (Some(wanted), None) if is_strict() => {

@@ -41,7 +41,7 @@ pub enum PaddingMode {
 ///   `(L + 2 padding - dilation (K - 1) - 1) / stride + 1` in place of the size `L` of a dim that a kernel of
 ///   `K` slides along
 ///
-/// If none of the dims of the layer is named, or `x` has none of the names, then `x` is `[N, C, ..]` or
+/// A dim of the layer or of `x` without a name is matched by position. Without any names, `x` is `[N, C, ..]` or
 /// `[C, ..]`, with the dims of the kernel after the channels.
 ///
 /// # Parameters
@@ -267,7 +267,12 @@ fn layout<const N: usize>(
     x: &Tensor,
     dtype: DType,
 ) -> Result<Layout> {
-    let wanted = Wanted { channel: settings.input.0, spatial: &settings.spatial(), made: settings.output.0 };
+    let wanted = Wanted {
+        channel: settings.input.0,
+        spatial: &settings.spatial(),
+        made: settings.output.0,
+        exact: true,
+    };
     let layout = Layout::find(op, x, None, wanted).map_err(|error| within(error, op, path))?;
     let (channel, size) = (layout.channel(), settings.input.1);
     let caller = Location::caller();
@@ -509,7 +514,7 @@ impl<const N: usize> Conv<N> {
     /// The output for `x`: its dims, with the output dim in place of the input dim.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size or the
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if it has another size or the
     /// kernel is larger than the padded input, [`ErrorKind::DuplicateName`] if `x` already has a dim with the
     /// output's name, [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
     #[track_caller]
@@ -580,7 +585,7 @@ impl<const N: usize> ConvTranspose<N> {
     /// The output for `x`: its dims, with the output dim in place of the input dim.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` has no input dim, [`ErrorKind::Shape`] if it has another size or the
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if it has another size or the
     /// result would be empty, [`ErrorKind::Value`] for an output padding that is not smaller than the stride or
     /// the dilation, [`ErrorKind::DuplicateName`] if `x` already has a dim with the output's name,
     /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
