@@ -122,6 +122,8 @@ fn dims_in_any_order() -> Result<()> {
         let video = Tensor::stack([&x, &x], 0)?.rename(["time", "N", "C", "H", "W"])?;
         assert!(layer.forward(&video)?.select("time", 1)?.allclose(&want)?);
     }
+    let kept = F::adaptive_avg_pool2d(&x, [Some(2), None])?;
+    assert!(kept.equal(&F::adaptive_avg_pool2d(&x, [2, 8])?)?);
     // Without names they are the last dims.
     let y = MaxPool2d::new([2, 3])?.forward(&x.rename(None)?)?;
     assert!(y.equal(&layers[0].forward(&x)?.rename(None)?)?);

@@ -76,6 +76,9 @@ table! {
     "nn.max_pool1d" => |c| pooled(c, 1, "nn.max_pool1d")?;
     "nn.max_pool2d" => |c| pooled(c, 2, "nn.max_pool2d")?;
     "nn.max_pool3d" => |c| pooled(c, 3, "nn.max_pool3d")?;
+    "nn.adaptive_max_pool1d" => |c| adaptively_pooled(c, 1, "nn.adaptive_max_pool1d")?;
+    "nn.adaptive_max_pool2d" => |c| adaptively_pooled(c, 2, "nn.adaptive_max_pool2d")?;
+    "nn.adaptive_max_pool3d" => |c| adaptively_pooled(c, 3, "nn.adaptive_max_pool3d")?;
     "max" => |c| by_name::required(if c.count() == 2 { "maximum" } else { "max" }, c)?;
     "min" => |c| by_name::required(if c.count() == 2 { "minimum" } else { "min" }, c)?;
     "clamp" => |c| by_name::required(bounded(c)?, c)?;
@@ -367,6 +370,18 @@ fn pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Value>> {
     }
     let windows = windows.padding(&numbers("padding", 0)?[..]).dilation(&numbers("dilation", 1)?[..]);
     let Picked { values, indices } = c.x(0)?.max_pool(windows)?;
+    Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
+}
+
+/// Adaptive pooling over the last `dims` dims, with the indices if the call asks for them.
+fn adaptively_pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Value>> {
+    if !c.flag("return_indices", false) {
+        return by_name::required(name, c);
+    }
+    let given = c.ints("output_size")?;
+    let sizes: Vec<usize> =
+        (0..dims).map(|dim| given[if given.len() == 1 { 0 } else { dim }] as usize).collect();
+    let Picked { values, indices } = c.x(0)?.max_pool(Windows::adaptive(&sizes[..]))?;
     Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
 }
 

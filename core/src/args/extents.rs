@@ -7,6 +7,10 @@ use std::fmt;
 
 /// The most dims that a window slides along.
 pub const SPATIAL: usize = 3;
+/// The most numbers that are kept: sizes can be given with those of a batch and of channels.
+const MOST: usize = SPATIAL + 2;
+/// The size that a dim has.
+const KEEP: isize = isize::MIN;
 
 /// A number for each dim that a window slides along, such as the steps of a convolution: one number for all
 /// of them, or a list. The default is no number, which means what the op says.
@@ -20,8 +24,8 @@ pub const SPATIAL: usize = 3;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
-    numbers: [isize; SPATIAL],
-    /// How many numbers there are; more than [`SPATIAL`] fit no op.
+    numbers: [isize; MOST],
+    /// How many numbers there are; more than [`MOST`] fit no op.
     count: usize,
     /// Whether it is a list.
     list: bool,
@@ -30,7 +34,7 @@ pub struct Extents {
 impl Extents {
     /// The numbers of a list.
     fn listed(numbers: impl ExactSizeIterator<Item = isize>) -> Extents {
-        let mut all = Extents { numbers: [0; SPATIAL], count: numbers.len(), list: true };
+        let mut all = Extents { numbers: [0; MOST], count: numbers.len(), list: true };
         all.numbers.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
         all
     }
@@ -61,6 +65,29 @@ impl Extents {
         }
     }
 
+    /// The numbers for dims of these lengths, where `None` is the length.
+    ///
+    /// # Errors
+    /// Those of [`over`](Self::over).
+    #[track_caller]
+    pub fn or_lengths(self, op: &'static str, name: &str, lengths: &[usize]) -> Result<Vec<usize>> {
+        let mut own = self;
+        let last = own.count.min(MOST);
+        for (at, number) in own.numbers[..last].iter_mut().enumerate().filter(|(_, number)| **number == KEEP)
+        {
+            *number = lengths.get(at).map_or(KEEP, |length| super::position(*length));
+        }
+        own.over(op, name, lengths.len())
+    }
+
+    /// The last `dims` numbers of a list that also has those of a batch and of channels.
+    pub fn without_batch(self, dims: usize) -> Extents {
+        match self.list && self.count == dims + 2 && self.count <= MOST {
+            true => Extents::listed(self.numbers[2..self.count].iter().copied()),
+            false => self,
+        }
+    }
+
     /// Whether there is no number.
     pub fn is_none(self) -> bool {
         self.count == 0 && !self.list
@@ -75,7 +102,7 @@ impl Extents {
 impl fmt::Display for Extents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.list {
-            _ if self.count > SPATIAL => write!(f, "{} numbers", self.count),
+            _ if self.count > MOST => write!(f, "{} numbers", self.count),
             true => write!(f, "{:?}", &self.numbers[..self.count]),
             false => self.numbers[0].fmt(f),
         }
@@ -108,6 +135,12 @@ impl<const N: usize> From<[usize; N]> for Extents {
         Extents::from(&numbers[..])
     }
 }
+/// `None` is the size that a dim has.
+impl<const N: usize> From<[Option<usize>; N]> for Extents {
+    fn from(numbers: [Option<usize>; N]) -> Extents {
+        Extents::listed(numbers.into_iter().map(|number| number.map_or(KEEP, super::position)))
+    }
+}
 impl From<&[usize]> for Extents {
     fn from(numbers: &[usize]) -> Extents {
         Extents::listed(numbers.iter().map(|number| super::position(*number)))
@@ -128,7 +161,11 @@ impl Argument for Extents {
         match value {
             Value::None => Some(Extents::default()),
             Value::List(list) => {
-                let numbers: Option<Vec<isize>> = list.iter().map(isize::from_value).collect();
+                let number = |value: &Value| match value {
+                    Value::None => Some(KEEP),
+                    number => isize::from_value(number),
+                };
+                let numbers: Option<Vec<isize>> = list.iter().map(number).collect();
                 numbers.map(|numbers| Extents::listed(numbers.into_iter()))
             }
             one => isize::from_value(one)

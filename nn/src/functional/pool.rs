@@ -123,7 +123,7 @@ functional! { pool;
         count_include_pad: bool = true, divisor_override: Option<usize> = None, dims: SlidingDims = SlidingDims::LAST
     ) on floats names "keeps input names";
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
-    /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements.
+    /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size that the dim has.
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
     ///
@@ -333,14 +333,25 @@ mod kernels {
 
     #[track_caller]
     fn adaptive_max(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
-        let windows = Windows::adaptive(each(of, x, "output_size", output_size)?);
-        Ok(max_over(of.0, x, windows, &or_last(of, x, dims)?)?.values)
+        let dims = or_last(of, x, dims)?;
+        Ok(max_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)?.values)
     }
 
     #[track_caller]
     fn adaptive_avg(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
-        let windows = Windows::adaptive(each(of, x, "output_size", output_size)?);
-        avg_over(of.0, x, windows, &or_last(of, x, dims)?)
+        let dims = or_last(of, x, dims)?;
+        avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
+    }
+
+    /// As many windows along each of the dims as `output_size` says.
+    #[track_caller]
+    fn adaptive(of: Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
+        let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+        if lengths.len() != of.1 {
+            return Ok(Windows::adaptive(each(of, x, "output_size", output_size)?)); // an error of `dims`
+        }
+        let sizes = output_size.or_lengths(of.0, "output_size", &lengths);
+        Ok(Windows::adaptive(&sizes.map_err(|error| error.with_operands([x.shape()]))?[..]))
     }
 
     #[track_caller]
@@ -556,7 +567,7 @@ pub(crate) fn unpool_over(
     let kernel = numbers("kernel_size", kernel_size)?;
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
     let padding = numbers("padding", padding)?;
-    let mut sizes = numbers("output_size", output_size)?;
+    let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
     for (at, dim) in dims.iter().enumerate().filter(|_| output_size.is_none()) {
         let last = x.sizes()[*dim].saturating_sub(1);
         let size = last.checked_mul(stride[at]).and_then(|size| size.checked_add(kernel[at]));
