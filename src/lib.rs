@@ -97,11 +97,16 @@ pub mod prelude {
     pub use namegrad_autograd::{
         BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
     };
+    pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
-    pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
+    pub use namegrad_nn::{
+        AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d,
+        ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Layer, Linear, MaxPool1d, MaxPool2d,
+        MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module, Relu, Sequential, Sigmoid, Tanh,
+    };
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }
 

@@ -1,7 +1,7 @@
-//! Convolution against plain loops, its derivatives against differences, and invalid input.
+//! Convolutions of sizes that fill several blocks against plain loops, names, and invalid input.
 
 use namegrad::autograd::{gradcheck, gradgradcheck};
-use namegrad::nn::functional::Padding;
+use namegrad::nn::PaddingMode;
 use namegrad::prelude::*;
 
 fn numbers(sizes: &[usize]) -> Tensor {
@@ -10,62 +10,159 @@ fn numbers(sizes: &[usize]) -> Tensor {
     Tensor::from_slice(&numbers, sizes.to_vec()).unwrap()
 }
 
-/// The definition, one element at a time.
-fn plain(
-    x: &Tensor,
-    weight: &Tensor,
-    bias: &Tensor,
-    options: &Conv1dOptions<'_>,
-    padding: usize,
-) -> Vec<f64> {
-    let (&[batch, channels, length], &[out, own, size]) = (x.sizes(), weight.sizes()) else { unreachable!() };
-    let [x, weight, bias] = [x, weight, bias].map(|x| x.to_vec::<f64>().unwrap());
-    let Conv1dOptions { stride, dilation, groups, .. } = *options;
-    let places = (length + 2 * padding - dilation * (size - 1) - 1) / stride + 1;
-    let mut y = Vec::new();
-    for (n, o, t) in (0..batch).flat_map(|n| (0..out).flat_map(move |o| (0..places).map(move |t| (n, o, t))))
-    {
-        let mut sum = bias[o];
-        for (c, k) in (0..own).flat_map(|c| (0..size).map(move |k| (c, k))) {
-            let channel = o / (out / groups) * (channels / groups) + c;
-            let at = (stride * t + dilation * k).checked_sub(padding).filter(|at| *at < length);
-            sum += at.map_or(0.0, |at| {
-                weight[(o * own + c) * size + k] * x[(n * channels + channel) * length + at]
-            });
-        }
-        y.push(sum);
+/// The arguments of a convolution over two dims.
+#[derive(Clone, Copy, Debug)]
+struct Slide {
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: usize,
+}
+
+impl Slide {
+    fn call(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        let options = Conv2dOptions::new().stride(self.stride).padding(self.padding);
+        F::conv2d_with(x, weight, options.dilation(self.dilation).groups(self.groups))
     }
-    y
+
+    /// Calls `f` with the positions of the input, the weight and the output of each product.
+    fn each_product(
+        &self,
+        x: &[usize],
+        weight: &[usize],
+        y: &[usize],
+        mut f: impl FnMut(usize, usize, usize),
+    ) {
+        let Slide { stride, padding, dilation, groups } = *self;
+        for (n, o, h, w) in positions([y[0], y[1], y[2], y[3]]) {
+            for (_, c, i, j) in positions([1, weight[1], weight[2], weight[3]]) {
+                let channel = o / (weight[0] / groups) * weight[1] + c;
+                let row = (h * stride[0] + i * dilation[0]).checked_sub(padding[0]).filter(|at| *at < x[2]);
+                let col = (w * stride[1] + j * dilation[1]).checked_sub(padding[1]).filter(|at| *at < x[3]);
+                if let (Some(row), Some(col)) = (row, col) {
+                    f(
+                        ((n * x[1] + channel) * x[2] + row) * x[3] + col,
+                        ((o * weight[1] + c) * weight[2] + i) * weight[3] + j,
+                        ((n * y[1] + o) * y[2] + h) * y[3] + w,
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn positions([a, b, c, d]: [usize; 4]) -> impl Iterator<Item = (usize, usize, usize, usize)> {
+    (0..a).flat_map(move |i| {
+        (0..b).flat_map(move |j| (0..c).flat_map(move |k| (0..d).map(move |l| (i, j, k, l))))
+    })
+}
+
+/// The output and both gradients of convolutions whose matrices do not fill whole tiles, panels and blocks.
+#[test]
+fn large_convolutions() -> Result<()> {
+    let plain = Slide { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 };
+    let cases = [
+        (plain, [2, 5, 13, 17], [19, 5, 3, 3]),
+        (Slide { padding: [1, 1], ..plain }, [3, 20, 11, 9], [15, 20, 3, 3]),
+        // More columns than a block of a product has, and rows at a distance of 4096 bytes.
+        (Slide { padding: [0, 1], ..plain }, [1, 128, 6, 8], [3, 128, 4, 2]),
+        (Slide { stride: [2, 3], padding: [2, 1], ..plain }, [2, 6, 20, 23], [7, 6, 5, 4]),
+        (
+            Slide { stride: [2, 1], padding: [3, 2], dilation: [2, 3], groups: 3 },
+            [2, 6, 15, 16],
+            [9, 2, 3, 2],
+        ),
+        (Slide { padding: [1, 1], groups: 8, ..plain }, [2, 8, 12, 10], [8, 1, 3, 3]),
+        (plain, [3, 33, 9, 9], [17, 33, 1, 1]),
+        (Slide { stride: [3, 3], ..plain }, [2, 4, 10, 11], [5, 4, 1, 1]),
+        (plain, [2, 2, 40, 30], [3, 2, 2, 2]),
+    ];
+    for (slide, x_sizes, weight_sizes) in cases {
+        let x = numbers(&x_sizes).requiring_grad()?;
+        let weight = numbers(&weight_sizes).requiring_grad()?;
+        let y = slide.call(&x, &weight)?;
+        let g = numbers(y.sizes()).mul(0.5)?;
+        y.backward_with(Some(&g), BackwardOptions::default())?;
+        let [x_data, w_data, g_data] = [&x, &weight, &g].map(|x| x.to_vec::<f64>().unwrap());
+        let mut want = [vec![0.0; y.numel()], vec![0.0; x.numel()], vec![0.0; weight.numel()]];
+        slide.each_product(&x_sizes, &weight_sizes, y.sizes(), |i, j, k| {
+            want[0][k] += x_data[i] * w_data[j];
+            want[1][i] += g_data[k] * w_data[j];
+            want[2][j] += g_data[k] * x_data[i];
+        });
+        let got = [y, x.grad().unwrap(), weight.grad().unwrap()];
+        for (which, (got, want)) in got.iter().zip(&want).enumerate() {
+            let got = got.to_vec::<f64>()?;
+            let apart = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            // Sums of at most a few thousand products below 1.
+            assert!(got.len() == want.len() && apart < 1e-10, "{slide:?} {which}: {apart}");
+        }
+        let single =
+            slide.call(&x.to(DType::F32)?, &weight.to(DType::F32)?)?.to(DType::F64)?.to_vec::<f64>()?;
+        assert!(single.iter().zip(&want[0]).all(|(a, b)| (a - b).abs() < 1e-3), "{slide:?} in f32");
+    }
+    Ok(())
 }
 
 #[test]
-fn values_and_gradients() -> Result<()> {
+fn transposed_convolutions_are_the_gradients_of_convolutions() -> Result<()> {
+    for (stride, padding, extra, dilation, groups) in
+        [(1, 0, 0, 1, 1), (2, 1, 1, 1, 1), (3, 2, 1, 2, 2), (1, 0, 1, 2, 1), (2, 1, 2, 3, 1)]
+    {
+        let (x, weight) = (numbers(&[2, 4, 5, 3]), numbers(&[4, 6 / groups, 3, 2]));
+        let options = ConvTranspose2dOptions::new().stride(stride).padding(padding).output_padding(extra);
+        let y = F::conv_transpose2d_with(&x, &weight, options.dilation(dilation).groups(groups))?;
+        let size = |length: usize, kernel: usize| {
+            (length - 1) * stride + dilation * (kernel - 1) + extra + 1 - 2 * padding
+        };
+        assert_eq!(*y.sizes(), [2, 6, size(5, 3), size(3, 2)]);
+        // <y, z> = <x, conv(z)>, where conv(z) has a few more places if the output padding exceeds the stride.
+        let z = numbers(y.sizes());
+        let options = Conv2dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups);
+        let back = F::conv2d_with(&z, &weight, options)?.narrow(2, 0, 5)?.narrow(3, 0, 3)?;
+        let left = y.mul(&z)?.sum(..)?.item::<f64>()?;
+        let right = x.mul(&back)?.sum(..)?.item::<f64>()?;
+        assert!((left - right).abs() < 1e-10, "{left} {right}");
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients() -> Result<()> {
     for (stride, padding, dilation, groups) in
         [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 0, 1, 4), (2, 3, 3, 2)]
     {
-        let options = Conv1dOptions::new()
-            .stride(stride)
-            .padding(Padding::Zeros(padding))
-            .dilation(dilation)
-            .groups(groups);
-        let (x, weight, bias) = (numbers(&[2, 4, 9]), numbers(&[4, 4 / groups, 3]), numbers(&[4]));
-        let y = F::conv1d_with(&x, &weight, options.clone().bias(&bias))?;
-        let want = plain(&x, &weight, &bias, &options, padding);
-        let got = y.to_vec::<f64>()?;
-        assert!(
-            got.len() == want.len() && got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-12),
-            "{options:?}"
-        );
         let f = |inputs: &[Tensor]| {
-            let padding = Padding::Zeros(padding);
             let options =
-                Conv1dOptions { bias: Some((&inputs[2]).into()), stride, padding, dilation, groups };
-            F::conv1d_with(&inputs[0], &inputs[1], options)
+                Conv1dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups);
+            F::conv1d_with(&inputs[0], &inputs[1], options.bias(&inputs[2]))
         };
-        let inputs = [numbers(&[1, 4, 7]), weight.clone(), bias.clone()];
+        let inputs = [numbers(&[2, 4, 7]), numbers(&[4, 4 / groups, 3]), numbers(&[4])];
+        gradcheck(f, &inputs)?;
+        gradgradcheck(f, &inputs)?;
+        let f = |inputs: &[Tensor]| {
+            let options = ConvTranspose1dOptions::new().stride(stride).dilation(dilation).groups(groups);
+            F::conv_transpose1d_with(&inputs[0], &inputs[1], options.bias(&inputs[2]))
+        };
+        let inputs = [numbers(&[2, 4, 3]), numbers(&[4, 2, 3]), numbers(&[2 * groups])];
         gradcheck(f, &inputs)?;
         gradgradcheck(f, &inputs)?;
     }
+    Ok(())
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
+    let (x, weight) = (numbers(&[4, 16, 12, 12]).to(DType::F32)?, numbers(&[24, 16, 3, 3]).to(DType::F32)?);
+    let run = || -> Result<[Vec<f32>; 3]> {
+        let (x, weight) = (x.detach().requiring_grad()?, weight.detach().requiring_grad()?);
+        let y = F::conv2d_with(&x, &weight, Conv2dOptions::new().padding(1))?;
+        y.square()?.sum(..)?.backward()?;
+        Ok([y.to_vec()?, x.grad().unwrap().to_vec()?, weight.grad().unwrap().to_vec()?])
+    };
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(run)?;
+    let three = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(run)?;
+    assert_eq!(alone, three);
     Ok(())
 }
 
@@ -80,21 +177,226 @@ fn names_and_sizes() -> Result<()> {
     Ok(())
 }
 
+/// Any order of the dims of a named input gives the same result by name, with any number of batch dims.
+#[test]
+fn dims_in_any_order() -> Result<()> {
+    let names = ["N", "time", "C", "H", "W"];
+    let x = numbers(&[2, 3, 4, 5, 6]).rename(names)?;
+    let weight = numbers(&[2, 4, 3, 2]).rename(["F", "C", "H", "W"])?;
+    let back = numbers(&[4, 2, 3, 2]).rename(["C", "F", "H", "W"])?;
+    let each = |x: &Tensor| -> Result<[Tensor; 2]> {
+        Ok([
+            F::conv2d_with(x, &weight, Conv2dOptions::new().stride([1, 2]))?,
+            F::conv_transpose2d_with(x, &back, ConvTranspose2dOptions::new().stride([1, 2]))?,
+        ])
+    };
+    let want = each(&x)?;
+    assert_eq!(want[0].shape().to_string(), "[N=2, time=3, F=2, H=3, W=3]");
+    assert_eq!(want[1].shape().to_string(), "[N=2, time=3, F=2, H=7, W=12]");
+    let image =
+        F::conv2d_with(&x.select("N", 1)?.select("time", 2)?, &weight, Conv2dOptions::new().stride([1, 2]))?;
+    assert!(image.allclose(want[0].select("N", 1)?.select("time", 2)?)?);
+    for order in [["W", "C", "N", "H", "time"], ["C", "H", "W", "N", "time"], ["H", "time", "W", "C", "N"]] {
+        for (got, want) in each(&x.align_to(order)?)?.iter().zip(&want) {
+            let order = order.map(|name| if name == "C" { "F" } else { name });
+            assert_eq!(*got.names(), order);
+            assert!(got.align_as(want)?.allclose(want)?);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn bad_input() -> Result<()> {
     let (x, weight) = (Tensor::ones([1, 4, 5])?, Tensor::ones([2, 4, 3])?);
     let kind = |x: &Tensor, weight: &Tensor, options: Conv1dOptions<'_>| {
-        F::conv1d_with(x, weight, options).unwrap_err().kind()
+        let error = F::conv1d_with(x, weight, options).unwrap_err();
+        assert_eq!((error.op(), error.location().file()), ("conv1d", file!()));
+        error.kind()
     };
     let options = Conv1dOptions::new;
     assert_eq!(kind(&x, &Tensor::ones([2, 3, 3])?, options()), ErrorKind::Shape);
     assert_eq!(kind(&x, &Tensor::ones([2, 4])?, options()), ErrorKind::Shape);
     assert_eq!(kind(&x, &Tensor::ones([2, 4, 6])?, options()), ErrorKind::Shape);
     assert_eq!(kind(&x, &Tensor::ones([2, 4, 0])?, options()), ErrorKind::Shape);
+    assert_eq!(kind(&x, &Tensor::ones([3, 2, 2])?, options().groups(2)), ErrorKind::Shape);
     assert_eq!(kind(&Tensor::ones([4])?, &weight, options()), ErrorKind::Shape);
-    for broken in [options().stride(0), options().dilation(0), options().groups(0)] {
+    assert_eq!(kind(&Tensor::ones([1, 1, 4, 5])?, &weight, options()), ErrorKind::Shape);
+    for broken in [
+        options().stride(0),
+        options().dilation(0),
+        options().groups(0),
+        options().stride(-1),
+        options().stride([1, 1]),
+        options().padding([1, 1]),
+    ] {
         assert_eq!(kind(&x, &weight, broken), ErrorKind::Value);
     }
     assert_eq!(kind(&x, &weight, options().stride(2).padding(Padding::Same)), ErrorKind::Value);
+    let named = Tensor::ones([("N", 1), ("C", 4), ("time", 5)])?;
+    let other = Tensor::ones([("F", 2), ("pixel", 4), ("tap", 3)])?;
+    assert_eq!(kind(&named, &other, options()), ErrorKind::NameNotFound);
+    let twice = Tensor::ones([("N", 2), ("C", 4), ("tap", 3)])?;
+    assert_eq!(kind(&named, &twice, options()), ErrorKind::DuplicateName);
+    let back = |options: ConvTranspose1dOptions<'_>| {
+        F::conv_transpose1d_with(&x, &Tensor::ones([4, 2, 3])?, options).map(drop)
+    };
+    let options = ConvTranspose1dOptions::new;
+    assert_eq!(back(options().output_padding(1)).unwrap_err().kind(), ErrorKind::Value);
+    assert_eq!(back(options().padding(4)).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(back(options().stride(usize::MAX)).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(F::conv_transpose1d(&x, &weight).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// Every layer finds its dims in any order, takes more dims, and equals the function by position.
+#[test]
+fn layers_find_their_dims() -> Result<()> {
+    manual_seed(0);
+    let x = Tensor::randn([("N", 2), ("C", 4), ("H", 6), ("W", 5)])?;
+    let layers: Vec<(Box<dyn Layer>, &str)> = vec![
+        (Box::new(Conv2d::new(("C", 4), ("F", 6), [("H", 3), ("W", 2)])?), "[N=2, F=6, H=4, W=4]"),
+        (
+            Box::new(
+                Conv2d::builder(("C", 4), ("C", 8), [("W", 2), ("H", 3)]).stride([1, 2]).groups(2).build()?,
+            ),
+            "[N=2, C=8, H=2, W=4]",
+        ),
+        (
+            Box::new(
+                Conv2d::builder(("C", 4), ("F", 3), [("H", 2), ("W", 3)])
+                    .padding(Padding::Same)
+                    .bias(false)
+                    .build()?,
+            ),
+            "[N=2, F=3, H=6, W=5]",
+        ),
+        (
+            Box::new(Conv1d::builder(("C", 4), ("F", 2), [("W", 3)]).padding(1).build()?),
+            "[N=2, F=2, H=6, W=5]",
+        ),
+        (
+            Box::new(
+                ConvTranspose2d::builder(("C", 4), ("F", 2), [("H", 3), ("W", 2)])
+                    .stride(2)
+                    .output_padding([1, 0])
+                    .build()?,
+            ),
+            "[N=2, F=2, H=14, W=10]",
+        ),
+        (
+            Box::new(ConvTranspose1d::builder(("C", 4), ("C", 4), [("H", 3)]).groups(2).padding(1).build()?),
+            "[N=2, C=4, H=6, W=5]",
+        ),
+    ];
+    for (layer, shape) in &layers {
+        let want = layer.forward(&x)?;
+        assert_eq!(want.shape().to_string(), *shape, "{}", layer.describe());
+        for order in [["W", "N", "H", "C"], ["H", "C", "W", "N"], ["C", "N", "H", "W"]] {
+            let got = layer.forward(&x.align_to(order)?)?;
+            let made = order.map(|name| {
+                if name == "C" { want.names().iter(4).nth(1).unwrap().unwrap().as_str() } else { name }
+            });
+            assert_eq!(*got.names(), made);
+            assert!(
+                got.align_as(&want)?.allclose_with(&want, IscloseOptions::new().atol(1e-5))?,
+                "{}",
+                layer.describe()
+            );
+        }
+        let video = Tensor::stack([&x, &x], 0)?.rename(["time", "N", "C", "H", "W"])?;
+        let got = layer.forward(&video)?;
+        assert!(got.select("time", 1)?.allclose_with(&want, IscloseOptions::new().atol(1e-5))?);
+        want.sum(..)?.backward()?;
+        assert!(layer.parameters().iter().all(|parameter| parameter.grad().is_some()));
+    }
+    let layer = Conv2d::new(4, 6, [3, 2])?;
+    let (weight, bias) = (layer.weight().tensor(), layer.bias().unwrap().tensor());
+    let want = F::conv2d_with(&x.rename(None)?, &weight, Conv2dOptions::new().bias(&bias))?;
+    assert!(layer.forward(&x.rename(None)?)?.allclose(&want)?);
+    assert_eq!(layer.to_string().matches("weight").count(), 1);
+    Ok(())
+}
+
+#[test]
+fn parameters_start_as_in_pytorch() -> Result<()> {
+    manual_seed(0);
+    // The fan is what one element of the output sums over: 8 / 2 channels times 3 times 5.
+    let layer = Conv2d::builder(("C", 8), ("F", 30), [("H", 3), ("W", 5)]).groups(2).build()?;
+    for parameter in layer.parameters() {
+        let (bound, largest) = (1.0 / 60f64.sqrt(), parameter.tensor().abs()?.amax(..)?.item::<f64>()?);
+        assert!(largest <= bound && largest > 0.9 * bound, "{largest} {bound}");
+    }
+    assert_eq!(layer.weight().tensor().shape().to_string(), "[F=30, C=4, H=3, W=5]");
+    assert_eq!(
+        layer.named_parameters().iter().map(|(path, _)| &path[..]).collect::<Vec<_>>(),
+        ["weight", "bias"]
+    );
+    // PyTorch takes the second dim of the weight for the fan here too.
+    let layer = ConvTranspose2d::new(("C", 30), ("F", 4), [("H", 3), ("W", 5)])?;
+    let largest = layer.weight().tensor().abs()?.amax(..)?.item::<f64>()?;
+    assert!(largest <= 1.0 / 60f64.sqrt() && largest > 0.9 / 60f64.sqrt());
+    Ok(())
+}
+
+#[test]
+fn padding_with_elements_of_the_input() -> Result<()> {
+    let x = Tensor::new([[1.0, 2.0, 3.0, 4.0]])?.refine_names(["C", "time"])?;
+    let modes = [
+        (PaddingMode::Zeros, [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]),
+        (PaddingMode::Reflect, [3.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 2.0]),
+        (PaddingMode::Replicate, [1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 4.0]),
+        (PaddingMode::Circular, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0]),
+    ];
+    for (mode, padded) in modes {
+        let layer = Conv1d::builder(("C", 1), ("F", 1), [("time", 2)])
+            .padding(2)
+            .padding_mode(mode)
+            .bias(false)
+            .build()?;
+        let weight = layer.weight().tensor().to_vec::<f32>()?;
+        let want: Vec<f32> = padded.windows(2).map(|two| weight[0] * two[0] + weight[1] * two[1]).collect();
+        let got = layer.forward(&x)?.to_vec::<f32>()?;
+        assert!(
+            got.len() == 7 && got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-5),
+            "{mode:?}: {got:?} {want:?}"
+        );
+    }
+    let wide = Conv1d::builder(("C", 1), ("F", 1), [("time", 2)])
+        .padding(4)
+        .padding_mode(PaddingMode::Reflect)
+        .build()?;
+    assert_eq!(wide.forward(&x).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn bad_input_of_layers() -> Result<()> {
+    #[derive(Module)]
+    struct Model {
+        first: Conv2d,
+    }
+    let model = Model { first: Conv2d::new(("C", 3), ("F", 4), [("H", 3), ("W", 3)])? };
+    let said = |x: &Tensor| {
+        let error = model.first.forward(x).unwrap_err();
+        assert_eq!((error.op(), error.location().file()), ("Conv2d", file!()), "{error}");
+        (error.kind(), error.message().to_string())
+    };
+    model.summary(); // gives the layers their paths
+    let (kind, text) = said(&Tensor::ones([("N", 2), ("C", 5), ("H", 4), ("W", 4)])?);
+    assert_eq!(kind, ErrorKind::Shape);
+    assert!(text.contains("(C=3 -> F=4, H=3, W=3) needs 3 elements in the dim 'C', got 5"), "{text}");
+    assert_eq!(said(&Tensor::ones([("N", 2), ("C", 3), ("H", 2), ("W", 4)])?).0, ErrorKind::Shape);
+    assert_eq!(said(&Tensor::ones([("N", 2), ("color", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::NameNotFound);
+    assert_eq!(said(&Tensor::ones([("N", 2), ("C", 3), ("H", 4), ("time", 4)])?).0, ErrorKind::NameNotFound);
+    assert_eq!(said(&Tensor::ones([("F", 2), ("C", 3), ("H", 4), ("W", 4)])?).0, ErrorKind::DuplicateName);
+    assert_eq!(said(&Tensor::ones([("C", 3), ("H", 4), ("W", 4)])?.to(DType::F64)?).0, ErrorKind::DType);
+    let kind = |builder: namegrad::nn::ConvBuilder<1>| builder.build().unwrap_err().kind();
+    let builder = || Conv1d::builder(("C", 4), ("F", 6), [("time", 3)]);
+    assert_eq!(kind(builder().groups(4)), ErrorKind::Value);
+    assert_eq!(kind(builder().groups(0)), ErrorKind::Value);
+    assert_eq!(kind(builder().dtype(DType::I64)), ErrorKind::DType);
+    assert_eq!(kind(Conv1d::builder(("C", 4), ("F", 6), [("C", 3)])), ErrorKind::DuplicateName);
+    assert_eq!(kind(Conv1d::builder(("C", 4), ("F", 6), [("time", 0)])), ErrorKind::Value);
     Ok(())
 }

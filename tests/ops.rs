@@ -18,6 +18,8 @@ mod along;
 mod binary;
 #[path = "ops/composed.rs"]
 mod composed;
+#[path = "ops/conv.rs"]
+mod conv;
 #[path = "ops/count.rs"]
 mod count;
 #[path = "ops/functional.rs"]
@@ -34,6 +36,8 @@ mod matmul;
 mod norm;
 #[path = "ops/pick.rs"]
 mod pick;
+#[path = "ops/pool.rs"]
+mod pool;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -59,6 +63,8 @@ fn tested() -> BTreeSet<&'static str> {
         index::OPS,
         matmul::OPS,
         linalg::OPS,
+        conv::OPS,
+        pool::OPS,
         norm::OPS,
         loss::OPS,
         composed::OPS,

@@ -38,7 +38,7 @@ fn names_are_found() -> Result<()> {
     }
     // This function in PyTorch differs from the method with the same name.
     assert_eq!(ops::find("unfold")?.info.name, "unfold");
-    refused(ops::find("nn.unfold").map(|op| op.info.name));
+    assert_eq!(ops::find("nn.unfold")?.info.name, "nn.unfold");
     assert_eq!(ops::find_in_place("add_").unwrap().info.name, "add");
     assert_eq!(ops::find_in_place("fill_").unwrap().info.name, "fill_");
     assert!(ops::find_in_place("sum_").is_none());
@@ -331,6 +331,11 @@ fn tensors() -> Result<Vec<Tensor>> {
         floats(&[])?,
         floats(&[3, 3, 3])?,
         named,
+        floats(&[2, 2, 2, 2])?,
+        floats(&[2, 2, 2, 2, 2])?,
+        floats(&[1, 1, 2])?,
+        floats(&[1, 1, 3, 3])?,
+        whole(&[3, 3, 3])?,
     ])
 }
 
@@ -340,7 +345,10 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
         "Contraction" => vec!["A".into()],
         "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into()],
-        "usize" => vec![1.into(), 3.into()],
+        "usize" | "Windows" => vec![1.into(), 3.into()],
+        "Extents" => {
+            vec![1.into(), 3.into(), 5.into(), [1].into(), [1, 1].into(), [1, 3].into(), [1, 1, 1].into()]
+        }
         "isize" => vec![0.into(), 1.into()],
         "f64" | "Scalar" => vec![0.5.into(), 1.into()],
         "bool" | "Triangle" => vec![false.into(), true.into()],

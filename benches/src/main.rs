@@ -35,6 +35,7 @@ fn main() -> namegrad::Result<()> {
     operations::products(&bench)?;
     operations::by_element(&bench)?;
     operations::along_dims(&bench)?;
+    operations::convolutions(&bench)?;
     operations::overhead(&bench)?;
     operations::names(&bench)?;
     training::all(&bench)

@@ -113,3 +113,29 @@ pub(crate) fn names(bench: &Bench) -> Result<()> {
     bench.case("W4N.order.named", Work::Call, || named_x.align_to(["C", "N"]));
     Ok(())
 }
+
+/// W9: convolutions without a bias, forward and with the gradients of the input and the weight.
+pub(crate) fn convolutions(bench: &Bench) -> Result<()> {
+    if !bench.wants("W9") {
+        return Ok(());
+    }
+    let cases = [
+        ("3x3_64_56", [16, 64, 56, 64], 3, 1),
+        ("3x3_128_28", [16, 128, 28, 128], 3, 1),
+        ("1x1_256_512", [16, 256, 14, 512], 1, 0),
+    ];
+    for (name, [batch, channels, size, features], kernel, padding) in cases {
+        let x = uniform(1, &[batch, channels, size, size], 1.0)?;
+        let weight = uniform(2, &[features, channels, kernel, kernel], 0.05)?;
+        let flops = 2 * batch * features * channels * kernel * kernel * size * size;
+        let options = || Conv2dOptions::new().padding(padding);
+        bench.case(&format!("W9.{name}.fwd"), Work::Flops(flops), || F::conv2d_with(&x, &weight, options()));
+        let (x, weight) = (x.requiring_grad()?, weight.requiring_grad()?);
+        bench.case(&format!("W9.{name}.fwdbwd"), Work::Flops(3 * flops), || {
+            x.zero_grad();
+            weight.zero_grad();
+            F::conv2d_with(&x, &weight, options())?.sum(..)?.backward()
+        });
+    }
+    Ok(())
+}

@@ -1,11 +1,12 @@
-//! Training steps: W5, a multilayer perceptron on 784 pixels, with its memory; W11, a deep stack of layers
+//! Training steps: W5, a multilayer perceptron on 784 pixels, and W6, a convolutional network on as many, with
+//! their memory; W11, a deep stack of layers
 //! with and without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::harness::{Bench, Step};
 use namegrad::autograd::checkpoint;
 use namegrad::nn::functional as F;
-use namegrad::nn::{Linear, Module};
+use namegrad::nn::{Conv2d, Linear, Module};
 use namegrad::optim::{Adam, Optimizer};
 use namegrad::prelude::*;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W5.mlp.64", || mlp(64))?;
     bench.training("W5.mlp.512", || mlp(512))?;
+    bench.training("W6.cnn.64", cnn)?;
     bench.training("W11.deep.plain", || deep(None))?;
     bench.training("W11.deep.checkpoint4", || deep(Some(4)))?;
     bench.training("W11.deep.checkpoint8", || deep(Some(8)))
@@ -27,6 +29,13 @@ pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
                 step()?;
             }
             "W10.W5.mlp.512"
+        }
+        "W6" => {
+            let mut step = cnn()?;
+            for _ in 0..30 {
+                step()?;
+            }
+            "W10.W6.cnn.64"
         }
         _ => "W10.import_only",
     };
@@ -67,6 +76,38 @@ fn mlp(batch: usize) -> Result<Step> {
     Ok(Box::new(move || {
         let hidden = b.forward(&a.forward(&x)?.relu()?)?.relu()?;
         let loss = F::cross_entropy(&c.forward(&hidden)?, &target, 1)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(loss.detach())
+    }))
+}
+
+/// A convolution with a kernel of 3 by 3, from the next two streams.
+fn conv(init: &mut Init, channels: usize, features: usize) -> Result<Conv2d> {
+    let layer = Conv2d::new(channels, features, [3, 3])?;
+    layer.weight().set(init.numbers(&[features, channels, 3, 3], 9 * channels)?.value())?;
+    if let Some(bias) = layer.bias() {
+        bias.set(init.numbers(&[features], 9 * channels)?.value())?;
+    }
+    Ok(layer)
+}
+
+/// Two convolutions with 32 and 64 features, a maximum over 2 by 2, and two linear layers, with ReLU, cross
+/// entropy and Adam, on one batch of 64 images.
+fn cnn() -> Result<Step> {
+    let mut init = Init(0);
+    let (first, second) = (conv(&mut init, 1, 32)?, conv(&mut init, 32, 64)?);
+    let (hidden, out) = (linear(&mut init, 9216, 128)?, linear(&mut init, 128, 10)?);
+    let layers: [&dyn Module; 4] = [&first, &second, &hidden, &out];
+    let mut optimizer = Adam::builder(layers.into_iter().flat_map(Module::parameters)).lr(1e-3).build()?;
+    let x = positive(11, &[64, 1, 28, 28])?;
+    let target = classes(12, 64, 10)?;
+    Ok(Box::new(move || {
+        let features = second.forward(&first.forward(&x)?.relu()?)?.relu()?;
+        let pixels = F::max_pool2d(&features, 2)?.reshape([64, 9216])?;
+        drop(features);
+        let loss = F::cross_entropy(&out.forward(&hidden.forward(&pixels)?.relu()?)?, &target, 1)?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

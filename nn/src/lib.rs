@@ -40,7 +40,7 @@
 //!
 //! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
 //!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
-//! * Layers: [`Linear`], [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]. [`Hooked`] adds hooks
+//! * Layers: [`Linear`], [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]. [`Hooked`] adds hooks
 //!   to any layer, and [`Layer`] is the trait that all of them implement.
 //! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`.
 //! * Initial values of parameters: [`init`].

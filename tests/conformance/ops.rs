@@ -9,6 +9,7 @@ use crate::conformance::by_name;
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
 use crate::conformance::properties::{positions_of, properties};
 use namegrad::autograd::Index;
+use namegrad::core::args::Windows;
 use namegrad::core::names::Renaming;
 use namegrad::core::{Argument, Dim, Name, NameArg, Scalar};
 use namegrad::prelude::*;
@@ -72,6 +73,12 @@ table! {
         Some(_) => by_name::required("trunc_divide", c)?,
         None => by_name::required("div", c)?,
     };
+    "nn.max_pool1d" => |c| pooled(c, 1, "nn.max_pool1d")?;
+    "nn.max_pool2d" => |c| pooled(c, 2, "nn.max_pool2d")?;
+    "nn.max_pool3d" => |c| pooled(c, 3, "nn.max_pool3d")?;
+    "nn.adaptive_max_pool1d" => |c| adaptively_pooled(c, 1, "nn.adaptive_max_pool1d")?;
+    "nn.adaptive_max_pool2d" => |c| adaptively_pooled(c, 2, "nn.adaptive_max_pool2d")?;
+    "nn.adaptive_max_pool3d" => |c| adaptively_pooled(c, 3, "nn.adaptive_max_pool3d")?;
     "max" => |c| by_name::required(if c.count() == 2 { "maximum" } else { "max" }, c)?;
     "min" => |c| by_name::required(if c.count() == 2 { "minimum" } else { "min" }, c)?;
     "clamp" => |c| by_name::required(bounded(c)?, c)?;
@@ -345,6 +352,37 @@ table! {
         (false, 1) => Tensor::normal(c.x(0)?, c.number(&["std"])?)?,
         _ => Tensor::normal(c.x(0)?, c.x(1)?)?,
     };
+}
+
+/// Pooling over the last `dims` dims, with the indices if the call asks for them.
+fn pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Value>> {
+    if !c.flag("return_indices", false) {
+        return by_name::required(name, c);
+    }
+    let numbers = |key: &str, default: isize| -> Answer<Vec<usize>> {
+        let given = if c.has(key) { c.ints(key)? } else { vec![default] };
+        Ok((0..dims).map(|dim| given[if given.len() == 1 { 0 } else { dim }] as usize).collect())
+    };
+    let kernel = numbers("kernel_size", 1)?;
+    let mut windows = Windows::sliding(&kernel[..]).ceil_mode(c.flag("ceil_mode", false));
+    if c.has("stride") {
+        windows = windows.stride(&numbers("stride", 1)?[..]);
+    }
+    let windows = windows.padding(&numbers("padding", 0)?[..]).dilation(&numbers("dilation", 1)?[..]);
+    let Picked { values, indices } = c.x(0)?.max_pool(windows)?;
+    Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
+}
+
+/// Adaptive pooling over the last `dims` dims, with the indices if the call asks for them.
+fn adaptively_pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Value>> {
+    if !c.flag("return_indices", false) {
+        return by_name::required(name, c);
+    }
+    let given = c.ints("output_size")?;
+    let sizes: Vec<usize> =
+        (0..dims).map(|dim| given[if given.len() == 1 { 0 } else { dim }] as usize).collect();
+    let Picked { values, indices } = c.x(0)?.max_pool(Windows::adaptive(&sizes[..]))?;
+    Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
 }
 
 /// Rolls by one shift after another; without dims, rolls the flattened tensor.

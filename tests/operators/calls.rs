@@ -2124,6 +2124,66 @@ fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: Triangle, left:
 }
 
 #[rustfmt::skip]
+fn call_convolution(x: &Tensor, weight: &Tensor) -> Result<()> {
+    x.convolution(weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_with(weight, ConvolutionOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input(x: &Tensor, weight: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_input(weight, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input_with(x: &Tensor, weight: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_input_with(weight, sizes, ConvolutionInputOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight(x: &Tensor, g: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_weight(g, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight_with(x: &Tensor, g: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_weight_with(g, sizes, ConvolutionWeightOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_max_pool(x: &Tensor, windows: Windows) -> Result<()> {
+    x.max_pool(windows)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_fractional_max_pool(x: &Tensor, samples: &Tensor, kernel: Extents, sizes: Extents) -> Result<()> {
+    x.fractional_max_pool(samples, kernel, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_avg_pool(x: &Tensor, windows: Windows) -> Result<()> {
+    x.avg_pool(windows)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_avg_pool_input(x: &Tensor, windows: Windows, sizes: Extents) -> Result<()> {
+    x.avg_pool_input(windows, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
     x.layer_norm(dims)?;
     Ok(())
@@ -2856,8 +2916,68 @@ fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
+fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
     F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv2d_with(x, weight, Conv2dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv3d_with(x, weight, Conv3dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose1d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose1d_with(x, weight, ConvTranspose1dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose2d_with(x, weight, ConvTranspose2dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose3d_with(x, weight, ConvTranspose3dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
     Ok(())
 }
 
@@ -2870,6 +2990,18 @@ fn call_nn_dropout(x: &Tensor, p: f64) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
     F::dropout_with(x, p, DropoutOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_unfold(x: &Tensor, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
+    F::unfold(x, kernel_size, dilation, padding, stride)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fold(x: &Tensor, output_size: Extents, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
+    F::fold(x, output_size, kernel_size, dilation, padding, stride)?;
     Ok(())
 }
 
@@ -2918,6 +3050,246 @@ fn call_nn_nll_loss(log_probabilities: &Tensor, target: &Tensor, class_dim: Clas
 #[rustfmt::skip]
 fn call_nn_nll_loss_with(log_probabilities: &Tensor, target: &Tensor, class_dim: ClassDim, weight: &Tensor, ignore_index: isize, reduction: Reduction) -> Result<()> {
     F::nll_loss_with(log_probabilities, target, class_dim, NllLossOptions::new().weight(weight).ignore_index(ignore_index).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool1d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool1d_with(x, kernel_size, MaxPool1dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool2d_with(x, kernel_size, MaxPool2dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool3d_with(x, kernel_size, MaxPool3dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool1d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, dims: SlidingDims) -> Result<()> {
+    F::avg_pool1d_with(x, kernel_size, AvgPool1dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+    F::avg_pool2d_with(x, kernel_size, AvgPool2dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+    F::avg_pool3d_with(x, kernel_size, AvgPool3dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool1d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool1d_with(x, output_size, AdaptiveMaxPool1dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool2d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool2d_with(x, output_size, AdaptiveMaxPool2dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool3d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool3d_with(x, output_size, AdaptiveMaxPool3dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool1d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool1d_with(x, output_size, AdaptiveAvgPool1dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool2d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool2d_with(x, output_size, AdaptiveAvgPool2dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool3d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool3d_with(x, output_size, AdaptiveAvgPool3dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool1d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool1d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool1d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool1d_with(x, norm_type, kernel_size, LpPool1dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool2d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool2d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool2d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool2d_with(x, norm_type, kernel_size, LpPool2dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool3d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool3d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool3d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool3d_with(x, norm_type, kernel_size, LpPool3dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::fractional_max_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool2d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+    F::fractional_max_pool2d_with(x, kernel_size, FractionalMaxPool2dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::fractional_max_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool3d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+    F::fractional_max_pool3d_with(x, kernel_size, FractionalMaxPool3dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool1d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool1d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool1d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool1d_with(x, indices, kernel_size, MaxUnpool1dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool2d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool2d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool2d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool2d_with(x, indices, kernel_size, MaxUnpool2dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool3d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool3d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool3d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool3d_with(x, indices, kernel_size, MaxUnpool3dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
     Ok(())
 }
 
@@ -3564,6 +3936,16 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("qr", |given| Some(call_qr_with(given.tensor("x")?, given.text("name")?))),
     ("solve_triangular", |given| Some(call_solve_triangular(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?))),
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
+    ("convolution", |given| Some(call_convolution(given.tensor("x")?, given.tensor("weight")?))),
+    ("convolution", |given| Some(call_convolution_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_input", |given| Some(call_convolution_input(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?))),
+    ("convolution_input", |given| Some(call_convolution_input_with(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight_with(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("max_pool", |given| Some(call_max_pool(given.tensor("x")?, given.arg("windows")?))),
+    ("fractional_max_pool", |given| Some(call_fractional_max_pool(given.tensor("x")?, given.tensor("samples")?, given.arg("kernel")?, given.arg("sizes")?))),
+    ("avg_pool", |given| Some(call_avg_pool(given.tensor("x")?, given.arg("windows")?))),
+    ("avg_pool_input", |given| Some(call_avg_pool_input(given.tensor("x")?, given.arg("windows")?, given.arg("sizes")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
@@ -3687,8 +4069,20 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.gelu", |given| Some(call_nn_gelu_with(given.tensor("x")?, given.arg("approximate")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
     ("nn.dropout", |given| Some(call_nn_dropout(given.tensor("x")?, given.arg("p")?))),
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
+    ("nn.unfold", |given| Some(call_nn_unfold(given.tensor("x")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
+    ("nn.fold", |given| Some(call_nn_fold(given.tensor("x")?, given.arg("output_size")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
@@ -3697,4 +4091,44 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss_with(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("reduction")?))),
+    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("dims")?))),
+    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
+    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
+    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
+    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
 ];

@@ -1,8 +1,53 @@
 //! Functions of `nn`. Most have no row here because there are answers recorded from PyTorch.
 
-use crate::check::values;
+use crate::check::{index, numbers, values};
+
+/// The largest of some elements.
+fn largest(elements: impl Iterator<Item = f64>) -> f64 {
+    elements.fold(f64::NEG_INFINITY, f64::max)
+}
 
 cases! {
+    adaptive_max_pool3d {
+        (x: values("C=2 D=3 H=2 W=4"); [1, 2, 2]) => "C=2 D=1 H=2 W=2" numeric, |i| {
+            largest((0..6).map(|at| x.at(&[i[0], at / 2, i[2], 2 * i[3] + at % 2])))
+        };
+    }
+    adaptive_avg_pool3d {
+        (x: values("C=2 D=3 H=2 W=4"); [1, 2, 2]) => "C=2 D=1 H=2 W=2" floats, |i| {
+            (0..6).map(|at| x.at(&[i[0], at / 2, i[2], 2 * i[3] + at % 2])).sum::<f64>() / 6.0
+        }, scale 3.0;
+    }
+    lp_pool2d {
+        (x: values("C=2 H=2 W=4"); 2.0, 2) => "C=2 H=1 W=2" floats, |i| {
+            (0..4).map(|at| x.at(&[i[0], at / 2, 2 * i[2] + at % 2]).powi(2)).sum::<f64>().sqrt()
+        }, scale 9.0;
+    }
+    lp_pool3d {
+        (x: values("C=2 D=1 H=2 W=4"); 4.0, [1, 2, 2]) => "C=2 D=1 H=1 W=2" floats, |i| {
+            (0..4).map(|at| x.at(&[i[0], 0, at / 2, 2 * i[3] + at % 2]).powi(4)).sum::<f64>().powf(0.25)
+        }, scale 81.0;
+    }
+    fractional_max_pool2d {
+        (x: values("C=1 H=3 W=5"), samples: numbers("1 1 2", [0.5, 0.25]); 2, [2, 2]) => "C=1 H=2 W=2" floats, |i| {
+            largest((0..4).map(|at| x.at(&[0, [0, 1][i[1]] + at / 2, [0, 3][i[2]] + at % 2])))
+        };
+    }
+    fractional_max_pool3d {
+        (x: values("C=1 D=2 H=3 W=5"), samples: numbers("1 1 3", [0.5, 0.25, 0.75]); [1, 2, 2], [2, 2, 2]) => "C=1 D=2 H=2 W=2" floats, |i| {
+            largest((0..4).map(|at| x.at(&[0, i[1], [0, 1][i[2]] + at / 2, [0, 3][i[3]] + at % 2])))
+        };
+    }
+    max_unpool2d {
+        (x: values("C=1 H=1 W=2"), indices: index("C=1 H=1 W=2", [5, 2]); 2) => "C=1 H=2 W=4" any, |i| {
+            match i[1] * 4 + i[2] { 5 => x.at(&[0, 0, 0]), 2 => x.at(&[0, 0, 1]), _ => 0.0 }
+        };
+    }
+    max_unpool3d {
+        (x: values("C=1 D=1 H=1 W=2"), indices: index("C=1 D=1 H=1 W=2", [5, 2]); [1, 2, 2]) => "C=1 D=1 H=2 W=4" any, |i| {
+            match i[2] * 4 + i[3] { 5 => x.at(&[0, 0, 0, 0]), 2 => x.at(&[0, 0, 0, 1]), _ => 0.0 }
+        };
+    }
     mse_loss {
         (x: values("N=2 C=3"), target: values("C=3"); "none") => "N=2 C=3" numeric, |i| (x.at(i) - target.at(&i[1..])).powi(2), scale 9.0;
     }

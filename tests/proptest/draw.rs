@@ -25,7 +25,7 @@ pub(crate) struct Drawn {
 impl Drawn {
     /// A call of `op` that starts with these tensors; the other tensors and the arguments are drawn.
     pub(crate) fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
-        let (info, x) = (op.info, &first[0]);
+        let (info, x) = (op.info, &lifted(op, &first[0]));
         let mut args = Vec::new();
         for arg in info.args {
             if arg.default.is_none() || draw.below(3) > 0 {
@@ -48,7 +48,8 @@ impl Drawn {
         for (at, tensor) in info.tensors.iter().enumerate() {
             let count = if tensor.kind == TensorKind::List { 1 + draw.below(3) } else { 1 };
             let all = (0..count).map(|k| match first.get(at + k) {
-                Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
+                Some(_) if at + k == 0 && tensor.kind != TensorKind::Mask => x.clone(),
+                Some(x) if tensor.kind != TensorKind::Mask && info.by_element => x.clone(),
                 _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
             });
             let all = all.collect();
@@ -66,7 +67,7 @@ impl Drawn {
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
-                || ["index", "indices", "repeats", "target"].contains(&info.name);
+                || ["index", "indices", "repeats", "target", "samples"].contains(&info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
         }
@@ -99,6 +100,12 @@ impl Drawn {
         manual_seed(0);
         op.call_in_place(x, &[], &self.given(1))
     }
+}
+
+/// `x` with as many dims as a function such as `conv3d` takes at least.
+fn lifted(op: &Op, x: &Tensor) -> Tensor {
+    let least = ["1d", "2d", "3d"].iter().position(|end| op.info.name.ends_with(end)).map_or(0, |at| at + 2);
+    (x.ndim()..least).fold(x.clone(), |x, _| x.unsqueeze(0).unwrap())
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -215,6 +222,11 @@ impl Draw {
             }
             return Tensor::zeros(sizes).unwrap().to(DType::I64).unwrap();
         }
+        if tensor.name == "samples" {
+            // Between 0 and 1, for each plane over the last dim.
+            let planes = x.sizes().iter().rev().skip(1).product();
+            return self.tensor(&[1, planes, 1], DType::F32).mul(0.16).unwrap().add(0.5).unwrap();
+        }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
                 .unwrap()
@@ -264,6 +276,13 @@ impl Draw {
             "Sections" => [self.below(3), self.below(3)].into(),
             "Indices" => self.indices(),
             "Padding" => self.below(3).into(),
+            // The sizes before a window made them smaller.
+            "Extents" if arg.name == "sizes" => (x.sizes().last().unwrap_or(&1) + self.below(3)).into(),
+            "Extents" | "Windows" => match self.below(4) {
+                0 => [1 + self.below(2)].into(),
+                1 => [1 + self.below(2), 1 + self.below(2)].into(),
+                _ => self.below(3).into(),
+            },
             "ClassDim" => self.dim(x),
             "usize" => self.below(5).into(),
             "isize" => (self.below(9) as i64 - 3).into(),

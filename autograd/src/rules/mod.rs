@@ -53,6 +53,10 @@ pub(crate) mod matmul;
 
 pub(crate) mod linalg;
 
+pub(crate) mod conv;
+
+pub(crate) mod pool;
+
 pub(crate) mod norm;
 
 pub(crate) mod loss;

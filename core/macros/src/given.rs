@@ -100,7 +100,7 @@ impl Side {
         let (ty, default) = (self.ty(&arg.ty), arg.default.as_ref());
         match arg.ty.name.to_string().as_str() {
             "Cast" | "NewName" | "NewNames" => Some(quote!(<#ty as ::std::default::Default>::default())),
-            "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" if !arg.ty.optional => {
+            "Scalar" | "Dim" | "Dims" | "Reduced" | "Place" | "Extents" | "Padding" if !arg.ty.optional => {
                 default.map(|default| quote!(::std::convert::Into::<#ty>::into(#default)))
             }
             _ => default.cloned(),

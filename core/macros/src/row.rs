@@ -583,8 +583,10 @@ fn parse_args(
 
 /// The argument types that the grammar knows. Other types are in `core::args` or in the file of the row, and
 /// are in camel case.
-pub(crate) const TYPES: [&str; 10] =
-    ["Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast"];
+pub(crate) const TYPES: [&str; 12] = [
+    "Dim", "Dims", "Reduced", "Place", "Shape", "Scalar", "DType", "NewName", "NewNames", "Cast", "Extents",
+    "Padding",
+];
 pub(crate) const PLAIN_TYPES: [&str; 4] = ["usize", "isize", "f64", "bool"];
 
 /// `Dim, Dims, .., usize, isize, f64, bool`.
@@ -677,6 +679,7 @@ fn parse_default(input: ParseStream<'_>, op: &Ident, arg: &Ident, ty: &Type) -> 
         "bool" => (text == "true" || text == "false", "`true` or `false`"),
         "Scalar" => (!literal || number || !text.starts_with('"'), "a number such as `1`"),
         "Dim" | "Place" => (whole, "the index of a dim such as `-1`"),
+        "Extents" | "Padding" => (whole || text == "None", "a number such as `1`"),
         "Reduced" | "Dims" => (whole || text == ".." || text.starts_with('['), "`..`, `-1` or a list"),
         _ => (!literal, "a value of that type"),
     };

@@ -5,15 +5,19 @@
 //! add a kind of argument, implement it for a new type.
 
 mod dims;
+mod extents;
 mod shape;
 mod value;
+pub(crate) mod windows;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
 pub use self::dims::{Over, Reduced};
+pub use self::extents::{Extents, Padding, SPATIAL};
 pub use self::shape::{NewName, NewNames, Place, Shape};
 pub use self::value::Value;
+pub use self::windows::Windows;
 pub use crate::dim::{Dim, Dims, Positions};
 pub use crate::dtype::{DType, Scalar};
 pub use crate::ops::contraction::{Contraction, Paired};

@@ -3,12 +3,14 @@
 //! Nothing here knows about names or derivatives, and nothing calls back to the ops. The loops get slices,
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
-//! moves elements, `matmul` multiplies, `fold` reduces, `scan` has cumulative sums, `order` compares, `count`
-//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes, `linalg`
+//! moves elements, `matmul` multiplies, `conv` convolves, `fold` reduces, `scan` has cumulative sums, `order` compares, `count`
+//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes, `pool` has maxima and
+//! means of windows, `linalg`
 //! decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest
 //! vectors, `threads`, `room`, which is memory to be written, and the functions of one number in [`math`] and
 //! `integer`.
 
+pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod count;
@@ -23,6 +25,7 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod order;
 pub(crate) mod pointwise;
+pub(crate) mod pool;
 pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod simd;

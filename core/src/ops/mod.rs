@@ -16,6 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
+//! | [`conv`], [`pool`] | convolution, pooling |
 //! | [`norm`], [`loss`] | normalization, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
@@ -32,6 +33,7 @@ pub(crate) mod by_element;
 #[allow(unsafe_code)]
 mod cast;
 pub mod contraction;
+pub mod conv;
 pub mod count;
 pub mod create;
 pub mod data;
@@ -48,6 +50,7 @@ pub mod matmul;
 pub mod naming;
 pub mod norm;
 pub mod pick;
+pub mod pool;
 pub mod random;
 pub mod reduce;
 pub mod shape;
@@ -80,7 +83,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool norm loss }
 
 use crate::dtype::Category;
 

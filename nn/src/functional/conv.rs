@@ -1,197 +1,358 @@
-//! Convolution over one dim.
+//! Convolution and transposed convolution over one, two or three dims.
+//!
+//! All functions work alike: [`Layout`] finds the dims, by name or by position, and `Tensor::convolution` and
+//! its gradient `Tensor::convolution_input` do the work.
 
+use super::layout::{Layout, Wanted, about, fail};
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Name, Names, Result, Value, plain};
+use namegrad_core::args::{Extents, Padding};
+use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
+use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
 use std::borrow::Cow;
-
-/// The padding of the input of a convolution.
-///
-/// ```
-/// use namegrad::prelude::*;
-/// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?;
-/// let sum = Tensor::ones([1, 1, 3])?;
-/// let same = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Same))?;
-/// assert_eq!(same.to_vec::<f32>()?, [3.0, 7.0, 14.0, 12.0]);
-/// let wide = F::conv1d_with(&x, &sum, Conv1dOptions::new().padding(F::Padding::Zeros(2)))?;
-/// assert_eq!(wide.to_vec::<f32>()?, [1.0, 3.0, 7.0, 14.0, 12.0, 8.0]);
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Padding {
-    /// The number of zeros on each side.
-    Zeros(usize),
-    /// As many zeros as make the result as long as the input. If their number is odd, the extra zero is at
-    /// the end.
-    Same,
-}
-
-plain! {
-    Padding: "same, valid or a number of zeros" => |value| match value {
-        Value::Text(text) if text == "same" => Some(Padding::Same),
-        Value::Text(text) if text == "valid" => Some(Padding::Zeros(0)),
-        Value::List(one) => match &one[..] {
-            [zeros] => usize::from_value(zeros).map(Padding::Zeros),
-            _ => None,
-        },
-        zeros => usize::from_value(zeros).map(Padding::Zeros),
-    },
-}
+use std::panic::Location;
 
 functional! { conv;
-    /// Convolution, which in deep learning means cross-correlation: `y[n, o, t] = bias[o] + Σ_c Σ_k weight[o,
-    /// c, k] x[n, c, stride t + dilation k - padding]`. The channels are split into `groups`, each with its
-    /// own part of the weight.
+    /// Convolution over one dim, which in deep learning means cross-correlation: `y[n, o, t] = bias[o] +
+    /// Σ weight[o, c, k] x[n, c, stride t + dilation k - padding]`, with the sum over the channels `c` and the
+    /// taps `k`. The channels are split into `groups`, each with its own part of the weight.
+    ///
+    /// The names of the weight say which dims of `x` are meant: the one with the name of its second dim has
+    /// the channels, and the ones with the names of the dims after that are those that the kernel slides
+    /// along. All other dims of `x` are batch dims, any number of them. A dim of the kernel whose name `x`
+    /// does not have is matched by position, and so is everything if there are no names: then the channels
+    /// are before the last dims, and at most one batch dim is before the channels.
     ///
     /// # Shapes
-    /// - `x`: `[N, C, L]`, or `[C, L]` without a batch
+    /// - `x`: `[N, C, L]`, or `[C, L]` without a batch; any order if the dims are found by name
     /// - `weight`: `[out, C / groups, K]`
     /// - `bias`: `[out]`
-    /// - result: `[N, out, T]`, with `T = (L + 2 padding - dilation (K - 1) - 1) / stride + 1`
+    /// - result: the dims of `x`, with `out` in place of `C`, and with
+    ///   `(L + 2 padding - dilation (K - 1) - 1) / stride + 1` in place of `L`
     ///
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[1.0, 2.0, 4.0, 8.0]])?.refine_names(["C", "time"])?;
-    /// let slope = Tensor::new([[[-1.0, 1.0]]])?;
+    /// let slope = Tensor::new([[[-1.0, 1.0]]])?.refine_names(["F", "C", "time"])?;
     /// let y = F::conv1d(&x, &slope)?;
     /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 4.0]);
-    /// assert_eq!(*y.names(), [None, Some("time")]);
-    /// let halved = F::conv1d_with(&x, &slope, Conv1dOptions::new().stride(2))?;
-    /// assert_eq!(halved.to_vec::<f32>()?, [1.0, 4.0]);
+    /// assert_eq!(*y.names(), ["F", "time"]);
+    /// let halved = F::conv1d_with(&x.t()?, &slope, Conv1dOptions::new().stride(2))?;
+    /// assert_eq!(halved.shape().to_string(), "[time=2, F=1]");
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes do not fit, [`ErrorKind::Value`] for a stride, dilation or number of
-    /// groups of 0 and for [`Padding::Same`] with a stride, [`ErrorKind::DType`] if the dtypes differ.
-    conv1d (
-        x, weight, bias?;
-        stride: usize = 1,
-        padding: Padding = Padding::Zeros(0),
-        dilation: usize = 1,
-        groups: usize = 1
-    ) on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    /// [`ErrorKind::Shape`] if the sizes do not fit, such as a kernel that is larger than the padded input,
+    /// [`ErrorKind::Value`] for a stride, dilation or number of groups of 0 and for
+    /// [`Padding::Same`] with a stride, [`ErrorKind::DType`] if the dtypes differ,
+    /// [`ErrorKind::NameNotFound`] if `x` lacks the channels, [`ErrorKind::DuplicateName`] if it already has
+    /// the dim of the output.
+    conv1d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
+        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    /// [`conv1d`] over two dims.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, H, W]`, or `[C, H, W]` without a batch; any order if the dims are found by name
+    /// - `weight`: `[out, C / groups, kernel height, kernel width]`
+    /// - `bias`: `[out]`
+    /// - result: the dims of `x`, with `out` in place of `C`
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let frames = Tensor::rand([("N", 2), ("time", 7), ("H", 8), ("W", 8), ("C", 3)])?;
+    /// let weight = Tensor::rand([("F", 16), ("C", 3), ("H", 3), ("W", 5)])?;
+    /// let y = F::conv2d_with(&frames, &weight, Conv2dOptions::new().stride([2, 1]).padding([1, 2]))?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, time=7, H=4, W=8, F=16]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`conv1d`].
+    conv2d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
+        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    /// [`conv1d`] over three dims.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, D, H, W]`, or `[C, D, H, W]` without a batch; any order if the dims are found by name
+    /// - `weight`: `[out, C / groups, kernel depth, kernel height, kernel width]`
+    /// - `bias`: `[out]`
+    /// - result: the dims of `x`, with `out` in place of `C`
+    ///
+    /// # Errors
+    /// Same as [`conv1d`].
+    conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
+        on floats integers names "keeps input names, but the channel dim has the first name of the weight";
+    /// Transposed convolution over one dim: the gradient of a [`conv1d`] with the same arguments, as a
+    /// function of the gradient of its output. With a stride, it makes the result larger by about that factor.
+    ///
+    /// Dims are found as in [`conv1d`]; the first dim of the weight has the channels of `x`.
+    /// `output_padding` adds elements at the end of the result, to choose one of the lengths that the
+    /// convolution would take to the length of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, L]`, or `[C, L]` without a batch; any order if the dims are found by name
+    /// - `weight`: `[C, out / groups, K]`
+    /// - `bias`: `[out]`
+    /// - result: the dims of `x`, with `out` in place of `C`, and with
+    ///   `(L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1` in place of `L`
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 10.0]])?;
+    /// let weight = Tensor::new([[[1.0, 2.0]]])?;
+    /// let y = F::conv_transpose1d_with(&x, &weight, ConvTranspose1dOptions::new().stride(2))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, 10.0, 20.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`conv1d`], and [`ErrorKind::Value`] for an `output_padding` that is not smaller than the
+    /// stride or the dilation.
+    conv_transpose1d (
+        x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
+        groups: usize = 1, dilation: Extents = 1
+    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
+    /// [`conv_transpose1d`] over two dims.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, H, W]`, or `[C, H, W]` without a batch; any order if the dims are found by name
+    /// - `weight`: `[C, out / groups, kernel height, kernel width]`
+    /// - `bias`: `[out]`
+    /// - result: the dims of `x`, with `out` in place of `C`
+    ///
+    /// # Errors
+    /// Same as [`conv_transpose1d`].
+    conv_transpose2d (
+        x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
+        groups: usize = 1, dilation: Extents = 1
+    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
+    /// [`conv_transpose1d`] over three dims.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, C, D, H, W]`, or `[C, D, H, W]` without a batch; any order if the dims are found by name
+    /// - `weight`: `[C, out / groups, kernel depth, kernel height, kernel width]`
+    /// - `bias`: `[out]`
+    /// - result: the dims of `x`, with `out` in place of `C`
+    ///
+    /// # Errors
+    /// Same as [`conv_transpose1d`].
+    conv_transpose3d (
+        x, weight, bias?; stride: Extents = 1, padding: Extents = 0, output_padding: Extents = 0,
+        groups: usize = 1, dilation: Extents = 1
+    ) on floats integers names "keeps input names, but the channel dim has the second name of the weight";
+}
+
+/// The functions for each number of dims. The row `conv1d: 1` becomes
+///
+/// ```ignore
+/// #[track_caller]
+/// pub(super) fn conv1d(
+///     x: &Tensor, weight: &Tensor, bias: Option<&Tensor>,
+///     stride: Extents, padding: Padding, dilation: Extents, groups: usize,
+/// ) -> Result<Tensor> {
+///     forward("conv1d", 1, x, weight, bias, (stride, padding, dilation, groups))
+/// }
+/// ```
+macro_rules! over_dims {
+    (forward: $($name:ident $dims:literal),*; transposed: $($back:ident $back_dims:literal),*;) => {
+        $(
+            #[track_caller]
+            pub(super) fn $name(
+                x: &Tensor,
+                weight: &Tensor,
+                bias: Option<&Tensor>,
+                stride: Extents,
+                padding: Padding,
+                dilation: Extents,
+                groups: usize,
+            ) -> Result<Tensor> {
+                forward(stringify!($name), $dims, x, weight, bias, (stride, padding, dilation, groups))
+            }
+        )*
+        $(
+            #[track_caller]
+            pub(super) fn $back(
+                x: &Tensor,
+                weight: &Tensor,
+                bias: Option<&Tensor>,
+                stride: Extents,
+                padding: Extents,
+                output_padding: Extents,
+                groups: usize,
+                dilation: Extents,
+            ) -> Result<Tensor> {
+                let slide = Slide { stride, padding, output_padding, dilation, groups };
+                transposed(stringify!($back), $back_dims, x, weight, bias, slide)
+            }
+        )*
+    };
 }
 
 mod kernels {
     use super::*;
 
-    #[track_caller]
-    pub(super) fn conv1d(
-        x: &Tensor,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        stride: usize,
-        padding: Padding,
-        dilation: usize,
-        groups: usize,
-    ) -> Result<Tensor> {
-        let options = Conv1dOptions { bias: bias.map(Cow::Borrowed), stride, padding, dilation, groups };
-        let given = [x, weight];
-        let (names, batched) = (result_names(x, weight)?, x.ndim() == 3);
-        let (x, weight) = (x.rename(None)?, weight.rename(None)?);
-        let x = if batched { x } else { x.unsqueeze(0)? };
-        check(&x, &weight, &options, &given)?;
-        let (out, channels, length) = (weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]);
-        let span = dilation.saturating_mul(length.saturating_sub(1)).saturating_add(1);
-        let (before, after) = match padding {
-            Padding::Zeros(zeros) => (zeros, zeros),
-            Padding::Same => ((span - 1) / 2, span / 2),
-        };
-        let x = padded(&x, before, after)?;
-        if length == 0 || span > x.sizes()[2] {
-            let length = x.sizes()[2];
+    over_dims! {
+        forward: conv1d 1, conv2d 2, conv3d 3;
+        transposed: conv_transpose1d 1, conv_transpose2d 2, conv_transpose3d 3;
+    }
+}
+
+/// Convolution over `dims` dims, for the function `op`.
+#[track_caller]
+fn forward(
+    op: &'static str,
+    dims: usize,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    (stride, padding, dilation, groups): (Extents, Padding, Extents, usize),
+) -> Result<Tensor> {
+    check_weight(op, dims, x, weight)?;
+    let wanted =
+        Wanted { channel: weight.name(1), spatial: &names(weight, dims), made: weight.name(0), exact: false };
+    let layout = Layout::find(op, x, Some(weight), wanted)?;
+    let bias = bias.map(|bias| bias.rename(None)).transpose()?;
+    let options =
+        ConvolutionOptions { bias: bias.as_ref().map(Cow::Borrowed), stride, padding, dilation, groups };
+    let y = layout
+        .apply(x)?
+        .convolution_with(&weight.rename(None)?, options)
+        .map_err(|error| about(error, op, &[x, weight]))?;
+    layout.restore(y)
+}
+
+/// The arguments of a transposed convolution.
+#[derive(Clone, Copy)]
+pub(crate) struct Slide {
+    pub(crate) stride: Extents,
+    pub(crate) padding: Extents,
+    pub(crate) output_padding: Extents,
+    pub(crate) dilation: Extents,
+    pub(crate) groups: usize,
+}
+
+/// Transposed convolution over `dims` dims, for the function `op`.
+#[track_caller]
+fn transposed(
+    op: &'static str,
+    dims: usize,
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    slide: Slide,
+) -> Result<Tensor> {
+    check_weight(op, dims, x, weight)?;
+    let wanted =
+        Wanted { channel: weight.name(0), spatial: &names(weight, dims), made: weight.name(1), exact: false };
+    let layout = Layout::find(op, x, Some(weight), wanted)?;
+    let y = transposed_images(op, layout.apply(x)?, [x, weight], dims, bias, slide)
+        .map_err(|error| about(error, op, &[x, weight]))?;
+    layout.restore(y)
+}
+
+/// Transposed convolution of images in the order `[batch, channels, ..]`. Errors are about `inputs`, of which
+/// the second is the weight.
+#[track_caller]
+pub(crate) fn transposed_images(
+    op: &'static str,
+    mut images: Tensor,
+    inputs: [&Tensor; 2],
+    dims: usize,
+    bias: Option<&Tensor>,
+    slide: Slide,
+) -> Result<Tensor> {
+    let weight = inputs[1];
+    let first = images.ndim() - dims;
+    let (channels, rows) = (images.sizes()[first - 1], weight.sizes()[0]);
+    if channels != rows {
+        let message = format!("the weight has {rows} input channels, and the input has {channels}");
+        return Err(fail(op, ErrorKind::Shape, message, &inputs));
+    }
+    let caller = Location::caller();
+    let numbers = |name, extents: Extents| {
+        let error_at = |error: Error| error.with_operands(inputs.map(Tensor::shape)).at(caller);
+        extents.over(op, name, dims).map_err(error_at)
+    };
+    let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
+    let (padding, extra) =
+        (numbers("padding", slide.padding)?, numbers("output_padding", slide.output_padding)?);
+    let mut sizes = Vec::with_capacity(dims);
+    for dim in 0..dims {
+        let (stride, dilation, extra) = (stride[dim], dilation[dim], extra[dim]);
+        if extra > 0 && extra >= stride.max(dilation) {
             let message = format!(
-                "a kernel over {span} elements does not fit into a length of {length}, padding included"
+                "`output_padding` must be smaller than the stride {stride} or the dilation {dilation}, got {extra}"
             );
-            let lacking = span.saturating_sub(length).div_ceil(2) + before;
-            return Err(fail(ErrorKind::Shape, message, &given)
-                .with_repair(format!("Conv1dOptions::new().padding(F::Padding::Zeros({lacking}))")));
+            return Err(fail(op, ErrorKind::Value, message, &inputs).with_repair(".output_padding(0)"));
         }
-        let batch = x.sizes()[0];
-        // The windows of all positions, as the rows of a matrix for each group.
-        let windows = x.unfold(2, span, stride)?.slice(3, 0, span, dilation)?; // [N, C, T, K]
-        let places = windows.sizes()[2];
-        let windows = windows
-            .reshape([batch, groups, channels, places, length])?
-            .permute([0, 1, 3, 2, 4])?
-            .reshape([batch, groups, places, channels * length])?;
-        let weight = weight.reshape([groups, out / groups, channels * length])?.transpose(1, 2)?;
-        let mut y = windows.matmul(&weight)?.transpose(2, 3)?.reshape([batch, out, places])?;
-        if let Some(bias) = bias {
-            y = y.add(&bias.rename(None)?.reshape([out, 1])?)?;
+        // Elements after those of the next place of `x` are as if that place was there and 0.
+        let more = extra.checked_div(stride).unwrap_or(0);
+        if more > 0 {
+            let mut zeros = images.sizes().to_vec();
+            zeros[first + dim] = more;
+            images = Tensor::cat([&images, &images.new_zeros(zeros)?], first + dim)?;
         }
-        if !batched {
-            y = y.squeeze(0)?;
+        let (length, kernel) = (images.sizes()[first + dim], weight.sizes()[2 + dim]);
+        let size = length
+            .checked_sub(1)
+            .and_then(|last| last.checked_mul(stride))
+            .and_then(|size| size.checked_add(dilation.checked_mul(kernel.checked_sub(1)?)?))
+            .and_then(|size| size.checked_add(extra - more * stride + 1))
+            .and_then(|size| size.checked_sub(padding[dim].checked_mul(2)?))
+            .filter(|size| (1..isize::MAX as usize).contains(size));
+        match size {
+            Some(size) => sizes.push(size),
+            None => {
+                let message = format!(
+                    "a length of {length} and a kernel over {kernel} elements give no output with a stride of {stride}, a dilation of {dilation} and padding {}",
+                    padding[dim]
+                );
+                return Err(fail(op, ErrorKind::Shape, message, &inputs).with_repair(".padding(0)"));
+            }
         }
-        y.rename(Some(names))
     }
+    let options = ConvolutionInputOptions {
+        stride: slide.stride,
+        padding: Padding::Zeros(slide.padding),
+        dilation: slide.dilation,
+        groups: slide.groups,
+    };
+    let mut y = images
+        .convolution_input_with(&weight.rename(None)?, &sizes[..], options)
+        .map_err(|error| about(error, op, &inputs))?;
+    if let Some(bias) = bias {
+        let made = y.sizes()[first - 1];
+        if *bias.sizes() != [made] {
+            let message = format!("the bias must have sizes [{made}], got {:?}", bias.sizes());
+            return Err(fail(op, ErrorKind::Shape, message, &inputs));
+        }
+        if bias.dtype() != y.dtype() {
+            let message = format!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
+            let error = fail(op, ErrorKind::DType, message, &inputs);
+            return Err(error.with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
+        }
+        let mut sizes = vec![1; dims + 1];
+        sizes[0] = made;
+        y = y.add(&bias.rename(None)?.reshape(sizes)?)?;
+    }
+    Ok(y)
 }
 
-/// The names of the input, with the first name of the weight for the channels.
-#[track_caller]
-fn result_names(x: &Tensor, weight: &Tensor) -> Result<Names> {
-    if !(2..=3).contains(&x.ndim()) || weight.ndim() != 3 {
-        let message = format!(
-            "expected an input [N, channels, length] or [channels, length] and a weight [out, channels, kernel], got {} and {}",
-            x.shape(),
-            weight.shape()
-        );
-        return Err(fail(ErrorKind::Shape, message, &[x, weight]));
-    }
-    let mut names: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
-    names[x.ndim() - 2] = weight.name(0);
-    Names::new("conv1d", names)
-}
-
-#[track_caller]
-fn check(x: &Tensor, weight: &Tensor, options: &Conv1dOptions<'_>, given: &[&Tensor]) -> Result<()> {
-    let dtype = weight.dtype();
-    if x.dtype() != dtype {
-        let message = format!("x is {}, and the weight is {dtype}", x.dtype());
-        let error = fail(ErrorKind::DType, message, given);
-        return Err(error.with_repair(format!("x.to(DType::{dtype:?})?")));
-    }
-    let Conv1dOptions { stride, padding, dilation, groups, .. } = *options;
-    if stride == 0 || dilation == 0 || groups == 0 {
-        let message =
-            format!("stride {stride}, dilation {dilation} and groups {groups} must all be at least 1");
-        return Err(fail(ErrorKind::Value, message, given));
-    }
-    if padding == Padding::Same && stride != 1 {
-        let message = "padding of the same length needs a stride of 1, got {stride}".to_string();
-        return Err(fail(ErrorKind::Value, message, given));
-    }
-    let (channels, expected) = (x.sizes()[1], weight.sizes()[1].saturating_mul(groups));
-    if channels != expected || !weight.sizes()[0].is_multiple_of(groups) {
-        let message = format!(
-            "the weight of sizes {:?} and {groups} groups need {expected} channels, and the input of sizes {:?} has {channels}",
-            weight.sizes(),
-            given[0].sizes()
-        );
-        return Err(fail(ErrorKind::Shape, message, given));
-    }
-    let out = weight.sizes()[0];
-    match &options.bias {
-        Some(bias) if *bias.sizes() != [out] => {
-            let message = format!("the bias must have sizes [{out}], got {:?}", bias.sizes());
-            Err(fail(ErrorKind::Shape, message, given))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Zeros before and after the last of three dims.
-#[track_caller]
-fn padded(x: &Tensor, before: usize, after: usize) -> Result<Tensor> {
-    if before + after == 0 {
-        return Ok(x.clone());
-    }
-    let sizes = |length: usize| [x.sizes()[0], x.sizes()[1], length];
-    Tensor::cat(&[&x.new_zeros(sizes(before))?, x, &x.new_zeros(sizes(after))?], 2)
+/// The names of the last `dims` dims of the weight.
+fn names(weight: &Tensor, dims: usize) -> Vec<Option<namegrad_core::Name>> {
+    (0..dims).map(|dim| weight.name(2 + dim)).collect()
 }
 
 #[track_caller]
-fn fail(kind: ErrorKind, message: String, operands: &[&Tensor]) -> Error {
-    Error::new(kind, "conv1d", message).with_operands(operands.iter().map(|x| x.shape()))
+fn check_weight(op: &'static str, dims: usize, x: &Tensor, weight: &Tensor) -> Result<()> {
+    if weight.ndim() == dims + 2 {
+        return Ok(());
+    }
+    let message = format!(
+        "expected a weight of {} dims, two for the channels and {dims} for the kernel, got {}",
+        dims + 2,
+        weight.ndim()
+    );
+    Err(fail(op, ErrorKind::Shape, message, &[x, weight]))
 }

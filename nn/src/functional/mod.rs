@@ -4,10 +4,13 @@
 //! module `kernels` below it. The options of a function are a struct in [`options`].
 
 mod activation;
-mod conv;
+pub(crate) mod conv;
 mod dropout;
+mod fold;
+pub(crate) mod layout;
 mod linear;
 mod loss;
+pub(crate) mod pool;
 
 /// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
@@ -22,6 +25,7 @@ macro_rules! tables {
         $(pub use $table::*;)*
 
         /// The options of functions.
+        #[allow(unused_imports, unreachable_pub)] // not every table has functions with options
         pub mod options {
             $(pub use super::$table::options::*;)*
         }
@@ -30,4 +34,4 @@ macro_rules! tables {
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { activation conv dropout linear loss }
+tables! { activation conv dropout fold linear loss pool }

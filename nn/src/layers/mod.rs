@@ -1,15 +1,22 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod conv;
 mod dropout;
 mod hooked;
 mod linear;
+mod pool;
 mod sequential;
 
 pub use activation::{Relu, Sigmoid, Tanh};
+pub use conv::{
+    Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
+    ConvTranspose3d, ConvTransposeBuilder, PaddingMode,
+};
 pub use dropout::Dropout;
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
+pub use pool::*;
 pub use sequential::Sequential;
 
 use crate::Module;

@@ -143,7 +143,7 @@ impl<T: Accumulator> Plan<T> {
 
 /// Whether cache lines at this stride use so few sets of the L1 cache that they evict each other. Most L1
 /// caches have 64 sets, which depend on the address modulo 4096.
-fn crowded<T>(stride: isize) -> bool {
+pub(super) fn crowded<T>(stride: isize) -> bool {
     let bytes = stride.unsigned_abs() * size_of::<T>();
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
 }

@@ -23,6 +23,7 @@ mod threads;
 
 pub(crate) use element::{Accumulator, MatmulElement};
 pub(crate) use lanes::Lanes;
+pub(crate) use pack::{Buffer, with_buffer};
 
 use blocked::Method;
 use kernel::Kernels;
@@ -149,6 +150,35 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
     // SAFETY: the contract is the same.
     unsafe { threads::one(&product) }
+}
+
+/// [`gemm()`] on this thread alone, for callers that share the work between threads themselves.
+///
+/// # Safety
+/// The contract of [`gemm()`].
+pub(crate) unsafe fn gemm_serial<T: Accumulator>(
+    [m, k, n]: [usize; 3],
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T,
+    c: Mat<*mut T>,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    let product = Product { m, k, n, alpha: T::ONE, a, b, beta, c }.upright();
+    // SAFETY: the contract is the same.
+    unsafe {
+        match k {
+            0 => scale(&product),
+            _ => blocked::serial(&product, method(&product)),
+        }
+    }
+}
+
+/// Whether the rows of a matrix at this distance evict each other from the cache of a core.
+pub(crate) fn rows_collide<T>(stride: usize) -> bool {
+    blocked::crowded::<T>(stride as isize)
 }
 
 /// `batch` products like [`gemm()`]. The operands of number `i` are `offsets(i)` elements after `a`, `b` and

@@ -13,10 +13,10 @@ use crate::cpu::simd::{Isa, Simd, Vectorized};
 
 /// A cache line, the unit and the alignment of buffers. The widest vector has the same size.
 #[repr(align(64))]
-pub(super) struct Line(#[expect(dead_code, reason = "gives the size")] [u8; 64]);
+pub(crate) struct Line(#[expect(dead_code, reason = "gives the size")] [u8; 64]);
 
 /// Memory that a thread keeps between calls.
-pub(super) type Buffer = Cell<Vec<MaybeUninit<Line>>>;
+pub(crate) type Buffer = Cell<Vec<MaybeUninit<Line>>>;
 
 thread_local! {
     /// Packed parts of A and B.
@@ -29,7 +29,7 @@ thread_local! {
 ///
 /// The buffer is taken while `f` runs, so a nested call would allocate its own memory.
 #[inline]
-pub(super) fn with_buffer<T>(buffer: &'static LocalKey<Buffer>, len: usize, f: impl FnOnce(*mut T)) {
+pub(crate) fn with_buffer<T>(buffer: &'static LocalKey<Buffer>, len: usize, f: impl FnOnce(*mut T)) {
     let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
     let mut memory = buffer.take();
     if memory.capacity() < lines {

@@ -1,0 +1,205 @@
+//! Where the channels and the dims that a window slides along are in a tensor.
+
+use namegrad_autograd::Tensor;
+use namegrad_core::args::Positions;
+use namegrad_core::names::{Name, Names, is_strict};
+use namegrad_core::{Error, ErrorKind, Result};
+
+/// The dims that a function needs, by the names that its weight or its caller gives them.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The dim of the channels.
+    pub(crate) channel: Option<Name>,
+    /// The dims that a window slides along.
+    pub(crate) spatial: &'a [Option<Name>],
+    /// The name of the channels of the result.
+    pub(crate) made: Option<Name>,
+    /// Whether no dim with another name is taken for one of these. The channels never are.
+    pub(crate) exact: bool,
+}
+
+/// The order of dims in which the ops work, `[batch, channels, spatial..]`, and the way back.
+pub(crate) struct Layout {
+    /// The dims of the input: batch dims, channels, the others.
+    order: Vec<usize>,
+    /// The sizes of the batch dims.
+    batch: Vec<usize>,
+    /// The names of the result.
+    names: Names,
+}
+
+/// An error about these inputs.
+#[cold]
+#[track_caller]
+pub(crate) fn fail(op: &'static str, kind: ErrorKind, message: String, inputs: &[&Tensor]) -> Error {
+    Error::new(kind, op, message).with_operands(inputs.iter().map(|x| x.shape()))
+}
+
+/// An error of an op as one of the function or layer `op` about its own inputs. A repair that sets an option,
+/// such as `.padding(1)`, is one of the builder of a layer, and becomes one of the options of a function.
+#[cold]
+pub(crate) fn about(error: Error, op: &'static str, inputs: &[&Tensor]) -> Error {
+    let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+    let setter = error.repair().filter(|repair| repair.starts_with('.')).map(str::to_string);
+    match setter {
+        Some(setter) if op.starts_with(char::is_lowercase) => {
+            let words = op.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+            let options: String = words.collect();
+            error.with_repair(format!("{options}Options::new(){setter}"))
+        }
+        _ => error,
+    }
+}
+
+impl Layout {
+    /// Finds the dims in `x`: those whose names it has by name, the others by position, as the last dims that
+    /// are left. If no dim is found by name, there can be one batch dim, as in PyTorch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if another dim is where the channels are expected; in strict mode also for
+    /// the other dims. [`ErrorKind::Shape`] for a wrong number of dims. [`ErrorKind::DuplicateName`] if the
+    /// result would have a name twice.
+    #[track_caller]
+    pub(crate) fn find(
+        op: &'static str,
+        x: &Tensor,
+        weight: Option<&Tensor>,
+        wanted: Wanted<'_>,
+    ) -> Result<Layout> {
+        let inputs: Vec<&Tensor> = [x].into_iter().chain(weight).collect();
+        let dims = wanted.spatial.len();
+        let names: Vec<Option<Name>> =
+            [wanted.channel].into_iter().chain(wanted.spatial.iter().copied()).collect();
+        let mut found: Vec<Option<usize>> =
+            names.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
+        let by_name = found.iter().any(Option::is_some);
+        if x.ndim() < dims + 1 || !by_name && x.ndim() > dims + 2 {
+            let spatial = ["length", "height, width", "depth, height, width"][dims.clamp(1, 3) - 1];
+            let message = format!(
+                "expected an input [N, channels, {spatial}] or [channels, {spatial}], got {} dims",
+                x.ndim()
+            );
+            let error = fail(op, ErrorKind::Shape, message, &inputs);
+            return Err(match x.ndim() > dims + 2 {
+                true => error.with_repair(
+                    "name the dims of the input and of the weight alike, to have more batch dims",
+                ),
+                false => error,
+            });
+        }
+        // From the last: the dims that were not found take the last ones of the dims that are left.
+        let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
+        for at in (0..found.len()).rev().filter(|at| names.len() > *at) {
+            if found[at].is_none() {
+                let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
+                check_by_position(op, &inputs, names[at], x.name(dim), at == 0 || wanted.exact)?;
+                found[at] = Some(dim);
+            }
+        }
+        let taken: Vec<usize> = found.into_iter().flatten().collect();
+        let batch: Vec<usize> = (0..x.ndim()).filter(|dim| !taken.contains(dim)).collect();
+        let mut result: Vec<Option<Name>> = (0..x.ndim()).map(|dim| x.name(dim)).collect();
+        result[taken[0]] = wanted.made;
+        let names = Names::new(op, result).map_err(|error| {
+            let name = wanted.made.map_or(String::new(), |name| name.to_string());
+            let error = error.with_operands(inputs.iter().map(|x| x.shape()));
+            error.with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?"))
+        })?;
+        let sizes = batch.iter().map(|dim| x.sizes()[*dim]).collect();
+        Ok(Layout { order: batch.into_iter().chain(taken).collect(), batch: sizes, names })
+    }
+
+    /// The position of the channels.
+    pub(crate) fn channel(&self) -> usize {
+        self.order[self.batch.len()]
+    }
+
+    /// `x` in the order of the ops, without names and with at most one batch dim.
+    #[track_caller]
+    pub(crate) fn apply(&self, x: &Tensor) -> Result<Tensor> {
+        let mut x = x.rename(None)?;
+        if !self.order.is_sorted() {
+            x = x.permute(self.order.clone())?;
+        }
+        if self.batch.len() > 1 {
+            let mut sizes = x.sizes()[self.batch.len()..].to_vec();
+            sizes.insert(0, self.batch.iter().product());
+            x = x.reshape(sizes)?;
+        }
+        Ok(x)
+    }
+
+    /// The result of an op with the order of dims of the input, and with names.
+    #[track_caller]
+    pub(crate) fn restore(&self, y: Tensor) -> Result<Tensor> {
+        let mut y = y;
+        if self.batch.len() > 1 {
+            let sizes: Vec<usize> = self.batch.iter().chain(&y.sizes()[1..]).copied().collect();
+            y = y.reshape(sizes)?;
+        }
+        if !self.order.is_sorted() {
+            let mut inverse = self.order.clone();
+            self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
+            y = y.permute(inverse)?;
+        }
+        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+    }
+}
+
+/// The positions of the dims that windows slide along: by name, or as the last dims that are left.
+///
+/// # Errors
+/// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has too
+/// few dims.
+#[track_caller]
+pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
+    if x.ndim() < wanted.len() {
+        let message = format!("windows over {} dims do not fit into {} dims", wanted.len(), x.ndim());
+        return Err(fail(op, ErrorKind::Shape, message, &[x]));
+    }
+    let mut found: Vec<Option<usize>> =
+        wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
+    let mut left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
+    for (at, name) in wanted.iter().enumerate().rev() {
+        if found[at].is_none() {
+            let dim = left.pop().unwrap_or(0); // there are as many dims as are looked for
+            check_by_position(op, &[x], *name, x.name(dim), true)?;
+            found[at] = Some(dim);
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Checks a dim that is matched by position: if it is `exact`, a dim with another name must not be taken, and
+/// with strict names an unnamed dim neither.
+#[track_caller]
+fn check_by_position(
+    op: &'static str,
+    inputs: &[&Tensor],
+    wanted: Option<Name>,
+    there: Option<Name>,
+    exact: bool,
+) -> Result<()> {
+    let message = match (wanted, there) {
+        (Some(wanted), Some(there)) if exact || is_strict() => {
+            format!("Name '{wanted}' not found in {}, and '{there}' is another dim", inputs[0].shape())
+        }
+        (Some(wanted), None) if is_strict() => {
+            format!("strict names: an unnamed dim would be taken for '{wanted}'")
+        }
+        (None, Some(there)) if is_strict() => {
+            format!("strict names: '{there}' would be taken for an unnamed dim")
+        }
+        _ => return Ok(()),
+    };
+    let (kind, repair) = match (wanted, there) {
+        (Some(wanted), Some(there)) => {
+            (ErrorKind::NameNotFound, format!("x.rename([(\"{there}\", \"{wanted}\")])?"))
+        }
+        (Some(wanted), None) => {
+            (ErrorKind::NameMismatch, format!("x.refine_names([\"...\", \"{wanted}\"])?"))
+        }
+        _ => (ErrorKind::NameMismatch, "x.rename(None)?".to_string()),
+    };
+    Err(fail(op, kind, message, inputs).with_repair(repair))
+}

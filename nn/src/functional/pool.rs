@@ -1,0 +1,597 @@
+//! Pooling over one, two or three dims.
+//!
+//! All functions move the dims of the windows to the end, where `Tensor::max_pool` and `Tensor::avg_pool`
+//! expect them.
+
+use super::layout::{about, fail};
+use namegrad_autograd::Tensor;
+use namegrad_core::args::{Argument, Dims, Extents, Positions, Value, Windows};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Picked, Result};
+use namegrad_macros::functional;
+use std::panic::Location;
+
+/// The dims that windows slide along: the last ones, unless some are given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlidingDims(Option<Dims>);
+
+impl SlidingDims {
+    /// The last dims, as many as the function is for.
+    pub const LAST: SlidingDims = SlidingDims(None);
+}
+
+impl<T: Into<Dims>> From<T> for SlidingDims {
+    fn from(dims: T) -> SlidingDims {
+        SlidingDims(Some(dims.into()))
+    }
+}
+
+impl Argument for SlidingDims {
+    type Resolved = Option<Positions>;
+    type View<'a> = &'a Option<Positions>;
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Option<Positions>> {
+        match self.0 {
+            Some(dims) => dims.look_up(op, of).map(Some),
+            None => Ok(None),
+        }
+    }
+    fn view(resolved: &Option<Positions>) -> &Option<Positions> {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<SlidingDims> {
+        match value {
+            Value::None => Some(SlidingDims::LAST),
+            dims => Dims::from_value(dims).map(SlidingDims::from),
+        }
+    }
+    fn accepted() -> String {
+        Dims::accepted()
+    }
+}
+
+functional! { pool;
+    /// The largest element of each window over one dim. The windows have `kernel_size` elements, `dilation`
+    /// apart, and start at every `stride`-th element; by default they touch. The `padding` has no part in the
+    /// maximum. With `ceil_mode`, a last window that is not complete counts.
+    ///
+    /// `dims` are the dims that the windows slide along, by default the last. `Tensor::max_pool` also gives
+    /// the positions of the elements.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0, 2.0, 3.0, 4.0]])?.refine_names(["C", "time"])?;
+    /// assert_eq!(F::max_pool1d(&x, 2)?.to_vec::<f32>()?, [5.0, 3.0]);
+    /// let options = MaxPool1dOptions::new().stride(1).dims("time");
+    /// assert_eq!(F::max_pool1d_with(&x.t()?, 2, options)?.to_vec::<f32>()?, [5.0, 5.0, 3.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if no window fits or the padding is more than half of a window,
+    /// [`ErrorKind::Value`] for a size, stride or dilation of 0.
+    max_pool1d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
+        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
+    ) on floats integers names "keeps input names";
+    /// [`max_pool1d`] over two dims.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let images = Tensor::rand([("N", 2), ("H", 8), ("W", 6), ("C", 3)])?;
+    /// let y = F::max_pool2d_with(&images, 2, MaxPool2dOptions::new().dims(["H", "W"]))?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, H=4, W=3, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    max_pool2d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
+        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
+    ) on floats integers names "keeps input names";
+    /// [`max_pool1d`] over three dims.
+    max_pool3d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, dilation: Extents = 1,
+        ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST
+    ) on floats integers names "keeps input names";
+    /// The mean of each window over one dim. The windows are those of [`max_pool1d`]. The sum of a window is
+    /// divided by its size with its padding; without `count_include_pad`, by the number of its elements; or
+    /// by `divisor_override`.
+    ///
+    /// `dims` are the dims that the windows slide along, by default the last.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 3.0, 5.0]])?;
+    /// assert_eq!(F::avg_pool1d(&x, 2)?.to_vec::<f32>()?, [2.0]);
+    /// let options = AvgPool1dOptions::new().padding(1).count_include_pad(false);
+    /// assert_eq!(F::avg_pool1d_with(&x, 2, options)?.to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`max_pool1d`].
+    avg_pool1d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
+        count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
+    ) on floats names "keeps input names";
+    /// [`avg_pool1d`] over two dims.
+    avg_pool2d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
+        count_include_pad: bool = true, divisor_override: Option<usize> = None, dims: SlidingDims = SlidingDims::LAST
+    ) on floats names "keeps input names";
+    /// [`avg_pool1d`] over three dims.
+    avg_pool3d (
+        x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
+        count_include_pad: bool = true, divisor_override: Option<usize> = None, dims: SlidingDims = SlidingDims::LAST
+    ) on floats names "keeps input names";
+    /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
+    /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size that the dim has.
+    ///
+    /// `dims` are the dims that the windows slide along, by default the last.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0, 2.0, 3.0, 4.0]])?;
+    /// assert_eq!(F::adaptive_max_pool1d(&x, 2)?.to_vec::<f32>()?, [5.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    adaptive_max_pool1d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    /// [`adaptive_max_pool1d`] over two dims.
+    adaptive_max_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    /// [`adaptive_max_pool1d`] over three dims.
+    adaptive_max_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats integers names "keeps input names";
+    /// The mean of each of `output_size` windows over one dim, which are those of [`adaptive_max_pool1d`].
+    ///
+    /// `dims` are the dims that the windows slide along, by default the last.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0, 3.0, 3.0, 6.0]])?;
+    /// assert_eq!(F::adaptive_avg_pool1d(&x, 2)?.to_vec::<f32>()?, [3.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    adaptive_avg_pool1d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    /// [`adaptive_avg_pool1d`] over two dims.
+    adaptive_avg_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    /// [`adaptive_avg_pool1d`] over three dims.
+    adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
+    /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. The
+    /// windows are those of [`max_pool1d`].
+    ///
+    /// `dims` are the dims that the windows slide along, by default the last.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[3.0, 4.0, 6.0, 8.0]])?;
+    /// assert_eq!(F::lp_pool1d(&x, 2.0, 2)?.to_vec::<f32>()?, [5.0, 10.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`max_pool1d`].
+    lp_pool1d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
+        on floats names "keeps input names";
+    /// [`lp_pool1d`] over two dims.
+    lp_pool2d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
+        on floats names "keeps input names";
+    /// [`lp_pool1d`] over three dims.
+    lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
+        on floats names "keeps input names";
+    /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
+    /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it is
+    /// half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which
+    /// also gives the positions of the elements.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::rand([("N", 2), ("C", 3), ("H", 9), ("W", 7)])?;
+    /// let y = F::fractional_max_pool2d_with(&x, 2, FractionalMaxPool2dOptions::new().output_size([5, 4]))?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, C=3, H=5, W=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the windows do not fit, [`ErrorKind::Value`] for both a size and a ratio, or
+    /// a ratio that is not between 0 and 1.
+    fractional_max_pool2d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Option<f64> = None)
+        on floats names "keeps input names";
+    /// [`fractional_max_pool2d`] over the last three dims.
+    fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Option<f64> = None)
+        on floats names "keeps input names";
+    /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
+    /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,
+    /// or the smallest that has windows of `kernel_size` at every `stride`-th element.
+    ///
+    /// ```
+    /// use namegrad::core::args::Windows;
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0, 2.0, 3.0]])?;
+    /// let largest = x.max_pool(Windows::sliding(2))?;
+    /// let y = F::max_unpool1d(&largest.values, &largest.indices, 2)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if `indices` has other sizes, [`ErrorKind::Index`] for an index outside of the
+    /// result.
+    max_unpool1d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
+        names "keeps input names";
+    /// [`max_unpool1d`] over the last two dims.
+    max_unpool2d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
+        names "keeps input names";
+    /// [`max_unpool1d`] over the last three dims.
+    max_unpool3d (x, indices; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, output_size: Extents = None)
+        names "keeps input names";
+}
+
+/// The functions for each number of dims, which call the function of the macro's word with their name and
+/// that number. `max: max_pool1d 1` becomes
+///
+/// ```ignore
+/// #[track_caller]
+/// pub(super) fn max_pool1d(
+///     x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents,
+///     ceil_mode: bool, dims: Option<Positions>,
+/// ) -> Result<Tensor> {
+///     max(("max_pool1d", 1), x, kernel_size, stride, padding, dilation, ceil_mode, dims)
+/// }
+/// ```
+macro_rules! over_dims {
+    ($($way:ident $args:tt: $($name:ident $dims:literal),*;)*) => {
+        $($(over_dims!(@ $way $name $dims $args);)*)*
+    };
+    (@ $way:ident $name:ident $dims:literal ($($arg:ident: $ty:ty),*)) => {
+        #[track_caller]
+        pub(super) fn $name($($arg: $ty),*) -> Result<Tensor> {
+            $way((stringify!($name), $dims), $($arg),*)
+        }
+    };
+}
+
+mod kernels {
+    use super::*;
+
+    over_dims! {
+        max (
+            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents,
+            ceil_mode: bool, dims: Option<Positions>
+        ): max_pool1d 1, max_pool2d 2, max_pool3d 3;
+        avg_of_line (
+            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool,
+            count_include_pad: bool, dims: Option<Positions>
+        ): avg_pool1d 1;
+        avg (
+            x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool,
+            count_include_pad: bool, divisor_override: Option<usize>, dims: Option<Positions>
+        ): avg_pool2d 2, avg_pool3d 3;
+        adaptive_max (x: &Tensor, output_size: Extents, dims: Option<Positions>):
+            adaptive_max_pool1d 1, adaptive_max_pool2d 2, adaptive_max_pool3d 3;
+        adaptive_avg (x: &Tensor, output_size: Extents, dims: Option<Positions>):
+            adaptive_avg_pool1d 1, adaptive_avg_pool2d 2, adaptive_avg_pool3d 3;
+        lp (
+            x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: Option<Positions>
+        ): lp_pool1d 1, lp_pool2d 2, lp_pool3d 3;
+        fractional (
+            x: &Tensor, samples: Option<&Tensor>, kernel_size: Extents, output_size: Extents,
+            output_ratio: Option<f64>
+        ): fractional_max_pool2d 2, fractional_max_pool3d 3;
+        unpool (
+            x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents,
+            output_size: Extents
+        ): max_unpool1d 1, max_unpool2d 2, max_unpool3d 3;
+    }
+
+    /// The name of a function and its number of dims.
+    type Of = (&'static str, usize);
+
+    #[track_caller]
+    fn max(
+        of: Of,
+        x: &Tensor,
+        kernel_size: Extents,
+        stride: Extents,
+        padding: Extents,
+        dilation: Extents,
+        ceil_mode: bool,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
+        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
+        let windows = windows.stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode);
+        Ok(max_over(of.0, x, windows, &or_last(of, x, dims)?)?.values)
+    }
+
+    #[track_caller]
+    fn avg_of_line(
+        of: Of,
+        x: &Tensor,
+        kernel_size: Extents,
+        stride: Extents,
+        padding: Extents,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
+        avg(of, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None, dims)
+    }
+
+    #[track_caller]
+    fn avg(
+        of: Of,
+        x: &Tensor,
+        kernel_size: Extents,
+        stride: Extents,
+        padding: Extents,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<usize>,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
+        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
+        let windows = windows.stride(stride).padding(padding).ceil_mode(ceil_mode);
+        let windows = windows.count_include_pad(count_include_pad).divisor_override(divisor_override);
+        avg_over(of.0, x, windows, &or_last(of, x, dims)?)
+    }
+
+    #[track_caller]
+    fn adaptive_max(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
+        let dims = or_last(of, x, dims)?;
+        Ok(max_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)?.values)
+    }
+
+    #[track_caller]
+    fn adaptive_avg(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
+        let dims = or_last(of, x, dims)?;
+        avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
+    }
+
+    /// As many windows along each of the dims as `output_size` says.
+    #[track_caller]
+    fn adaptive(of: Of, x: &Tensor, output_size: Extents, dims: &Positions) -> Result<Windows> {
+        let lengths: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
+        if lengths.len() != of.1 {
+            return Ok(Windows::adaptive(each(of, x, "output_size", output_size)?)); // an error of `dims`
+        }
+        let sizes = output_size.or_lengths(of.0, "output_size", &lengths);
+        Ok(Windows::adaptive(&sizes.map_err(|error| error.with_operands([x.shape()]))?[..]))
+    }
+
+    #[track_caller]
+    fn lp(
+        of: Of,
+        x: &Tensor,
+        norm_type: f64,
+        kernel_size: Extents,
+        stride: Extents,
+        ceil_mode: bool,
+        dims: Option<Positions>,
+    ) -> Result<Tensor> {
+        let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
+        lp_over(of.0, x, norm_type, windows.stride(stride).ceil_mode(ceil_mode), &or_last(of, x, dims)?)
+    }
+
+    #[track_caller]
+    fn fractional(
+        of: Of,
+        x: &Tensor,
+        samples: Option<&Tensor>,
+        kernel_size: Extents,
+        output_size: Extents,
+        output_ratio: Option<f64>,
+    ) -> Result<Tensor> {
+        let dims = last(of, x)?;
+        let sizes = match (output_size.is_none(), output_ratio) {
+            (false, None) => Size::Of(output_size),
+            (true, ratio) => Size::Ratio(ratio.unwrap_or(0.5)),
+            (false, Some(_)) => {
+                let message = "`output_size` and `output_ratio` say the same: give one of them".to_string();
+                return Err(fail(of.0, ErrorKind::Value, message, &[x]));
+            }
+        };
+        Ok(fractional_over(of.0, x, samples, kernel_size, sizes, &dims)?.values)
+    }
+
+    #[track_caller]
+    fn unpool(
+        of: Of,
+        x: &Tensor,
+        indices: &Tensor,
+        kernel_size: Extents,
+        stride: Extents,
+        padding: Extents,
+        output_size: Extents,
+    ) -> Result<Tensor> {
+        let dims = last(of, x)?;
+        unpool_over(of.0, [x, indices], kernel_size, stride, padding, output_size, &dims)
+    }
+
+    /// The dims, or the last ones.
+    #[track_caller]
+    fn or_last(of: Of, x: &Tensor, dims: Option<Positions>) -> Result<Positions> {
+        match dims {
+            Some(dims) => Ok(dims),
+            None => last(of, x),
+        }
+    }
+
+    /// The last dims of `x`.
+    #[track_caller]
+    fn last((op, dims): Of, x: &Tensor) -> Result<Positions> {
+        match x.ndim().checked_sub(dims) {
+            Some(first) => Ok((first..x.ndim()).collect()),
+            None => {
+                let message = format!("windows over {dims} dims do not fit into {} dims", x.ndim());
+                Err(fail(op, ErrorKind::Shape, message, &[x]))
+            }
+        }
+    }
+
+    /// One number for each of the dims.
+    #[track_caller]
+    fn each((op, dims): Of, x: &Tensor, name: &str, extents: Extents) -> Result<Extents> {
+        let numbers = extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]))?;
+        Ok(Extents::from(&numbers[..]))
+    }
+}
+
+/// `x` with `dims` last, and the order of its dims, if that changes it.
+#[track_caller]
+fn with_last<'x>(
+    op: &'static str,
+    x: &'x Tensor,
+    windows: usize,
+    dims: &Positions,
+) -> Result<(std::borrow::Cow<'x, Tensor>, Option<Vec<usize>>)> {
+    if dims.len() != windows {
+        let message =
+            format!("expected {windows} `dims`, one for each dim of the windows, got {}", dims.len());
+        return Err(fail(op, ErrorKind::Value, message, &[x]));
+    }
+    let others = (0..x.ndim()).filter(|dim| !dims.contains(dim));
+    let order: Vec<usize> = others.chain(dims.iter().copied()).collect();
+    if order.is_sorted() {
+        return Ok((std::borrow::Cow::Borrowed(x), None));
+    }
+    Ok((std::borrow::Cow::Owned(x.permute(order.clone())?), Some(order)))
+}
+
+/// `y` with its dims where those of the input were.
+#[track_caller]
+fn moved_back(y: Tensor, order: Option<&Vec<usize>>) -> Result<Tensor> {
+    let Some(order) = order else { return Ok(y) };
+    let mut inverse = order.clone();
+    order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
+    y.permute(inverse)
+}
+
+/// The largest elements of windows over `dims`, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn max_over(
+    op: &'static str,
+    x: &Tensor,
+    windows: Windows,
+    dims: &Positions,
+) -> Result<Picked<Tensor>> {
+    let (moved, order) = with_last(op, x, windows.dims(), dims)?;
+    let Picked { values, indices } = moved.max_pool(windows).map_err(|error| about(error, op, &[x]))?;
+    Ok(Picked { values: moved_back(values, order.as_ref())?, indices: moved_back(indices, order.as_ref())? })
+}
+
+/// The means of windows over `dims`, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn avg_over(op: &'static str, x: &Tensor, windows: Windows, dims: &Positions) -> Result<Tensor> {
+    let (moved, order) = with_last(op, x, windows.dims(), dims)?;
+    let y = moved.avg_pool(windows).map_err(|error| about(error, op, &[x]))?;
+    moved_back(y, order.as_ref())
+}
+
+/// The norms of windows over `dims`, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn lp_over(
+    op: &'static str,
+    x: &Tensor,
+    p: f64,
+    windows: Windows,
+    dims: &Positions,
+) -> Result<Tensor> {
+    x.value().check_float(op)?;
+    if p == 0.0 || p.is_nan() {
+        let message = format!("`norm_type` must not be {p}");
+        return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("2.0"));
+    }
+    // The sums of the powers.
+    let sums = avg_over(op, &x.pow(p)?, windows.divisor_override(1), dims)?;
+    sums.sign()?.mul(&sums.abs()?.relu()?)?.pow(1.0 / p)
+}
+
+/// The sizes of the result of a fractional pooling.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Size {
+    Of(Extents),
+    /// As a part of the sizes of the input.
+    Ratio(f64),
+}
+
+/// The largest elements of windows at random places over `dims`, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn fractional_over(
+    op: &'static str,
+    x: &Tensor,
+    samples: Option<&Tensor>,
+    kernel_size: Extents,
+    size: Size,
+    dims: &Positions,
+) -> Result<Picked<Tensor>> {
+    let (moved, order) = with_last(op, x, dims.len(), dims)?;
+    let sizes = match size {
+        Size::Of(sizes) => sizes,
+        Size::Ratio(ratio) if ratio > 0.0 && ratio < 1.0 => {
+            let sizes: Vec<usize> =
+                dims.iter().map(|dim| (x.sizes()[*dim] as f64 * ratio) as usize).collect();
+            Extents::from(&sizes[..])
+        }
+        Size::Ratio(ratio) => {
+            let message = format!("`output_ratio` must be between 0 and 1, got {ratio}");
+            return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("0.5"));
+        }
+    };
+    let planes = moved.sizes()[..moved.ndim() - dims.len()].iter().product();
+    let drawn = match samples {
+        Some(_) => None,
+        None => Some(Tensor::rand([1, planes, dims.len()])?),
+    };
+    let samples = samples.or(drawn.as_ref()).expect("one of them is there");
+    let Picked { values, indices } =
+        moved.fractional_max_pool(samples, kernel_size, sizes).map_err(|error| about(error, op, &[x]))?;
+    Ok(Picked { values: moved_back(values, order.as_ref())?, indices: moved_back(indices, order.as_ref())? })
+}
+
+/// Zeros with elements of `x` at indices into `dims`, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn unpool_over(
+    op: &'static str,
+    [x, indices]: [&Tensor; 2],
+    kernel_size: Extents,
+    stride: Extents,
+    padding: Extents,
+    output_size: Extents,
+    dims: &Positions,
+) -> Result<Tensor> {
+    let caller = Location::caller();
+    let fail = |kind, message| fail(op, kind, message, &[x, indices]).at(caller);
+    if x.sizes() != indices.sizes() {
+        return Err(fail(ErrorKind::Shape, "the indices must have the sizes of the input".into()));
+    }
+    let numbers = |name, extents: Extents| {
+        let error_at = |error: Error| error.with_operands([x.shape(), indices.shape()]).at(caller);
+        extents.over(op, name, dims.len()).map_err(error_at)
+    };
+    let kernel = numbers("kernel_size", kernel_size)?;
+    let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
+    let padding = numbers("padding", padding)?;
+    let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
+    for (at, dim) in dims.iter().enumerate().filter(|_| output_size.is_none()) {
+        let last = x.sizes()[*dim].saturating_sub(1);
+        let size = last.checked_mul(stride[at]).and_then(|size| size.checked_add(kernel[at]));
+        let size = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?));
+        match size {
+            Some(size) => sizes.push(size),
+            None => return Err(fail(ErrorKind::Value, "the size of the result is out of range".into())),
+        }
+    }
+    let (moved, order) = with_last(op, x, dims.len(), dims)?;
+    let (places, _) = with_last(op, indices, dims.len(), dims)?;
+    let outer = moved.sizes()[..moved.ndim() - dims.len()].to_vec();
+    let names = moved.names().clone();
+    let flat = |x: &Tensor| {
+        let windows: usize = x.sizes()[outer.len()..].iter().product();
+        x.rename(None)?.reshape([outer.iter().product(), windows])
+    };
+    let failed = |error: Error| about(error, op, &[x, indices]).at(caller);
+    let volume =
+        sizes.iter().try_fold(1_usize, |volume, size| volume.checked_mul(*size)).unwrap_or(usize::MAX);
+    let planes: usize = outer.iter().product();
+    let zeros = moved.new_zeros([planes, volume]).map_err(failed)?;
+    let y = zeros.scatter(flat(&places)?, flat(&moved)?, 1).map_err(failed)?;
+    let sizes: Vec<usize> = outer.into_iter().chain(sizes).collect();
+    let y = y.reshape(sizes)?;
+    moved_back(if names.is_named() { y.rename(Some(names))? } else { y }, order.as_ref())
+}

@@ -1,0 +1,605 @@
+//! Convolution and transposed convolution over one, two or three dims. Everything that does not depend on the
+//! number of dims is in functions of slices.
+
+use super::{Layer, called, within};
+use crate::Module;
+use crate::functional::conv::{Slide, transposed_images};
+use crate::functional::layout::{Layout, Wanted};
+use crate::training::ModulePath;
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::args::{Extents, Padding};
+use namegrad_core::names::Name;
+use namegrad_core::options::ConvolutionOptions;
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use std::borrow::Cow;
+use std::panic::Location;
+
+/// A dim: the name, if it has one, and the size.
+type Named = (Option<Name>, usize);
+
+/// What a convolution takes for the elements outside of its input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaddingMode {
+    /// Zeros.
+    #[default]
+    Zeros,
+    /// The elements of the input in reverse, without the one at the edge.
+    Reflect,
+    /// The element at the edge.
+    Replicate,
+    /// The elements from the other end.
+    Circular,
+}
+
+/// Convolution over `N` dims, which the layer finds by name: [`Conv1d`], [`Conv2d`], [`Conv3d`].
+///
+/// The kernel sizes are given by the dims that the kernel slides along.
+///
+/// # Shapes
+/// - `x`: any dims that include the input dim and those of the kernel, in any order
+/// - result: the dims of `x`, with the output dim in place of the input dim, and with
+///   `(L + 2 padding - dilation (K - 1) - 1) / stride + 1` in place of the size `L` of a dim that a kernel of
+///   `K` slides along
+///
+/// A dim of the layer or of `x` without a name is matched by position. Without any names, `x` is `[N, C, ..]` or
+/// `[C, ..]`, with the dims of the kernel after the channels.
+///
+/// # Parameters
+/// - `weight`: `[out, in / groups, kernel..]`, uniform in ±1/√fan, where the fan is `in / groups` times the
+///   elements of the kernel
+/// - `bias`: `[out]`, uniform in ±1/√fan
+///
+/// The dims of the weight have the names given to [`new`](Self::new). Because a tensor cannot have the same
+/// name twice, the second dim of a weight from `C` to `C` is called `C_in`.
+///
+/// # Source
+/// Dumoulin, Visin, *A guide to convolution arithmetic for deep learning* (2016), sections 2 and 4.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let layer = Conv2d::new(("C", 3), ("F", 16), [("H", 3), ("W", 3)])?;
+/// let images = Tensor::rand([("N", 2), ("C", 3), ("H", 8), ("W", 10)])?;
+/// assert_eq!(layer.forward(&images)?.shape().to_string(), "[N=2, F=16, H=6, W=8]");
+/// assert_eq!(layer.weight().tensor().shape().to_string(), "[F=16, C=3, H=3, W=3]");
+///
+/// // Any order of dims, and any other dims:
+/// let video = Tensor::rand([("time", 5), ("H", 8), ("W", 10), ("C", 3)])?;
+/// assert_eq!(layer.forward(&video)?.shape().to_string(), "[time=5, H=6, W=8, F=16]");
+///
+/// let halving = Conv2d::builder(("C", 3), ("C", 3), [("H", 3), ("W", 3)]).stride(2).padding(1).build()?;
+/// assert_eq!(halving.forward(&images)?.shape().to_string(), "[N=2, C=3, H=4, W=5]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = Conv::text)]
+pub struct Conv<const N: usize> {
+    weight: Parameter,
+    bias: Option<Parameter>,
+    #[module(skip)]
+    settings: Settings<N>,
+    path: ModulePath,
+}
+
+/// [`Conv`] over one dim.
+pub type Conv1d = Conv<1>;
+/// [`Conv`] over two dims.
+pub type Conv2d = Conv<2>;
+/// [`Conv`] over three dims.
+pub type Conv3d = Conv<3>;
+
+/// Transposed convolution over `N` dims, which the layer finds by name: [`ConvTranspose1d`],
+/// [`ConvTranspose2d`], [`ConvTranspose3d`]. It is the gradient of the input of a convolution, as a function of
+/// the gradient of the output; with a stride, it makes the result larger by about that factor.
+///
+/// # Shapes
+/// - `x`: any dims that include the input dim and those of the kernel, in any order
+/// - result: the dims of `x`, with the output dim in place of the input dim, and with
+///   `(L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1` in place of the size `L` of a dim
+///   that a kernel of `K` slides along
+///
+/// Without names, dims are found as in [`Conv`].
+///
+/// # Parameters
+/// - `weight`: `[in, out / groups, kernel..]`, uniform in ±1/√fan, where the fan is `out / groups` times the
+///   elements of the kernel
+/// - `bias`: `[out]`, uniform in ±1/√fan
+///
+/// The names of the weight are those of the layer; in a layer from `C` to `C`, its first dim is called `C_in`.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let layer = ConvTranspose2d::builder(("F", 16), ("C", 3), [("H", 2), ("W", 2)]).stride(2).build()?;
+/// let features = Tensor::rand([("N", 2), ("H", 4), ("W", 5), ("F", 16)])?;
+/// assert_eq!(layer.forward(&features)?.shape().to_string(), "[N=2, H=8, W=10, C=3]");
+/// assert_eq!(layer.weight().tensor().shape().to_string(), "[F=16, C=3, H=2, W=2]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = ConvTranspose::text)]
+pub struct ConvTranspose<const N: usize> {
+    weight: Parameter,
+    bias: Option<Parameter>,
+    #[module(skip)]
+    settings: Settings<N>,
+    #[module(skip)]
+    output_padding: Extents,
+    path: ModulePath,
+}
+
+/// [`ConvTranspose`] over one dim.
+pub type ConvTranspose1d = ConvTranspose<1>;
+/// [`ConvTranspose`] over two dims.
+pub type ConvTranspose2d = ConvTranspose<2>;
+/// [`ConvTranspose`] over three dims.
+pub type ConvTranspose3d = ConvTranspose<3>;
+
+/// What a layer was made of.
+#[derive(Clone, Debug)]
+struct Settings<const N: usize> {
+    input: Named,
+    output: Named,
+    kernel: [Named; N],
+    stride: Extents,
+    padding: Padding,
+    dilation: Extents,
+    groups: usize,
+    mode: PaddingMode,
+}
+
+impl<const N: usize> Settings<N> {
+    /// The settings of `new`.
+    #[track_caller]
+    fn new(
+        op: &'static str,
+        input: impl NewDim,
+        output: impl NewDim,
+        kernel: [impl NewDim; N],
+    ) -> Result<Settings<N>> {
+        const { assert!(N >= 1 && N <= 3, "a convolution is over one, two or three dims") };
+        let of = |error: Error| error.of(op);
+        let (input, output) = (input.into_new_dim().map_err(of)?, output.into_new_dim().map_err(of)?);
+        let mut sizes = [(None, 0); N];
+        for (to, size) in sizes.iter_mut().zip(kernel) {
+            *to = size.into_new_dim().map_err(of)?;
+        }
+        let one = Extents::from(1);
+        Ok(Settings {
+            input,
+            output,
+            kernel: sizes,
+            stride: one,
+            padding: Padding::Valid,
+            dilation: one,
+            groups: 1,
+            mode: PaddingMode::Zeros,
+        })
+    }
+
+    /// The names of the dims that the kernel slides along.
+    fn spatial(&self) -> [Option<Name>; N] {
+        self.kernel.map(|(name, _)| name)
+    }
+
+    /// `C=3 -> F=16, H=3, W=3`.
+    fn dims(&self) -> String {
+        dims_text(self.input, self.output, &self.kernel)
+    }
+
+    /// The description of a layer in the summary.
+    fn text(&self, layer: &str) -> String {
+        let mut text = format!("{layer}({}", self.dims());
+        if self.stride != Extents::from(1) {
+            text += &format!(", stride={}", self.stride);
+        }
+        match self.padding {
+            Padding::Zeros(zeros) => text += &format!(", padding={zeros}"),
+            Padding::Same => text += ", padding=same",
+            Padding::Valid => {}
+        }
+        if self.dilation != Extents::from(1) {
+            text += &format!(", dilation={}", self.dilation);
+        }
+        if self.groups != 1 {
+            text += &format!(", groups={}", self.groups);
+        }
+        text + ")"
+    }
+}
+
+fn dims_text(input: Named, output: Named, kernel: &[Named]) -> String {
+    let dim = |(name, size): &Named| name.map_or(size.to_string(), |name| format!("{name}={size}"));
+    let kernel: Vec<String> = kernel.iter().map(dim).collect();
+    format!("{} -> {}, {}", dim(&input), dim(&output), kernel.join(", "))
+}
+
+/// The weight and the bias of a layer.
+#[track_caller]
+fn parameters(
+    op: &'static str,
+    [input, output]: [Named; 2],
+    kernel: &[Named],
+    (groups, transposed, bias): (usize, bool, bool),
+    dtype: DType,
+) -> Result<(Parameter, Option<Parameter>)> {
+    if !dtype.is_floating_point() {
+        let message = format!("the parameters of a layer are floating-point, not {dtype}");
+        return Err(Error::new(ErrorKind::DType, op, message).with_repair(".dtype(DType::F32)"));
+    }
+    if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
+        let (input, output) = (input.1, output.1);
+        let message =
+            format!("{input} input and {output} output channels cannot be split into {groups} groups");
+        return Err(Error::new(ErrorKind::Value, op, message).with_repair(".groups(1)"));
+    }
+    if let Some((_, size)) = kernel.iter().find(|(_, size)| *size == 0) {
+        let message = format!("a kernel must have at least one element along each dim, got {size}");
+        return Err(Error::new(ErrorKind::Value, op, message));
+    }
+    let own_name = match input.0 {
+        Some(name) if input.0 == output.0 => Some(Name::new(&format!("{name}_in"))?),
+        _ => input.0,
+    };
+    let channels = match transposed {
+        true => [(own_name, input.1), (output.0, output.1 / groups)],
+        false => [output, (own_name, input.1 / groups)],
+    };
+    let shape =
+        Shape::new(channels.into_iter().chain(kernel.iter().copied())).map_err(|error| error.of(op))?;
+    let fan: usize = shape.sizes.iter().skip(1).fold(1, |fan, size| fan.saturating_mul(*size));
+    let bound = 1.0 / (fan.max(1) as f64).sqrt();
+    let uniform = |shape: Shape| TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
+    let weight = Parameter::new(uniform(shape).map_err(|error| error.of(op))?)?;
+    let bias = match bias {
+        true => Some(Parameter::new(uniform(Shape::new([output])?).map_err(|error| error.of(op))?)?),
+        false => None,
+    };
+    Ok((weight, bias))
+}
+
+/// Where the dims of a layer are in `x`.
+#[track_caller]
+fn layout<const N: usize>(
+    op: &'static str,
+    path: &ModulePath,
+    settings: &Settings<N>,
+    x: &Tensor,
+    dtype: DType,
+) -> Result<Layout> {
+    let wanted = Wanted {
+        channel: settings.input.0,
+        spatial: &settings.spatial(),
+        made: settings.output.0,
+        exact: true,
+    };
+    let layout = Layout::find(op, x, None, wanted).map_err(|error| within(error, op, path))?;
+    let (channel, size) = (layout.channel(), settings.input.1);
+    let caller = Location::caller();
+    let fail = |kind, message: String| Error::new(kind, op, message).with_operands([x.shape()]).at(caller);
+    let found = x.sizes()[channel];
+    if found != size {
+        let dim = x.name(channel).map_or(format!("dim {channel}"), |name| format!("the dim '{name}'"));
+        let who = called(path, &settings.dims());
+        return Err(fail(ErrorKind::Shape, format!("{who} needs {size} elements in {dim}, got {found}")));
+    }
+    if x.dtype() != dtype {
+        let who = called(path, &settings.dims());
+        let message = format!("{who} has parameters of {dtype}, and the input is {}", x.dtype());
+        let repair = format!("x.to(DType::{dtype:?})?");
+        return Err(fail(ErrorKind::DType, message).with_repair(repair));
+    }
+    Ok(layout)
+}
+
+/// Images with elements of their own around them, along the last dims.
+#[track_caller]
+fn padded(
+    op: &'static str,
+    images: Tensor,
+    kernel: &[Named],
+    padding: Padding,
+    dilation: Extents,
+    mode: PaddingMode,
+) -> Result<Tensor> {
+    let dims = kernel.len();
+    let around: Vec<(usize, usize)> = match padding {
+        Padding::Valid => return Ok(images),
+        Padding::Zeros(each) => {
+            each.over(op, "padding", dims)?.into_iter().map(|each| (each, each)).collect()
+        }
+        Padding::Same => {
+            let dilation = dilation.over(op, "dilation", dims)?;
+            let total = |(dilation, (_, size)): (usize, &Named)| dilation.saturating_mul(size - 1);
+            dilation.into_iter().zip(kernel).map(total).map(|total| (total / 2, total - total / 2)).collect()
+        }
+    };
+    let mut images = images;
+    for (at, (before, after)) in around.into_iter().enumerate() {
+        let dim = images.ndim() - dims + at;
+        let length = images.sizes()[dim];
+        let most = match mode {
+            PaddingMode::Reflect => length.saturating_sub(1),
+            PaddingMode::Circular => length,
+            _ => {
+                if length == 0 {
+                    0
+                } else {
+                    isize::MAX as usize / 4
+                }
+            }
+        };
+        if before.max(after) > most {
+            let message = format!(
+                "{mode:?} padding of a length of {length} can be at most {most}, got {}",
+                before.max(after)
+            );
+            return Err(
+                Error::new(ErrorKind::Shape, op, message.to_lowercase()).with_operands([images.shape()])
+            );
+        }
+        let (length, start) = (length as i64, -(before as i64));
+        let place = |at: i64| match mode {
+            PaddingMode::Circular => at.rem_euclid(length),
+            PaddingMode::Reflect if at < 0 => -at,
+            PaddingMode::Reflect if at >= length => 2 * (length - 1) - at,
+            _ => at.clamp(0, length - 1),
+        };
+        let places: Vec<i64> = (start..length + after as i64).map(place).collect();
+        let count = places.len();
+        images = images.index_select(Tensor::from_slice(&places, [count])?, dim)?;
+    }
+    Ok(images)
+}
+
+/// The parts of the two layers that differ only in names: accessors, `new`, `Layer`. The row
+/// `Conv ConvBuilder ["Conv1d", "Conv2d", "Conv3d"];` becomes
+///
+/// ```ignore
+/// impl<const N: usize> Conv<N> {
+///     const NAME: &'static str = ["Conv1d", "Conv2d", "Conv3d"][N - 1];
+///     pub fn new(input: impl NewDim, output: impl NewDim, kernel: [impl NewDim; N]) -> Result<Conv<N>> { .. }
+///     pub fn builder(..) -> ConvBuilder<N> { .. }
+///     pub fn weight(&self) -> &Parameter { &self.weight }
+///     pub fn bias(&self) -> Option<&Parameter> { self.bias.as_ref() }
+///     fn text(&self) -> String { self.settings.text(Self::NAME) }
+/// }
+/// impl<const N: usize> ConvBuilder<N> {
+///     pub fn stride(self, stride: impl Into<Extents>) -> Self { .. }
+///     pub fn dilation(self, dilation: impl Into<Extents>) -> Self { .. }
+///     pub fn groups(self, groups: usize) -> Self { .. }
+///     pub fn bias(self, bias: bool) -> Self { .. }
+///     pub fn dtype(self, dtype: DType) -> Self { .. }
+/// }
+/// impl<const N: usize> Layer for Conv<N> { .. }
+/// ```
+macro_rules! layers {
+    ($($Layer:ident $Builder:ident [$($name:literal),*];)*) => {$(
+        impl<const N: usize> $Layer<N> {
+            const NAME: &'static str = [$($name),*][N - 1];
+
+            /// A layer with a bias from the dim `input` to the dim `output`, with a kernel of these sizes.
+            /// Each is a size with or without a name; a name of the kernel is that of the dim that it slides
+            /// along.
+            ///
+            /// # Errors
+            /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+            /// [`ErrorKind::DuplicateName`] if the dims of the weight would have a name twice.
+            #[track_caller]
+            pub fn new(
+                input: impl NewDim,
+                output: impl NewDim,
+                kernel: [impl NewDim; N],
+            ) -> Result<$Layer<N>> {
+                $Layer::builder(input, output, kernel).build()
+            }
+
+            /// A builder, to change the defaults of [`new`](Self::new).
+            #[track_caller]
+            pub fn builder(
+                input: impl NewDim,
+                output: impl NewDim,
+                kernel: [impl NewDim; N],
+            ) -> $Builder<N> {
+                $Builder::of(Settings::new(Self::NAME, input, output, kernel))
+            }
+
+            /// The weight.
+            pub fn weight(&self) -> &Parameter {
+                &self.weight
+            }
+
+            /// The bias, `[out]`, if there is one.
+            pub fn bias(&self) -> Option<&Parameter> {
+                self.bias.as_ref()
+            }
+
+            fn text(&self) -> String {
+                self.settings.text(Self::NAME)
+            }
+        }
+
+        impl<const N: usize> $Builder<N> {
+            /// The step from one place of the kernel to the next; the default is 1. One number for all dims
+            /// or a list of one for each, as for all such options.
+            pub fn stride(self, stride: impl Into<Extents>) -> Self {
+                self.set(|settings| settings.stride = stride.into())
+            }
+
+            /// The distance between the elements under the kernel; the default is 1.
+            pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
+                self.set(|settings| settings.dilation = dilation.into())
+            }
+
+            /// The number of groups into which the channels are split, each with its own part of the weight;
+            /// the default is 1.
+            pub fn groups(self, groups: usize) -> Self {
+                self.set(|settings| settings.groups = groups)
+            }
+
+            /// Whether the layer has a bias; the default is `true`.
+            pub fn bias(mut self, bias: bool) -> Self {
+                self.bias = bias;
+                self
+            }
+
+            /// The dtype of the weight and the bias; the default is the default dtype.
+            pub fn dtype(mut self, dtype: DType) -> Self {
+                self.dtype = dtype;
+                self
+            }
+
+            fn set(mut self, change: impl FnOnce(&mut Settings<N>)) -> Self {
+                if let Ok(settings) = &mut self.settings {
+                    change(settings);
+                }
+                self
+            }
+        }
+
+        impl<const N: usize> Layer for $Layer<N> {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                $Layer::forward(self, x)
+            }
+        }
+    )*};
+}
+layers! {
+    Conv ConvBuilder ["Conv1d", "Conv2d", "Conv3d"];
+    ConvTranspose ConvTransposeBuilder ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"];
+}
+
+/// A builder for [`Conv`]; see [`Conv::builder`].
+#[derive(Clone, Debug)]
+pub struct ConvBuilder<const N: usize> {
+    /// The settings, or the error in one of the dims.
+    settings: Result<Settings<N>>,
+    bias: bool,
+    dtype: DType,
+}
+
+impl<const N: usize> ConvBuilder<N> {
+    fn of(settings: Result<Settings<N>>) -> ConvBuilder<N> {
+        ConvBuilder { settings, bias: true, dtype: default_dtype() }
+    }
+
+    /// The elements on each side of the input that the kernel also slides over: numbers,
+    /// [`Padding::Same`] or [`Padding::Valid`]; by default none.
+    pub fn padding(self, padding: impl Into<Padding>) -> Self {
+        self.set(|settings| settings.padding = padding.into())
+    }
+
+    /// What these elements are; by default zeros.
+    pub fn padding_mode(self, mode: PaddingMode) -> Self {
+        self.set(|settings| settings.mode = mode)
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Those of [`Conv::new`]; [`ErrorKind::Value`] if the channels cannot be split into the groups,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<Conv<N>> {
+        let settings = self.settings?;
+        let dims = [settings.input, settings.output];
+        let how = (settings.groups, false, self.bias);
+        let (weight, bias) = parameters(Conv::<N>::NAME, dims, &settings.kernel, how, self.dtype)?;
+        Ok(Conv { weight, bias, settings, path: ModulePath::new() })
+    }
+}
+
+impl<const N: usize> Conv<N> {
+    /// The output for `x`: its dims, with the output dim in place of the input dim.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if it has another size or the
+    /// kernel is larger than the padded input, [`ErrorKind::DuplicateName`] if `x` already has a dim with the
+    /// output's name, [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.tensor();
+        let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
+        let Settings { stride, padding, dilation, groups, mode, .. } = self.settings;
+        let bias = self.bias.as_ref().map(|bias| bias.tensor().rename(None)).transpose()?;
+        let about = |error: Error| within(error.with_operands([x.shape()]), Self::NAME, &self.path);
+        let (images, padding) = match mode {
+            PaddingMode::Zeros => (layout.apply(x)?, padding),
+            mode => {
+                let images =
+                    padded(Self::NAME, layout.apply(x)?, &self.settings.kernel, padding, dilation, mode);
+                (images.map_err(about)?, Padding::Valid)
+            }
+        };
+        let bias = bias.as_ref().map(Cow::Borrowed);
+        let options = ConvolutionOptions { bias, stride, padding, dilation, groups };
+        layout.restore(images.convolution_with(&weight.rename(None)?, options).map_err(about)?)
+    }
+}
+
+/// A builder for [`ConvTranspose`]; see [`ConvTranspose::builder`].
+#[derive(Clone, Debug)]
+pub struct ConvTransposeBuilder<const N: usize> {
+    /// The settings, or the error in one of the dims.
+    settings: Result<Settings<N>>,
+    output_padding: Extents,
+    bias: bool,
+    dtype: DType,
+}
+
+impl<const N: usize> ConvTransposeBuilder<N> {
+    fn of(settings: Result<Settings<N>>) -> ConvTransposeBuilder<N> {
+        let output_padding = Extents::from(0);
+        ConvTransposeBuilder { settings, output_padding, bias: true, dtype: default_dtype() }
+    }
+
+    /// The elements that are left out on each side of the result; by default none.
+    pub fn padding(self, padding: impl Into<Extents>) -> Self {
+        self.set(|settings| settings.padding = Padding::Zeros(padding.into()))
+    }
+
+    /// The elements that are added at the end of the result; by default none.
+    pub fn output_padding(mut self, padding: impl Into<Extents>) -> Self {
+        self.output_padding = padding.into();
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Those of [`ConvTranspose::new`]; [`ErrorKind::Value`] if the channels cannot be split into the groups,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<ConvTranspose<N>> {
+        let settings = self.settings?;
+        let dims = [settings.input, settings.output];
+        let how = (settings.groups, true, self.bias);
+        let (weight, bias) = parameters(ConvTranspose::<N>::NAME, dims, &settings.kernel, how, self.dtype)?;
+        let output_padding = self.output_padding;
+        Ok(ConvTranspose { weight, bias, settings, output_padding, path: ModulePath::new() })
+    }
+}
+
+impl<const N: usize> ConvTranspose<N> {
+    /// The output for `x`: its dims, with the output dim in place of the input dim.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if it has another size or the
+    /// result would be empty, [`ErrorKind::Value`] for an output padding that is not smaller than the stride or
+    /// the dilation, [`ErrorKind::DuplicateName`] if `x` already has a dim with the output's name,
+    /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.tensor();
+        let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
+        let Settings { stride, padding, dilation, groups, .. } = self.settings;
+        let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
+        let slide = Slide { stride, padding, output_padding: self.output_padding, dilation, groups };
+        let bias = self.bias.as_ref().map(Parameter::tensor);
+        let images = layout.apply(x)?;
+        let y = transposed_images(Self::NAME, images, [x, &weight], N, bias.as_ref(), slide)
+            .map_err(|error| within(error, Self::NAME, &self.path))?;
+        layout.restore(y)
+    }
+}

@@ -1,0 +1,535 @@
+//! Pooling over one, two or three dims. The layers are rows of a table: what differs is how their windows lie
+//! and what they make of a window.
+
+use super::{Layer, within};
+use crate::Module;
+use crate::functional::layout::sliding_dims;
+use crate::functional::pool::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
+use crate::training::ModulePath;
+use namegrad_autograd::Tensor;
+use namegrad_core::args::{Extents, Positions, Windows};
+use namegrad_core::names::Name;
+use namegrad_core::{Error, ErrorKind, NewDim, Picked, Result};
+
+/// The dims that windows slide along, each with a size.
+#[derive(Clone, Copy, Debug)]
+struct Over<const N: usize> {
+    names: [Option<Name>; N],
+    sizes: [usize; N],
+}
+
+impl<const N: usize> Over<N> {
+    #[track_caller]
+    fn new(op: &'static str, dims: [impl NewDim; N]) -> Result<Over<N>> {
+        const { assert!(N >= 1 && N <= 3, "windows have one, two or three dims") };
+        let mut over = Over { names: [None; N], sizes: [0; N] };
+        for (at, dim) in dims.into_iter().enumerate() {
+            (over.names[at], over.sizes[at]) = dim.into_new_dim().map_err(|error| error.of(op))?;
+        }
+        if over.sizes.contains(&0) {
+            let message =
+                format!("a window must have at least one element along each dim, got {:?}", over.sizes);
+            return Err(Error::new(ErrorKind::Value, op, message));
+        }
+        Ok(over)
+    }
+
+    /// The dims of `x`.
+    #[track_caller]
+    fn find(&self, op: &'static str, path: &ModulePath, x: &Tensor) -> Result<Positions> {
+        sliding_dims(op, x, &self.names).map_err(|error| within(error, op, path))
+    }
+
+    /// `MaxPool2d(H=2, W=2)`.
+    fn text(&self, layer: &str) -> String {
+        let dims: Vec<String> = self
+            .names
+            .iter()
+            .zip(&self.sizes)
+            .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
+            .collect();
+        format!("{layer}({})", dims.join(", "))
+    }
+}
+
+/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how the
+/// sizes become [`Windows`]; and the settings that the builder has. The row
+///
+/// ```ignore
+/// /// The doc.
+/// AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] sliding { stride ceil_mode }
+/// ```
+/// becomes
+///
+/// ```ignore
+/// /// The doc.
+/// #[derive(Debug, Module)]
+/// pub struct AvgPool<const N: usize> { windows: Windows, over: Over<N>, path: ModulePath }
+/// pub type AvgPool1d = AvgPool<1>; ..
+///
+/// impl<const N: usize> AvgPool<N> {
+///     pub fn new(dims: [impl NewDim; N]) -> Result<AvgPool<N>> { .. }
+///     pub fn builder(dims: [impl NewDim; N]) -> AvgPoolBuilder<N> { .. }
+/// }
+/// impl<const N: usize> AvgPoolBuilder<N> {
+///     pub fn stride(self, stride: impl Into<Extents>) -> Self { .. }
+///     pub fn ceil_mode(self, ceil_mode: bool) -> Self { .. }
+///     pub fn build(self) -> Result<AvgPool<N>> { .. }
+/// }
+/// ```
+macro_rules! layers {
+    ($(
+        $(#[$doc:meta])*
+        $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] $way:ident { $($setting:ident)* }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Module)]
+        #[module(crate = crate, describe = $Layer::text)]
+        pub struct $Layer<const N: usize> {
+            #[module(skip)]
+            windows: Windows,
+            #[module(skip)]
+            over: Over<N>,
+            path: ModulePath,
+        }
+
+        #[doc = concat!("[`", stringify!($Layer), "`] over one dim.")]
+        pub type $One = $Layer<1>;
+        #[doc = concat!("[`", stringify!($Layer), "`] over two dims.")]
+        pub type $Two = $Layer<2>;
+        #[doc = concat!("[`", stringify!($Layer), "`] over three dims.")]
+        pub type $Three = $Layer<3>;
+
+        impl<const N: usize> $Layer<N> {
+            const NAME: &'static str = [stringify!($One), stringify!($Two), stringify!($Three)][N - 1];
+
+            /// A layer with these dims, which the windows slide along: each a size with or without a name.
+            ///
+            /// # Errors
+            /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
+            #[track_caller]
+            pub fn new(dims: [impl NewDim; N]) -> Result<$Layer<N>> {
+                $Layer::builder(dims).build()
+            }
+
+            /// A builder, to change the defaults of [`new`](Self::new).
+            #[track_caller]
+            pub fn builder(dims: [impl NewDim; N]) -> $Builder<N> {
+                let over = Over::new(Self::NAME, dims);
+                let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
+                $Builder { windows: Windows::$way(sizes), over }
+            }
+
+            fn text(&self) -> String {
+                self.over.text(Self::NAME)
+            }
+        }
+
+        #[doc = concat!("A builder for [`", stringify!($Layer), "`]; see [`", stringify!($Layer), "::builder`].")]
+        #[derive(Clone, Debug)]
+        pub struct $Builder<const N: usize> {
+            windows: Windows,
+            /// The dims, or the error in one of them.
+            over: Result<Over<N>>,
+        }
+
+        impl<const N: usize> $Builder<N> {
+            $(layers!(@ $setting);)*
+
+            /// Builds the layer.
+            ///
+            /// # Errors
+            #[doc = concat!("Those of [`", stringify!($Layer), "::new`].")]
+            #[track_caller]
+            pub fn build(self) -> Result<$Layer<N>> {
+                Ok($Layer { windows: self.windows, over: self.over?, path: ModulePath::new() })
+            }
+        }
+    )*};
+    (@ stride) => {
+        /// The step from one window to the next; by default windows touch. One number for all dims or a list
+        /// of one for each, as for all such options.
+        pub fn stride(self, stride: impl Into<Extents>) -> Self {
+            Self { windows: self.windows.stride(stride), ..self }
+        }
+    };
+    (@ padding) => {
+        /// The places before and after the elements that also belong to windows: at most half of a window; by
+        /// default none.
+        pub fn padding(self, padding: impl Into<Extents>) -> Self {
+            Self { windows: self.windows.padding(padding), ..self }
+        }
+    };
+    (@ dilation) => {
+        /// The distance between the elements of a window; the default is 1.
+        pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
+            Self { windows: self.windows.dilation(dilation), ..self }
+        }
+    };
+    (@ ceil_mode) => {
+        /// Whether a last window that is not complete counts; by default it does not.
+        pub fn ceil_mode(self, ceil_mode: bool) -> Self {
+            Self { windows: self.windows.ceil_mode(ceil_mode), ..self }
+        }
+    };
+    (@ count_include_pad) => {
+        /// Whether a mean divides by the size of the window with its padding, which is the default, or by the
+        /// number of its elements.
+        pub fn count_include_pad(self, count_include_pad: bool) -> Self {
+            Self { windows: self.windows.count_include_pad(count_include_pad), ..self }
+        }
+    };
+    (@ divisor_override) => {
+        /// What a mean divides by instead of the size of the window.
+        pub fn divisor_override(self, divisor: usize) -> Self {
+            Self { windows: self.windows.divisor_override(divisor), ..self }
+        }
+    };
+}
+
+layers! {
+    /// The largest element of each window over `N` dims, which the layer finds by name: [`MaxPool1d`],
+    /// [`MaxPool2d`], [`MaxPool3d`]. The padding has no part in the maximum.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the number of windows in place of those sizes
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let pool = MaxPool2d::new([("H", 2), ("W", 2)])?;
+    /// let x = Tensor::rand([("N", 2), ("H", 8), ("W", 6), ("C", 3)])?;
+    /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, H=4, W=3, C=3]");
+    /// let overlapping = MaxPool2d::builder([("H", 3), ("W", 3)]).stride(2).padding(1).build()?;
+    /// assert_eq!(overlapping.forward(&x)?.shape().to_string(), "[N=2, H=4, W=3, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    MaxPool MaxPoolBuilder [MaxPool1d MaxPool2d MaxPool3d] sliding { stride padding dilation ceil_mode }
+    /// The mean of each window over `N` dims, which the layer finds by name: [`AvgPool1d`], [`AvgPool2d`],
+    /// [`AvgPool3d`].
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the number of windows in place of those sizes
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let pool = AvgPool1d::new([("time", 2)])?;
+    /// let x = Tensor::new([[1.0, 3.0, 5.0, 7.0]])?.refine_names(["C", "time"])?;
+    /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [2.0, 6.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    AvgPool AvgPoolBuilder [AvgPool1d AvgPool2d AvgPool3d] sliding {
+        stride padding ceil_mode count_include_pad divisor_override
+    }
+    /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
+    /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the result.
+    /// Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let pool = AdaptiveMaxPool2d::new([("H", 1), ("W", 2)])?;
+    /// let x = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 7)])?;
+    /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=1, W=2]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    AdaptiveMaxPool AdaptiveMaxPoolBuilder [AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d] adaptive {}
+    /// The mean of each of a fixed number of windows over `N` dims, which the layer finds by name:
+    /// [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. The windows are those of
+    /// [`AdaptiveMaxPool`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let pool = AdaptiveAvgPool2d::new([("H", 1), ("W", 1)])?;
+    /// let x = Tensor::rand([("N", 2), ("C", 3), ("H", 5), ("W", 7)])?;
+    /// let y = pool.forward(&x)?;
+    /// assert!(y.allclose(&x.mean(keep(["H", "W"]))?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
+    /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions that
+    /// [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0, 2.0, 3.0]])?.refine_names(["C", "time"])?;
+    /// let largest = MaxPool1d::new([("time", 2)])?.forward_with_indices(&x)?;
+    /// let back = MaxUnpool1d::new([("time", 2)])?.forward(&largest.values, &largest.indices)?;
+    /// assert_eq!(back.to_vec::<f32>()?, [0.0, 5.0, 0.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    MaxUnpool MaxUnpoolBuilder [MaxUnpool1d MaxUnpool2d MaxUnpool3d] sliding { stride padding }
+}
+
+/// `forward` and `forward_with_indices` of the layers that find the largest elements, and `forward` of those
+/// with means.
+macro_rules! forward {
+    (max: $($Max:ident),*; avg: $($Avg:ident),*;) => {
+        $(
+            impl<const N: usize> $Max<N> {
+                /// The largest element of each window.
+                ///
+                /// # Errors
+                /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+                /// [`ErrorKind::DType`] for `bool`.
+                #[track_caller]
+                pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                    Ok(self.forward_with_indices(x)?.values)
+                }
+
+                /// The largest element of each window, and its position in row-major order among the elements
+                /// of the dims of the windows.
+                ///
+                /// # Errors
+                /// Same as [`forward`](Self::forward).
+                #[track_caller]
+                pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+                    let dims = self.over.find(Self::NAME, &self.path, x)?;
+                    max_over(Self::NAME, x, self.windows, &dims)
+                        .map_err(|error| within(error, Self::NAME, &self.path))
+                }
+            }
+        )*
+        $(
+            impl<const N: usize> $Avg<N> {
+                /// The mean of each window.
+                ///
+                /// # Errors
+                /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+                /// [`ErrorKind::DType`] unless `x` is floating-point.
+                #[track_caller]
+                pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                    let dims = self.over.find(Self::NAME, &self.path, x)?;
+                    avg_over(Self::NAME, x, self.windows, &dims)
+                        .map_err(|error| within(error, Self::NAME, &self.path))
+                }
+            }
+        )*
+        forward!(@ $($Max)* $($Avg)* LpPool FractionalMaxPool);
+    };
+    (@ $($Layer:ident)*) => {$(
+        impl<const N: usize> Layer for $Layer<N> {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                $Layer::forward(self, x)
+            }
+        }
+    )*};
+}
+forward! {
+    max: MaxPool, AdaptiveMaxPool;
+    avg: AvgPool, AdaptiveAvgPool;
+}
+
+impl<const N: usize> MaxUnpool<N> {
+    /// Zeros, with the elements of `x` at `indices`. The result has the smallest sizes that have such windows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if `indices` has other sizes,
+    /// [`ErrorKind::Index`] for an index outside of the result.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor, indices: &Tensor) -> Result<Tensor> {
+        self.forward_to(x, indices, Extents::default())
+    }
+
+    /// [`forward`](Self::forward) for a result with these sizes in the dims of the windows.
+    ///
+    /// # Errors
+    /// Same as [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
+        let dims = self.over.find(Self::NAME, &self.path, x)?;
+        let (kernel, stride, padding) = self.windows.sizes();
+        unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes.into(), &dims)
+            .map_err(|error| within(error, Self::NAME, &self.path))
+    }
+}
+
+impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
+    #[track_caller]
+    fn forward(&self, (x, indices): &(Tensor, Tensor)) -> Result<Tensor> {
+        MaxUnpool::forward(self, x, indices)
+    }
+}
+
+/// The norm of each window over `N` dims, without absolute values: `(Σ x^p)^(1/p)`. [`LpPool1d`],
+/// [`LpPool2d`], [`LpPool3d`].
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::nn::LpPool1d;
+/// let pool = LpPool1d::new(2.0, [("time", 2)])?;
+/// let x = Tensor::new([[3.0, 4.0, 6.0, 8.0]])?.refine_names(["C", "time"])?;
+/// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = LpPool::text)]
+pub struct LpPool<const N: usize> {
+    norm_type: f64,
+    #[module(skip)]
+    windows: Windows,
+    #[module(skip)]
+    over: Over<N>,
+    path: ModulePath,
+}
+
+/// [`LpPool`] over one dim.
+pub type LpPool1d = LpPool<1>;
+/// [`LpPool`] over two dims.
+pub type LpPool2d = LpPool<2>;
+/// [`LpPool`] over three dims.
+pub type LpPool3d = LpPool<3>;
+
+impl<const N: usize> LpPool<N> {
+    const NAME: &'static str = ["LpPool1d", "LpPool2d", "LpPool3d"][N - 1];
+
+    /// A layer for the norm with this exponent over these dims, each a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
+    #[track_caller]
+    pub fn new(norm_type: f64, dims: [impl NewDim; N]) -> Result<LpPool<N>> {
+        LpPool::builder(norm_type, dims).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(norm_type: f64, dims: [impl NewDim; N]) -> LpPoolBuilder<N> {
+        let over = Over::new(Self::NAME, dims);
+        let sizes = over.as_ref().map_or([1; N], |over| over.sizes);
+        LpPoolBuilder { norm_type, windows: Windows::sliding(sizes), over }
+    }
+
+    /// The norm of each window.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+    /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let dims = self.over.find(Self::NAME, &self.path, x)?;
+        lp_over(Self::NAME, x, self.norm_type, self.windows, &dims)
+            .map_err(|error| within(error, Self::NAME, &self.path))
+    }
+
+    fn text(&self) -> String {
+        self.over.text(Self::NAME)
+    }
+}
+
+/// A builder for [`LpPool`]; see [`LpPool::builder`].
+#[derive(Clone, Debug)]
+pub struct LpPoolBuilder<const N: usize> {
+    norm_type: f64,
+    windows: Windows,
+    /// The dims, or the error in one of them.
+    over: Result<Over<N>>,
+}
+
+impl<const N: usize> LpPoolBuilder<N> {
+    layers!(@ stride);
+    layers!(@ ceil_mode);
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Those of [`LpPool::new`].
+    #[track_caller]
+    pub fn build(self) -> Result<LpPool<N>> {
+        let LpPoolBuilder { norm_type, windows, over } = self;
+        Ok(LpPool { norm_type, windows, over: over?, path: ModulePath::new() })
+    }
+}
+
+/// The largest element of windows of one size at random places over `N` dims, which the layer finds by name:
+/// [`FractionalMaxPool2d`], [`FractionalMaxPool3d`].
+///
+/// # Source
+/// Graham, *Fractional Max-Pooling* (2014), section 2.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::nn::FractionalMaxPool2d;
+/// let pool = FractionalMaxPool2d::to_ratio([("H", 2), ("W", 2)], 0.6)?;
+/// let x = Tensor::rand([("N", 2), ("C", 3), ("H", 10), ("W", 5)])?;
+/// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=6, W=3]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = FractionalMaxPool::text)]
+pub struct FractionalMaxPool<const N: usize> {
+    #[module(skip)]
+    size: Size,
+    #[module(skip)]
+    over: Over<N>,
+    path: ModulePath,
+}
+
+/// [`FractionalMaxPool`] over two dims.
+pub type FractionalMaxPool2d = FractionalMaxPool<2>;
+/// [`FractionalMaxPool`] over three dims.
+pub type FractionalMaxPool3d = FractionalMaxPool<3>;
+
+impl<const N: usize> FractionalMaxPool<N> {
+    const NAME: &'static str = ["FractionalMaxPool1d", "FractionalMaxPool2d", "FractionalMaxPool3d"][N - 1];
+
+    /// A layer with windows over these dims, and a result of these sizes in them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
+    #[track_caller]
+    pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
+        let over = Over::new(Self::NAME, dims)?;
+        Ok(FractionalMaxPool { size: Size::Of(sizes.into()), over, path: ModulePath::new() })
+    }
+
+    /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio that
+    /// is not between 0 and 1.
+    #[track_caller]
+    pub fn to_ratio(dims: [impl NewDim; N], ratio: f64) -> Result<FractionalMaxPool<N>> {
+        if !(ratio > 0.0 && ratio < 1.0) {
+            let message = format!("the ratio must be between 0 and 1, got {ratio}");
+            return Err(Error::new(ErrorKind::Value, Self::NAME, message));
+        }
+        let over = Over::new(Self::NAME, dims)?;
+        Ok(FractionalMaxPool { size: Size::Ratio(ratio), over, path: ModulePath::new() })
+    }
+
+    /// The largest element of each window.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if the windows do not fit,
+    /// [`ErrorKind::DType`] unless `x` is floating-point.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Ok(self.forward_with_indices(x)?.values)
+    }
+
+    /// The largest element of each window, and its position in row-major order among the elements of the dims
+    /// of the windows.
+    ///
+    /// # Errors
+    /// Same as [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+        let dims = self.over.find(Self::NAME, &self.path, x)?;
+        let kernel = Extents::from(self.over.sizes);
+        fractional_over(Self::NAME, x, None, kernel, self.size, &dims)
+            .map_err(|error| within(error, Self::NAME, &self.path))
+    }
+
+    fn text(&self) -> String {
+        self.over.text(Self::NAME)
+    }
+}

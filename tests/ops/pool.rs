@@ -1,0 +1,34 @@
+//! Pooling over the last dims.
+
+use crate::check::{numbers, values};
+use crate::plain::Plain;
+
+/// The elements of the window at `i` over the last two dims; windows of 2 by 2 that touch.
+fn elements(x: &Plain, i: &[usize]) -> [f64; 4] {
+    let [outer @ .., h, w] = i else { unreachable!() };
+    [0, 1, 2, 3].map(|at| x.at(&[outer, &[2 * h + at / 2, 2 * w + at % 2]].concat()))
+}
+
+cases! {
+    max_pool {
+        (x: values("N=2 C=3 H=4 W=5"); [2, 2]) values => "N=2 C=3 H=2 W=2" numeric, |i| elements(x, i).into_iter().fold(f64::MIN, f64::max);
+        (x: values("C=2 L=7"); 3) values => "C=2 L=2" numeric, |i| (0..3).map(|k| x.at(&[i[0], 3 * i[1] + k])).fold(f64::MIN, f64::max);
+        (x: values("N=0 L=4"); 2) values => "N=0 L=2" numeric, |i| unreachable!();
+    }
+    avg_pool {
+        (x: values("N=2 C=3 H=4 W=5"); [2, 2]) => "N=2 C=3 H=2 W=2" floats,
+            |i| elements(x, i).iter().sum::<f64>() / 4.0, scale 3.0;
+        (x: values("C=2 L=7"); 3) => "C=2 L=2" floats, |i| (0..3).map(|k| x.at(&[i[0], 3 * i[1] + k])).sum::<f64>() / 3.0, scale 3.0;
+    }
+    avg_pool_input {
+        (x: values("C=2 L=2"); 3, 7) => "C=2 L=7" floats, |i| if i[1] < 6 { x.at(&[i[0], i[1] / 3]) / 3.0 } else { 0.0 }, scale 3.0;
+        (x: values("H=2 W=3"); [2, 1], [4, 3]) => "H=4 W=3" floats, |i| x.at(&[i[0] / 2, i[1]]) / 2.0, scale 3.0;
+    }
+    fractional_max_pool {
+        (x: values("C=1 L=7"), samples: numbers("1 1 1", [0.5]); 2, 3) values => "C=1 L=3" floats, |i| {
+            // Steps of 5 / 2: the windows start at ⌊0.5 · 2.5⌋ - 1, ⌊1.5 · 2.5⌋ - 1 and 5.
+            let start = [0, 2, 5][i[1]];
+            x.at(&[0, start]).max(x.at(&[0, start + 1]))
+        };
+    }
+}

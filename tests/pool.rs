@@ -1,0 +1,214 @@
+//! Pooling functions and layers: names, padding, gradients, invalid input.
+
+use namegrad::autograd::{gradcheck, gradgradcheck};
+use namegrad::core::args::Windows;
+use namegrad::nn::{AdaptiveMaxPool1d, FractionalMaxPool2d, LpPool2d};
+use namegrad::prelude::*;
+
+/// Numbers that all differ, so that no window has two largest ones.
+fn numbers(sizes: &[usize]) -> Tensor {
+    let count: usize = sizes.iter().product();
+    let numbers: Vec<f64> = (0..count).map(|i| ((i * 7919) % 10007) as f64 / 5000.0 - 1.0).collect();
+    Tensor::from_slice(&numbers, sizes.to_vec()).unwrap()
+}
+
+/// The largest and the mean of each window over one dim, from the definition.
+fn plain(x: &[f64], size: usize, stride: usize, padding: usize, ceil: bool) -> (Vec<f64>, Vec<f64>) {
+    let room = x.len() + 2 * padding - size;
+    let mut count = if ceil { room.div_ceil(stride) } else { room / stride } + 1;
+    if ceil && (count - 1) * stride >= x.len() + padding {
+        count -= 1;
+    }
+    let window = |i: usize| -> Vec<f64> {
+        let places = (i * stride..i * stride + size).filter_map(|at| at.checked_sub(padding));
+        places.filter(|at| *at < x.len()).map(|at| x[at]).collect()
+    };
+    (0..count)
+        .map(|i| {
+            let all = window(i);
+            let counted = size.min(x.len() + 2 * padding - i * stride);
+            (all.iter().copied().fold(f64::MIN, f64::max), all.iter().sum::<f64>() / counted as f64)
+        })
+        .unzip()
+}
+
+#[test]
+fn windows_with_padding_and_incomplete_ones() -> Result<()> {
+    for length in 3..12 {
+        let x = numbers(&[length]);
+        let data = x.to_vec::<f64>()?;
+        for (size, stride, padding) in [(2, 1, 0), (3, 2, 1), (3, 3, 1), (2, 3, 1), (3, 1, 0), (3, 5, 1)] {
+            for ceil in [false, true] {
+                let windows = Windows::sliding(size).stride(stride).padding(padding).ceil_mode(ceil);
+                let (largest, means) = plain(&data, size, stride, padding, ceil);
+                let found = x.max_pool(windows)?;
+                assert_eq!(found.values.to_vec::<f64>()?, largest, "{length}: {windows:?}");
+                let picked = x.index_select(&found.indices, 0)?;
+                assert_eq!(picked.to_vec::<f64>()?, largest, "{length}: {windows:?}");
+                let got = x.avg_pool(windows)?.to_vec::<f64>()?;
+                let close = got.iter().zip(&means).all(|(a, b)| (a - b).abs() < 1e-12);
+                assert!(got.len() == means.len() && close, "{length}: {windows:?}: {got:?} {means:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_of_equal_elements_and_nan() -> Result<()> {
+    let x = Tensor::new([1.0, 3.0, 3.0, 0.0, f64::NAN, 2.0])?;
+    let found = x.max_pool(Windows::sliding(3))?;
+    assert_eq!(found.indices.to_vec::<i64>()?, [1, 4]);
+    assert!(found.values.to_vec::<f64>()?[1].is_nan());
+    let lowest = Tensor::full([2], f64::NEG_INFINITY)?.max_pool(Windows::sliding(2))?;
+    assert_eq!(lowest.indices.to_vec::<i64>()?, [0]);
+    let x = Tensor::new([[1i64, 5, 9], [2, i64::MAX, 8]])?;
+    let found = x.max_pool(Windows::sliding([2, 2]).stride(1))?;
+    assert_eq!(found.values.to_vec::<i64>()?, [i64::MAX; 2]);
+    assert_eq!(found.indices.to_vec::<i64>()?, [4, 4]);
+    Ok(())
+}
+
+#[test]
+fn gradients() -> Result<()> {
+    let x = [numbers(&[2, 5, 6])];
+    let overlapping = Windows::sliding([3, 2]).stride([1, 2]).padding(1);
+    for windows in
+        [Windows::sliding([2, 3]), overlapping, overlapping.ceil_mode(true), Windows::adaptive([2, 4])]
+    {
+        let max = |x: &[Tensor]| Ok(x[0].max_pool(windows)?.values);
+        let mean = |x: &[Tensor]| x[0].avg_pool(windows);
+        gradcheck(max, &x)?;
+        gradgradcheck(max, &x)?;
+        gradcheck(mean, &x)?;
+        gradgradcheck(mean, &x)?;
+    }
+    let dilated = |x: &[Tensor]| Ok(x[0].max_pool(Windows::sliding([2, 2]).dilation(2).stride(1))?.values);
+    gradcheck(dilated, &x)?;
+    let counted = |x: &[Tensor]| x[0].avg_pool(overlapping.count_include_pad(false));
+    gradcheck(counted, &x)?;
+    let overridden = |x: &[Tensor]| x[0].avg_pool(overlapping.divisor_override(3));
+    gradcheck(overridden, &x)?;
+    let samples = numbers(&[1, 2, 2]).abs()?.mul(0.4)?;
+    let fractional = |x: &[Tensor]| Ok(x[0].fractional_max_pool(&samples, 2, [3, 4])?.values);
+    gradcheck(fractional, &x)?;
+    gradgradcheck(fractional, &x)?;
+    Ok(())
+}
+
+/// Every layer finds its dims in any order, and takes more dims.
+#[test]
+fn dims_in_any_order() -> Result<()> {
+    let x = numbers(&[2, 3, 7, 8]).rename(["N", "C", "H", "W"])?;
+    let dims = [("H", 2), ("W", 3)];
+    let layers: Vec<Box<dyn Layer>> = vec![
+        Box::new(MaxPool2d::new(dims)?),
+        Box::new(MaxPool2d::builder(dims).stride([1, 2]).padding(1).ceil_mode(true).build()?),
+        Box::new(AvgPool2d::builder(dims).stride(2).padding([0, 1]).count_include_pad(false).build()?),
+        Box::new(AdaptiveMaxPool2d::new(dims)?),
+        Box::new(AdaptiveAvgPool2d::new(dims)?),
+        Box::new(LpPool2d::new(2.0, dims)?),
+        Box::new(AvgPool1d::new([("W", 2)])?),
+        Box::new(AdaptiveMaxPool1d::new([("H", 2)])?),
+    ];
+    for layer in &layers {
+        let want = layer.forward(&x)?;
+        assert_eq!(*want.names(), ["N", "C", "H", "W"]);
+        for order in [["W", "N", "H", "C"], ["H", "W", "C", "N"], ["C", "W", "N", "H"]] {
+            let got = layer.forward(&x.align_to(order)?)?;
+            assert_eq!(*got.names(), order);
+            assert!(got.align_as(&want)?.allclose(&want)?, "{}", layer.describe());
+        }
+        let video = Tensor::stack([&x, &x], 0)?.rename(["time", "N", "C", "H", "W"])?;
+        assert!(layer.forward(&video)?.select("time", 1)?.allclose(&want)?);
+    }
+    let kept = F::adaptive_avg_pool2d(&x, [Some(2), None])?;
+    assert!(kept.equal(&F::adaptive_avg_pool2d(&x, [2, 8])?)?);
+    // Without names they are the last dims.
+    let y = MaxPool2d::new([2, 3])?.forward(&x.rename(None)?)?;
+    assert!(y.equal(&layers[0].forward(&x)?.rename(None)?)?);
+    let turned = F::avg_pool2d_with(&x, [3, 2], AvgPool2dOptions::new().dims(["W", "H"]))?;
+    assert!(turned.allclose(&F::avg_pool2d(&x, [2, 3])?)?);
+    Ok(())
+}
+
+#[test]
+fn the_largest_are_put_back() -> Result<()> {
+    let x = numbers(&[2, 3, 4, 6]).rename(["N", "C", "H", "W"])?;
+    let (pool, back) = (MaxPool2d::new([("H", 2), ("W", 2)])?, MaxUnpool2d::new([("H", 2), ("W", 2)])?);
+    let found = pool.forward_with_indices(&x.align_to(["H", "N", "W", "C"])?)?;
+    let put = back.forward(&found.values, &found.indices)?;
+    assert_eq!(put.shape().to_string(), "[H=4, N=2, W=6, C=3]");
+    let put = put.align_as(&x)?;
+    assert!(put.eq(&x)?.logical_or(put.eq(0)?)?.all(..)?.is_nonzero()?);
+    assert_eq!(put.ne(0)?.sum(..)?.item::<i64>()?, 2 * 3 * 2 * 3);
+    let wider = back.forward_to(&found.values, &found.indices, [4, 7])?;
+    assert_eq!(wider.shape().to_string(), "[H=4, N=2, W=7, C=3]");
+    Ok(())
+}
+
+#[test]
+fn random_windows() -> Result<()> {
+    manual_seed(0);
+    let x = numbers(&[2, 3, 9, 12]).rename(["N", "C", "H", "W"])?;
+    let pool = FractionalMaxPool2d::to_size([("W", 3), ("H", 2)], [5, 4])?;
+    let found = pool.forward_with_indices(&x)?;
+    assert_eq!(found.values.shape().to_string(), "[N=2, C=3, H=4, W=5]");
+    assert!(found.values.ge(x.amin(["H", "W"])?.unsqueeze(2)?.unsqueeze(3)?)?.all(..)?.is_nonzero()?);
+    Ok(())
+}
+
+#[test]
+fn folds() -> Result<()> {
+    let x = numbers(&[2, 3, 5, 6]);
+    for (kernel, dilation, padding, stride) in [([2, 3], 1, 0, 1), ([3, 2], 2, 1, 2), ([1, 1], 1, 2, 3)] {
+        let weight = numbers(&[4, 3, kernel[0], kernel[1]]);
+        let options = Conv2dOptions::new().dilation(dilation).padding(padding).stride(stride);
+        let want = F::conv2d_with(&x, &weight, options)?;
+        let columns = F::unfold(&x, kernel, dilation, padding, stride)?;
+        let y = weight.reshape([4, 3 * kernel[0] * kernel[1]])?.matmul(&columns)?;
+        assert!(y.reshape(want.sizes())?.allclose(&want)?);
+        let f = |x: &[Tensor]| F::unfold(&x[0], kernel, dilation, padding, stride);
+        gradcheck(f, std::slice::from_ref(&x))?;
+        // <unfold(x), z> = <x, fold(z)>.
+        let z = numbers(columns.sizes());
+        let back = F::fold(&z, [5, 6], kernel, dilation, padding, stride)?;
+        let (left, right) = (columns.mul(&z)?.sum(..)?, back.mul(&x)?.sum(..)?);
+        assert!(left.allclose(&right)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn bad_input() -> Result<()> {
+    let x = numbers(&[2, 3, 4]).rename(["N", "C", "time"])?;
+    let kind = |result: Result<Tensor>| {
+        let error = result.unwrap_err();
+        assert_eq!(error.location().file(), file!(), "{error}");
+        error.kind()
+    };
+    assert_eq!(kind(F::max_pool1d(&x, 5)), ErrorKind::Shape);
+    assert_eq!(kind(F::max_pool1d(&x, 0)), ErrorKind::Value);
+    assert_eq!(kind(F::max_pool1d(&x, -1)), ErrorKind::Value);
+    assert_eq!(kind(F::max_pool1d(&x, [1, 2])), ErrorKind::Value);
+    assert_eq!(kind(F::max_pool1d_with(&x, 2, MaxPool1dOptions::new().padding(2))), ErrorKind::Shape);
+    assert_eq!(kind(F::max_pool1d_with(&x, 2, MaxPool1dOptions::new().stride(0))), ErrorKind::Value);
+    assert_eq!(kind(F::max_pool1d_with(&x, 2, MaxPool1dOptions::new().dims("H"))), ErrorKind::NameNotFound);
+    assert_eq!(kind(F::max_pool1d_with(&x, 2, MaxPool1dOptions::new().dims([0, 1]))), ErrorKind::Value);
+    assert_eq!(kind(F::max_pool1d(&x.gt(0)?, 2)), ErrorKind::DType);
+    assert_eq!(kind(F::avg_pool1d(&x.to(DType::I64)?, 2)), ErrorKind::DType);
+    assert_eq!(kind(F::max_pool3d(&x.select(0, 0)?, 2)), ErrorKind::Shape);
+    let far = Tensor::full([2, 3, 4], 99)?;
+    assert_eq!(kind(F::max_unpool1d(&x, &far, 2)), ErrorKind::Index);
+    assert_eq!(kind(F::max_unpool1d(&x, far.narrow(2, 0, 3)?, 2)), ErrorKind::Shape);
+    let both = FractionalMaxPool2dOptions::new().output_size(2).output_ratio(0.5);
+    assert_eq!(kind(F::fractional_max_pool2d_with(&x, 2, both)), ErrorKind::Value);
+    let more = FractionalMaxPool2dOptions::new().output_ratio(1.5);
+    assert_eq!(kind(F::fractional_max_pool2d_with(&x, 2, more)), ErrorKind::Value);
+    let huge = F::adaptive_avg_pool1d(&x, isize::MAX as usize / 2);
+    assert_eq!(kind(huge), ErrorKind::OutOfMemory);
+    let pool = MaxPool2d::new([("H", 2), ("W", 2)])?;
+    assert_eq!(kind(pool.forward(&x)), ErrorKind::NameNotFound);
+    assert_eq!(MaxPool1d::new([("time", 0)]).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
