@@ -14,6 +14,8 @@ mod plain;
 mod check;
 #[path = "ops/along.rs"]
 mod along;
+#[path = "ops/attention.rs"]
+mod attention;
 #[path = "ops/binary.rs"]
 mod binary;
 #[path = "ops/composed.rs"]
@@ -60,6 +62,7 @@ fn tested() -> BTreeSet<&'static str> {
         matmul::OPS,
         linalg::OPS,
         norm::OPS,
+        attention::OPS,
         loss::OPS,
         composed::OPS,
         functional::OPS,

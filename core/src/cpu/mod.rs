@@ -4,11 +4,12 @@
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
 //! moves elements, `matmul` multiplies, `fold` reduces, `scan` has cumulative sums, `order` compares, `count`
-//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes, `linalg`
-//! decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest
+//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes,
+//! `attention` has attention, `linalg` decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest
 //! vectors, `threads`, `room`, which is memory to be written, and the functions of one number in [`math`] and
 //! `integer`.
 
+pub(crate) mod attention;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod count;

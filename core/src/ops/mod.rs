@@ -16,7 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
-//! | [`norm`], [`loss`] | normalization, losses |
+//! | [`norm`], [`attention`], [`loss`] | normalization, attention, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
 //! [`data`] and [`random`] for new tensors, `cast` for casts, and `write` for writing in place.
@@ -25,6 +25,8 @@
 //! `crate::cpu`.
 
 pub mod align;
+#[allow(unsafe_code)]
+pub mod attention;
 pub mod along;
 pub mod binary;
 #[allow(unsafe_code)]
@@ -80,7 +82,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm attention loss }
 
 use crate::dtype::Category;
 

@@ -4,6 +4,7 @@
 //! module `kernels` below it. The options of a function are a struct in [`options`].
 
 mod activation;
+mod attention;
 mod conv;
 mod dropout;
 mod linear;
@@ -31,3 +32,4 @@ macro_rules! tables {
     };
 }
 tables! { activation conv dropout linear loss }
+pub use attention::*;

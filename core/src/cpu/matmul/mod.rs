@@ -40,7 +40,7 @@ pub(crate) struct Mat<P> {
 
 impl<P> Mat<P> {
     /// The transposed matrix, on the same memory.
-    fn t(self) -> Self {
+    pub(crate) fn t(self) -> Self {
         Mat { ptr: self.ptr, row_stride: self.col_stride, col_stride: self.row_stride }
     }
 
@@ -51,7 +51,7 @@ impl<P> Mat<P> {
 
 impl<T> Mat<*const T> {
     /// The matrix from element (i, j) on. Nothing is read, so the element may be one past the end.
-    fn at(self, i: usize, j: usize) -> Self {
+    pub(crate) fn at(self, i: usize, j: usize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
     }
 }
@@ -149,6 +149,26 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
     // SAFETY: the contract is the same.
     unsafe { threads::one(&product) }
+}
+
+/// [`gemm()`] on the calling thread: for a part of a kernel that shares its own work.
+///
+/// # Safety
+/// The contract of [`gemm()`].
+pub(crate) unsafe fn gemm_here<T: MatmulElement>(
+    [m, k, n]: [usize; 3],
+    alpha: T,
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T,
+    c: Mat<*mut T>,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    // SAFETY: the contract is the same.
+    unsafe { threads::here(&product) }
 }
 
 /// `batch` products like [`gemm()`]. The operands of number `i` are `offsets(i)` elements after `a`, `b` and

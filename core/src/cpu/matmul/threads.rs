@@ -30,6 +30,15 @@ pub(super) unsafe fn one<T: MatmulElement>(p: &Product<T>) {
     unsafe { in_parts(p, parts) }
 }
 
+/// Runs a product on the calling thread.
+///
+/// # Safety
+/// The contract of [`gemm`](super::gemm).
+pub(super) unsafe fn here<T: MatmulElement>(p: &Product<T>) {
+    // SAFETY: the contract is the same.
+    unsafe { in_parts(p, 1) }
+}
+
 /// Runs `batch` products. Number `i` is `p` moved by `offsets(i)`.
 ///
 /// # Safety
