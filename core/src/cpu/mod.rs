@@ -24,6 +24,7 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod order;
 pub(crate) mod pointwise;
+pub(crate) mod recurrent;
 pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod simd;

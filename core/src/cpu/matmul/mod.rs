@@ -58,7 +58,7 @@ impl<T> Mat<*const T> {
 
 impl<T> Mat<*mut T> {
     /// The matrix from element (i, j) on.
-    fn at(self, i: usize, j: usize) -> Self {
+    pub(crate) fn at(self, i: usize, j: usize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
     }
 }
