@@ -63,30 +63,48 @@ pub(crate) struct Layer<'a, T> {
     pub(crate) reverse: bool,
 }
 
-/// What the forward pass writes, and the backward pass reads.
-pub(crate) struct Run<T> {
-    /// The states, `[steps, batch, state]`.
-    pub(crate) y: Vec<T>,
+/// What the forward pass writes. All of it is 0 before, except the states.
+pub(crate) struct Out<'a, T> {
+    /// The states after each step, `[steps, batch, state]`.
+    pub(crate) y: &'a mut [T],
     /// The gates after their activations, `[steps, batch, gates * hidden]`.
-    pub(crate) gates: Vec<T>,
-    /// The cells of an LSTM, or the products of a GRU that enter `n`: `[steps, batch, hidden]`.
-    pub(crate) inner: Vec<T>,
-    /// The last state, `[batch, state]`.
-    pub(crate) h: Vec<T>,
-    /// The last cells of an LSTM, `[batch, hidden]`.
-    pub(crate) c: Vec<T>,
+    pub(crate) gates: &'a mut [T],
+    /// The cells of an LSTM, or the products of a GRU that enter `n`, `[steps, batch, hidden]`; else empty.
+    pub(crate) inner: &'a mut [T],
+    /// The first state and then the last, `[batch, state]`.
+    pub(crate) h: &'a mut [T],
+    /// The first cells of an LSTM and then the last, `[batch, hidden]`; else empty.
+    pub(crate) c: &'a mut [T],
 }
 
-/// The gradients of the inputs and parameters, each with the sizes of what it is the gradient of.
-pub(crate) struct Gradients<T> {
-    pub(crate) x: Vec<T>,
-    pub(crate) h: Vec<T>,
-    pub(crate) c: Vec<T>,
-    pub(crate) w_ih: Vec<T>,
-    pub(crate) w_hh: Vec<T>,
-    pub(crate) b_ih: Vec<T>,
-    pub(crate) b_hh: Vec<T>,
-    pub(crate) w_hr: Vec<T>,
+/// What the backward pass reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'a, T> {
+    pub(crate) x: &'a [T],
+    /// The first state.
+    pub(crate) h: &'a [T],
+    /// The first cells.
+    pub(crate) c: &'a [T],
+    pub(crate) y: &'a [T],
+    pub(crate) gates: &'a [T],
+    pub(crate) inner: &'a [T],
+    /// The gradient of the states after each step.
+    pub(crate) dy: &'a [T],
+}
+
+/// The gradients, each with the sizes of what it is the gradient of. All are 0 before, except those of the states.
+pub(crate) struct Gradients<'a, T> {
+    pub(crate) x: &'a mut [T],
+    /// The gradient of the last state and then of the first.
+    pub(crate) h: &'a mut [T],
+    /// The gradient of the last cells and then of the first.
+    pub(crate) c: &'a mut [T],
+    pub(crate) w_ih: &'a mut [T],
+    pub(crate) w_hh: &'a mut [T],
+    pub(crate) b_ih: &'a mut [T],
+    pub(crate) b_hh: &'a mut [T],
+    /// Empty if there is no projection.
+    pub(crate) w_hr: &'a mut [T],
 }
 
 /// A dense matrix with rows of `cols` elements, of which a product may use fewer.
@@ -131,62 +149,57 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         assert!(self.lengths.is_none_or(|lengths| lengths.len() == batch));
     }
 
-    /// Runs the layer over `x`, `[steps, batch, input]`, from the state `h` and, for an LSTM, the cells `c`.
-    pub(crate) fn forward(&self, x: &[T], h: &[T], c: &[T]) -> Run<T> {
-        self.check(x, h, c);
+    /// Runs the layer over `x`, `[steps, batch, input]`.
+    pub(crate) fn forward(&self, x: &[T], out: Out<'_, T>) {
         let Layer { steps, batch, input, hidden, state, .. } = *self;
+        let Out { y, gates, inner, h, c } = out;
+        self.check(x, h, c);
         let (width, summed, items) = (self.width(), self.summed(), steps * batch);
-        let (mut h, mut c) = (h.to_vec(), c.to_vec());
-        let mut gates = self.biases(summed).repeat(items);
-        let mut y = vec![T::ZERO; items * state];
-        let has_inner = matches!(self.cell, Cell::Lstm | Cell::Gru);
-        let mut inner = vec![T::ZERO; if has_inner { items * hidden } else { 0 }];
-        if let (Cell::Gru, Some(bias)) = (self.cell, self.b_hh) {
+        let (is_lstm, is_gru) = (self.cell == Cell::Lstm, self.cell == Cell::Gru);
+        assert!(y.len() == items * state && gates.len() == items * width);
+        assert!(inner.len() == if is_lstm || is_gru { items * hidden } else { 0 });
+        let bias = self.biases(summed);
+        gates.chunks_exact_mut(width.max(1)).for_each(|row| row.copy_from_slice(&bias));
+        if let (true, Some(bias)) = (is_gru, self.b_hh) {
             inner.chunks_exact_mut(hidden.max(1)).for_each(|row| row.copy_from_slice(&bias[summed..]));
         }
-        let mut full = vec![T::ZERO; batch * hidden];
-        // SAFETY: here and below, the slices have the sizes of the products.
-        unsafe { gemm(items, input, width, T::ONE, rows(x, input), rows(self.w_ih, input).t(), T::ONE, rows_mut(&mut gates, width)) };
+        let mut full = vec![T::ZERO; if self.w_hr.is_some() { batch * hidden } else { 0 }];
+        let mut projected = vec![T::ZERO; if self.w_hr.is_some() { batch * state } else { 0 }];
+        let w_ih = rows(self.w_ih, input).t();
+        // SAFETY: `check` and the lines above have compared the sizes, and the buffers here are made for them.
+        unsafe { gemm(items, input, width, T::ONE, rows(x, input), w_ih, T::ONE, rows_mut(gates, width)) };
         for t in self.order() {
             let gates = &mut gates[t * batch * width..][..batch * width];
             let w_hh = rows(self.w_hh, state).t();
-            unsafe { gemm(batch, state, summed, T::ONE, rows(&h, state), w_hh, T::ONE, rows_mut(gates, width)) };
-            let inner = if has_inner { &mut inner[t * batch * hidden..][..batch * hidden] } else { &mut [][..] };
-            if self.cell == Cell::Gru {
-                let w_hn = w_hh.at(0, summed);
-                unsafe { gemm(batch, state, hidden, T::ONE, rows(&h, state), w_hn, T::ONE, rows_mut(inner, hidden)) };
+            // SAFETY: as above.
+            unsafe { gemm(batch, state, summed, T::ONE, rows(h, state), w_hh, T::ONE, rows_mut(gates, width)) };
+            if is_gru {
+                let (w_hn, c) = (w_hh.at(0, summed), rows_mut(&mut inner[t * batch * hidden..], hidden));
+                // SAFETY: as above.
+                unsafe { gemm(batch, state, hidden, T::ONE, rows(h, state), w_hn, T::ONE, c) };
             }
-            let old = if self.w_hr.is_some() { &full } else { &h };
-            let mut new = old.clone();
+            let new = if self.w_hr.is_some() { &mut full[..] } else { &mut h[..] };
             for n in (0..batch).filter(|n| self.has(t, *n)) {
-                let at = n * hidden..(n + 1) * hidden;
-                let none = 0..0;
+                let (own, item) = (n * hidden..(n + 1) * hidden, t * batch + n);
+                let kept = if is_lstm || is_gru { item * hidden..(item + 1) * hidden } else { 0..0 };
+                let cells = if is_lstm { own.clone() } else { 0..0 };
                 let step = Step { cell: self.cell, hidden, of: PhantomData };
-                let out = (
-                    &mut gates[n * width..(n + 1) * width],
-                    &mut inner[if has_inner { at.clone() } else { none.clone() }],
-                    &mut c[if self.cell == Cell::Lstm { at.clone() } else { none }],
-                    &mut new[at],
-                );
-                vectorize(step, out);
+                let gates = &mut gates[n * width..(n + 1) * width];
+                vectorize(step, (gates, &mut inner[kept], &mut c[cells], &mut new[own]));
             }
-            match self.w_hr {
-                None => h = new,
-                Some(w_hr) => {
-                    full = new;
-                    let mut projected = vec![T::ZERO; batch * state];
-                    let c = rows_mut(&mut projected, state);
-                    unsafe { gemm(batch, hidden, state, T::ONE, rows(&full, hidden), rows(w_hr, hidden).t(), T::ZERO, c) };
-                    for n in (0..batch).filter(|n| self.has(t, *n)) {
-                        h[n * state..(n + 1) * state].copy_from_slice(&projected[n * state..(n + 1) * state]);
-                    }
-                }
+            if let Some(w_hr) = self.w_hr {
+                let (b, c) = (rows(w_hr, hidden).t(), rows_mut(&mut projected, state));
+                // SAFETY: as above.
+                unsafe { gemm(batch, hidden, state, T::ONE, rows(&full, hidden), b, T::ZERO, c) };
             }
             for n in (0..batch).filter(|n| self.has(t, *n)) {
-                y[(t * batch + n) * state..][..state].copy_from_slice(&h[n * state..(n + 1) * state]);
+                let (own, item) = (n * state..(n + 1) * state, t * batch + n);
+                if self.w_hr.is_some() {
+                    h[own.clone()].copy_from_slice(&projected[own.clone()]);
+                }
+                y[item * state..(item + 1) * state].copy_from_slice(&h[own]);
             }
         }
-        Run { y, gates, inner, h, c }
     }
 
     /// The sums of both biases that are added before the products, and the bias of the input for the others.
@@ -200,22 +213,20 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         bias
     }
 
-    /// The gradients for those of all states, `dy`, and of the last state and cells, after `run` with the same
-    /// `x`, `h` and `c`.
-    pub(crate) fn backward(
-        &self,
-        [x, h, c]: [&[T]; 3],
-        run: &Run<T>,
-        dy: &[T],
-        [dh, dc]: [&[T]; 2],
-    ) -> Gradients<T> {
-        self.check(x, h, c);
+    /// The gradients, after [`forward`](Self::forward).
+    pub(crate) fn backward(&self, kept: Kept<'_, T>, of: Gradients<'_, T>) {
         let Layer { steps, batch, input, hidden, state, .. } = *self;
+        let Kept { x, h, c, dy, .. } = kept;
+        let Gradients { h: dh, c: dc, .. } = of;
+        self.check(x, h, c);
+        self.check(x, dh, dc);
         let (width, summed, items) = (self.width(), self.summed(), steps * batch);
-        let (mut dh, mut dc) = (dh.to_vec(), dc.to_vec());
+        assert!(dy.len() == items * state && of.x.len() == x.len());
+        assert!(of.w_ih.len() == self.w_ih.len() && of.w_hh.len() == self.w_hh.len());
+        assert!(of.w_hr.len() == self.w_hr.map_or(0, <[T]>::len));
         // The state and the cells before each step.
-        let before = self.before(h, &run.y, state);
-        let cells = if self.cell == Cell::Lstm { self.before(c, &run.inner, hidden) } else { Vec::new() };
+        let before = self.before(h, &kept.y, state);
+        let cells = if self.cell == Cell::Lstm { self.before(c, &kept.inner, hidden) } else { Vec::new() };
         let mut dgates = vec![T::ZERO; items * width];
         // What the last gate of a GRU passes to its product with the state.
         let mut dinner = vec![T::ZERO; if self.cell == Cell::Gru { items * hidden } else { 0 }];
@@ -230,9 +241,9 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
                 dh[own].iter_mut().zip(&dy[at..at + state]).for_each(|(dh, dy)| *dh += *dy);
             }
             match self.w_hr {
-                None => dfull.copy_from_slice(&dh),
+                None => dfull.copy_from_slice(dh),
                 Some(w_hr) => {
-                    let (a, b, c) = (rows(&dh, state), rows(w_hr, hidden), rows_mut(&mut dfull, hidden));
+                    let (a, b, c) = (rows(dh, state), rows(w_hr, hidden), rows_mut(&mut dfull, hidden));
                     // SAFETY: `check` has compared the sizes, and the buffers here are made for them.
                     unsafe { gemm(batch, state, hidden, T::ONE, a, b, T::ZERO, c) };
                 }
@@ -244,8 +255,8 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
                 let back = Back {
                     cell: self.cell,
                     hidden,
-                    gates: &run.gates[item * width..(item + 1) * width],
-                    inner: &run.inner[if_so(is_lstm || is_gru)],
+                    gates: &kept.gates[item * width..(item + 1) * width],
+                    inner: &kept.inner[if_so(is_lstm || is_gru)],
                     before: if is_lstm { &cells[at.clone()] } else { &before[if_so(is_gru)] },
                     dh: &dfull[own.clone()],
                 };
@@ -270,44 +281,35 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
             }
             let (a, w_hh) = (rows(&dgates[t * batch * width..], width), rows(self.w_hh, state));
             // SAFETY: as above.
-            unsafe { gemm(batch, summed, state, T::ONE, a, w_hh, T::ONE, rows_mut(&mut dh, state)) };
+            unsafe { gemm(batch, summed, state, T::ONE, a, w_hh, T::ONE, rows_mut(dh, state)) };
             if is_gru {
                 let (a, w_hn) = (rows(&dinner[t * batch * hidden..], hidden), w_hh.at(summed, 0));
                 // SAFETY: as above.
-                unsafe { gemm(batch, hidden, state, T::ONE, a, w_hn, T::ONE, rows_mut(&mut dh, state)) };
+                unsafe { gemm(batch, hidden, state, T::ONE, a, w_hn, T::ONE, rows_mut(dh, state)) };
             }
         }
-        let mut of = Gradients {
-            x: vec![T::ZERO; x.len()],
-            h: dh,
-            c: dc,
-            w_ih: vec![T::ZERO; self.w_ih.len()],
-            w_hh: vec![T::ZERO; self.w_hh.len()],
-            b_ih: sums(&dgates, width),
-            b_hh: Vec::new(),
-            w_hr: vec![T::ZERO; self.w_hr.map_or(0, <[T]>::len)],
-        };
-        of.b_hh = of.b_ih.clone();
+        add_rows(of.b_ih, &dgates);
+        of.b_hh.copy_from_slice(of.b_ih);
         let (all, before) = (rows(&dgates, width), rows(&before, state));
-        let (w_ih, of_w_hh) = (rows(self.w_ih, input), rows_mut(&mut of.w_hh, state));
+        let (w_ih, of_w_hh) = (rows(self.w_ih, input), rows_mut(of.w_hh, state));
         // SAFETY: as above.
         unsafe {
-            gemm(items, width, input, T::ONE, all, w_ih, T::ZERO, rows_mut(&mut of.x, input));
-            gemm(width, items, input, T::ONE, all.t(), rows(x, input), T::ZERO, rows_mut(&mut of.w_ih, input));
+            gemm(items, width, input, T::ONE, all, w_ih, T::ZERO, rows_mut(of.x, input));
+            gemm(width, items, input, T::ONE, all.t(), rows(x, input), T::ZERO, rows_mut(of.w_ih, input));
             gemm(summed, items, state, T::ONE, all.t(), before, T::ZERO, of_w_hh);
         }
         if is_gru {
             let last = rows(&dinner, hidden).t();
             // SAFETY: as above.
             unsafe { gemm(hidden, items, state, T::ONE, last, before, T::ZERO, of_w_hh.at(summed, 0)) };
-            of.b_hh[summed..].copy_from_slice(&sums(&dinner, hidden));
+            of.b_hh[summed..].fill(T::ZERO);
+            add_rows(&mut of.b_hh[summed..], &dinner);
         }
         if projects {
-            let (a, b, c) = (rows(&dstates, state).t(), rows(&fulls, hidden), rows_mut(&mut of.w_hr, hidden));
+            let (a, b, c) = (rows(&dstates, state).t(), rows(&fulls, hidden), rows_mut(of.w_hr, hidden));
             // SAFETY: as above.
             unsafe { gemm(state, items, hidden, T::ONE, a, b, T::ZERO, c) };
         }
-        of
     }
 
     /// The states before each step, from the first one and those after each step, with rows of `cols` elements.
@@ -328,13 +330,11 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
     }
 }
 
-/// The sums over the rows of a matrix.
-fn sums<T: Real>(x: &[T], cols: usize) -> Vec<T> {
-    let mut sums = vec![T::ZERO; cols];
-    for row in x.chunks_exact(cols.max(1)) {
+/// Adds the rows of a matrix.
+fn add_rows<T: Real>(sums: &mut [T], x: &[T]) {
+    for row in x.chunks_exact(sums.len().max(1)) {
         sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += *x);
     }
-    sums
 }
 
 /// One step of one sequence: the gates become their activations, and the cells and the state those after the
@@ -512,11 +512,23 @@ mod tests {
             if self.projects { 2 } else { HIDDEN }
         }
 
+        /// The states after each step, the gates, what is kept besides, the last state and the last cells.
+        fn run(&self, all: &Inputs) -> [Vec<f64>; 5] {
+            let has = |is: bool, len: usize| vec![0.0; if is { len } else { 0 }];
+            let (is_lstm, items) = (self.cell == Cell::Lstm, STEPS * BATCH);
+            let mut y = vec![0.0; items * self.state()];
+            let mut gates = vec![0.0; items * self.cell.gates() * HIDDEN];
+            let mut inner = has(is_lstm || self.cell == Cell::Gru, items * HIDDEN);
+            let (mut h, mut c) = (all[1].clone(), if is_lstm { all[2].clone() } else { Vec::new() });
+            let out = Out { y: &mut y, gates: &mut gates, inner: &mut inner, h: &mut h, c: &mut c };
+            self.layer(all).forward(&all[0], out);
+            [y, gates, inner, h, c]
+        }
+
         /// The sum of all results, weighted.
         fn total(&self, all: &Inputs, weights: &[f64]) -> f64 {
-            let run = self.layer(all).forward(&all[0], &all[1], &all[2]);
-            let cells = if self.cell == Cell::Lstm { &run.c[..] } else { &[] };
-            run.y.iter().chain(&run.h).chain(cells).zip(weights).map(|(x, weight)| x * weight).sum()
+            let [y, _, _, h, c] = self.run(all);
+            y.iter().chain(&h).chain(&c).zip(weights).map(|(x, weight)| x * weight).sum()
         }
 
         fn check(&self, draw: &mut dyn FnMut(usize) -> Vec<f64>) {
@@ -527,12 +539,17 @@ mod tests {
             let weights = draw(STEPS * BATCH * state + BATCH * state + BATCH * HIDDEN);
             let (of_y, rest) = weights.split_at(STEPS * BATCH * state);
             let (of_h, of_c) = rest.split_at(BATCH * state);
-            let gradients = {
-                let (layer, inputs) = (self.layer(&all), [&all[0][..], &all[1], &all[2]]);
-                let run = layer.forward(inputs[0], inputs[1], inputs[2]);
-                let of = layer.backward(inputs, &run, of_y, [of_h, of_c]);
-                [of.x, of.h, of.c, of.w_ih, of.w_hh, of.b_ih, of.b_hh, of.w_hr]
-            };
+            let [y, gates, inner, ..] = self.run(&all);
+            let mut gradients = all.each_ref().map(|input| vec![0.0; input.len()]);
+            gradients[1].copy_from_slice(of_h);
+            gradients[2].copy_from_slice(of_c);
+            let [dx, dh, dc, dw_ih, dw_hh, db_ih, db_hh, dw_hr] = gradients.each_mut().map(|x| &mut x[..]);
+            let kept =
+                Kept { x: &all[0], h: &all[1], c: &all[2], y: &y, gates: &gates, inner: &inner, dy: of_y };
+            let w_hr = if self.projects { dw_hr } else { &mut [] };
+            let of =
+                Gradients { x: dx, h: dh, c: dc, w_ih: dw_ih, w_hh: dw_hh, b_ih: db_ih, b_hh: db_hh, w_hr };
+            self.layer(&all).backward(kept, of);
             for which in 0..all.len() {
                 if which == 2 && self.cell != Cell::Lstm || which == 7 && !self.projects {
                     continue;
