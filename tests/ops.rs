@@ -36,6 +36,8 @@ mod matmul;
 mod norm;
 #[path = "ops/pick.rs"]
 mod pick;
+#[path = "ops/recurrent.rs"]
+mod recurrent;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -63,6 +65,7 @@ fn tested() -> BTreeSet<&'static str> {
         linalg::OPS,
         norm::OPS,
         attention::OPS,
+        recurrent::OPS,
         loss::OPS,
         composed::OPS,
         functional::OPS,

@@ -15,7 +15,8 @@ fn attended(
 ) -> f64 {
     let [.., keys, width] = key.sizes[..] else { unreachable!("a matrix") };
     let score = |j: usize| {
-        let product = |e: usize| query.at(&[query_at, &[i, e]].concat()) * key.at(&[key_at, &[j, e]].concat());
+        let product =
+            |e: usize| query.at(&[query_at, &[i, e]].concat()) * key.at(&[key_at, &[j, e]].concat());
         scale * (0..width).map(product).sum::<f64>() + added(j)
     };
     let max = (0..keys).map(score).fold(f64::NEG_INFINITY, f64::max);
@@ -87,7 +88,10 @@ fn blocks_give_what_all_scores_give() -> Result<()> {
                 options.attn_mask = mask.map(Into::into);
                 let y = inputs[0].scaled_dot_product_attention_with(&inputs[1], &inputs[2], options)?;
                 let wanted = at_once(&inputs, mask, causal)?;
-                assert!(y.allclose_with(&wanted, IscloseOptions::new().atol(1e-5))?, "{queries} {keys} {causal}");
+                assert!(
+                    y.allclose_with(&wanted, IscloseOptions::new().atol(1e-5))?,
+                    "{queries} {keys} {causal}"
+                );
                 let g = Tensor::randn(y.sizes())?;
                 let all: Vec<&Tensor> = inputs.iter().collect();
                 let [of, of_wanted] =

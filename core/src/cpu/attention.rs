@@ -304,7 +304,8 @@ impl<T: Real + MatmulElement> Pass<'_, T> {
         // SAFETY: the caller guarantees that the matrices are valid.
         unsafe { p.scores(block, scores) };
         vectorize(Weights { n, lse: &self.lse[rows.clone()] }, &mut scores[..]);
-        let g = Mat { ptr: self.g[rows.start * p.depth..].as_ptr(), row_stride: p.depth as isize, col_stride: 1 };
+        let g =
+            Mat { ptr: self.g[rows.start * p.depth..].as_ptr(), row_stride: p.depth as isize, col_stride: 1 };
         let of_weights = Mat { ptr: gradients.as_mut_ptr(), row_stride: n as isize, col_stride: 1 };
         let v = p.v.get(*head).at(j.start, 0);
         // SAFETY: as above, and there is room for the block.
@@ -375,9 +376,12 @@ impl<T: Real> Vectorized for Soften<T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], Rows<'_, T>)) {
-        let (max, sum, y) = (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
+        let (max, sum, y) =
+            (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
         let known = max.iter_mut().zip(sum);
-        for (row, (scores, (max, sum))) in simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(known).enumerate() {
+        for (row, (scores, (max, sum))) in
+            simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(known).enumerate()
+        {
             let old = *max;
             *max = largest(scores, old);
             let shift = shift(*max);

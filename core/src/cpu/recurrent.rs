@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 
 /// What a step computes from the gates and the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub enum Cell {
     /// `h = tanh(a)`
     Tanh,
     /// `h = max(a, 0)`
@@ -28,7 +28,7 @@ pub(crate) enum Cell {
 
 impl Cell {
     /// The number of gates.
-    pub(crate) fn gates(self) -> usize {
+    pub fn gates(self) -> usize {
         match self {
             Cell::Tanh | Cell::Relu => 1,
             Cell::Gru => 3,
@@ -172,7 +172,9 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
             let gates = &mut gates[t * batch * width..][..batch * width];
             let w_hh = rows(self.w_hh, state).t();
             // SAFETY: as above.
-            unsafe { gemm(batch, state, summed, T::ONE, rows(h, state), w_hh, T::ONE, rows_mut(gates, width)) };
+            unsafe {
+                gemm(batch, state, summed, T::ONE, rows(h, state), w_hh, T::ONE, rows_mut(gates, width))
+            };
             if is_gru {
                 let (w_hn, c) = (w_hh.at(0, summed), rows_mut(&mut inner[t * batch * hidden..], hidden));
                 // SAFETY: as above.
@@ -533,7 +535,15 @@ mod tests {
 
         fn check(&self, draw: &mut dyn FnMut(usize) -> Vec<f64>) {
             let (state, width) = (self.state(), self.cell.gates() * HIDDEN);
-            let lengths = [STEPS * BATCH * INPUT, BATCH * state, BATCH * HIDDEN, width * INPUT, width * state, width, width];
+            let lengths = [
+                STEPS * BATCH * INPUT,
+                BATCH * state,
+                BATCH * HIDDEN,
+                width * INPUT,
+                width * state,
+                width,
+                width,
+            ];
             let [x, h, c, w_ih, w_hh, b_ih, b_hh] = lengths.map(&mut *draw);
             let mut all = [x, h, c, w_ih, w_hh, b_ih, b_hh, draw(state * HIDDEN)];
             let weights = draw(STEPS * BATCH * state + BATCH * state + BATCH * HIDDEN);
@@ -584,7 +594,9 @@ mod tests {
             x
         };
         for cell in [Cell::Tanh, Cell::Relu, Cell::Lstm, Cell::Gru] {
-            for (reverse, lengths) in [(false, None), (true, None), (true, Some([4, 1, 2])), (false, Some([0, 4, 3]))] {
+            for (reverse, lengths) in
+                [(false, None), (true, None), (true, Some([4, 1, 2])), (false, Some([0, 4, 3]))]
+            {
                 Shape { cell, reverse, lengths, projects: false }.check(&mut draw);
             }
         }

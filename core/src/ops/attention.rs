@@ -116,7 +116,8 @@ pub(crate) mod kernels {
         let [g, y] = [g, y].map(|x| x.unnamed().to(dtype).and_then(|x| x.contiguous()));
         let (g, y) = (g?, y?);
         let sizes = |batch: &[usize], last: [usize; 2]| batch.iter().chain(&last).copied().collect::<Sizes>();
-        let zeros = |sizes: Sizes| NamedTensor::filled(OP, Shape { sizes, names: Names::none() }, dtype, 0.into());
+        let zeros =
+            |sizes: Sizes| NamedTensor::filled(OP, Shape { sizes, names: Names::none() }, dtype, 0.into());
         let key_batch = heads.key_batch();
         let mut of_query = zeros(sizes(&heads.batch, [heads.queries(), heads.width()]))?;
         let mut of_key = zeros(sizes(&key_batch, [heads.keys(), heads.width()]))?;
@@ -176,9 +177,13 @@ pub(crate) mod kernels {
                 return fail(ErrorKind::Shape, message);
             }
             let last = |x: &NamedTensor| [x.sizes()[x.ndim() - 2], x.sizes()[x.ndim() - 1]];
-            let ([queries, width], [keys, key_width], [values, depth]) = (last(query), last(key), last(value));
+            let ([queries, width], [keys, key_width], [values, depth]) =
+                (last(query), last(key), last(value));
             if width != key_width {
-                return fail(ErrorKind::Shape, format!("queries have {width} elements, and keys {key_width}"));
+                return fail(
+                    ErrorKind::Shape,
+                    format!("queries have {width} elements, and keys {key_width}"),
+                );
             }
             if keys != values {
                 return fail(ErrorKind::Shape, format!("there are {keys} keys and {values} values"));
@@ -199,7 +204,8 @@ pub(crate) mod kernels {
                 let (Some(&heads), Some(of_keys), Some(of_values)) =
                     (query_batch.last(), key_batch.last_mut(), value_batch.last_mut())
                 else {
-                    let message = "enable_gqa needs a dim of heads before the last two of query, key and value";
+                    let message =
+                        "enable_gqa needs a dim of heads before the last two of query, key and value";
                     return fail(ErrorKind::Shape, message.into());
                 };
                 if *of_keys != *of_values || *of_keys == 0 || heads % *of_keys != 0 {
@@ -340,7 +346,9 @@ pub(crate) mod kernels {
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {}",
                 mask.dtype()
             );
-            return Err(Error::about(&[mask], ErrorKind::DType, OP, message).with_repair("mask.to(DType::Bool)?"));
+            return Err(
+                Error::about(&[mask], ErrorKind::DType, OP, message).with_repair("mask.to(DType::Bool)?")
+            );
         }
         let sizes: Vec<usize> = heads.batch.iter().chain(&heads.last[..2]).copied().collect();
         let numbers = mask.unnamed().to(dtype)?;
@@ -402,7 +410,12 @@ pub fn attention_backward(
 /// [`ErrorKind::OutOfMemory`].
 #[doc(hidden)]
 #[track_caller]
-pub fn attention_dropout(draw: &NamedTensor, p: f64, sizes: &[usize], dtype: DType) -> Result<Option<NamedTensor>> {
+pub fn attention_dropout(
+    draw: &NamedTensor,
+    p: f64,
+    sizes: &[usize],
+    dtype: DType,
+) -> Result<Option<NamedTensor>> {
     let [seed, offset] = draw.to_vec::<i64>()?[..] else { return Ok(None) };
     let mut generator = Generator::from_seed(seed as u64);
     generator.set_state(GeneratorState { seed: seed as u64, offset: offset as u64 });

@@ -16,7 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
-//! | [`norm`], [`attention`], [`loss`] | normalization, attention, losses |
+//! | [`norm`], [`attention`], [`recurrent`], [`loss`] | normalization, attention, recurrent layers, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
 //! [`data`] and [`random`] for new tensors, `cast` for casts, and `write` for writing in place.
@@ -25,9 +25,9 @@
 //! `crate::cpu`.
 
 pub mod align;
+pub mod along;
 #[allow(unsafe_code)]
 pub mod attention;
-pub mod along;
 pub mod binary;
 #[allow(unsafe_code)]
 pub(crate) mod by_element;
@@ -51,6 +51,7 @@ pub mod naming;
 pub mod norm;
 pub mod pick;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 pub mod slice;
@@ -82,7 +83,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm attention loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg norm attention recurrent loss }
 
 use crate::dtype::Category;
 
