@@ -14,6 +14,8 @@ mod plain;
 mod check;
 #[path = "ops/along.rs"]
 mod along;
+#[path = "ops/attention.rs"]
+mod attention;
 #[path = "ops/binary.rs"]
 mod binary;
 #[path = "ops/composed.rs"]
@@ -38,6 +40,8 @@ mod norm;
 mod pick;
 #[path = "ops/pool.rs"]
 mod pool;
+#[path = "ops/recurrent.rs"]
+mod recurrent;
 #[path = "ops/reduce.rs"]
 mod reduce;
 #[path = "ops/shape.rs"]
@@ -66,6 +70,8 @@ fn tested() -> BTreeSet<&'static str> {
         conv::OPS,
         pool::OPS,
         norm::OPS,
+        attention::OPS,
+        recurrent::OPS,
         loss::OPS,
         composed::OPS,
         functional::OPS,

@@ -43,6 +43,7 @@ pub use ops::data::Data;
 pub use ops::index::Reduce;
 pub use ops::linalg::Triangle;
 pub use ops::pick::Picked;
+pub use ops::recurrent::Cell;
 pub use ops::reduce::{MinMax, StdMean, VarMean};
 pub use shape::{IntoShape, NewDim, Shape, Sizes};
 pub use tensor::NamedTensor;

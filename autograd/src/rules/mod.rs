@@ -59,6 +59,10 @@ pub(crate) mod pool;
 
 pub(crate) mod norm;
 
+pub(crate) mod attention;
+
+pub(crate) mod recurrent;
+
 pub(crate) mod loss;
 
 /// The tables of core, each with a module of the same name here. `tables! { unary }` becomes

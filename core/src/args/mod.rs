@@ -23,6 +23,7 @@ pub use crate::dtype::{DType, Scalar};
 pub use crate::ops::contraction::{Contraction, Paired};
 pub use crate::ops::index::Reduce;
 pub use crate::ops::linalg::Triangle;
+pub use crate::ops::recurrent::Cell;
 pub use crate::shape::{OpenDim, OpenShape};
 
 /// An argument of an op, which is looked up in tensors before the op runs.

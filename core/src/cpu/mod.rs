@@ -3,13 +3,13 @@
 //! Nothing here knows about names or derivatives, and nothing calls back to the ops. The loops get slices,
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
-//! moves elements, `matmul` multiplies, `conv` convolves, `fold` reduces, `scan` has cumulative sums, `order` compares, `count`
-//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes, `pool` has maxima and
-//! means of windows, `linalg`
-//! decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest
-//! vectors, `threads`, `room`, which is memory to be written, and the functions of one number in [`math`] and
-//! `integer`.
+//! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `fold` reduces,
+//! `scan` has cumulative sums, `order` compares, `count` counts and searches, `softmax` has softmax and functions
+//! of the same sums, `norm` normalizes, `attention` and `recurrent` have layers of those names, `linalg` decomposes
+//! matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest vectors, `threads`,
+//! `room`, which is memory to be written, and the functions of one number in [`math`] and `integer`.
 
+pub(crate) mod attention;
 pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod copy;
@@ -26,6 +26,7 @@ pub(crate) mod norm;
 pub(crate) mod order;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
+pub(crate) mod recurrent;
 pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod simd;

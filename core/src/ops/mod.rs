@@ -17,7 +17,7 @@
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
 //! | [`conv`], [`pool`] | convolution, pooling |
-//! | [`norm`], [`loss`] | normalization, losses |
+//! | [`norm`], [`attention`], [`recurrent`], [`loss`] | normalization, attention, recurrent layers, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
 //! [`data`] and [`random`] for new tensors, `cast` for casts, and `write` for writing in place.
@@ -27,6 +27,8 @@
 
 pub mod align;
 pub mod along;
+#[allow(unsafe_code)]
+pub mod attention;
 pub mod binary;
 #[allow(unsafe_code)]
 pub(crate) mod by_element;
@@ -52,6 +54,7 @@ pub mod norm;
 pub mod pick;
 pub mod pool;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 pub mod slice;
@@ -83,7 +86,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool norm loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool norm attention recurrent loss }
 
 use crate::dtype::Category;
 

@@ -4,6 +4,7 @@
 //! module `kernels` below it. The options of a function are a struct in [`options`].
 
 mod activation;
+mod attention;
 pub(crate) mod conv;
 mod dropout;
 mod fold;
@@ -35,3 +36,4 @@ macro_rules! tables {
     };
 }
 tables! { activation conv dropout fold linear loss pool }
+pub use attention::*;

@@ -117,7 +117,7 @@ impl<T: Accumulator> Gathered<'_, T> {
             let a = Mat { ptr: factor.as_ptr(), row_stride, col_stride: 1 };
             let b = Mat { ptr: windows.cast_const(), row_stride: width as isize, col_stride: 1 };
             let c = Mat { ptr: sums, row_stride: width as isize, col_stride: 1 };
-            gemm_serial([self.rows, columns, count], a, b, T::ZERO, c);
+            gemm_serial([self.rows, columns, count], T::ONE, a, b, T::ZERO, c);
             for run in runs(self.grid, from, count) {
                 self.spread_run(group, &run, (sums.add(run.column), width), output);
             }

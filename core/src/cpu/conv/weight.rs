@@ -91,7 +91,7 @@ fn add_image<T: Accumulator>(
                 let a = Mat { ptr: block.cast_const(), row_stride: ROW as isize, col_stride: 1 };
                 let b = Mat { ptr: g.as_ptr().add(from), row_stride: 1, col_stride: places as isize };
                 let c = Mat { ptr: sums.as_mut_ptr(), row_stride: features as isize, col_stride: 1 };
-                gemm_serial([rows, count, features], a, b, T::ONE, c);
+                gemm_serial([rows, count, features], T::ONE, a, b, T::ONE, c);
             }
         }
     });

@@ -41,7 +41,7 @@ pub(crate) struct Mat<P> {
 
 impl<P> Mat<P> {
     /// The transposed matrix, on the same memory.
-    fn t(self) -> Self {
+    pub(crate) fn t(self) -> Self {
         Mat { ptr: self.ptr, row_stride: self.col_stride, col_stride: self.row_stride }
     }
 
@@ -52,14 +52,14 @@ impl<P> Mat<P> {
 
 impl<T> Mat<*const T> {
     /// The matrix from element (i, j) on. Nothing is read, so the element may be one past the end.
-    fn at(self, i: usize, j: usize) -> Self {
+    pub(crate) fn at(self, i: usize, j: usize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
     }
 }
 
 impl<T> Mat<*mut T> {
     /// The matrix from element (i, j) on.
-    fn at(self, i: usize, j: usize) -> Self {
+    pub(crate) fn at(self, i: usize, j: usize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(self.offset(i, j)), ..self }
     }
 }
@@ -156,8 +156,9 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
 ///
 /// # Safety
 /// The contract of [`gemm()`].
-pub(crate) unsafe fn gemm_serial<T: Accumulator>(
+pub(crate) unsafe fn gemm_serial<T: MatmulElement>(
     [m, k, n]: [usize; 3],
+    alpha: T,
     a: Mat<*const T>,
     b: Mat<*const T>,
     beta: T,
@@ -166,7 +167,7 @@ pub(crate) unsafe fn gemm_serial<T: Accumulator>(
     if m == 0 || n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha: T::ONE, a, b, beta, c }.upright();
+    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
     // SAFETY: the contract is the same.
     unsafe {
         match k {

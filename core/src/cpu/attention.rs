@@ -1,0 +1,520 @@
+//! Scaled dot-product attention, forward and backward, by blocks of queries and keys.
+//!
+//! The scores of a block exist only while it is worked on, so the memory grows with the length and not with
+//! its square. The forward pass keeps the largest score and the sum of exponentials of each query so far and
+//! scales its result when they change; the backward pass computes the scores again. The order of every sum
+//! depends only on the sizes.
+//!
+//! # Source
+//! Milakov, Gimelshein, *Online normalizer calculation for softmax* (2018); Dao, Fu, Ermon, Rudra, Ré,
+//! *FlashAttention* (2022), algorithms 1 and 4.
+
+use super::math::Real;
+use super::math::lane::Lane;
+use super::matmul::{Mat, MatmulElement, gemm_serial};
+use super::room::{Room, fill, written};
+use super::simd::{Simd, Vectorized, vectorize};
+use super::threads::{Parts, each};
+use crate::random::{Generator, fill_bernoulli};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// The queries of a block.
+const ROWS: usize = 64;
+/// The keys of a block.
+const COLS: usize = 128;
+/// The independent sums of a row.
+const LANES: usize = 16;
+
+/// Matrices of one operand: the first, and where each begins, in elements from the first.
+pub(crate) struct Stack<T> {
+    pub(crate) first: Mat<*const T>,
+    pub(crate) starts: Vec<isize>,
+}
+
+// SAFETY: the matrices are only read.
+unsafe impl<T: Sync> Send for Stack<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Stack<T> {}
+
+impl<T> Stack<T> {
+    fn get(&self, number: usize) -> Mat<*const T> {
+        Mat { ptr: self.first.ptr.wrapping_offset(self.starts[number]), ..self.first }
+    }
+}
+
+/// The operands of an attention: `heads` of queries, and a head of keys and values for each `group` of them.
+pub(crate) struct Attention<T> {
+    pub(crate) heads: usize,
+    pub(crate) group: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    /// The length of a query and of a key.
+    pub(crate) width: usize,
+    /// The length of a value.
+    pub(crate) depth: usize,
+    /// A matrix for each head, as in the mask; keys and values are repeated for the heads of a group.
+    pub(crate) q: Stack<T>,
+    pub(crate) k: Stack<T>,
+    pub(crate) v: Stack<T>,
+    /// Numbers that are added to the scores.
+    pub(crate) mask: Option<Stack<T>>,
+    /// Whether a query sees only the keys up to its own position.
+    pub(crate) causal: bool,
+    pub(crate) scale: T,
+    /// The probability to drop a weight, and the random numbers that decide.
+    pub(crate) dropout: Option<(f64, Generator)>,
+}
+
+/// What the backward pass adds to; dense, a matrix for each head of its operand.
+pub(crate) struct Gradients<'a, T> {
+    pub(crate) q: &'a mut [T],
+    pub(crate) k: &'a mut [T],
+    pub(crate) v: &'a mut [T],
+    pub(crate) mask: Option<&'a mut [T]>,
+}
+
+/// The queries and keys of a block of one head.
+#[derive(Clone)]
+struct Block {
+    head: usize,
+    i: Range<usize>,
+    j: Range<usize>,
+}
+
+/// Splits `0..n` into ranges of `len`.
+fn ranges(n: usize, len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n).step_by(len).map(move |start| start..(start + len).min(n))
+}
+
+impl<T: Real + MatmulElement> Attention<T> {
+    /// `y = softmax(scale q kᵀ + mask) v` for each head, and the logarithm of the sum of exponentials of each
+    /// query, which [`backward`](Self::backward) takes. A query that sees no key has the result 0.
+    ///
+    /// # Safety
+    /// The matrices are valid for reads, with the sizes given here.
+    pub(crate) unsafe fn forward<'a>(&self, [y, lse]: [&'a mut Room<T>; 2]) -> [&'a mut [T]; 2] {
+        assert_eq!((y.len(), lse.len()), (self.heads * self.queries * self.depth, self.heads * self.queries));
+        let y = fill(y, T::ZERO);
+        let (y_parts, lse_parts) = (Parts::new(y), Parts::new(lse));
+        let blocks = self.queries.div_ceil(ROWS);
+        each(self.heads * blocks, &|task| {
+            let (head, start) = (task / blocks, task % blocks * ROWS);
+            let i = start..(start + ROWS).min(self.queries);
+            let rows = head * self.queries + i.start..head * self.queries + i.end;
+            // SAFETY: the blocks of different tasks do not overlap.
+            let (y, lse) = unsafe {
+                (y_parts.part(rows.start * self.depth..rows.end * self.depth), lse_parts.part(rows))
+            };
+            // SAFETY: the caller guarantees that the matrices are valid.
+            unsafe { self.forward_block(head, i, y, lse) };
+        });
+        // SAFETY: the tasks write all rows.
+        [y, unsafe { written(lse) }]
+    }
+
+    /// The result for some queries of a head; `y` is 0.
+    ///
+    /// # Safety
+    /// As for [`forward`](Self::forward).
+    unsafe fn forward_block(&self, head: usize, i: Range<usize>, y: &mut [T], lse: &mut Room<T>) {
+        let mut scratch = Scratch::new(i.len() * COLS.min(self.keys), self.dropout.is_some());
+        let mut max = vec![T::NEG_INFINITY; i.len()];
+        let mut sum = vec![T::ZERO; i.len()];
+        for j in self.seen_by(&i) {
+            let block = Block { head, i: i.clone(), j };
+            let n = block.j.len();
+            let Scratch { scores, kept, .. } = &mut scratch;
+            let scores = &mut scores[..i.len() * n];
+            // SAFETY: the caller guarantees that the matrices are valid.
+            unsafe { self.scores(&block, scores) };
+            let rows = Rows { max: &mut max, sum: &mut sum, y: &mut *y, depth: self.depth };
+            vectorize(Soften { n, of: PhantomData }, (&mut *scores, rows));
+            self.drop_weights(&block, scores, kept);
+            let c = Mat { ptr: y.as_mut_ptr(), row_stride: self.depth as isize, col_stride: 1 };
+            let weights = Mat { ptr: scores.as_ptr(), row_stride: n as isize, col_stride: 1 };
+            let v = self.v.get(head).at(block.j.start, 0);
+            // SAFETY: `y` has a row for each query, and the caller guarantees that `v` is valid.
+            unsafe { gemm_serial([i.len(), n, self.depth], T::ONE, weights, v, T::ONE, c) };
+        }
+        for (at, lse) in lse.iter_mut().enumerate() {
+            let y = &mut y[at * self.depth..][..self.depth];
+            let scale = if sum[at] == T::ZERO { T::ZERO } else { T::ONE / sum[at] };
+            y.iter_mut().for_each(|y| *y *= scale);
+            lse.write(shift(max[at]) + sum[at].ln());
+        }
+    }
+
+    /// The blocks of keys that some of these queries see.
+    fn seen_by(&self, i: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let keys = if self.causal { self.keys.min(i.end) } else { self.keys };
+        ranges(keys, COLS)
+    }
+
+    /// The scores of a block, with the mask.
+    ///
+    /// # Safety
+    /// As for [`forward`](Self::forward).
+    unsafe fn scores(&self, Block { head, i, j }: &Block, scores: &mut [T]) {
+        let n = j.len();
+        assert_eq!(scores.len(), i.len() * n);
+        let (q, k) = (self.q.get(*head).at(i.start, 0), self.k.get(*head).at(j.start, 0));
+        let c = Mat { ptr: scores.as_mut_ptr(), row_stride: n as isize, col_stride: 1 };
+        // SAFETY: there is room for all scores; the caller guarantees that `q` and `k` are valid.
+        unsafe { gemm_serial([i.len(), self.width, n], self.scale, q, k.t(), T::ZERO, c) };
+        if let Some(mask) = &self.mask {
+            let mask = mask.get(*head).at(i.start, j.start);
+            for (row, scores) in scores.chunks_exact_mut(n).enumerate() {
+                for (col, score) in scores.iter_mut().enumerate() {
+                    // SAFETY: the mask has an element for each score.
+                    *score += unsafe { *mask.at(row, col).ptr };
+                }
+            }
+        }
+        if self.causal {
+            for (at, scores) in i.clone().zip(scores.chunks_exact_mut(n)) {
+                let first_hidden = (at + 1).saturating_sub(j.start).min(n);
+                scores[first_hidden..].fill(T::NEG_INFINITY);
+            }
+        }
+    }
+
+    /// Sets some weights of a block to 0 and divides the others by the probability to be kept. `kept` becomes
+    /// the factors.
+    fn drop_weights(&self, Block { head, i, j }: &Block, weights: &mut [T], kept: &mut [T]) {
+        let Some((p, generator)) = &self.dropout else { return };
+        let factor = if *p < 1.0 { T::from_f64(1.0 / (1.0 - p)) } else { T::ZERO };
+        let rows = weights.chunks_exact_mut(j.len()).zip(kept.chunks_exact_mut(j.len()));
+        for (at, (weights, kept)) in i.clone().zip(rows) {
+            // A weight has its own random number, whichever block it is computed in.
+            let number = (head * self.queries + at) * self.keys + j.start;
+            let mut generator = generator.clone();
+            generator.split_off(number);
+            fill_bernoulli(kept, 1.0 - p, [T::ZERO, factor], &mut generator);
+            weights.iter_mut().zip(kept).for_each(|(weight, kept)| *weight *= *kept);
+        }
+    }
+
+    /// The gradients, for the gradient `g` of the result `y`; both are dense.
+    ///
+    /// # Safety
+    /// As for [`forward`](Self::forward).
+    pub(crate) unsafe fn backward(&self, g: &[T], y: &[T], lse: &[T], out: Gradients<'_, T>) {
+        let pass = Pass { of: self, g, lse, along: self.along(g, y), of_mask: out.mask.is_some() };
+        let key_heads = self.heads / self.group;
+        let parts = [out.q, out.k, out.v, out.mask.unwrap_or_default()].map(Parts::new);
+        // With few heads, all threads have work only if keys and queries are divided as well. Then all scores
+        // are computed twice. The sums have the same order.
+        if key_heads >= rayon::current_num_threads() || self.queries.max(self.keys) <= COLS {
+            each(key_heads, &|key_head| {
+                for head in key_head * self.group..(key_head + 1) * self.group {
+                    for i in ranges(self.queries, ROWS) {
+                        for j in self.seen_by(&i) {
+                            let block = Block { head, i: i.clone(), j };
+                            // SAFETY: the caller guarantees that the matrices are valid; a head of keys is
+                            // one task.
+                            unsafe { pass.add(&block, &parts, [true, true]) };
+                        }
+                    }
+                }
+            });
+            return;
+        }
+        let key_blocks = self.keys.div_ceil(COLS);
+        each(key_heads * key_blocks, &|task| {
+            let (key_head, start) = (task / key_blocks, task % key_blocks * COLS);
+            let j = start..(start + COLS).min(self.keys);
+            for head in key_head * self.group..(key_head + 1) * self.group {
+                for i in ranges(self.queries, ROWS).filter(|i| !self.causal || j.start < i.end) {
+                    // The same block as above, which ends where the last query sees no more.
+                    let end = if self.causal { j.end.min(i.end) } else { j.end };
+                    let block = Block { head, i, j: j.start..end };
+                    // SAFETY: as above; a block of keys is one task.
+                    unsafe { pass.add(&block, &parts, [false, true]) };
+                }
+            }
+        });
+        let query_blocks = self.queries.div_ceil(ROWS);
+        each(self.heads * query_blocks, &|task| {
+            let (head, start) = (task / query_blocks, task % query_blocks * ROWS);
+            let i = start..(start + ROWS).min(self.queries);
+            for j in self.seen_by(&i) {
+                let block = Block { head, i: i.clone(), j };
+                // SAFETY: as above; a block of queries is one task.
+                unsafe { pass.add(&block, &parts, [true, false]) };
+            }
+        });
+    }
+
+    /// `Σ g y` for each query.
+    fn along(&self, g: &[T], y: &[T]) -> Vec<T> {
+        let mut sums = vec![T::ZERO; self.heads * self.queries];
+        if self.depth > 0 {
+            vectorize(Dots { n: self.depth, a: g, b: y }, &mut sums[..]);
+        }
+        sums
+    }
+}
+
+/// The largest score as what is subtracted from all; 0 if all scores are `-∞`, so that none becomes NaN.
+#[inline(always)]
+fn shift<T: Real>(max: T) -> T {
+    if max == T::NEG_INFINITY { T::ZERO } else { max }
+}
+
+/// The memory of a block.
+struct Scratch<T> {
+    scores: Vec<T>,
+    gradients: Vec<T>,
+    kept: Vec<T>,
+}
+
+impl<T: Real> Scratch<T> {
+    fn new(len: usize, drops: bool) -> Scratch<T> {
+        Scratch {
+            scores: vec![T::ZERO; len],
+            gradients: Vec::new(),
+            kept: vec![T::ZERO; if drops { len } else { 0 }],
+        }
+    }
+}
+
+/// The backward pass of an attention.
+struct Pass<'a, T> {
+    of: &'a Attention<T>,
+    g: &'a [T],
+    lse: &'a [T],
+    /// `Σ g y` for each query.
+    along: Vec<T>,
+    of_mask: bool,
+}
+
+impl<T: Real + MatmulElement> Pass<'_, T> {
+    /// Adds what a block contributes to the gradients of queries and mask, and to those of keys and values.
+    ///
+    /// # Safety
+    /// The matrices are valid; no other thread writes to the rows of this block in `parts`.
+    unsafe fn add(&self, block: &Block, parts: &[Parts<'_, T>; 4], [of_queries, of_keys]: [bool; 2]) {
+        let (p, Block { head, i, j }) = (self.of, block);
+        let (m, n) = (i.len(), j.len());
+        let mut scratch = Scratch::new(m * n, p.dropout.is_some());
+        scratch.gradients.resize(m * n, T::ZERO);
+        let Scratch { scores, gradients, kept } = &mut scratch;
+        let rows = head * p.queries + i.start..head * p.queries + i.end;
+        // SAFETY: the caller guarantees that the matrices are valid.
+        unsafe { p.scores(block, scores) };
+        vectorize(Weights { n, lse: &self.lse[rows.clone()] }, &mut scores[..]);
+        let g =
+            Mat { ptr: self.g[rows.start * p.depth..].as_ptr(), row_stride: p.depth as isize, col_stride: 1 };
+        let of_weights = Mat { ptr: gradients.as_mut_ptr(), row_stride: n as isize, col_stride: 1 };
+        let v = p.v.get(*head).at(j.start, 0);
+        // SAFETY: as above, and there is room for the block.
+        unsafe { gemm_serial([m, p.depth, n], T::ONE, g, v.t(), T::ZERO, of_weights) };
+        let mut dropped = Vec::new();
+        if p.dropout.is_some() {
+            dropped.extend_from_slice(scores);
+            p.drop_weights(block, &mut dropped, kept);
+            gradients.iter_mut().zip(kept.iter()).for_each(|(gradient, kept)| *gradient *= *kept);
+        }
+        let weights = if p.dropout.is_some() { &dropped } else { &*scores };
+        let key_head = head / p.group;
+        let matrix = |elements: &[T]| Mat { ptr: elements.as_ptr(), row_stride: n as isize, col_stride: 1 };
+        if of_keys {
+            let rows = key_head * p.keys + j.start..key_head * p.keys + j.end;
+            // SAFETY: the caller guarantees that only this thread writes to these keys.
+            let dv = unsafe { parts[2].part(rows.start * p.depth..rows.end * p.depth) };
+            let c = Mat { ptr: dv.as_mut_ptr(), row_stride: p.depth as isize, col_stride: 1 };
+            // SAFETY: the matrices have these sizes.
+            unsafe { gemm_serial([n, m, p.depth], T::ONE, matrix(weights).t(), g, T::ONE, c) };
+        }
+        vectorize(OfScores { n, weights: scores, along: &self.along[rows.clone()] }, &mut gradients[..]);
+        let of_scores = matrix(gradients);
+        if of_keys {
+            let rows = key_head * p.keys + j.start..key_head * p.keys + j.end;
+            // SAFETY: as above.
+            let dk = unsafe { parts[1].part(rows.start * p.width..rows.end * p.width) };
+            let c = Mat { ptr: dk.as_mut_ptr(), row_stride: p.width as isize, col_stride: 1 };
+            let q = p.q.get(*head).at(i.start, 0);
+            // SAFETY: as above.
+            unsafe { gemm_serial([n, m, p.width], p.scale, of_scores.t(), q, T::ONE, c) };
+        }
+        if of_queries {
+            // SAFETY: the caller guarantees that only this thread writes to these queries.
+            let dq = unsafe { parts[0].part(rows.start * p.width..rows.end * p.width) };
+            let c = Mat { ptr: dq.as_mut_ptr(), row_stride: p.width as isize, col_stride: 1 };
+            let k = p.k.get(*head).at(j.start, 0);
+            // SAFETY: as above.
+            unsafe { gemm_serial([m, n, p.width], p.scale, of_scores, k, T::ONE, c) };
+            if self.of_mask {
+                for (row, gradients) in rows.zip(gradients.chunks_exact(n)) {
+                    // SAFETY: as above.
+                    let mask = unsafe { parts[3].part(row * p.keys + j.start..row * p.keys + j.end) };
+                    mask.copy_from_slice(gradients);
+                }
+            }
+        }
+    }
+}
+
+/// What is known of each query so far, and its result, not yet divided by the sum.
+struct Rows<'a, T> {
+    max: &'a mut [T],
+    sum: &'a mut [T],
+    y: &'a mut [T],
+    depth: usize,
+}
+
+/// Replaces the scores of a block, in rows of `n`, by `exp(score - max)` and updates what is known of the
+/// queries.
+struct Soften<T> {
+    n: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Real> Vectorized for Soften<T> {
+    type Out<'a> = (&'a mut [T], Rows<'a, T>);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, (scores, rows): (&mut [T], Rows<'_, T>)) {
+        let (max, sum, y) =
+            (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
+        let known = max.iter_mut().zip(sum);
+        for (row, (scores, (max, sum))) in
+            simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(known).enumerate()
+        {
+            let old = *max;
+            *max = largest(scores, old);
+            let shift = shift(*max);
+            let factor = (old - shift).exp();
+            *sum = *sum * factor + exp_row(scores, shift);
+            if factor != S::Number::<T>::ONE {
+                for y in &mut y[row * rows.depth..][..rows.depth] {
+                    *y *= factor;
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the scores of a block by the weights `exp(score - lse)`.
+struct Weights<'a, T> {
+    n: usize,
+    lse: &'a [T],
+}
+
+impl<T: Real> Vectorized for Weights<'_, T> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
+        for (scores, lse) in simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(simd.numbers(self.lse)) {
+            exp_row(scores, shift(*lse));
+        }
+    }
+}
+
+/// Replaces the gradients of the weights by those of the scores: `weight (gradient - along)`.
+struct OfScores<'a, T> {
+    n: usize,
+    weights: &'a [T],
+    along: &'a [T],
+}
+
+impl<T: Real> Vectorized for OfScores<'_, T> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, gradients: &mut [T]) {
+        let rows = simd.numbers_mut(gradients).chunks_exact_mut(self.n);
+        let weights = simd.numbers(self.weights).chunks_exact(self.n);
+        for ((gradients, weights), along) in rows.zip(weights).zip(simd.numbers(self.along)) {
+            for (gradient, weight) in gradients.iter_mut().zip(weights) {
+                *gradient = *weight * (*gradient - *along);
+            }
+        }
+    }
+}
+
+/// `Σ a b` of each row of `n` elements.
+struct Dots<'a, T> {
+    n: usize,
+    a: &'a [T],
+    b: &'a [T],
+}
+
+impl<T: Real> Vectorized for Dots<'_, T> {
+    type Out<'a> = &'a mut [T];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, sums: &mut [T]) {
+        let rows = simd.numbers(self.a).chunks_exact(self.n).zip(simd.numbers(self.b).chunks_exact(self.n));
+        for (sum, (a, b)) in simd.numbers_mut(sums).iter_mut().zip(rows) {
+            let mut lanes = [S::Number::<T>::ZERO; LANES];
+            let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+            for (a, b) in a.iter().zip(b) {
+                for lane in 0..LANES {
+                    lanes[lane] = a[lane].mul_add(b[lane], lanes[lane]);
+                }
+            }
+            for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+                *lane = a.mul_add(*b, *lane);
+            }
+            *sum = sum_lanes(lanes);
+        }
+    }
+}
+
+/// The largest of `max` and the elements that are not NaN.
+#[inline(always)]
+fn largest<T: Real>(x: &[T], max: T) -> T {
+    let mut lanes = [max; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        for lane in 0..LANES {
+            lanes[lane] = if x[lane] > lanes[lane] { x[lane] } else { lanes[lane] };
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = if *x > *lane { *x } else { *lane };
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = if lanes[lane + width] > lanes[lane] { lanes[lane + width] } else { lanes[lane] };
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] += lanes[lane + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// `x = exp(x - shift)`; returns the sum.
+#[inline(always)]
+fn exp_row<T: Real>(x: &mut [T], shift: T) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let (whole, rest) = x.as_chunks_mut::<LANES>();
+    for x in whole {
+        for lane in 0..LANES {
+            x[lane] = (x[lane] - shift).exp();
+        }
+        for lane in 0..LANES {
+            sums[lane] += x[lane];
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *x = (*x - shift).exp();
+        *sum += *x;
+    }
+    sum_lanes(sums)
+}

@@ -1,0 +1,161 @@
+//! Attention.
+
+use crate::check::{by_subsets, mask, values};
+use crate::plain::Plain;
+use namegrad::autograd::grad_with;
+use namegrad::prelude::*;
+
+/// Element `[.., i, d]` of the attention of `query`, `key` and `value` with these batch indices.
+fn attended(
+    (query, query_at): (&Plain, &[usize]),
+    (key, value, key_at): (&Plain, &Plain, &[usize]),
+    [i, d]: [usize; 2],
+    scale: f64,
+    added: impl Fn(usize) -> f64,
+) -> f64 {
+    let [.., keys, width] = key.sizes[..] else { unreachable!("a matrix") };
+    let score = |j: usize| {
+        let product =
+            |e: usize| query.at(&[query_at, &[i, e]].concat()) * key.at(&[key_at, &[j, e]].concat());
+        scale * (0..width).map(product).sum::<f64>() + added(j)
+    };
+    let max = (0..keys).map(score).fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY {
+        return 0.0;
+    }
+    let weights: Vec<f64> = (0..keys).map(|j| (score(j) - max).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    (0..keys).map(|j| weights[j] / sum * value.at(&[key_at, &[j, d]].concat())).sum()
+}
+
+fn hidden(is_hidden: bool) -> f64 {
+    if is_hidden { f64::NEG_INFINITY } else { 0.0 }
+}
+
+cases! {
+    scaled_dot_product_attention {
+        (query: values("N=2 L=3 E=2"), key: values("N=2 S=4 E=2"), value: values("N=2 S=4 V=3")) => "N=2 L=3 V=3" floats, |i| {
+            attended((query, &i[..1]), (key, value, &i[..1]), [i[1], i[2]], 0.5f64.sqrt(), |_| 0.0)
+        }, scale 3.0;
+        (query: values("L=3 E=2"), key: values("S=4 E=2"), value: values("S=4 V=2"), mask: values("L=3 S=4"); 0.0, false, 0.5, false) => "L=3 V=2" floats, |i| {
+            attended((query, &[]), (key, value, &[]), [i[0], i[1]], 0.5, |j| mask.at(&[i[0], j]))
+        }, scale 3.0;
+        (query: values("N=2 L=3 E=2"), key: values("S=4 E=2"), value: values("N=2 S=4 V=1"); 0.0, true, 1.0, false) => "N=2 L=3 V=1" floats, |i| {
+            let value = &Plain { sizes: vec![4, 1], data: (0..4).map(|j| value.at(&[i[0], j, 0])).collect() };
+            attended((query, &i[..1]), (key, value, &[]), [i[1], i[2]], 1.0, |j| hidden(j > i[1]))
+        }, scale 3.0;
+        (query: values("N=1 heads=4 L=2 E=2"), key: values("N=1 heads=2 S=3 E=2"), value: values("N=1 heads=2 S=3 V=2"); 0.0, false, 1.0, true) => "N=1 heads=4 L=2 V=2" floats, |i| {
+            attended((query, &i[..2]), (key, value, &[i[0], i[1] / 2]), [i[2], i[3]], 1.0, |_| 0.0)
+        }, scale 3.0;
+        (query: values("L=2 E=2"), key: values("S=3 E=2"), value: values("S=3 V=2"), seen: mask("L=2 S=3", [1, 0, 1, 0, 0, 0])) => "L=2 V=2" floats, |i| {
+            attended((query, &[]), (key, value, &[]), [i[0], i[1]], 0.5f64.sqrt(), |j| hidden(seen.at(&[i[0], j]) == 0.0))
+        }, scale 3.0;
+        (query: values("L=2 E=0"), key: values("S=3 E=0"), value: values("S=3 V=1"); 0.0, false, 1.0, false) => "L=2 V=1" floats, |i| {
+            (0..3).map(|j| value.at(&[j, 0])).sum::<f64>() / 3.0
+        }, scale 3.0;
+    }
+}
+
+/// What [`Tensor::scaled_dot_product_attention_with`] computes, with all scores at once.
+fn at_once(inputs: &[Tensor], mask: Option<&Tensor>, causal: bool) -> Result<Tensor> {
+    let [q, k, v] = inputs else { unreachable!("query, key and value") };
+    let mut scores = q.matmul(k.mt()?)?.div((q.sizes()[q.ndim() - 1] as f64).sqrt())?;
+    if let Some(mask) = mask {
+        scores = scores.add(mask)?;
+    }
+    if causal {
+        let [.., queries, keys] = *scores.sizes() else { unreachable!("a matrix") };
+        let unseen = Tensor::ones([queries, keys])?.triu_with(TriuOptions::new().diagonal(1))?;
+        scores = scores.masked_fill(unseen.ne(0.0)?, f64::NEG_INFINITY)?;
+    }
+    scores.softmax(-1)?.matmul(v)
+}
+
+/// Over several blocks of queries and keys, on views and with broadcast dims.
+#[test]
+fn blocks_give_what_all_scores_give() -> Result<()> {
+    manual_seed(0);
+    let options = ScaledDotProductAttentionOptions::new;
+    for (queries, keys) in [(1, 1), (64, 128), (65, 129), (200, 300), (300, 70), (1, 700)] {
+        let draw = |len, width| Tensor::randn([2, len, 3, width])?.transpose(1, 2);
+        let [q, k, v] = [draw(queries, 20)?, draw(keys, 20)?, draw(keys, 9)?];
+        let mask = Tensor::randn([3, 1, keys])?;
+        for causal in [false, true] {
+            for mask in [None, Some(&mask)].into_iter().filter(|mask| mask.is_none() || !causal) {
+                let leaf = |x: &Tensor| x.detach().requiring_grad();
+                let inputs = [leaf(&q)?, leaf(&k)?, leaf(&v)?];
+                let mut options = options().is_causal(causal);
+                options.attn_mask = mask.map(Into::into);
+                let y = inputs[0].scaled_dot_product_attention_with(&inputs[1], &inputs[2], options)?;
+                let wanted = at_once(&inputs, mask, causal)?;
+                assert!(
+                    y.allclose_with(&wanted, IscloseOptions::new().atol(1e-5))?,
+                    "{queries} {keys} {causal}"
+                );
+                let g = Tensor::randn(y.sizes())?;
+                let all: Vec<&Tensor> = inputs.iter().collect();
+                let [of, of_wanted] =
+                    [&y, &wanted].map(|y| grad_with(&[y], &all, &[Some(&g)], BackwardOptions::default()));
+                for (of, of_wanted) in of?.into_iter().flatten().zip(of_wanted?.into_iter().flatten()) {
+                    let close = IscloseOptions::new().rtol(1e-4).atol(1e-4);
+                    assert!(of.allclose_with(&of_wanted, close)?, "gradients: {queries} {keys} {causal}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For any subset of the inputs, the fused backward pass equals the formula; with dropout as well.
+#[test]
+fn gradients_of_any_subset() -> Result<()> {
+    for dropout in [0.0, 0.4] {
+        let [q, k] = [[2, 4, 70, 8], [2, 2, 150, 8]];
+        let inputs = [Tensor::randn(q)?, Tensor::randn(k)?, Tensor::randn(k)?, Tensor::randn([70, 150])?];
+        by_subsets(&inputs, |inputs| {
+            let options = ScaledDotProductAttentionOptions::new().dropout_p(dropout).enable_gqa(true);
+            inputs[0].scaled_dot_product_attention_with(&inputs[1], &inputs[2], options.attn_mask(&inputs[3]))
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn dropout_keeps_the_mean() -> Result<()> {
+    manual_seed(1);
+    let (q, v) = (Tensor::zeros([1, 4000, 1])?, Tensor::ones([1, 50, 1])?);
+    let options = ScaledDotProductAttentionOptions::new().dropout_p(0.25);
+    let y = q.scaled_dot_product_attention_with(&Tensor::zeros([1, 50, 1])?, &v, options)?;
+    assert!((y.mean(..)?.item::<f64>()? - 1.0).abs() < 0.01);
+    assert!((y.std(..)?.item::<f64>()? - (0.25f64 / 0.75 / 50.0).sqrt()).abs() < 0.005);
+    Ok(())
+}
+
+#[test]
+fn names_and_wrong_calls() -> Result<()> {
+    let x = Tensor::ones([("N", 2), ("heads", 2), ("seq", 3), ("embed", 4)])?;
+    let y = x.scaled_dot_product_attention(&x, &x)?;
+    assert_eq!(*y.names(), ["N", "heads", "seq", "embed"]);
+    let memory = x.rename([("seq", "source"), ("embed", "depth")])?;
+    let y = x.scaled_dot_product_attention(&memory, &memory.select("N", 0)?)?;
+    assert_eq!(*y.names(), ["N", "heads", "seq", "depth"]);
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    let other = x.rename([("heads", "groups")])?;
+    assert_eq!(kind(x.scaled_dot_product_attention(&other, &x)), ErrorKind::NameMismatch);
+    assert_eq!(kind(x.scaled_dot_product_attention(&x.narrow("embed", 0, 3)?, &x)), ErrorKind::Shape);
+    assert_eq!(kind(x.scaled_dot_product_attention(&x, x.narrow("seq", 0, 2)?)), ErrorKind::Shape);
+    assert_eq!(kind(x.scaled_dot_product_attention(x.to(DType::F64)?, &x)), ErrorKind::DType);
+    let options = ScaledDotProductAttentionOptions::new;
+    let with = |options| kind(x.scaled_dot_product_attention_with(&x, &x, options));
+    let (mask, short) = (Tensor::ones([3, 3])?, Tensor::ones([3, 2])?);
+    let whole = mask.to(DType::I64)?;
+    assert_eq!(with(options().is_causal(true).attn_mask(&mask)), ErrorKind::Value);
+    assert_eq!(with(options().attn_mask(&short)), ErrorKind::Shape);
+    assert_eq!(with(options().attn_mask(&whole)), ErrorKind::DType);
+    assert_eq!(with(options().dropout_p(1.5)), ErrorKind::Value);
+    let odd = Tensor::ones([2, 3, 3, 4])?;
+    let plain = x.rename(None)?;
+    let grouped = odd.scaled_dot_product_attention_with(&plain, &plain, options().enable_gqa(true));
+    assert_eq!(kind(grouped), ErrorKind::Shape);
+    Ok(())
+}
