@@ -4,7 +4,7 @@
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
 //! moves elements, `matmul` multiplies, `fold` reduces, `scan` has cumulative sums, `order` compares, `count`
-//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` normalizes, `linalg`
+//! counts and searches, `softmax` has softmax and functions of the same sums, `norm` and `standardize` normalize, `linalg`
 //! decomposes matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest
 //! vectors, `threads`, `room`, which is memory to be written, and the functions of one number in [`math`] and
 //! `integer`.
@@ -27,5 +27,6 @@ pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod standardize;
 pub(crate) mod threads;
 pub mod update;

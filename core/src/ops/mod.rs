@@ -52,6 +52,8 @@ pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod slice;
+#[doc(hidden)]
+pub mod standardize;
 pub mod unary;
 #[allow(unsafe_code)]
 mod write;

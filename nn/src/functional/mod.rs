@@ -8,6 +8,7 @@ mod conv;
 mod dropout;
 mod linear;
 mod loss;
+mod norm;
 
 /// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
@@ -30,4 +31,4 @@ macro_rules! tables {
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { activation conv dropout linear loss }
+tables! { activation conv dropout linear loss norm }
