@@ -101,7 +101,10 @@ pub mod prelude {
     pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
-    pub use namegrad_nn::{Dropout, Layer, Linear, Module, Relu, Sequential, Sigmoid, Tanh};
+    pub use namegrad_nn::{
+        BatchNorm, Dropout, GroupNorm, InstanceNorm, Layer, LayerNorm, Linear, LocalResponseNorm, Module, Relu,
+        RmsNorm, Sequential, Sigmoid, Tanh,
+    };
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }
 

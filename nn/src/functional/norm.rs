@@ -32,12 +32,12 @@ functional! { norm;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[1.0, 5.0], [3.0, 9.0]])?.refine_names(["N", "C"])?;
-    /// let options = BatchNormOptions::new().dim("C").training(true).eps(0.0);
-    /// let (y, mean, var) = F::batch_norm_with(&x, options)?;
+    /// let options = BatchNormOptions::new().training(true).eps(0.0);
+    /// let (y, mean, var) = F::batch_norm_with(&x, "C", options)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
     /// assert_eq!(mean.to_vec::<f32>()?, [2.0, 7.0]);
     /// let options = BatchNormOptions::new().running_mean(&mean).running_var(&var);
-    /// let (y, ..) = F::batch_norm_with(&x, options)?;
+    /// let (y, ..) = F::batch_norm_with(&x, "C", options)?;
     /// assert!((y.amax(..)?.item::<f64>()? - 0.5f64.sqrt()).abs() < 1e-4);
     /// # Ok::<(), Error>(())
     /// ```
@@ -50,11 +50,11 @@ functional! { norm;
     /// [`ErrorKind::Value`] without running statistics unless `training`.
     batch_norm (
         x, running_mean?, running_var?, weight?, bias?;
-        training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5, dim: Dim = 1
+        dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
     ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
     /// `(x - mean) / √(var + eps) weight + bias` for each channel along `dim` of each instance, with the mean
-    /// and the variance over `dims`. If `dims` are all dims, which is the default, they are all but `dim` and
-    /// the dim of the batch, which is the first.
+    /// and the variance over `dims`. If `dims` are all dims, `..`, they are all but `dim` and the dim of
+    /// the batch, which is the first.
     ///
     /// Returns the running mean and variance, too, as [`batch_norm`] does; they are averages over the
     /// instances. `use_input_stats` false normalizes with them.
@@ -63,7 +63,7 @@ functional! { norm;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[[1.0, 3.0], [0.0, 8.0]]])?.refine_names(["N", "C", "time"])?;
-    /// let (y, ..) = F::instance_norm_with(&x, InstanceNormOptions::new().dim("C").dims("time").eps(0.0))?;
+    /// let (y, ..) = F::instance_norm_with(&x, "C", "time", InstanceNormOptions::new().eps(0.0))?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -76,17 +76,17 @@ functional! { norm;
     /// [`ErrorKind::Value`] without running statistics if they are to be used.
     instance_norm (
         x, running_mean?, running_var?, weight?, bias?;
-        use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5, dim: Dim = 1, dims: Dims = ..
+        dim: Dim or 1, dims: Dims or .., use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5
     ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
     /// `(x - mean) / √(var + eps) weight + bias`, where the channels along `dim` are split into `num_groups`
-    /// groups, and the mean and the variance are over a group and `dims`. If `dims` are all dims, which is the
-    /// default, they are all but the dim of the batch, which is the first.
+    /// groups, and the mean and the variance are over a group and `dims`. If `dims` are all dims,
+    /// `..`, they are all but the dim of the batch, which is the first.
     ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[1.0, 3.0, 0.0, 8.0]])?.refine_names(["N", "C"])?;
-    /// let y = F::group_norm_with(&x, 2, GroupNormOptions::new().dim("C").eps(0.0))?;
+    /// let y = F::group_norm_with(&x, 2, "C", .., GroupNormOptions::new().eps(0.0))?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
     /// # Ok::<(), Error>(())
     /// ```
@@ -96,7 +96,7 @@ functional! { norm;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit or the groups do not divide the channels.
-    group_norm (x, weight?, bias?; num_groups: usize, eps: f64 = 1e-5, dim: Dim = 1, dims: Dims = ..)
+    group_norm (x, weight?, bias?; num_groups: usize, dim: Dim or 1, dims: Dims or .., eps: f64 = 1e-5)
         on floats names "keeps input names";
     /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along `dim`.
     ///
@@ -104,7 +104,7 @@ functional! { norm;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[1.0, 2.0, 3.0]])?;
-    /// let y = F::local_response_norm_with(&x, 3, LocalResponseNormOptions::new().alpha(3.0).beta(1.0))?;
+    /// let y = F::local_response_norm_with(&x, 3, 1, LocalResponseNormOptions::new().alpha(3.0).beta(1.0))?;
     /// assert!(y.allclose(&Tensor::new([[1.0 / 6.0, 2.0 / 15.0, 3.0 / 14.0]])?)?);
     /// # Ok::<(), Error>(())
     /// ```
@@ -115,7 +115,7 @@ functional! { norm;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a `size` of 0.
-    local_response_norm (x; size: usize, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0, dim: Dim = 1)
+    local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
         on floats names "keeps input names";
     /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
     ///
@@ -123,11 +123,11 @@ functional! { norm;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[3.0, 4.0], [0.0, 0.0]])?.refine_names(["N", "embed"])?;
-    /// let y = F::normalize_with(&x, NormalizeOptions::new().dim("embed"))?;
+    /// let y = F::normalize(&x, "embed")?;
     /// assert!(y.allclose(&Tensor::new([[0.6, 0.8], [0.0, 0.0]])?)?);
     /// # Ok::<(), Error>(())
     /// ```
-    normalize (x; p: f64 = 2.0, dim: Dims = 1, eps: f64 = 1e-12) on floats names "keeps input names";
+    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats names "keeps input names";
 }
 
 mod kernels {
@@ -141,10 +141,10 @@ mod kernels {
         running_var: Option<&Tensor>,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
+        dim: usize,
         training: bool,
         momentum: f64,
         eps: f64,
-        dim: usize,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
         let norm = Norm { op: "batch_norm", weight, bias, eps, dim, over };
@@ -159,11 +159,11 @@ mod kernels {
         running_var: Option<&Tensor>,
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
+        dim: usize,
+        dims: Positions,
         use_input_stats: bool,
         momentum: f64,
         eps: f64,
-        dim: usize,
-        dims: Positions,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         let norm = Norm { op: "instance_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
         norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
@@ -175,9 +175,9 @@ mod kernels {
         weight: Option<&Tensor>,
         bias: Option<&Tensor>,
         num_groups: usize,
-        eps: f64,
         dim: usize,
         dims: Positions,
+        eps: f64,
     ) -> Result<Tensor> {
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
         if num_groups == 0 || !channels.is_multiple_of(num_groups) {
@@ -194,10 +194,10 @@ mod kernels {
     pub(super) fn local_response_norm(
         x: &Tensor,
         size: usize,
+        dim: usize,
         alpha: f64,
         beta: f64,
         k: f64,
-        dim: usize,
     ) -> Result<Tensor> {
         const OP: &str = "local_response_norm";
         if size == 0 {
@@ -224,16 +224,16 @@ mod kernels {
     }
 
     #[track_caller]
-    pub(super) fn normalize(x: &Tensor, p: f64, dim: Positions, eps: f64) -> Result<Tensor> {
+    pub(super) fn normalize(x: &Tensor, dim: Positions, p: f64, eps: f64) -> Result<Tensor> {
         let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
         x.div(&norm.clamp_min(eps)?)
     }
 }
 
 /// The dims that a group or an instance is normalized over. If all dims are given, the first is that of the
-/// batch, as in PyTorch.
+/// batch, as in PyTorch, or the second if the channels come first.
 fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
-    let skipped = if dims.len() == x.ndim() { Some(0) } else { None };
+    let skipped = (dims.len() == x.ndim()).then_some(usize::from(dim == 0));
     dims.into_iter().filter(|other| *other != dim && Some(*other) != skipped).collect()
 }
 

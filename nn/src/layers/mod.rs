@@ -4,12 +4,18 @@ mod activation;
 mod dropout;
 mod hooked;
 mod linear;
+mod norm;
+mod place;
 mod sequential;
 
 pub use activation::{Relu, Sigmoid, Tanh};
 pub use dropout::Dropout;
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
+pub use norm::{
+    BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
+    LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,
+};
 pub use sequential::Sequential;
 
 use crate::Module;
