@@ -102,7 +102,7 @@ pub mod prelude {
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{
-        BatchNorm, Dropout, GroupNorm, InstanceNorm, Layer, LayerNorm, Linear, LocalResponseNorm, Module, Relu,
+        BatchNorm, Dropout, Embedding, Flatten, GroupNorm, Layer, LayerNorm, Linear, Module, Relu, Residual,
         RmsNorm, Sequential, Sigmoid, Tanh,
     };
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};

@@ -6,9 +6,11 @@
 mod activation;
 mod conv;
 mod dropout;
+pub(crate) mod embedding;
 mod linear;
 mod loss;
 mod norm;
+mod shuffle;
 
 /// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
@@ -23,6 +25,7 @@ macro_rules! tables {
         $(pub use $table::*;)*
 
         /// The options of functions.
+        #[allow(unused_imports, unreachable_pub)] // not every table has functions with options
         pub mod options {
             $(pub use super::$table::options::*;)*
         }
@@ -31,4 +34,4 @@ macro_rules! tables {
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { activation conv dropout linear loss norm }
+tables! { activation conv dropout embedding linear loss norm shuffle }

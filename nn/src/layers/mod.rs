@@ -1,21 +1,29 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod bilinear;
+mod containers;
 mod dropout;
+mod embedding;
 mod hooked;
 mod linear;
 mod norm;
 mod place;
+mod rearrange;
 mod sequential;
 
 pub use activation::{Relu, Sigmoid, Tanh};
+pub use bilinear::{Bilinear, BilinearBuilder};
+pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
 pub use norm::{
     BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
     LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,
 };
+pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use sequential::Sequential;
 
 use crate::Module;

@@ -54,7 +54,7 @@ impl Field for Affine {
 }
 
 #[track_caller]
-fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
+pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
     if dtype.is_floating_point() {
         return Ok(());
     }
@@ -767,6 +767,7 @@ impl GroupNorm {
 ///
 /// # Examples
 /// ```
+/// use namegrad::nn::InstanceNorm;
 /// use namegrad::prelude::*;
 /// let norm = InstanceNorm::new(("F", 3), ["H", "W"])?;
 /// let images = Tensor::randn([("N", 2), ("H", 5), ("W", 5), ("F", 3)])?;
@@ -853,6 +854,7 @@ impl InstanceNorm {
     /// A builder, to change the defaults of [`new`](Self::new).
     ///
     /// ```
+    /// use namegrad::nn::InstanceNorm;
     /// use namegrad::prelude::*;
     /// let norm = InstanceNorm::builder(("F", 3), "time").affine(true).track_running_stats(true).build()?;
     /// assert_eq!(norm.state_dict().len(), 5);
@@ -924,6 +926,7 @@ impl InstanceNorm {
 ///
 /// # Examples
 /// ```
+/// use namegrad::nn::LocalResponseNorm;
 /// use namegrad::prelude::*;
 /// let norm = LocalResponseNorm::new(5, "C")?;
 /// let images = Tensor::ones([("N", 2), ("C", 7), ("H", 3)])?;
