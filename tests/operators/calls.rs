@@ -2136,6 +2136,30 @@ fn call_layer_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, bias: &Tensor, 
 }
 
 #[rustfmt::skip]
+fn call_rms_norm(x: &Tensor, dims: Dims) -> Result<()> {
+    x.rms_norm(dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_rms_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, eps: Option<f64>) -> Result<()> {
+    x.rms_norm_with(dims, RmsNormOptions::new().weight(weight).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize(x: &Tensor, dim: Dim, dims: Dims, groups: usize) -> Result<()> {
+    x.standardize(dim, dims, groups)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize_with(x: &Tensor, dim: Dim, dims: Dims, groups: usize, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    x.standardize_with(dim, dims, groups, StandardizeOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_class_cross_entropy(x: &Tensor, target: &Tensor, dim: Dim) -> Result<()> {
     x.class_cross_entropy(target, dim)?;
     Ok(())
@@ -2874,6 +2898,42 @@ fn call_nn_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_nn_embedding(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_with(x: &Tensor, weight: &Tensor, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool) -> Result<()> {
+    F::embedding_with(x, weight, EmbeddingOptions::new().padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm(x: &Tensor, weight: &Tensor, max_norm: f64) -> Result<()> {
+    F::embedding_renorm(x, weight, max_norm)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm_with(x: &Tensor, weight: &Tensor, max_norm: f64, norm_type: f64) -> Result<()> {
+    F::embedding_renorm_with(x, weight, max_norm, EmbeddingRenormOptions::new().norm_type(norm_type))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding_bag(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag_with(x: &Tensor, weight: &Tensor, offsets: &Tensor, per_sample_weights: &Tensor, mode: BagMode, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool, include_last_offset: bool) -> Result<()> {
+    F::embedding_bag_with(x, weight, EmbeddingBagOptions::new().offsets(offsets).per_sample_weights(per_sample_weights).mode(mode).padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq).include_last_offset(include_last_offset))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::linear(x, weight)?;
     Ok(())
@@ -2882,6 +2942,18 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear(x: &Tensor, other: &Tensor, weight: &Tensor) -> Result<()> {
+    F::bilinear(x, other, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear_with(x: &Tensor, other: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
+    F::bilinear_with(x, other, weight, BilinearOptions::new().bias(bias))?;
     Ok(())
 }
 
@@ -2918,6 +2990,84 @@ fn call_nn_nll_loss(log_probabilities: &Tensor, target: &Tensor, class_dim: Clas
 #[rustfmt::skip]
 fn call_nn_nll_loss_with(log_probabilities: &Tensor, target: &Tensor, class_dim: ClassDim, weight: &Tensor, ignore_index: isize, reduction: Reduction) -> Result<()> {
     F::nll_loss_with(log_probabilities, target, class_dim, NllLossOptions::new().weight(weight).ignore_index(ignore_index).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_batch_norm(x: &Tensor, dim: Dim) -> Result<()> {
+    F::batch_norm(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_batch_norm_with(x: &Tensor, dim: Dim, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, training: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::batch_norm_with(x, dim, BatchNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).training(training).momentum(momentum).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_instance_norm(x: &Tensor, dim: Dim, dims: Dims) -> Result<()> {
+    F::instance_norm(x, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_instance_norm_with(x: &Tensor, dim: Dim, dims: Dims, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, use_input_stats: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::instance_norm_with(x, dim, dims, InstanceNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).use_input_stats(use_input_stats).momentum(momentum).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_group_norm(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::group_norm(x, num_groups, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_group_norm_with(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    F::group_norm_with(x, num_groups, dim, dims, GroupNormOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_local_response_norm(x: &Tensor, size: usize, dim: Dim) -> Result<()> {
+    F::local_response_norm(x, size, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_local_response_norm_with(x: &Tensor, size: usize, dim: Dim, alpha: f64, beta: f64, k: f64) -> Result<()> {
+    F::local_response_norm_with(x, size, dim, LocalResponseNormOptions::new().alpha(alpha).beta(beta).k(k))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_normalize(x: &Tensor, dim: Dims) -> Result<()> {
+    F::normalize(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_normalize_with(x: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
+    F::normalize_with(x, dim, NormalizeOptions::new().p(p).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pixel_shuffle(x: &Tensor, upscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_shuffle(x, upscale_factor, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pixel_unshuffle(x: &Tensor, downscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_unshuffle(x, downscale_factor, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_channel_shuffle(x: &Tensor, groups: usize, dim: Dim) -> Result<()> {
+    F::channel_shuffle(x, groups, dim)?;
     Ok(())
 }
 
@@ -3566,6 +3716,10 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("rms_norm", |given| Some(call_rms_norm(given.tensor("x")?, given.arg("dims")?))),
+    ("rms_norm", |given| Some(call_rms_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.arg("eps")?))),
+    ("standardize", |given| Some(call_standardize(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?))),
+    ("standardize", |given| Some(call_standardize_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?, given.arg("ignore_index")?))),
     ("msort", |given| Some(call_msort(given.tensor("x")?))),
@@ -3689,12 +3843,33 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
     ("nn.dropout", |given| Some(call_nn_dropout(given.tensor("x")?, given.arg("p")?))),
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding_with(given.tensor("x")?, given.tensor("weight")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm_with(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?, given.arg("norm_type")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("offsets")?, given.tensor("per_sample_weights")?, given.arg("mode")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?, given.arg("include_last_offset")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear_with(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
     ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss_with(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("reduction")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm_with(given.tensor("x")?, given.arg("dim")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("training")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("use_input_stats")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm_with(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm(given.tensor("x")?, given.arg("size")?, given.arg("dim")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm_with(given.tensor("x")?, given.arg("size")?, given.arg("dim")?, given.arg("alpha")?, given.arg("beta")?, given.arg("k")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
+    ("nn.pixel_shuffle", |given| Some(call_nn_pixel_shuffle(given.tensor("x")?, given.arg("upscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.pixel_unshuffle", |given| Some(call_nn_pixel_unshuffle(given.tensor("x")?, given.arg("downscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.channel_shuffle", |given| Some(call_nn_channel_shuffle(given.tensor("x")?, given.arg("groups")?, given.arg("dim")?))),
 ];

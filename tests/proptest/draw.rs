@@ -48,6 +48,7 @@ impl Drawn {
         for (at, tensor) in info.tensors.iter().enumerate() {
             let count = if tensor.kind == TensorKind::List { 1 + draw.below(3) } else { 1 };
             let all = (0..count).map(|k| match first.get(at + k) {
+                _ if at > 0 && is_table(op) => draw.of_table(tensor.name, x),
                 Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
                 _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
             });
@@ -66,6 +67,7 @@ impl Drawn {
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
+                || is_table(op) && info.name != "x"
                 || ["index", "indices", "repeats", "target"].contains(&info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
@@ -99,6 +101,11 @@ impl Drawn {
         manual_seed(0);
         op.call_in_place(x, &[], &self.given(1))
     }
+}
+
+/// Whether an op takes indices first and then a table of floats.
+fn is_table(op: &Op) -> bool {
+    op.info.name.starts_with("nn.embedding")
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -150,6 +157,18 @@ impl Draw {
             })
             .collect();
         Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
+    }
+
+    /// A tensor that fits indices `x` into a table.
+    fn of_table(&mut self, name: &str, x: &Tensor) -> Tensor {
+        match name {
+            "offsets" => Tensor::new([0_i64, self.below(2) as i64]).unwrap(),
+            "per_sample_weights" => self.tensor(x.sizes(), DType::F64),
+            _ => {
+                let columns = 1 + self.below(3);
+                self.tensor(&[5, columns], DType::F64)
+            }
+        }
     }
 
     /// A tensor that fits `x` and the tensors drawn before.
@@ -258,6 +277,7 @@ impl Draw {
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
             "Reduction" => word(&["mean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
+            "BagMode" => word(&["sum", "mean", "max"]),
             "Indexing" => word(&["ij", "xy"]),
             "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
             "Sections" if self.below(2) == 0 => self.below(4).into(),

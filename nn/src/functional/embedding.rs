@@ -44,8 +44,8 @@ functional! { embedding;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is `i32` or
-    /// `i64`, [`ErrorKind::Shape`] unless the weight is a matrix, [`ErrorKind::Value`] for a `padding_idx` that
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of
+    /// integers, [`ErrorKind::Shape`] unless the weight is a matrix, [`ErrorKind::Value`] for a `padding_idx` that
     /// is out of range, [`ErrorKind::DuplicateName`] if `x` already has the last dim of the weight.
     embedding (
         x, weight;
@@ -242,8 +242,8 @@ impl Table<'_> {
         let fail = |kind, message| {
             Error::new(kind, op, message).with_operands([x.shape(), weight.shape()]).at(caller)
         };
-        if !matches!(x.dtype(), DType::I64 | DType::I32) {
-            let message = format!("expected indices of dtype int32 or int64, got {}", x.dtype());
+        if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
+            let message = format!("expected indices of an integer dtype, got {}", x.dtype());
             return Err(fail(ErrorKind::DType, message).with_repair("x.to(DType::I64)?"));
         }
         if weight.ndim() != 2 {

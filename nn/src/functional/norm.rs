@@ -298,7 +298,7 @@ impl Norm<'_> {
             }
         }
         if !training && let Some([mean, var]) = running {
-            return Ok((self.fixed(x, mean, var)?, mean.detach(), var.detach()));
+            return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
         }
         let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
         if n == 1 && x.numel() > 0 {
@@ -309,17 +309,16 @@ impl Norm<'_> {
         }
         let (y, mean, var) = self.standardized(x, channels)?;
         if n == 0 && let Some([mean, var]) = running {
-            return Ok((y, mean.detach(), var.detach()));
+            return Ok((y, mean.clone(), var.clone()));
         }
         let unbiased = n as f64 / n.saturating_sub(1) as f64;
         let next = |new: &Tensor, factor: f64, old: Option<&Tensor>| -> Result<Tensor> {
-            let new = new.detach().rename(None)?;
+            let new = new.rename(None)?;
             // The average over the instances, of which there is one in batch normalization.
             let at = (0..self.dim).filter(|dim| !self.over.contains(dim)).count();
             let others: Vec<usize> = (0..new.ndim()).filter(|dim| *dim != at).collect();
             let new = if others.is_empty() { new } else { new.mean(others)? }.mul(factor)?;
             let Some(old) = old else { return new.rename([x.name(self.dim)]) };
-            let old = old.detach();
             let next = old.rename(None)?.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?.to(old.dtype())?;
             next.rename([old.name(0)])
         };
@@ -335,11 +334,11 @@ impl Norm<'_> {
         let mut sizes = vec![1; x.ndim()];
         sizes[self.dim] = x.sizes()[self.dim];
         let of_channels = |parameter: &Tensor| parameter.to(dtype)?.rename(None)?.reshape(&sizes);
-        let mut scale = of_channels(var)?.detach().add(self.eps)?.rsqrt()?;
+        let mut scale = of_channels(var)?.add(self.eps)?.rsqrt()?;
         if let Some(weight) = self.weight {
             scale = scale.mul(&of_channels(weight)?)?;
         }
-        let mut shift = of_channels(mean)?.detach().mul(&scale)?.neg()?;
+        let mut shift = of_channels(mean)?.mul(&scale)?.neg()?;
         if let Some(bias) = self.bias {
             shift = shift.add(&of_channels(bias)?)?;
         }

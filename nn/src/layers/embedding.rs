@@ -119,7 +119,7 @@ setters!(EmbeddingBagBuilder);
 /// A table of vectors: gives the row of the weight for each index.
 ///
 /// # Shapes
-/// - `x`: integers (`i64` or `i32`), any dims
+/// - `x`: integers, any dims
 /// - result: the dims of `x`, followed by the dim of the vectors
 ///
 /// # Parameters
@@ -194,7 +194,7 @@ impl Embedding {
     /// The rows at the indices in `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is `i64` or `i32`,
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
     /// [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
@@ -224,7 +224,7 @@ impl Layer for Embedding {
 /// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
 ///
 /// # Shapes
-/// - `x`: integers (`i64` or `i32`), `[.., items]`: the indices along the last dim are a bag
+/// - `x`: integers, `[.., items]`: the indices along the last dim are a bag
 /// - result: the other dims of `x`, followed by the dim of the vectors
 ///
 /// [`forward_bags`](Self::forward_bags) takes bags of different lengths.
@@ -316,7 +316,7 @@ impl EmbeddingBag {
     /// The output for bags along the last dim of `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is `i64` or `i32`,
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
     /// [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
