@@ -49,6 +49,10 @@ impl Drawn {
             let count = if tensor.kind == TensorKind::List { 1 + draw.below(3) } else { 1 };
             let all = (0..count).map(|k| match first.get(at + k) {
                 _ if at > 0 && is_table(op) => draw.of_table(tensor.name, x),
+                _ if at > 0 && is_of_channels(op) => {
+                    let channels = x.sizes().get(dim.unwrap_or(1)).copied().unwrap_or(1);
+                    draw.tensor(&[channels], x.dtype())
+                }
                 Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
                 _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
             });
@@ -106,6 +110,11 @@ impl Drawn {
 /// Whether an op takes indices first and then a table of floats.
 fn is_table(op: &Op) -> bool {
     op.info.name.starts_with("nn.embedding")
+}
+
+/// Whether the tensors after the first have a number for each channel.
+fn is_of_channels(op: &Op) -> bool {
+    op.info.table == "norm" && op.info.args.iter().any(|arg| arg.name == "dim")
 }
 
 /// The place of 0 among the floats that are drawn.

@@ -206,7 +206,8 @@ pub(crate) mod kernels {
         }
         if !parameter.dtype().is_floating_point() {
             let message = format!("expected a {which} of floats, got {}", parameter.dtype());
-            return Err(Error::about(&inputs, ErrorKind::DType, op, message));
+            return Err(Error::about(&inputs, ErrorKind::DType, op, message)
+                .with_repair(format!("{which}.to(DType::F32)?")));
         }
         Ok(())
     }

@@ -402,7 +402,8 @@ fn check_bags(
     if factors.dtype() != weight.dtype() {
         let message =
             format!("per_sample_weights are {}, and the weight is {}", factors.dtype(), weight.dtype());
-        return Err(fail(ErrorKind::DType, message));
+        let repair = format!("per_sample_weights.to(DType::{:?})?", weight.dtype());
+        return Err(fail(ErrorKind::DType, message).with_repair(repair));
     }
     Ok(())
 }
@@ -414,11 +415,13 @@ fn starts(x: &Tensor, offsets: &Tensor, include_last_offset: bool) -> Result<Vec
     let fail = |kind, message: String| {
         Error::new(kind, OP_BAG, message).with_operands([x.shape(), offsets.shape()]).at(caller)
     };
-    if offsets.ndim() != 1 || !matches!(offsets.dtype(), DType::I64 | DType::I32) {
-        let message =
-            format!("offsets must be a vector of int32 or int64, got {} {}", offsets.dtype(), offsets.shape());
-        let kind = if offsets.ndim() == 1 { ErrorKind::DType } else { ErrorKind::Value };
-        return Err(fail(kind, message));
+    if offsets.dtype().is_floating_point() || offsets.dtype() == DType::Bool {
+        let message = format!("expected offsets of an integer dtype, got {}", offsets.dtype());
+        return Err(fail(ErrorKind::DType, message).with_repair("offsets.to(DType::I64)?"));
+    }
+    if offsets.ndim() != 1 {
+        let message = format!("offsets must be a vector, got {} dims", offsets.ndim());
+        return Err(fail(ErrorKind::Value, message));
     }
     let mut starts = offsets.to(DType::I64)?.to_vec::<i64>()?;
     if include_last_offset && starts.is_empty() {

@@ -126,7 +126,7 @@ mod two {
     fn check(x: &Tensor, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Names> {
         let operands = || [x.shape(), other.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));
         let caller = Location::caller();
-        let fail = |kind, message: String| {
+        let fail = |kind, message: String| -> Result<Names> {
             Err(Error::new(kind, OP, message).with_operands(operands()).at(caller))
         };
         let [out, first, second] = *weight.sizes() else {
@@ -147,11 +147,12 @@ mod two {
             let message = format!("the dims before the last differ: {leading:?} and {of_other:?}");
             return fail(ErrorKind::Shape, message);
         }
-        for input in [Some(x), Some(other), bias].into_iter().flatten() {
-            if input.dtype() != weight.dtype() || !weight.dtype().is_floating_point() {
-                let message = format!("an input is {}, and the weight is {}", input.dtype(), weight.dtype());
-                return fail(ErrorKind::DType, message);
-            }
+        x.value().check_float(OP)?;
+        for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
+            let Some(input) = input.filter(|input| input.dtype() != x.dtype()) else { continue };
+            let message = format!("x is {}, and the {which} is {}", x.dtype(), input.dtype());
+            return fail(ErrorKind::DType, message)
+                .map_err(|error| error.with_repair(format!("{which}.to(DType::{:?})?", x.dtype())));
         }
         if let Some(bias) = bias.filter(|bias| *bias.sizes() != [out]) {
             let message = format!("the bias must have sizes [{out}], got {:?}", bias.sizes());

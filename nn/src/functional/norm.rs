@@ -179,6 +179,7 @@ mod kernels {
         dims: Positions,
         eps: f64,
     ) -> Result<Tensor> {
+        x.value().check_float("group_norm")?;
         let channels = x.sizes().get(dim).copied().unwrap_or(0);
         if num_groups == 0 || !channels.is_multiple_of(num_groups) {
             let message = format!(
@@ -200,6 +201,7 @@ mod kernels {
         k: f64,
     ) -> Result<Tensor> {
         const OP: &str = "local_response_norm";
+        x.value().check_float(OP)?;
         if size == 0 {
             let message = "size, the number of channels around each channel, must be at least 1";
             return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
@@ -225,6 +227,7 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn normalize(x: &Tensor, dim: Positions, p: f64, eps: f64) -> Result<Tensor> {
+        x.value().check_float("normalize")?;
         let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
         x.div(&norm.clamp_min(eps)?)
     }
@@ -268,6 +271,7 @@ impl Norm<'_> {
         training: bool,
         momentum: f64,
     ) -> Result<(Tensor, Tensor, Tensor)> {
+        x.value().check_float(self.op)?;
         let caller = Location::caller();
         let fail =
             |kind, message: String| Error::new(kind, self.op, message).with_operands([x.shape()]).at(caller);
@@ -288,12 +292,14 @@ impl Norm<'_> {
             }
         };
         for (which, statistic) in ["running_mean", "running_var"].into_iter().zip(running.iter().flatten()) {
-            if *statistic.sizes() != [channels] || !statistic.dtype().is_floating_point() {
-                let message = format!(
-                    "expected a {which} of {channels} floats, one for each channel, got {} of sizes {:?}",
-                    statistic.dtype(),
-                    statistic.sizes()
+            if !statistic.dtype().is_floating_point() {
+                let message = format!("expected a {which} of floats, got {}", statistic.dtype());
+                return Err(
+                    fail(ErrorKind::DType, message).with_repair(format!("{which}.to(DType::F32)?"))
                 );
+            }
+            if *statistic.sizes() != [channels] {
+                let message = format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
                 return Err(fail(ErrorKind::Shape, message));
             }
         }
@@ -369,7 +375,11 @@ impl Norm<'_> {
             } else {
                 continue;
             };
-            return Err(Error::new(kind, self.op, message).with_operands([x.shape(), parameter.shape()]));
+            let error = Error::new(kind, self.op, message).with_operands([x.shape(), parameter.shape()]);
+            return Err(match kind {
+                ErrorKind::DType => error.with_repair(format!("{which}.to(DType::F32)?")),
+                _ => error,
+            });
         }
         Ok(())
     }
