@@ -2,8 +2,8 @@
 //! they refuse.
 
 use namegrad::nn::{
-    Bilinear, ChannelShuffle, EmbeddingBag, Identity, InstanceNorm, LocalResponseNorm, ModuleDict, ModuleList,
-    PixelShuffle, PixelUnshuffle, Unflatten,
+    Bilinear, ChannelShuffle, EmbeddingBag, Identity, InstanceNorm, LocalResponseNorm, ModuleDict,
+    ModuleList, PixelShuffle, PixelUnshuffle, Unflatten,
 };
 use namegrad::prelude::*;
 
@@ -23,7 +23,9 @@ const LAYERS: &[Row] = &[
     ("LayerNorm", IMAGE, || Ok(Box::new(LayerNorm::new([("F", 4), ("H", 4)])?))),
     ("RmsNorm", IMAGE, || Ok(Box::new(RmsNorm::new([("F", 4)])?))),
     ("GroupNorm", IMAGE, || Ok(Box::new(GroupNorm::new(2, ("F", 4), ["H", "W"])?))),
-    ("InstanceNorm", IMAGE, || Ok(Box::new(InstanceNorm::builder(("F", 4), ["H", "W"]).affine(true).build()?))),
+    ("InstanceNorm", IMAGE, || {
+        Ok(Box::new(InstanceNorm::builder(("F", 4), ["H", "W"]).affine(true).build()?))
+    }),
     ("LocalResponseNorm", IMAGE, || Ok(Box::new(LocalResponseNorm::new(3, "F")?))),
     ("PixelShuffle", IMAGE, || Ok(Box::new(PixelShuffle::new(2, "F", ["H", "W"])?))),
     ("PixelUnshuffle", IMAGE, || Ok(Box::new(PixelUnshuffle::new(2, "F", ["H", "W"])?))),
@@ -141,7 +143,7 @@ fn batch_norm_keeps_running_statistics() -> Result<()> {
     assert_eq!(norm.state_dict().get("num_batches_tracked").unwrap().item::<i64>()?, 1);
     norm.eval();
     let y = norm.forward(&x)?;
-    let want = x.sub(&mean.tensor())?.div(&var.tensor().add(1e-5)?.sqrt()?)?;
+    let want = x.sub(mean.tensor())?.div(&var.tensor().add(1e-5)?.sqrt()?)?;
     close(&y, &want);
     assert_eq!(norm.state_dict().get("num_batches_tracked").unwrap().item::<i64>()?, 1);
 
@@ -240,7 +242,10 @@ fn wrong_inputs() -> Result<()> {
     assert_eq!(count, 0);
     assert_eq!(kind(LayerNorm::new([("F", 3)])?.forward(&named([("N", 1), ("F", 2)])?)), ErrorKind::Shape);
     assert_eq!(GroupNorm::new(2, ("F", 3), ..).unwrap_err().kind(), ErrorKind::Shape);
-    assert_eq!(kind(BatchNorm::new(("F", 3))?.forward(&Tensor::new([[1, 2, 3], [4, 5, 6]])?)), ErrorKind::DType);
+    assert_eq!(
+        kind(BatchNorm::new(("F", 3))?.forward(&Tensor::new([[1, 2, 3], [4, 5, 6]])?)),
+        ErrorKind::DType
+    );
     let table = Embedding::new(("vocab", 3), ("embed", 2))?;
     let error = table.forward(&Tensor::new([[0, 1], [2, 3]])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Index);

@@ -101,7 +101,8 @@ fn standardize_gradients(
     let dtype = x.dtype().compute();
     let (sizes, channels) = (x.sizes(), x.sizes()[dim]);
     let split = [&sizes[..dim], &[groups, channels / groups], &sizes[dim + 1..]].concat();
-    let mut dims: Vec<usize> = over.iter().filter(|d| **d != dim).map(|d| d + usize::from(*d > dim)).collect();
+    let mut dims: Vec<usize> =
+        over.iter().filter(|d| **d != dim).map(|d| d + usize::from(*d > dim)).collect();
     dims.push(dim + 1);
     let mut kept = split.clone();
     dims.iter().for_each(|dim| kept[*dim] = 1);

@@ -103,7 +103,8 @@ impl<T: Real> Vectorized for Sums<'_, T> {
         let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
         let runs = x.chunks_exact(self.inner).zip(g.chunks_exact(self.inner)).enumerate();
         for ((at, (x, g)), (first, second)) in runs.zip(first.iter_mut().zip(second)) {
-            let mean = if mean.is_empty() { S::Number::<T>::ZERO } else { mean[(self.from + at) % mean.len()] };
+            let mean =
+                if mean.is_empty() { S::Number::<T>::ZERO } else { mean[(self.from + at) % mean.len()] };
             match self.terms {
                 Terms::Values => *first = sum(x, x, |x, _| x).to_f64(),
                 Terms::Squares => *first = sum(x, x, |x, _| (x - mean) * (x - mean)).to_f64(),

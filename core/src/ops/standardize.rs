@@ -77,8 +77,10 @@ impl Plan {
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
         let names: Vec<Option<Name>> = sorted.iter().map(|dim| x.name(*dim)).collect();
-        let inverse: Positions =
-            sorted.iter().map(|dim| self.kept.iter().position(|own| own == dim).unwrap_or_default()).collect();
+        let inverse: Positions = sorted
+            .iter()
+            .map(|dim| self.kept.iter().position(|own| own == dim).unwrap_or_default())
+            .collect();
         Ok(reorder(&value, &inverse).with_names(Names::new(OP, names)?))
     }
 
@@ -87,8 +89,11 @@ impl Plan {
     fn numbers(&self, statistic: &NamedTensor) -> Result<Vec<f64>> {
         let mut sorted = self.kept.clone();
         sorted.sort_unstable();
-        let order: Positions =
-            self.kept.iter().map(|dim| sorted.iter().position(|own| own == dim).unwrap_or_default()).collect();
+        let order: Positions = self
+            .kept
+            .iter()
+            .map(|dim| sorted.iter().position(|own| own == dim).unwrap_or_default())
+            .collect();
         reorder(&statistic.unnamed(), &order).to(DType::F64)?.to_vec()
     }
 
@@ -122,15 +127,9 @@ impl Plan {
 
     /// A number for each run, in the dtype of the loops: `f(run, its statistic, its channel)`.
     #[track_caller]
-    fn of_runs(
-        &self,
-        x: &NamedTensor,
-        dtype: DType,
-        f: impl Fn(usize, usize) -> f64,
-    ) -> Result<NamedTensor> {
-        let numbers: Vec<f64> = (0..self.runs(x))
-            .map(|run| f(self.group_of(run), run % self.layout.channels.max(1)))
-            .collect();
+    fn of_runs(&self, x: &NamedTensor, dtype: DType, f: impl Fn(usize, usize) -> f64) -> Result<NamedTensor> {
+        let numbers: Vec<f64> =
+            (0..self.runs(x)).map(|run| f(self.group_of(run), run % self.layout.channels.max(1))).collect();
         numbers_as(&numbers, &[numbers.len()], dtype)
     }
 

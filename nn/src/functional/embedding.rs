@@ -188,14 +188,14 @@ mod kernels {
         let mut rows = looked_up(&vector(&kept)?, weight, &renormed, table.padding, scale_grad_by_freq)?;
         if let Some(factors) = per_sample_weights {
             let factors = factors.rename(None)?.reshape([-1])?;
-            rows = rows.mul(&factors.index_select(&Tensor::constant(vector(&places)?), 0)?.unsqueeze(1)?)?;
+            rows = rows.mul(&factors.index_select(Tensor::constant(vector(&places)?), 0)?.unsqueeze(1)?)?;
         }
         let columns = weight.sizes()[1];
         let y = match mode {
             BagMode::Max => largest(&rows, &bag_of, [bags, columns])?,
             BagMode::Sum | BagMode::Mean => {
                 let zeros = rows.detach().new_zeros([bags, columns])?;
-                let sums = zeros.index_add(&Tensor::constant(vector(&bag_of)?), &rows, 0)?;
+                let sums = zeros.index_add(Tensor::constant(vector(&bag_of)?), &rows, 0)?;
                 if mode == BagMode::Sum {
                     sums
                 } else {
@@ -326,7 +326,9 @@ pub(crate) fn renormed(
     // 1e-7 as in PyTorch.
     let scale = norm.add(1e-7)?.reciprocal()?.mul(max_norm)?;
     let scale = norm.gt(max_norm)?.choose(&scale, 1.0)?;
-    plain.index_copy(&index, &rows.mul(&scale)?, 0)?.rename(Some(weight.names().clone()).filter(Names::is_named))
+    plain
+        .index_copy(&index, &rows.mul(&scale)?, 0)?
+        .rename(Some(weight.names().clone()).filter(Names::is_named))
 }
 
 /// The rows of `values` at `index`, with the gradient of the rows of `weight`.
@@ -376,7 +378,8 @@ fn check_bags(
     weight: &Tensor,
 ) -> Result<()> {
     let caller = Location::caller();
-    let fail = |kind, message: String| Error::new(kind, OP_BAG, message).with_operands([x.shape()]).at(caller);
+    let fail =
+        |kind, message: String| Error::new(kind, OP_BAG, message).with_operands([x.shape()]).at(caller);
     match offsets {
         Some(_) if x.ndim() != 1 => {
             let message = format!("with offsets, the input must be a vector, got {} dims", x.ndim());
@@ -396,7 +399,8 @@ fn check_bags(
             .with_repair("EmbeddingBagOptions::new().mode(F::BagMode::Sum)"));
     }
     if factors.sizes() != x.sizes() {
-        let message = format!("expected per_sample_weights of sizes {:?}, got {:?}", x.sizes(), factors.sizes());
+        let message =
+            format!("expected per_sample_weights of sizes {:?}, got {:?}", x.sizes(), factors.sizes());
         return Err(fail(ErrorKind::Shape, message));
     }
     if factors.dtype() != weight.dtype() {

@@ -106,7 +106,12 @@ mod two {
     const OP: &str = "bilinear";
 
     #[track_caller]
-    pub(super) fn bilinear(x: &Tensor, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub(super) fn bilinear(
+        x: &Tensor,
+        other: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
         let names = check(x, other, weight, bias)?;
         let [out, first, second] = [weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]];
         let leading = &x.sizes()[..x.ndim() - 1];
@@ -124,7 +129,8 @@ mod two {
     /// Checks sizes, dtypes and names, and returns the names of the result.
     #[track_caller]
     fn check(x: &Tensor, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Names> {
-        let operands = || [x.shape(), other.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));
+        let operands =
+            || [x.shape(), other.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));
         let caller = Location::caller();
         let fail = |kind, message: String| -> Result<Names> {
             Err(Error::new(kind, OP, message).with_operands(operands()).at(caller))

@@ -294,12 +294,11 @@ impl Norm<'_> {
         for (which, statistic) in ["running_mean", "running_var"].into_iter().zip(running.iter().flatten()) {
             if !statistic.dtype().is_floating_point() {
                 let message = format!("expected a {which} of floats, got {}", statistic.dtype());
-                return Err(
-                    fail(ErrorKind::DType, message).with_repair(format!("{which}.to(DType::F32)?"))
-                );
+                return Err(fail(ErrorKind::DType, message).with_repair(format!("{which}.to(DType::F32)?")));
             }
             if *statistic.sizes() != [channels] {
-                let message = format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
+                let message =
+                    format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
                 return Err(fail(ErrorKind::Shape, message));
             }
         }
@@ -308,13 +307,17 @@ impl Norm<'_> {
         }
         let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
         if n == 1 && x.numel() > 0 {
-            let message =
-                format!("expected more than 1 value per channel when training, got input size {:?}", x.sizes());
+            let message = format!(
+                "expected more than 1 value per channel when training, got input size {:?}",
+                x.sizes()
+            );
             return Err(fail(ErrorKind::Shape, message)
                 .with_repair("model.eval(), to normalize with the running statistics"));
         }
         let (y, mean, var) = self.standardized(x, channels)?;
-        if n == 0 && let Some([mean, var]) = running {
+        if n == 0
+            && let Some([mean, var]) = running
+        {
             return Ok((y, mean.clone(), var.clone()));
         }
         let unbiased = n as f64 / n.saturating_sub(1) as f64;

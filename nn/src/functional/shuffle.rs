@@ -152,7 +152,8 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn channel_shuffle(x: &Tensor, groups: usize, dim: usize) -> Result<Tensor> {
-        let Some(&channels) = x.sizes().get(dim).filter(|size| groups > 0 && size.is_multiple_of(groups)) else {
+        let Some(&channels) = x.sizes().get(dim).filter(|size| groups > 0 && size.is_multiple_of(groups))
+        else {
             let message = format!(
                 "the number of channels must be divisible by groups, got {} channels and {groups} groups",
                 x.sizes().get(dim).copied().unwrap_or(1)

@@ -89,11 +89,8 @@ impl BilinearBuilder {
         let one = renamed(first, &[out.0], "_in1")?;
         let two = renamed(second, &[out.0, first.0], "_in2")?;
         let uniform = |dims: &[Named]| -> Result<Parameter> {
-            let value = TensorOptions::new().dtype(dtype).uniform(
-                Shape::new(dims.iter().copied())?,
-                -bound,
-                bound,
-            );
+            let value =
+                TensorOptions::new().dtype(dtype).uniform(Shape::new(dims.iter().copied())?, -bound, bound);
             Parameter::new(value.map_err(|error| error.of("Bilinear"))?)
         };
         let weight = uniform(&[out, one, two])?;

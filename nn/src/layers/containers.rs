@@ -93,9 +93,7 @@ fn sum(x: &Tensor, y: Tensor) -> Result<Tensor> {
     };
     if x.sizes() != y.sizes() {
         let message = "the output of a layer with a residual connection must have the dims of its input";
-        return Err(
-            Error::new(ErrorKind::Shape, "Residual", message).with_operands([x.shape(), y.shape()])
-        );
+        return Err(Error::new(ErrorKind::Shape, "Residual", message).with_operands([x.shape(), y.shape()]));
     }
     x.add(&y).map_err(|error| error.of("Residual"))
 }

@@ -63,7 +63,7 @@ impl Table {
             return Ok(());
         }
         // For the errors of indices, before anything is written.
-        F::embedding(&x.detach().rename(None)?, &weight.tensor().detach())?;
+        F::embedding(&x.detach().rename(None)?, weight.tensor().detach())?;
         let index = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
         weight.update(|value| {
             *value = renormed(value, &index, self.max_norm, self.norm_type)?;
@@ -206,7 +206,7 @@ impl Embedding {
             scale_grad_by_freq: table.scale_grad_by_freq,
             ..EmbeddingOptions::new()
         };
-        F::embedding_with(x, &self.weight.tensor(), options).map_err(fail)
+        F::embedding_with(x, self.weight.tensor(), options).map_err(fail)
     }
 
     fn text(&self) -> String {
@@ -357,7 +357,7 @@ impl EmbeddingBag {
             include_last_offset: self.include_last_offset,
             ..EmbeddingBagOptions::new()
         };
-        F::embedding_bag_with(x, &self.weight.tensor(), options).map_err(fail)
+        F::embedding_bag_with(x, self.weight.tensor(), options).map_err(fail)
     }
 
     fn text(&self) -> String {

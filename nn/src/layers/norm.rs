@@ -297,8 +297,11 @@ impl BatchNorm {
     /// in training, if there is only one element per channel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }
-            .place(x, self.dim, Some(1))?;
+        let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
         let ([weight, bias], training) = (self.affine.tensors(), self.training.get());
         let options = BatchNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
@@ -308,7 +311,9 @@ impl BatchNorm {
             ..BatchNormOptions::new()
         };
         let fail = |error| within(error, "BatchNorm", &self.path);
-        let Some(running) = &self.running else { return Ok(F::batch_norm_with(x, dim, options).map_err(fail)?.0) };
+        let Some(running) = &self.running else {
+            return Ok(F::batch_norm_with(x, dim, options).map_err(fail)?.0);
+        };
         let (count, momentum) = running.counted(self.momentum)?;
         let options = BatchNormOptions {
             running_mean: Some(Cow::Owned(running.mean.tensor())),
@@ -723,8 +728,11 @@ impl GroupNorm {
     /// another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = Of { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }
-            .place(x, self.dim, Some(1))?;
+        let dim = Of { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
         let [weight, bias] = self.affine.tensors();
         let options = GroupNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
@@ -880,8 +888,11 @@ impl InstanceNorm {
     /// another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }
-            .place(x, self.dim, Some(1))?;
+        let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
         let ([weight, bias], training) = (self.affine.tensors(), self.training.get());
         let options = InstanceNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),

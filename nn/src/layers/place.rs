@@ -51,7 +51,8 @@ impl Of<'_> {
             ));
         }
         if is_strict() && x.name(place) != name {
-            let of = |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"));
+            let of =
+                |name: Option<Name>| name.map_or("an unnamed dim".into(), |name| format!("the dim '{name}'"));
             let message = format!(
                 "strict names: {} would take {} as {}",
                 called(self.path, &(self.dims)()),
