@@ -103,9 +103,10 @@ pub mod prelude {
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{
-        AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, Conv1d, Conv2d, Conv3d,
-        ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Layer, Linear, MaxPool1d, MaxPool2d,
-        MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module, Relu, Sequential, Sigmoid, Tanh,
+        AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, AvgPool3d, BatchNorm, Conv1d, Conv2d,
+        Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout, Embedding, Flatten, GroupNorm,
+        Layer, LayerNorm, Linear, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module, Relu,
+        Residual, RmsNorm, Sequential, Sigmoid, Tanh,
     };
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }

@@ -32,7 +32,11 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
     let mut call = Drawn::alike(op, &x, &mut draw);
     if !floats {
         // The tensors after integers may be floats, such as weights.
-        call.tensors.iter_mut().skip(1).flat_map(|(_, x)| x).for_each(|x| *x = x.to(DType::F64).unwrap());
+        call.tensors.iter_mut().skip(1).flat_map(|(_, x)| x).for_each(|x| {
+            if x.dtype().is_floating_point() || !op.info.name.starts_with("nn.embedding") {
+                *x = x.to(DType::F64).unwrap();
+            }
+        });
     }
     // A cast to another dtype has too few digits for a difference.
     call.args.retain(|(name, _)| {
@@ -41,6 +45,8 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
             .iter()
             .all(|arg| arg.name != *name || !["Cast", "DType", "Option<DType>"].contains(&arg.ty))
     });
+    // Options that change the gradient of a table, but not its rows, or its rows, but not the gradient.
+    call.args.retain(|(name, _)| !["padding_idx", "max_norm", "scale_grad_by_freq"].contains(name));
     // The steps between rounded fractions are as small as the differences.
     call.args.retain(|(name, value)| *name != "decimals" || matches!(value, Value::Int(..=0)));
     if op.info.args.iter().any(|arg| arg.ty == "DType") {

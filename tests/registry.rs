@@ -394,7 +394,10 @@ fn some_work(
     choices(&slots).iter().any(|slots| {
         let given = slots.concat();
         chosen.iter().any(|values| {
-            let args: Vec<_> = needed.iter().map(|arg| arg.name).zip(values.iter().cloned()).collect();
+            let mut args: Vec<_> = needed.iter().map(|arg| arg.name).zip(values.iter().cloned()).collect();
+            if op.info.name == "nn.batch_norm" {
+                args.push(("training", true.into())); // otherwise it needs running statistics
+            }
             call(&given, &args)
         })
     })

@@ -1198,3 +1198,12 @@ fn values_and_masks_with_other_names_were_taken() -> Result<()> {
     assert_eq!(square.index(&[(&mask.align_as(&square)?).into()])?.to_vec::<f32>()?, [3.0, 4.0]);
     Ok(())
 }
+
+/// A dim given by name before any tensor had the name was never found: layers store such dims.
+#[test]
+fn a_dim_that_was_stored_before_its_name_was_used_was_not_found() -> Result<()> {
+    let stored = namegrad::core::Dims::from("a_name_of_no_other_test");
+    let x = Tensor::ones([("a_name_of_no_other_test", 3)])?;
+    assert_eq!(x.sum(stored)?.item::<f32>()?, 3.0);
+    Ok(())
+}

@@ -168,7 +168,8 @@ pub(crate) fn position(dim: &Dim, op: &'static str, x: &NamedTensor) -> Result<u
             Some(dim) => Ok(dim),
             None => Err(naming::not_found(op, x.input(), name.as_str())),
         },
-        Dim::Unknown(text) => Err(naming::not_found(op, x.input(), text)),
+        // A layer may store the dim before the first tensor has the name.
+        Dim::Unknown(text) => naming::position(op, x.input(), text),
     }
 }
 

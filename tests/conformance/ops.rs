@@ -33,7 +33,7 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let op = op.strip_prefix("special.").unwrap_or(op);
     let op = OTHER_NAMES.iter().find(|(other, _)| *other == op).map_or(op, |(_, own)| own);
-    if let Some(row) = different(op) {
+    if let Some(row) = different(op).or_else(|| written(op)) {
         return Some(row(c));
     }
     if op == "clamp_" {
@@ -111,6 +111,69 @@ table! {
         let outputs = by_name::required("unique", c)?.into_iter().zip(wanted);
         outputs.filter(|(_, wanted)| *wanted).map(|(output, _)| output).collect::<Vec<Value>>()
     };
+}
+
+table! {
+    /// Functions of `nn` that write to their arguments in PyTorch, or whose arguments differ.
+    fn written;
+    "nn.batch_norm" => |c| running(c, "nn.batch_norm")?;
+    "nn.instance_norm" => |c| running(c, "nn.instance_norm")?;
+    "nn.embedding" => |c| {
+        let outputs = by_name::required("nn.embedding", c)?;
+        if c.has("max_norm") {
+            let options = EmbeddingRenormOptions::new().norm_type(c.float_or("norm_type", 2.0)?);
+            c.after = vec![F::embedding_renorm_with(c.x(0)?, c.x(1)?, c.float_or("max_norm", 0.0)?, options)?];
+        }
+        outputs
+    };
+    "nn.layer_norm" => |c| {
+        let (x, eps) = (c.x(0)?, c.float_or("eps", 1e-5)?);
+        let layer = LayerNorm::builder(c.ints("normalized_shape")?).elementwise_affine(false).eps(eps).build()?;
+        layer.forward(x)?; // checks the sizes
+        let mut options = LayerNormOptions::new().eps(eps);
+        if let Some(weight) = c.tensor("weight") {
+            options = options.weight(weight);
+        }
+        if let Some(bias) = c.tensor("bias") {
+            options = options.bias(bias);
+        }
+        F::layer_norm_with(x, last_dims(c)?, options)?
+    };
+    "nn.rms_norm" => |c| {
+        let x = c.x(0)?;
+        let layer = RmsNorm::builder(c.ints("normalized_shape")?).elementwise_affine(false).build()?;
+        layer.forward(x)?; // checks the sizes
+        let mut options = RmsNormOptions::new();
+        if c.has("eps") {
+            options = options.eps(c.float_or("eps", 0.0)?);
+        }
+        c.arg("eps");
+        if let Some(weight) = c.tensor("weight") {
+            options = options.weight(weight);
+        }
+        F::rms_norm_with(x, last_dims(c)?, options)?
+    };
+}
+
+/// The positions of the last dims, as many as `normalized_shape` has.
+fn last_dims(c: &Call<'_>) -> Answer<Vec<isize>> {
+    let count = c.ints("normalized_shape")?.len() as isize;
+    Ok((-count..0).collect())
+}
+
+/// A normalization that returns the running statistics, which PyTorch writes to its arguments.
+fn running(c: &mut Call<'_>, op: &str) -> Answer<Vec<Value>> {
+    let given = c.has("running_mean");
+    let mut outputs = by_name::required(op, c)?;
+    if given {
+        let written = outputs.iter().skip(1).filter_map(|output| match output {
+            Value::Tensor(tensor) => Some(tensor.clone()),
+            Value::Plain(_) => None,
+        });
+        c.after = written.collect();
+    }
+    outputs.truncate(1);
+    Ok(outputs)
 }
 
 /// The name of the method says which bounds are given, so a call without bounds cannot be written.

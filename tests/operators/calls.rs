@@ -2196,6 +2196,30 @@ fn call_layer_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, bias: &Tensor, 
 }
 
 #[rustfmt::skip]
+fn call_rms_norm(x: &Tensor, dims: Dims) -> Result<()> {
+    x.rms_norm(dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_rms_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, eps: Option<f64>) -> Result<()> {
+    x.rms_norm_with(dims, RmsNormOptions::new().weight(weight).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize(x: &Tensor, dim: Dim, dims: Dims, groups: usize) -> Result<()> {
+    x.standardize(dim, dims, groups)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize_with(x: &Tensor, dim: Dim, dims: Dims, groups: usize, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    x.standardize_with(dim, dims, groups, StandardizeOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_class_cross_entropy(x: &Tensor, target: &Tensor, dim: Dim) -> Result<()> {
     x.class_cross_entropy(target, dim)?;
     Ok(())
@@ -2996,12 +3020,40 @@ fn call_nn_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_unfold(x: &Tensor, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
     F::unfold(x, kernel_size, dilation, padding, stride)?;
+fn call_nn_embedding(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding(x, weight)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_fold(x: &Tensor, output_size: Extents, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
     F::fold(x, output_size, kernel_size, dilation, padding, stride)?;
+fn call_nn_embedding_with(x: &Tensor, weight: &Tensor, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool) -> Result<()> {
+    F::embedding_with(x, weight, EmbeddingOptions::new().padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm(x: &Tensor, weight: &Tensor, max_norm: f64) -> Result<()> {
+    F::embedding_renorm(x, weight, max_norm)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm_with(x: &Tensor, weight: &Tensor, max_norm: f64, norm_type: f64) -> Result<()> {
+    F::embedding_renorm_with(x, weight, max_norm, EmbeddingRenormOptions::new().norm_type(norm_type))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding_bag(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag_with(x: &Tensor, weight: &Tensor, offsets: &Tensor, per_sample_weights: &Tensor, mode: BagMode, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool, include_last_offset: bool) -> Result<()> {
+    F::embedding_bag_with(x, weight, EmbeddingBagOptions::new().offsets(offsets).per_sample_weights(per_sample_weights).mode(mode).padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq).include_last_offset(include_last_offset))?;
     Ok(())
 }
 
@@ -3014,6 +3066,18 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear(x: &Tensor, other: &Tensor, weight: &Tensor) -> Result<()> {
+    F::bilinear(x, other, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear_with(x: &Tensor, other: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
+    F::bilinear_with(x, other, weight, BilinearOptions::new().bias(bias))?;
     Ok(())
 }
 
@@ -3056,72 +3120,96 @@ fn call_nn_nll_loss_with(log_probabilities: &Tensor, target: &Tensor, class_dim:
 #[rustfmt::skip]
 fn call_nn_max_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::max_pool1d(x, kernel_size)?;
+fn call_nn_batch_norm(x: &Tensor, dim: Dim) -> Result<()> {
+    F::batch_norm(x, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_max_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
     F::max_pool1d_with(x, kernel_size, MaxPool1dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_batch_norm_with(x: &Tensor, dim: Dim, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, training: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::batch_norm_with(x, dim, BatchNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).training(training).momentum(momentum).eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::max_pool2d(x, kernel_size)?;
+fn call_nn_instance_norm(x: &Tensor, dim: Dim, dims: Dims) -> Result<()> {
+    F::instance_norm(x, dim, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_max_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
     F::max_pool2d_with(x, kernel_size, MaxPool2dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_instance_norm_with(x: &Tensor, dim: Dim, dims: Dims, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, use_input_stats: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::instance_norm_with(x, dim, dims, InstanceNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).use_input_stats(use_input_stats).momentum(momentum).eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::max_pool3d(x, kernel_size)?;
+fn call_nn_group_norm(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::group_norm(x, num_groups, dim, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_max_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
     F::max_pool3d_with(x, kernel_size, MaxPool3dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_group_norm_with(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    F::group_norm_with(x, num_groups, dim, dims, GroupNormOptions::new().weight(weight).bias(bias).eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::avg_pool1d(x, kernel_size)?;
+fn call_nn_local_response_norm(x: &Tensor, size: usize, dim: Dim) -> Result<()> {
+    F::local_response_norm(x, size, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, dims: SlidingDims) -> Result<()> {
     F::avg_pool1d_with(x, kernel_size, AvgPool1dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).dims(dims))?;
+fn call_nn_local_response_norm_with(x: &Tensor, size: usize, dim: Dim, alpha: f64, beta: f64, k: f64) -> Result<()> {
+    F::local_response_norm_with(x, size, dim, LocalResponseNormOptions::new().alpha(alpha).beta(beta).k(k))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::avg_pool2d(x, kernel_size)?;
+fn call_nn_normalize(x: &Tensor, dim: Dims) -> Result<()> {
+    F::normalize(x, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
     F::avg_pool2d_with(x, kernel_size, AvgPool2dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+fn call_nn_normalize_with(x: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
+    F::normalize_with(x, dim, NormalizeOptions::new().p(p).eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
     F::avg_pool3d(x, kernel_size)?;
+fn call_nn_pixel_shuffle(x: &Tensor, upscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_shuffle(x, upscale_factor, dim, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
 fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
     F::avg_pool3d_with(x, kernel_size, AvgPool3dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+fn call_nn_pixel_unshuffle(x: &Tensor, downscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_unshuffle(x, downscale_factor, dim, dims)?;
     Ok(())
 }
 
@@ -3290,6 +3378,8 @@ fn call_nn_max_unpool3d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> R
 #[rustfmt::skip]
 fn call_nn_max_unpool3d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
     F::max_unpool3d_with(x, indices, kernel_size, MaxUnpool3dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+fn call_nn_channel_shuffle(x: &Tensor, groups: usize, dim: Dim) -> Result<()> {
+    F::channel_shuffle(x, groups, dim)?;
     Ok(())
 }
 
@@ -3948,6 +4038,10 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("avg_pool_input", |given| Some(call_avg_pool_input(given.tensor("x")?, given.arg("windows")?, given.arg("sizes")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("rms_norm", |given| Some(call_rms_norm(given.tensor("x")?, given.arg("dims")?))),
+    ("rms_norm", |given| Some(call_rms_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.arg("eps")?))),
+    ("standardize", |given| Some(call_standardize(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?))),
+    ("standardize", |given| Some(call_standardize_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?, given.arg("ignore_index")?))),
     ("msort", |given| Some(call_msort(given.tensor("x")?))),
@@ -4083,8 +4177,16 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
     ("nn.unfold", |given| Some(call_nn_unfold(given.tensor("x")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
     ("nn.fold", |given| Some(call_nn_fold(given.tensor("x")?, given.arg("output_size")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding_with(given.tensor("x")?, given.tensor("weight")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm_with(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?, given.arg("norm_type")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("offsets")?, given.tensor("per_sample_weights")?, given.arg("mode")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?, given.arg("include_last_offset")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear_with(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
     ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
@@ -4131,4 +4233,17 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
     ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
     ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm_with(given.tensor("x")?, given.arg("dim")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("training")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("use_input_stats")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm_with(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm(given.tensor("x")?, given.arg("size")?, given.arg("dim")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm_with(given.tensor("x")?, given.arg("size")?, given.arg("dim")?, given.arg("alpha")?, given.arg("beta")?, given.arg("k")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
+    ("nn.pixel_shuffle", |given| Some(call_nn_pixel_shuffle(given.tensor("x")?, given.arg("upscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.pixel_unshuffle", |given| Some(call_nn_pixel_unshuffle(given.tensor("x")?, given.arg("downscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.channel_shuffle", |given| Some(call_nn_channel_shuffle(given.tensor("x")?, given.arg("groups")?, given.arg("dim")?))),
 ];

@@ -24,6 +24,41 @@ cases! {
         }, scale 9.0;
         (x: values("N=0 C=3"), weight: values("C=3"); "C") => "N=0 C=3" floats, |i| unreachable!();
     }
+    rms_norm {
+        (x: values("N=2 C=3"); "C", 0.5) => "N=2 C=3" floats, |i| scaled(&x.lane(&[i[0], 0], 1), i[1], 0.5), scale 3.0;
+        (x: values("A=2 N=2 B=3"), weight: values("B=3 A=2"); ["B", "A"], 0.5) => "A=2 N=2 B=3" floats, |i| {
+            let lane: Vec<f64> = (0..6).map(|at| x.at(&[at % 2, i[1], at / 2])).collect();
+            scaled(&lane, i[2] * 2 + i[0], 0.5) * weight.at(&[i[2], i[0]])
+        }, scale 9.0;
+        (x: values("N=0 C=3"), weight: values("C=3"); "C") => "N=0 C=3" floats, |i| unreachable!();
+    }
+    standardize {
+        // Batch normalization, with the channels in the middle and at the end.
+        (x: values("N=2 C=3 L=2"), weight: values("C=3"), bias: values("C=3"); "C", ["N", "L"], 3, 0.5) y => "N=2 C=3 L=2" floats, |i| {
+            let lane: Vec<f64> = (0..4).map(|at| x.at(&[at / 2, i[1], at % 2])).collect();
+            normalized(&lane, i[0] * 2 + i[2], 0.5) * weight.at(&i[1..2]) + bias.at(&i[1..2])
+        }, scale 9.0;
+        (x: values("N=4 C=3"); "C", 0, 3, 0.5) y => "N=4 C=3" floats, |i| normalized(&x.lane(&[0, i[1]], 0), i[0], 0.5), scale 3.0;
+        (x: values("N=4 C=3"); "C", 0, 3) mean => "C=3" computed, |i| plain::mean(&x.lane(&[0, i[0]], 0)), scale 3.0;
+        (x: values("N=4 C=3"); "C", 0, 3) var => "C=3" computed, |i| plain::variance(&x.lane(&[0, i[0]], 0), 0.0), scale 9.0;
+        // Group normalization; dims that are left ride along.
+        (x: values("L=2 C=4 N=2"), weight: values("C=4"); "C", "L", 2, 0.5) y => "L=2 C=4 N=2" floats, |i| {
+            let first = i[1] / 2 * 2;
+            let lane: Vec<f64> = (0..4).map(|at| x.at(&[at % 2, first + at / 2, i[2]])).collect();
+            normalized(&lane, (i[1] - first) * 2 + i[0], 0.5) * weight.at(&i[1..2])
+        }, scale 9.0;
+        (x: values("L=2 C=4 N=3"); "C", "L", 2) mean => "C=2 N=3" computed, |i| {
+            let lane: Vec<f64> = (0..4).map(|at| x.at(&[at % 2, i[0] * 2 + at / 2, i[1]])).collect();
+            plain::mean(&lane)
+        }, scale 3.0;
+        (x: values("N=0 C=3"); "C", "N", 3) y => "N=0 C=3" floats, |i| unreachable!();
+        (x: values("N=0 C=4"); "C", "C", 2) var => "N=0 C=2" computed, |i| unreachable!();
+    }
+}
+
+/// The number at position `at` of `lane`, divided by the root of the mean square.
+fn scaled(lane: &[f64], at: usize, eps: f64) -> f64 {
+    lane[at] / (lane.iter().map(|x| x * x).sum::<f64>() / lane.len() as f64 + eps).sqrt()
 }
 
 /// For any subset of the inputs, the fused backward pass equals the formula.
@@ -34,6 +69,37 @@ fn gradients_of_any_subset() -> Result<()> {
     let (weight, bias) = (Tensor::randn([("C", 70)])?, Tensor::randn([("C", 70)])?);
     by_subsets(&[x, weight, bias], |inputs| {
         inputs[0].layer_norm_with("C", LayerNormOptions::new().weight(&inputs[1]).bias(&inputs[2]))
+    })
+}
+
+/// The same for the other normalizations, whose loops depend on the sizes and on which elements share their
+/// moments: long and short runs, groups, moments of all rows, and dims that are not dense.
+#[test]
+fn gradients_of_any_subset_over_groups() -> Result<()> {
+    manual_seed(0);
+    for (sizes, dims, groups) in [
+        ([300, 6, 40], vec![0, 2], 6),
+        ([300, 70, 1], vec![0, 2], 70),
+        ([3, 6, 4000], vec![2], 3),
+        ([3, 6, 40], vec![2], 6),
+        ([40, 6, 3], vec![0], 2),
+        ([400, 60, 1], vec![2], 4),
+        ([3, 6, 40], vec![0], 6),
+    ] {
+        let x = Tensor::randn(sizes)?;
+        let channels = sizes[1];
+        let (weight, bias) = (Tensor::randn([channels])?, Tensor::randn([channels])?);
+        let factors = Tensor::randn(sizes)?;
+        by_subsets(&[x, weight, bias], |inputs| {
+            let options = StandardizeOptions::new().weight(&inputs[1]).bias(&inputs[2]);
+            let (y, mean, var) = inputs[0].standardize_with(1, dims.clone(), groups, options)?;
+            // The moments have gradients too.
+            y.mul(&factors)?.sum(..)?.add(mean.sin()?.sum(..)?)?.add(var.sin()?.sum(..)?)
+        })?;
+    }
+    let x = Tensor::randn([("N", 33), ("C", 70)])?;
+    by_subsets(&[x, Tensor::randn([("C", 70)])?], |inputs| {
+        inputs[0].rms_norm_with("C", RmsNormOptions::new().weight(&inputs[1]))
     })
 }
 

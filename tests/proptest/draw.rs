@@ -48,8 +48,12 @@ impl Drawn {
         for (at, tensor) in info.tensors.iter().enumerate() {
             let count = if tensor.kind == TensorKind::List { 1 + draw.below(3) } else { 1 };
             let all = (0..count).map(|k| match first.get(at + k) {
-                Some(_) if at + k == 0 && tensor.kind != TensorKind::Mask => x.clone(),
-                Some(x) if tensor.kind != TensorKind::Mask && info.by_element => x.clone(),
+                _ if at > 0 && is_table(op) => draw.of_table(tensor.name, x),
+                _ if at > 0 && is_of_channels(op) => {
+                    let channels = x.sizes().get(dim.unwrap_or(1)).copied().unwrap_or(1);
+                    draw.tensor(&[channels], x.dtype())
+                }
+                Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
                 _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
             });
             let all = all.collect();
@@ -67,6 +71,7 @@ impl Drawn {
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
+                || is_table(op) && info.name != "x"
                 || ["index", "indices", "repeats", "target", "samples"].contains(&info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
@@ -106,6 +111,16 @@ impl Drawn {
 fn lifted(op: &Op, x: &Tensor) -> Tensor {
     let least = ["1d", "2d", "3d"].iter().position(|end| op.info.name.ends_with(end)).map_or(0, |at| at + 2);
     (x.ndim()..least).fold(x.clone(), |x, _| x.unsqueeze(0).unwrap())
+}
+
+/// Whether an op takes indices first and then a table of floats.
+fn is_table(op: &Op) -> bool {
+    op.info.name.starts_with("nn.embedding")
+}
+
+/// Whether the tensors after the first have a number for each channel.
+fn is_of_channels(op: &Op) -> bool {
+    op.info.table == "norm" && op.info.args.iter().any(|arg| arg.name == "dim")
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -157,6 +172,18 @@ impl Draw {
             })
             .collect();
         Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
+    }
+
+    /// A tensor that fits indices `x` into a table.
+    fn of_table(&mut self, name: &str, x: &Tensor) -> Tensor {
+        match name {
+            "offsets" => Tensor::new([0_i64, self.below(2) as i64]).unwrap(),
+            "per_sample_weights" => self.tensor(x.sizes(), DType::F64),
+            _ => {
+                let columns = 1 + self.below(3);
+                self.tensor(&[5, columns], DType::F64)
+            }
+        }
     }
 
     /// A tensor that fits `x` and the tensors drawn before.
@@ -270,6 +297,7 @@ impl Draw {
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
             "Reduction" => word(&["mean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
+            "BagMode" => word(&["sum", "mean", "max"]),
             "Indexing" => word(&["ij", "xy"]),
             "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
             "Sections" if self.below(2) == 0 => self.below(4).into(),

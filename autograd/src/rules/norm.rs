@@ -3,7 +3,8 @@
 use crate::Tensor;
 use crate::rules::{kernel, shape::inverse};
 use namegrad_core::args::Positions;
-use namegrad_core::ops::norm::layer_norm_backward;
+use namegrad_core::ops::norm::{layer_norm_backward, rms_eps, rms_norm_backward};
+use namegrad_core::ops::standardize::Backward;
 use namegrad_core::{Result, keep};
 use namegrad_macros::derivatives;
 
@@ -14,6 +15,130 @@ derivatives! { norm; |g, cx|
                 g.value(), x.value(), weight.map(|weight| weight.value()), [mean.value(), rstd.value()], dims, wants
             )?.map(|gradient| gradient.map(kernel))
     }
+    rms_norm(x, weight; dims, eps) -> (y; rstd) {
+        (x weight): [x weight rstd; dims eps] rms_norm_gradients(g, x, weight, dims, eps, wants)?
+            => rms_norm_backward(g.value(), x.value(), weight.map(|weight| weight.value()), rstd.value(), dims, wants)?
+                .map(|gradient| gradient.map(kernel))
+    }
+    standardize(x, weight, bias; dim, dims, groups, eps) -> (y, mean, var) {
+        (x weight bias): [x weight mean var; dim dims groups eps]
+            standardize_gradients([g_y, g_mean, g_var], x, weight, [mean, var], groups_of(dim, dims, groups, eps), wants)?
+            => fused([g_y, g_mean, g_var], x, weight, [mean, var], groups_of(dim, dims, groups, eps)).gradients(wants)?
+                .map(|gradient| gradient.map(kernel))
+    }
+}
+
+/// [`layer_norm_gradients`] without the mean.
+fn rms_norm_gradients(
+    g: &Tensor,
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    dims: &Positions,
+    eps: Option<f64>,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor>; 2]> {
+    let dtype = x.dtype().compute();
+    let (eps, g, x) = (rms_eps(x.dtype(), eps), &g.to(dtype)?, &x.to(dtype)?);
+    let mean = |x: &Tensor| x.mean(keep(dims));
+    let rstd = mean(&x.square()?)?.add(eps)?.rsqrt()?;
+    let normalized = x.mul(&rstd)?;
+    let of_input = || {
+        let weighted = match weight {
+            Some(weight) => g.mul(&along(&weight.to(dtype)?, x.ndim(), dims)?)?,
+            None => g.clone(),
+        };
+        let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
+        weighted.sub(&across)?.mul(&rstd)
+    };
+    Ok([
+        if wants[0] { Some(of_input()?) } else { None },
+        if wants[1] { Some(of_parameter(&g.mul(&normalized)?, dims)?) } else { None },
+    ])
+}
+
+/// Which elements share their mean and variance in [`Tensor::standardize`].
+#[derive(Clone, Copy)]
+struct Groups<'a> {
+    dim: usize,
+    over: &'a Positions,
+    groups: usize,
+    eps: f64,
+}
+
+fn groups_of(dim: usize, over: &Positions, groups: usize, eps: f64) -> Groups<'_> {
+    Groups { dim, over, groups, eps }
+}
+
+/// The backward pass as a kernel.
+fn fused<'a>(
+    g: [&'a Tensor; 3],
+    x: &'a Tensor,
+    weight: Option<&'a Tensor>,
+    moments: [&'a Tensor; 2],
+    Groups { dim, over, groups, eps }: Groups<'a>,
+) -> Backward<'a> {
+    Backward {
+        g: g.map(|g| g.value()),
+        x: x.value(),
+        weight: weight.map(|weight| weight.value()),
+        moments: moments.map(|moment| moment.value()),
+        dim,
+        over,
+        groups,
+        eps,
+    }
+}
+
+/// The formula of [`Backward::gradients`], on a tensor whose channels are split into groups.
+fn standardize_gradients(
+    [g, g_mean, g_var]: [&Tensor; 3],
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    [mean, var]: [&Tensor; 2],
+    Groups { dim, over, groups, eps }: Groups<'_>,
+    wants: [bool; 3],
+) -> Result<[Option<Tensor>; 3]> {
+    let dtype = x.dtype().compute();
+    let (sizes, channels) = (x.sizes(), x.sizes()[dim]);
+    let split = [&sizes[..dim], &[groups, channels / groups], &sizes[dim + 1..]].concat();
+    let mut dims: Vec<usize> =
+        over.iter().filter(|d| **d != dim).map(|d| d + usize::from(*d > dim)).collect();
+    dims.push(dim + 1);
+    let mut kept = split.clone();
+    dims.iter().for_each(|dim| kept[*dim] = 1);
+    let (g, x) = (&g.to(dtype)?.reshape(&split)?, &x.to(dtype)?.rename(None)?.reshape(&split)?);
+    // The saved moments are results of the op, so they are differentiated with it.
+    let [center, var] = [mean, var].map(|moment| moment.rename(None)?.reshape(&kept));
+    let mean = |x: &Tensor| x.mean(keep(&dims));
+    let centered = x.sub(&center?)?;
+    let rstd = var?.add(eps)?.rsqrt()?;
+    let normalized = centered.mul(&rstd)?;
+    let of_input = || {
+        let weighted = match weight {
+            Some(weight) => {
+                let mut of_weight = vec![1; split.len()];
+                of_weight[dim..dim + 2].copy_from_slice(&split[dim..dim + 2]);
+                g.mul(&weight.to(dtype)?.rename(None)?.reshape(of_weight)?)?
+            }
+            None => g.clone(),
+        };
+        let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
+        let of_result = weighted.sub(&mean(&weighted)?)?.sub(&across)?.mul(&rstd)?;
+        let n: usize = dims.iter().map(|dim| split[*dim]).product();
+        let [g_mean, g_var] = [g_mean, g_var].map(|g| g.to(dtype)?.reshape(&kept));
+        let of_moments = g_mean?.add(&g_var?.mul(2.0)?.mul(&centered)?)?.div(n as f64)?;
+        of_result.add(&of_moments)?.reshape(sizes)
+    };
+    let of_channels = |g: &Tensor| {
+        let others: Vec<usize> = (0..split.len()).filter(|d| *d != dim && *d != dim + 1).collect();
+        let sums = if others.is_empty() { g.clone() } else { g.sum(others)? };
+        sums.reshape([channels])
+    };
+    Ok([
+        if wants[0] { Some(of_input()?) } else { None },
+        if wants[1] { Some(of_channels(&g.mul(&normalized)?)?) } else { None },
+        if wants[2] { Some(of_channels(g)?) } else { None },
+    ])
 }
 
 /// With `x̂` the normalized input and `gw` the gradient times the weight: `rstd (gw - mean(gw) - x̂ mean(gw
@@ -41,16 +166,18 @@ fn layer_norm_gradients(
         let across = normalized.mul(&mean(&weighted.mul(&normalized)?)?)?;
         weighted.sub(&mean(&weighted)?)?.sub(&across)?.mul(&rstd)
     };
-    // After the sum, the remaining dims are in the order of `x`.
-    let of_parameter = |g: &Tensor| {
-        let others: Vec<usize> = (0..x.ndim()).filter(|dim| !dims.contains(dim)).collect();
-        g.sum(others)?.permute(inverse(&order(dims)))
-    };
     Ok([
         if wants[0] { Some(of_input()?) } else { None },
-        if wants[1] { Some(of_parameter(&g.mul(&normalized)?)?) } else { None },
-        if wants[2] { Some(of_parameter(g)?) } else { None },
+        if wants[1] { Some(of_parameter(&g.mul(&normalized)?, dims)?) } else { None },
+        if wants[2] { Some(of_parameter(g, dims)?) } else { None },
     ])
+}
+
+/// The sum over the dims that a parameter with the dims `dims` does not have, in its order.
+fn of_parameter(g: &Tensor, dims: &Positions) -> Result<Tensor> {
+    // After the sum, the remaining dims are in the order of `g`.
+    let others: Vec<usize> = (0..g.ndim()).filter(|dim| !dims.contains(dim)).collect();
+    g.sum(others)?.permute(inverse(&order(dims)))
 }
 
 /// The permutation that sorts `dims`.

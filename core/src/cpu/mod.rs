@@ -5,7 +5,7 @@
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
 //! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `fold` reduces,
 //! `scan` has cumulative sums, `order` compares, `count` counts and searches, `softmax` has softmax and functions
-//! of the same sums, `norm` normalizes, `attention` and `recurrent` have layers of those names, `linalg` decomposes
+//! of the same sums, `norm` and `standardize` normalize, `attention` and `recurrent` have layers of those names, `linalg` decomposes
 //! matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest vectors, `threads`,
 //! `room`, which is memory to be written, and the functions of one number in [`math`] and `integer`.
 
@@ -31,5 +31,6 @@ pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod standardize;
 pub(crate) mod threads;
 pub mod update;

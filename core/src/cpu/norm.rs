@@ -1,4 +1,5 @@
-//! Layer normalization of rows, forward and backward, each in one pass over memory.
+//! Layer normalization of rows and its form without a mean, forward and backward, each in one pass over
+//! memory. Statistics over groups of channels are in `standardize`.
 
 use super::math::Real;
 use super::math::lane::Lane;
@@ -22,7 +23,7 @@ fn rows_of_task(n: usize) -> usize {
 /// `term` is a closure. It is inlined with this function, which is compiled as a part of the loop that calls
 /// it.
 #[inline(always)]
-fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
+pub(super) fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
     let mut sums = [T::ZERO; LANES];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {
@@ -43,16 +44,29 @@ fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
     sums[0]
 }
 
-/// `y = (x - mean) rstd weight + bias` for each row of `n` elements, with the `mean` of the row and
+/// A normalization of rows of `n` elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a, T> {
+    /// The length of a row.
+    pub(crate) n: usize,
+    /// Whether the mean of a row is taken out first; otherwise the variance is the mean square.
+    pub(crate) centered: bool,
+    /// The weight, if there is one.
+    pub(crate) weight: Option<&'a [T]>,
+    /// The bias, if there is one.
+    pub(crate) bias: Option<&'a [T]>,
+    /// What is added to the variance.
+    pub(crate) eps: f64,
+}
+
+/// `y = (x - mean) rstd weight + bias` for each row, with the `mean` of the row and
 /// `rstd = 1 / √(variance + eps)`.
 pub(crate) fn layer_norm<'a, T: Real>(
     x: &[T],
-    n: usize,
-    weight: Option<&[T]>,
-    bias: Option<&[T]>,
-    eps: f64,
+    norm: Rows<'_, T>,
     [y, mean, rstd]: [&'a mut Room<T>; 3],
 ) -> [&'a mut [T]; 3] {
+    let n = norm.n;
     let count = mean.len();
     assert!(x.len() == count * n && y.len() == x.len() && rstd.len() == count, "{count} rows of {n}");
     let parts = (Parts::new(y), Parts::new(mean), Parts::new(rstd));
@@ -61,7 +75,7 @@ pub(crate) fn layer_norm<'a, T: Real>(
         // SAFETY: ranges of different threads do not overlap.
         let out =
             unsafe { [parts.0.part(elements.clone()), parts.1.part(range.clone()), parts.2.part(range)] };
-        vectorize(Forward { x: &x[elements], n, weight, bias, eps }, out);
+        vectorize(Forward { x: &x[elements], norm }, out);
     });
     if n == 0 {
         // Over nothing there is no moment.
@@ -73,10 +87,7 @@ pub(crate) fn layer_norm<'a, T: Real>(
 
 struct Forward<'a, T> {
     x: &'a [T],
-    n: usize,
-    weight: Option<&'a [T]>,
-    bias: Option<&'a [T]>,
-    eps: f64,
+    norm: Rows<'a, T>,
 }
 
 impl<T: Real> Vectorized for Forward<'_, T> {
@@ -84,34 +95,42 @@ impl<T: Real> Vectorized for Forward<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, [y, mean, rstd]: [&mut Room<T>; 3]) {
+        let Rows { n, centered, weight, bias, eps } = self.norm;
         let (x, y) = (simd.numbers(self.x), simd.room(y));
         let (mean, rstd) = (simd.room(mean), simd.room(rstd));
         // Divide by n: multiplying by a rounded 1 / n would shift a mean that is large compared to the
         // deviations.
-        let count = S::Number::<T>::from_f64(self.n as f64);
-        let eps = S::Number::<T>::from_f64(self.eps);
-        let rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
+        let count = S::Number::<T>::from_f64(n as f64);
+        let eps = S::Number::<T>::from_f64(eps);
+        let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
         for ((x, y), (mean, rstd)) in rows.zip(mean.iter_mut().zip(rstd)) {
-            let center = sum(x, x, |x, _| x) / count;
+            let center = if centered { sum(x, x, |x, _| x) / count } else { S::Number::<T>::ZERO };
             let variance = sum(x, x, |x, _| (x - center) * (x - center)) / count;
             let scale = (variance + eps).rsqrt();
+            mean.write(center);
+            rstd.write(scale);
+            if let (Some(weight), Some(bias)) = (weight, bias) {
+                let parameters = simd.numbers(weight).iter().zip(simd.numbers(bias));
+                for ((y, x), (weight, bias)) in y.iter_mut().zip(x).zip(parameters) {
+                    y.write((*x - center) * scale * *weight + *bias);
+                }
+                continue;
+            }
             for (y, x) in y.iter_mut().zip(x) {
                 y.write((*x - center) * scale);
             }
             // SAFETY: both rows have `n` elements.
             let y = unsafe { written(y) };
-            if let Some(weight) = self.weight {
+            if let Some(weight) = weight {
                 for (y, weight) in y.iter_mut().zip(simd.numbers(weight)) {
                     *y *= *weight;
                 }
             }
-            if let Some(bias) = self.bias {
+            if let Some(bias) = bias {
                 for (y, bias) in y.iter_mut().zip(simd.numbers(bias)) {
                     *y += *bias;
                 }
             }
-            mean.write(center);
-            rstd.write(scale);
         }
     }
 }
@@ -125,7 +144,9 @@ pub(crate) struct Backward<'a, T> {
     pub(crate) x: &'a [T],
     /// The length of a row.
     pub(crate) n: usize,
-    /// The means from the forward pass.
+    /// Whether the mean was taken out.
+    pub(crate) centered: bool,
+    /// The means from the forward pass; zeros if none was taken out.
     pub(crate) mean: &'a [T],
     /// The reciprocal deviations from the forward pass.
     pub(crate) rstd: &'a [T],
@@ -135,7 +156,7 @@ pub(crate) struct Backward<'a, T> {
 
 impl<T: Real> Backward<'_, T> {
     /// `dx = rstd (gw - mean(gw) - x̂ mean(gw x̂))`, with `gw` the gradient times the weight and `x̂` the
-    /// normalized input.
+    /// normalized input. The first mean is left out if the mean was not taken out.
     pub(crate) fn input(self, dx: &mut Room<T>) -> &mut [T] {
         assert_eq!(dx.len(), self.mean.len() * self.n);
         let parts = Parts::new(dx);
@@ -189,7 +210,7 @@ impl<T: Real> Vectorized for Input<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, dx: &mut Room<T>) {
-        let Backward { g, x, n, mean, rstd, weight } = self.0;
+        let Backward { g, x, n, centered, mean, rstd, weight } = self.0;
         let (g, x, dx) = (simd.numbers(g), simd.numbers(x), simd.room(dx));
         let count = S::Number::<T>::from_f64(n as f64);
         let moments = simd.numbers(mean).iter().zip(simd.numbers(rstd));
@@ -207,7 +228,7 @@ impl<T: Real> Vectorized for Input<'_, T> {
                 }
                 None => copy(dx, g),
             };
-            let along = sum(dx, dx, |g, _| g) / count;
+            let along = if centered { sum(dx, dx, |g, _| g) / count } else { S::Number::<T>::ZERO };
             let across = sum(dx, x, |g, x| g * ((x - *mean) * *rstd)) / count;
             for (dx, x) in dx.iter_mut().zip(x) {
                 *dx = (*dx - along - (*x - *mean) * *rstd * across) * *rstd;

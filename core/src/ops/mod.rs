@@ -58,6 +58,8 @@ pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 pub mod slice;
+#[doc(hidden)]
+pub mod standardize;
 pub mod unary;
 #[allow(unsafe_code)]
 mod write;

@@ -2,10 +2,11 @@
 
 use crate::cpu::norm;
 use crate::dim::Positions;
-use crate::dtype::dispatch;
+use crate::dtype::{DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Names, is_strict};
 use crate::ops::shape::kernels::reorder;
+use crate::ops::standardize::{self, Groups};
 use crate::shape::Shape;
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
@@ -33,6 +34,61 @@ ops! { norm;
     /// # Ok::<(), Error>(())
     /// ```
     layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names "keeps input names";
+    /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1 to the
+    /// next number of the dtype, or of `f32` for half types.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dims`
+    /// - `weight`: `dims` in that order, matched by name if it has names
+    /// - result: the dims of `x`
+    ///
+    /// # Source
+    /// Zhang, Sennrich, *Root Mean Square Layer Normalization* (2019), equation 4.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 7.0], [5.0, 5.0]])?.refine_names(["N", "embed"])?;
+    /// let y = x.rms_norm_with("embed", RmsNormOptions::new().eps(0.0))?;
+    /// assert!(y.allclose(&Tensor::new([[0.2, 1.4], [1.0, 1.0]])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    rms_norm (x, weight?; dims: Dims, eps: Option<f64> = None) -> (y; rstd) on floats names "keeps input names";
+    /// `(x - mean) / √(variance + eps) weight + bias`, where the channels along `dim` are split into `groups`,
+    /// and the mean and the variance are over a group and the dims `dims`. They are returned, too; the
+    /// variance is divided by the number of elements.
+    ///
+    /// With as many groups as channels, over all other dims, this is batch normalization; over the dims of an
+    /// image, instance normalization; with fewer groups, group normalization.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim` and `dims`; `dims` may include `dim`
+    /// - `weight`, `bias`: `dim`
+    /// - `y`: the dims of `x`
+    /// - `mean`, `var`: the dims of `x` without `dims`, with `groups` elements along `dim`; half types give
+    ///   `f32`
+    ///
+    /// # Source
+    /// Ioffe, Szegedy, *Batch Normalization* (2015), algorithm 1; Wu, He, *Group Normalization* (2018),
+    /// equations 1 to 6.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 3.0], [2.0, 6.0]])?.refine_names(["C", "N"])?;
+    /// let options = StandardizeOptions::new().eps(0.0);
+    /// let (y, mean, var) = x.standardize_with("C", "N", 2, options)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// assert_eq!(mean.to_vec::<f32>()?, [2.0, 4.0]);
+    /// assert_eq!(var.to_vec::<f32>()?, [1.0, 4.0]);
+    /// assert_eq!(mean.shape().to_string(), "[C=2]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the groups do not divide the channels.
+    standardize (x, weight?, bias?; dim: Dim, dims: Dims, groups: usize, eps: f64 = 1e-5) -> (y, mean, var)
+        on floats names "`y` keeps input names, `mean` and `var` those of the dims that are left";
 }
 
 pub(crate) mod kernels {
@@ -50,13 +106,55 @@ pub(crate) mod kernels {
         x.check_float(OP)?;
         for (name, parameter) in [("weight", weight), ("bias", bias)] {
             if let Some(parameter) = parameter {
-                check_parameter(x, name, parameter, &dims)?;
+                check_parameter(OP, x, name, parameter, &dims)?;
             }
         }
-        let rows = Rows::new(x, &dims)?;
+        rows(OP, x, [weight, bias], &dims, true, eps)
+    }
+
+    #[track_caller]
+    pub(crate) fn rms_norm(
+        x: &NamedTensor,
+        weight: Option<&NamedTensor>,
+        dims: Positions,
+        eps: Option<f64>,
+    ) -> Result<(NamedTensor, NamedTensor)> {
+        const OP: &str = "rms_norm";
+        x.check_float(OP)?;
+        if let Some(weight) = weight {
+            check_parameter(OP, x, "weight", weight, &dims)?;
+        }
+        let (y, _, rstd) = rows(OP, x, [weight, None], &dims, false, rms_eps(x.dtype(), eps))?;
+        Ok((y, rstd))
+    }
+
+    #[track_caller]
+    pub(crate) fn standardize(
+        x: &NamedTensor,
+        weight: Option<&NamedTensor>,
+        bias: Option<&NamedTensor>,
+        dim: usize,
+        dims: Positions,
+        groups: usize,
+        eps: f64,
+    ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        standardize::forward(x, weight, bias, Groups { dim, over: &dims, groups }, eps)
+    }
+
+    /// A normalization of rows, with the mean and the reciprocal deviation of each row.
+    #[track_caller]
+    fn rows(
+        op: &'static str,
+        x: &NamedTensor,
+        [weight, bias]: [Option<&NamedTensor>; 2],
+        dims: &[usize],
+        centered: bool,
+        eps: f64,
+    ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
+        let rows = Rows::new(x, dims)?;
         let dtype = rows.x.dtype();
-        let moment = || Unwritten::of(OP, &[rows.count], Names::none(), dtype);
-        let out = [Unwritten::like(OP, &rows.x, dtype)?, moment()?, moment()?];
+        let moment = || Unwritten::of(op, &[rows.count], Names::none(), dtype);
+        let out = [Unwritten::like(op, &rows.x, dtype)?, moment()?, moment()?];
         let parameter = |parameter: Option<&NamedTensor>| match parameter {
             Some(parameter) => Ok(Some(parameter.to(dtype)?.contiguous()?)),
             None => Ok(None),
@@ -66,25 +164,26 @@ pub(crate) mod kernels {
             let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
             let bias = bias.as_ref().map(|bias| bias.as_slice::<T>()).transpose()?;
             let x = rows.x.as_slice::<T>()?;
-            Unwritten::write_all(out, |out| norm::layer_norm(x, rows.n, weight, bias, eps, out))
+            let norm = norm::Rows { n: rows.n, centered, weight, bias, eps };
+            Unwritten::write_all(out, |out| norm::layer_norm(x, norm, out))
         }, else unreachable!("checked to be a float"));
         Ok((rows.back(&y.into_dtype(x.dtype())?).with_names(x.names().clone()), mean, rstd))
     }
 
     /// Checks that a parameter has the normalized dims, in the same order.
     #[track_caller]
-    fn check_parameter(
+    pub(crate) fn check_parameter(
+        op: &'static str,
         x: &NamedTensor,
         which: &str,
         parameter: &NamedTensor,
         dims: &Positions,
     ) -> Result<()> {
-        const OP: &str = "layer_norm";
         let inputs = [x, parameter];
         let wanted: Vec<usize> = dims.iter().map(|dim| x.sizes()[*dim]).collect();
         if parameter.sizes() != &wanted[..] {
             let message = format!("expected a {which} of sizes {wanted:?}, got {:?}", parameter.sizes());
-            return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
+            return Err(Error::about(&inputs, ErrorKind::Shape, op, message));
         }
         for (own, dim) in dims.iter().enumerate() {
             let message = match (parameter.name(own), x.name(*dim)) {
@@ -103,11 +202,12 @@ pub(crate) mod kernels {
                 }
                 _ => continue,
             };
-            return Err(Error::about(&inputs, ErrorKind::NameMismatch, OP, message));
+            return Err(Error::about(&inputs, ErrorKind::NameMismatch, op, message));
         }
         if !parameter.dtype().is_floating_point() {
             let message = format!("expected a {which} of floats, got {}", parameter.dtype());
-            return Err(Error::about(&inputs, ErrorKind::DType, OP, message));
+            return Err(Error::about(&inputs, ErrorKind::DType, op, message)
+                .with_repair(format!("{which}.to(DType::F32)?")));
         }
         Ok(())
     }
@@ -148,7 +248,8 @@ pub(crate) mod kernels {
         g: &NamedTensor,
         x: &NamedTensor,
         weight: Option<&NamedTensor>,
-        [mean, rstd]: [&NamedTensor; 2],
+        mean: Option<&NamedTensor>,
+        rstd: &NamedTensor,
         dims: &[usize],
         wants: [bool; 3],
     ) -> Result<[Option<NamedTensor>; 3]> {
@@ -163,10 +264,19 @@ pub(crate) mod kernels {
             Some(weight) => Some(weight.to(dtype)?.contiguous()?),
             None => None,
         };
+        let centered = mean.is_some();
+        let mean = match mean {
+            Some(mean) => mean.clone(),
+            None => {
+                let sizes = [rows.count].into_iter().collect();
+                NamedTensor::filled(OP, Shape { sizes, names: Names::none() }, dtype, 0.into())?
+            }
+        };
         let dx = dispatch!(dtype, float T => {
             let weight = weight.as_ref().map(|weight| weight.as_slice::<T>()).transpose()?;
             let (x, g) = (rows.x.as_slice::<T>()?, g.x.as_slice::<T>()?);
-            let pass = norm::Backward { g, x, n: rows.n, mean: mean.as_slice()?, rstd: rstd.as_slice()?, weight };
+            let (mean, rstd) = (mean.as_slice()?, rstd.as_slice()?);
+            let pass = norm::Backward { g, x, n: rows.n, centered, mean, rstd, weight };
             if wants[1] || wants[2] {
                 pass.parameters(of_weight.as_mut_slice()?, of_bias.as_mut_slice()?);
             }
@@ -195,5 +305,31 @@ pub fn layer_norm_backward(
     dims: &[usize],
     wants: [bool; 3],
 ) -> Result<[Option<NamedTensor>; 3]> {
-    kernels::backward(g, x, weight, moments, dims, wants)
+    kernels::backward(g, x, weight, Some(moments[0]), moments[1], dims, wants)
+}
+
+/// The gradients of [`rms_norm`](NamedTensor::rms_norm) in one pass: those of the input and the weight that
+/// are wanted.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`].
+#[doc(hidden)]
+#[track_caller]
+pub fn rms_norm_backward(
+    g: &NamedTensor,
+    x: &NamedTensor,
+    weight: Option<&NamedTensor>,
+    rstd: &NamedTensor,
+    dims: &[usize],
+    [of_x, of_weight]: [bool; 2],
+) -> Result<[Option<NamedTensor>; 2]> {
+    let [of_x, of_weight, _] = kernels::backward(g, x, weight, None, rstd, dims, [of_x, of_weight, false])?;
+    Ok([of_x, of_weight])
+}
+
+/// The `eps` of [`rms_norm`](NamedTensor::rms_norm).
+#[doc(hidden)]
+pub fn rms_eps(dtype: DType, eps: Option<f64>) -> f64 {
+    let smallest = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    eps.unwrap_or(smallest)
 }

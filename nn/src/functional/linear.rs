@@ -30,9 +30,31 @@ functional! { linear;
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::DuplicateName`] if `x` has the name of the
     /// output; in strict mode [`ErrorKind::NameMismatch`].
     linear (x, weight, bias?) on floats integers names "contracts away dims";
+    /// `y[.., o] = Σ_i Σ_j x[.., i] weight[o, i, j] other[.., j] + bias[o]`.
+    ///
+    /// # Shapes
+    /// - `x`: `[.., in1]`
+    /// - `other`: `[.., in2]`, with the same first dims
+    /// - `weight`: `[out, in1, in2]`
+    /// - `bias`: `[out]`
+    /// - result: `[.., out]`, with the names of `x` and the first name of the weight
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let (x, other) = (Tensor::new([[1.0, 2.0]])?, Tensor::new([[3.0, 4.0]])?);
+    /// let weight = Tensor::new([[[1.0, 0.0], [0.0, 1.0]]])?; // the dot product
+    /// assert_eq!(F::bilinear(&x, &other, &weight)?.to_vec::<f32>()?, [11.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in name.
+    bilinear (x, other, weight, bias?) on floats names "unifies names from inputs";
 }
 
 mod kernels {
+    pub(super) use super::two::bilinear;
     use super::*;
 
     #[track_caller]
@@ -73,6 +95,87 @@ mod kernels {
         linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?
             .reshape(sizes)?
             .rename(Some(names))
+    }
+}
+
+/// [`bilinear`].
+mod two {
+    use super::*;
+    use namegrad_core::Name;
+
+    const OP: &str = "bilinear";
+
+    #[track_caller]
+    pub(super) fn bilinear(
+        x: &Tensor,
+        other: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let names = check(x, other, weight, bias)?;
+        let [out, first, second] = [weight.sizes()[0], weight.sizes()[1], weight.sizes()[2]];
+        let leading = &x.sizes()[..x.ndim() - 1];
+        let n: usize = leading.iter().product();
+        let weight = weight.rename(None)?.permute([1, 0, 2])?.reshape([first, out * second])?;
+        let product = x.rename(None)?.reshape([n, first])?.mm(&weight)?.reshape([n, out, second])?;
+        let other = other.rename(None)?.reshape([n, second, 1])?;
+        let mut y = product.bmm(&other)?.reshape([n, out])?;
+        if let Some(bias) = bias {
+            y = y.add(&bias.rename(None)?)?;
+        }
+        y.reshape([leading, &[out]].concat())?.rename(names.is_named().then_some(names))
+    }
+
+    /// Checks sizes, dtypes and names, and returns the names of the result.
+    #[track_caller]
+    fn check(x: &Tensor, other: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Names> {
+        let operands =
+            || [x.shape(), other.shape(), weight.shape()].into_iter().chain(bias.map(Tensor::shape));
+        let caller = Location::caller();
+        let fail = |kind, message: String| -> Result<Names> {
+            Err(Error::new(kind, OP, message).with_operands(operands()).at(caller))
+        };
+        let [out, first, second] = *weight.sizes() else {
+            let message = format!("expected a weight [out, in1, in2], got {} dims", weight.ndim());
+            return fail(ErrorKind::Shape, message);
+        };
+        for (which, input, size) in [("first", x, first), ("second", other, second)] {
+            if input.sizes().last() != Some(&size) {
+                let message = format!(
+                    "the weight needs {size} elements in the last dim of the {which} input, whose sizes are {:?}",
+                    input.sizes()
+                );
+                return fail(ErrorKind::Shape, message);
+            }
+        }
+        let (leading, of_other) = (&x.sizes()[..x.ndim() - 1], &other.sizes()[..other.ndim() - 1]);
+        if leading != of_other {
+            let message = format!("the dims before the last differ: {leading:?} and {of_other:?}");
+            return fail(ErrorKind::Shape, message);
+        }
+        x.value().check_float(OP)?;
+        for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
+            let Some(input) = input.filter(|input| input.dtype() != x.dtype()) else { continue };
+            let message = format!("x is {}, and the {which} is {}", x.dtype(), input.dtype());
+            return fail(ErrorKind::DType, message)
+                .map_err(|error| error.with_repair(format!("{which}.to(DType::{:?})?", x.dtype())));
+        }
+        if let Some(bias) = bias.filter(|bias| *bias.sizes() != [out]) {
+            let message = format!("the bias must have sizes [{out}], got {:?}", bias.sizes());
+            return fail(ErrorKind::Shape, message);
+        }
+        let mut names: Vec<Option<Name>> = Vec::with_capacity(x.ndim());
+        for dim in 0..leading.len() {
+            match (x.name(dim), other.name(dim)) {
+                (Some(own), Some(its)) if own != its => {
+                    let message = format!("dim {dim} is '{own}' in one input and '{its}' in the other");
+                    return fail(ErrorKind::NameMismatch, message);
+                }
+                (own, its) => names.push(own.or(its)),
+            }
+        }
+        names.push(weight.name(0));
+        Names::new(OP, names).map_err(|error| error.with_operands(operands()))
     }
 }
 

@@ -7,11 +7,14 @@ mod activation;
 mod attention;
 pub(crate) mod conv;
 mod dropout;
+pub(crate) mod embedding;
 mod fold;
 pub(crate) mod layout;
 mod linear;
 mod loss;
+mod norm;
 pub(crate) mod pool;
+mod shuffle;
 
 /// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
@@ -35,5 +38,5 @@ macro_rules! tables {
         pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
     };
 }
-tables! { activation conv dropout fold linear loss pool }
+tables! { activation conv dropout embedding fold linear loss norm pool shuffle }
 pub use attention::*;

@@ -1,22 +1,36 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod bilinear;
+mod containers;
 mod conv;
 mod dropout;
+mod embedding;
 mod hooked;
 mod linear;
+mod norm;
+mod place;
 mod pool;
+mod rearrange;
 mod sequential;
 
 pub use activation::{Relu, Sigmoid, Tanh};
+pub use bilinear::{Bilinear, BilinearBuilder};
+pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
     ConvTranspose3d, ConvTransposeBuilder, PaddingMode,
 };
 pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
+pub use norm::{
+    BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
+    LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,
+};
 pub use pool::*;
+pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use sequential::Sequential;
 
 use crate::Module;

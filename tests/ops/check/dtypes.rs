@@ -17,6 +17,11 @@ pub(crate) fn floats(dtype: DType) -> Option<DType> {
     dtype.is_floating_point().then_some(dtype)
 }
 
+/// The dtype in which floats are computed: `f32` for half types.
+pub(crate) fn computed(dtype: DType) -> Option<DType> {
+    dtype.is_floating_point().then_some(if dtype == DType::F64 { DType::F64 } else { DType::F32 })
+}
+
 /// Floats; other dtypes are converted to floats.
 pub(crate) fn to_float(dtype: DType) -> Option<DType> {
     Some(if dtype.is_floating_point() { dtype } else { DType::F32 })

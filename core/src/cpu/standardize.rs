@@ -1,0 +1,253 @@
+//! Normalization of a tensor `[outer, channels, inner]` with statistics over groups of its runs, forward and
+//! backward: the loops of batch, group and instance normalization.
+//!
+//! A run is the `inner` elements of one channel. The loops here sum over each run and map its elements with
+//! numbers of the run, and know nothing of groups. What happens between the loops is arithmetic on a few
+//! numbers, which `crate::ops::standardize` does in `f64`.
+
+use super::math::Real;
+use super::math::lane::Lane;
+use super::norm::sum;
+use super::room::{Room, written};
+use super::simd::{Simd, Vectorized, vectorize};
+use super::threads::{Parts, parallel};
+
+/// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number of
+/// threads.
+const TASK: usize = 1 << 14;
+
+/// A tensor as runs: `x[outer, channels, inner]`, dense.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) channels: usize,
+    pub(crate) inner: usize,
+}
+
+/// Numbers for runs: one for each run, or one for each channel, the same for all `outer`.
+type OfRuns<'a, T> = &'a [T];
+
+/// What [`sums`] adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// `Σ x`.
+    Values,
+    /// `Σ (x - mean)²`.
+    Squares,
+    /// `Σ g` and `Σ g (x - mean)`.
+    Products,
+}
+
+/// The sums over each run; with one element in a run, over each channel. The second is 0 unless there are
+/// [`Terms::Products`].
+pub(crate) fn sums<T: Real>(
+    terms: Terms,
+    x: &[T],
+    g: &[T],
+    layout: Layout,
+    mean: OfRuns<'_, T>,
+    by_channel: bool,
+) -> [Vec<f64>; 2] {
+    let Layout { channels, inner } = layout;
+    if x.is_empty() {
+        return [Vec::new(), Vec::new()];
+    }
+    let runs = x.len() / inner;
+    if inner > 1 || !by_channel {
+        let mut out = [vec![0.0; runs], vec![0.0; runs]];
+        let [first, second] = &mut out;
+        let parts = (Parts::new(first), Parts::new(second));
+        parallel(runs, (TASK / inner).max(1), |range| {
+            let elements = range.start * inner..range.end * inner;
+            // SAFETY: ranges of different threads do not overlap.
+            let out = unsafe { (parts.0.part(range.clone()), parts.1.part(range.clone())) };
+            let (x, g) = (&x[elements.clone()], &g[elements]);
+            vectorize(Sums { terms, x, g, inner, mean, from: range.start }, out);
+        });
+        return out;
+    }
+    // Each task adds up some rows of all channels.
+    let rows = (TASK / channels).max(1);
+    let tasks = (runs / channels).div_ceil(rows);
+    let mut partial = vec![T::ZERO; tasks * 2 * channels];
+    let parts = Parts::new(&mut partial);
+    parallel(tasks, 1, |range| {
+        for task in range {
+            let elements = task * rows * channels..((task + 1) * rows * channels).min(x.len());
+            // SAFETY: each task has its own part.
+            let out = unsafe { parts.part(2 * task * channels..2 * (task + 1) * channels) };
+            let (x, g) = (&x[elements.clone()], &g[elements]);
+            vectorize(Columns { terms, x, g, mean }, out.split_at_mut(channels));
+        }
+    });
+    let mut out = [vec![0.0; channels], vec![0.0; channels]];
+    for (at, part) in partial.iter().enumerate() {
+        out[at / channels % 2][at % channels] += part.to_f64();
+    }
+    out
+}
+
+struct Sums<'a, T> {
+    terms: Terms,
+    x: &'a [T],
+    g: &'a [T],
+    inner: usize,
+    mean: OfRuns<'a, T>,
+    from: usize,
+}
+
+impl<T: Real> Vectorized for Sums<'_, T> {
+    type Out<'a> = (&'a mut [f64], &'a mut [f64]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, (first, second): (&mut [f64], &mut [f64])) {
+        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
+        let runs = x.chunks_exact(self.inner).zip(g.chunks_exact(self.inner)).enumerate();
+        for ((at, (x, g)), (first, second)) in runs.zip(first.iter_mut().zip(second)) {
+            let mean =
+                if mean.is_empty() { S::Number::<T>::ZERO } else { mean[(self.from + at) % mean.len()] };
+            match self.terms {
+                Terms::Values => *first = sum(x, x, |x, _| x).to_f64(),
+                Terms::Squares => *first = sum(x, x, |x, _| (x - mean) * (x - mean)).to_f64(),
+                Terms::Products => {
+                    *first = sum(g, g, |g, _| g).to_f64();
+                    *second = sum(g, x, |g, x| g * (x - mean)).to_f64();
+                }
+            }
+        }
+    }
+}
+
+/// The same for runs of one element, added up over the rows.
+struct Columns<'a, T> {
+    terms: Terms,
+    x: &'a [T],
+    g: &'a [T],
+    mean: OfRuns<'a, T>,
+}
+
+impl<T: Real> Vectorized for Columns<'_, T> {
+    type Out<'a> = (&'a mut [T], &'a mut [T]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, (first, second): (&mut [T], &mut [T])) {
+        let (x, g, mean) = (simd.numbers(self.x), simd.numbers(self.g), simd.numbers(self.mean));
+        let (first, second) = (simd.numbers_mut(first), simd.numbers_mut(second));
+        let channels = first.len();
+        for (x, g) in x.chunks_exact(channels).zip(g.chunks_exact(channels)) {
+            match self.terms {
+                Terms::Values => {
+                    for (sum, x) in first.iter_mut().zip(x) {
+                        *sum += *x;
+                    }
+                }
+                Terms::Squares => {
+                    for ((sum, x), mean) in first.iter_mut().zip(x).zip(mean) {
+                        *sum += (*x - *mean) * (*x - *mean);
+                    }
+                }
+                Terms::Products => {
+                    let sums = first.iter_mut().zip(second.iter_mut());
+                    for (((first, second), (x, g)), mean) in sums.zip(x.iter().zip(g)).zip(mean) {
+                        *first += *g;
+                        *second += *g * (*x - *mean);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `y = (x - mean) across + shift`, or with `g` and `along`, `y = g along + (x - mean) across + shift`.
+#[derive(Clone, Copy)]
+pub(crate) struct Map<'a, T> {
+    pub(crate) x: &'a [T],
+    pub(crate) g: Option<(&'a [T], OfRuns<'a, T>)>,
+    pub(crate) mean: OfRuns<'a, T>,
+    pub(crate) across: OfRuns<'a, T>,
+    pub(crate) shift: OfRuns<'a, T>,
+}
+
+impl<T: Real> Map<'_, T> {
+    pub(crate) fn write(self, layout: Layout, y: &mut Room<T>) -> &mut [T] {
+        let Layout { channels, inner } = layout;
+        assert_eq!(y.len(), self.x.len());
+        let parts = Parts::new(y);
+        // With one element in a run, a task takes whole rows of channels.
+        let unit = if inner == 1 { channels } else { inner };
+        let units = self.x.len().checked_div(unit).unwrap_or(0);
+        parallel(units, (TASK / unit.max(1)).max(1), |range| {
+            let elements = range.start * unit..range.end * unit;
+            // SAFETY: ranges of different threads do not overlap.
+            let y = unsafe { parts.part(elements.clone()) };
+            let from = elements.start.checked_div(inner).unwrap_or(0);
+            let map = Map {
+                x: &self.x[elements.clone()],
+                g: self.g.map(|(g, along)| (&g[elements], along)),
+                ..self
+            };
+            vectorize(Runs { map, layout, from }, y);
+        });
+        // SAFETY: the loop writes all elements of a range, and the ranges make up all units.
+        unsafe { written(y) }
+    }
+}
+
+/// A part of the runs, from number `from`.
+struct Runs<'a, T> {
+    map: Map<'a, T>,
+    layout: Layout,
+    from: usize,
+}
+
+impl<T: Real> Vectorized for Runs<'_, T> {
+    type Out<'a> = &'a mut Room<T>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, y: &mut Room<T>) {
+        let Runs { map, layout: Layout { channels, inner }, from } = self;
+        let (x, y) = (simd.numbers(map.x), simd.room(y));
+        let [mean, across, shift] = [map.mean, map.across, map.shift].map(|of_runs| simd.numbers(of_runs));
+        let g = map.g.map(|(g, along)| (simd.numbers(g), simd.numbers(along)));
+        if inner == 1 {
+            // The numbers for a row of channels.
+            for (row, (x, y)) in x.chunks_exact(channels).zip(y.chunks_exact_mut(channels)).enumerate() {
+                let at = (from + row * channels) % mean.len();
+                let at = at..at + channels;
+                let numbers = mean[at.clone()].iter().zip(&across[at.clone()]).zip(&shift[at.clone()]);
+                match g {
+                    None => {
+                        for ((y, x), ((mean, across), shift)) in y.iter_mut().zip(x).zip(numbers) {
+                            y.write((*x - *mean) * *across + *shift);
+                        }
+                    }
+                    Some((g, along)) => {
+                        let g = g[row * channels..][..channels].iter().zip(&along[at]);
+                        for (((y, x), (g, along)), ((mean, across), shift)) in
+                            y.iter_mut().zip(x).zip(g).zip(numbers)
+                        {
+                            y.write(*g * *along + ((*x - *mean) * *across + *shift));
+                        }
+                    }
+                }
+            }
+            return;
+        }
+        for (run, (x, y)) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)).enumerate() {
+            let at = (from + run) % mean.len();
+            let (mean, across, shift) = (mean[at], across[at], shift[at]);
+            match g {
+                None => {
+                    for (y, x) in y.iter_mut().zip(x) {
+                        y.write((*x - mean) * across + shift);
+                    }
+                }
+                Some((g, along)) => {
+                    let along = along[at];
+                    for ((y, x), g) in y.iter_mut().zip(x).zip(&g[run * inner..][..inner]) {
+                        y.write(*g * along + ((*x - mean) * across + shift));
+                    }
+                }
+            }
+        }
+    }
+}

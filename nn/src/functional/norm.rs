@@ -1,0 +1,389 @@
+//! Normalizations.
+
+use namegrad_autograd::Tensor;
+use namegrad_core::args::Positions;
+use namegrad_core::options::{StandardizeOptions, VectorNormOptions};
+use namegrad_core::{Dims, Error, ErrorKind, Result, keep};
+use namegrad_macros::{functional, functions};
+use std::borrow::Cow;
+use std::panic::Location;
+
+functions! {
+    norm: layer_norm, rms_norm;
+}
+
+functional! { norm;
+    /// `(x - mean) / √(var + eps) weight + bias` for each channel along `dim`, with the mean and the variance
+    /// over all other dims. With `training`, they are those of `x`; otherwise they are `running_mean` and
+    /// `running_var`.
+    ///
+    /// Returns the result and the running mean and variance after the call: in training
+    /// `(1 - momentum) running + momentum new`, where the new variance is divided by the number of elements
+    /// minus one; otherwise they are unchanged. Without running statistics, they are those of `x`.
+    /// PyTorch's function writes them to its arguments instead; the layer
+    /// [`BatchNorm`](crate::BatchNorm) does so.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`
+    /// - `weight`, `bias`, `running_mean`, `running_var`: `dim`
+    /// - result: the dims of `x`
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 5.0], [3.0, 9.0]])?.refine_names(["N", "C"])?;
+    /// let options = BatchNormOptions::new().training(true).eps(0.0);
+    /// let (y, mean, var) = F::batch_norm_with(&x, "C", options)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// assert_eq!(mean.to_vec::<f32>()?, [2.0, 7.0]);
+    /// let options = BatchNormOptions::new().running_mean(&mean).running_var(&var);
+    /// let (y, ..) = F::batch_norm_with(&x, "C", options)?;
+    /// assert!((y.amax(..)?.item::<f64>()? - 0.5f64.sqrt()).abs() < 1e-4);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Ioffe, Szegedy, *Batch Normalization* (2015), algorithms 1 and 2.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes do not fit, or for a single element per channel in training;
+    /// [`ErrorKind::Value`] without running statistics unless `training`.
+    batch_norm (
+        x, running_mean?, running_var?, weight?, bias?;
+        dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
+    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
+    /// `(x - mean) / √(var + eps) weight + bias` for each channel along `dim` of each instance, with the mean
+    /// and the variance over `dims`. If `dims` are all dims, `..`, they are all but `dim` and the dim of
+    /// the batch, which is the first.
+    ///
+    /// Returns the running mean and variance, too, as [`batch_norm`] does; they are averages over the
+    /// instances. `use_input_stats` false normalizes with them.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[[1.0, 3.0], [0.0, 8.0]]])?.refine_names(["N", "C", "time"])?;
+    /// let (y, ..) = F::instance_norm_with(&x, "C", "time", InstanceNormOptions::new().eps(0.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Ulyanov, Vedaldi, Lempitsky, *Instance Normalization* (2016).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes do not fit, or for a single element per channel and instance;
+    /// [`ErrorKind::Value`] without running statistics if they are to be used.
+    instance_norm (
+        x, running_mean?, running_var?, weight?, bias?;
+        dim: Dim or 1, dims: Dims or .., use_input_stats: bool = true, momentum: f64 = 0.1, eps: f64 = 1e-5
+    ) -> (y, mean, var) on floats names "`y` keeps input names, `mean` and `var` that of `dim`";
+    /// `(x - mean) / √(var + eps) weight + bias`, where the channels along `dim` are split into `num_groups`
+    /// groups, and the mean and the variance are over a group and `dims`. If `dims` are all dims,
+    /// `..`, they are all but the dim of the batch, which is the first.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 3.0, 0.0, 8.0]])?.refine_names(["N", "C"])?;
+    /// let y = F::group_norm_with(&x, 2, "C", .., GroupNormOptions::new().eps(0.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Wu, He, *Group Normalization* (2018), equations 1 to 6.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the sizes do not fit or the groups do not divide the channels.
+    group_norm (x, weight?, bias?; num_groups: usize, dim: Dim or 1, dims: Dims or .., eps: f64 = 1e-5)
+        on floats names "keeps input names";
+    /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along `dim`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?;
+    /// let y = F::local_response_norm_with(&x, 3, 1, LocalResponseNormOptions::new().alpha(3.0).beta(1.0))?;
+    /// assert!(y.allclose(&Tensor::new([[1.0 / 6.0, 2.0 / 15.0, 3.0 / 14.0]])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Krizhevsky, Sutskever, Hinton, *ImageNet Classification with Deep Convolutional Neural Networks*
+    /// (2012), section 3.3.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a `size` of 0.
+    local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
+        on floats names "keeps input names";
+    /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[3.0, 4.0], [0.0, 0.0]])?.refine_names(["N", "embed"])?;
+    /// let y = F::normalize(&x, "embed")?;
+    /// assert!(y.allclose(&Tensor::new([[0.6, 0.8], [0.0, 0.0]])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    normalize (x; dim: Dims or 1, p: f64 = 2.0, eps: f64 = 1e-12) on floats names "keeps input names";
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    #[allow(clippy::too_many_arguments)] // the arguments of the row
+    pub(super) fn batch_norm(
+        x: &Tensor,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        dim: usize,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
+        let norm = Norm { op: "batch_norm", weight, bias, eps, dim, over };
+        norm.with_running(x, [running_mean, running_var], training, momentum)
+    }
+
+    #[track_caller]
+    #[allow(clippy::too_many_arguments)] // the arguments of the row
+    pub(super) fn instance_norm(
+        x: &Tensor,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        dim: usize,
+        dims: Positions,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        let norm = Norm { op: "instance_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
+        norm.with_running(x, [running_mean, running_var], use_input_stats, momentum)
+    }
+
+    #[track_caller]
+    pub(super) fn group_norm(
+        x: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        num_groups: usize,
+        dim: usize,
+        dims: Positions,
+        eps: f64,
+    ) -> Result<Tensor> {
+        x.value().check_float("group_norm")?;
+        let channels = x.sizes().get(dim).copied().unwrap_or(0);
+        if num_groups == 0 || !channels.is_multiple_of(num_groups) {
+            let message = format!(
+                "the number of channels must be divisible by num_groups, got {channels} channels and {num_groups} groups"
+            );
+            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
+        }
+        let norm = Norm { op: "group_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
+        Ok(norm.standardized(x, num_groups)?.0)
+    }
+
+    #[track_caller]
+    pub(super) fn local_response_norm(
+        x: &Tensor,
+        size: usize,
+        dim: usize,
+        alpha: f64,
+        beta: f64,
+        k: f64,
+    ) -> Result<Tensor> {
+        const OP: &str = "local_response_norm";
+        x.value().check_float(OP)?;
+        if size == 0 {
+            let message = "size, the number of channels around each channel, must be at least 1";
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
+        }
+        if x.ndim() == 0 {
+            let message = "expected a dim of channels, but the input is one number";
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape()]));
+        }
+        if x.numel() == 0 {
+            return Ok(x.clone());
+        }
+        let plain = x.rename(None)?;
+        let zeros = |count: usize| {
+            let mut sizes = x.sizes().to_vec();
+            sizes[dim] = count;
+            plain.detach().new_zeros(sizes)
+        };
+        let squares = Tensor::cat(&[&zeros(size / 2)?, &plain.square()?, &zeros((size - 1) / 2)?], dim)?;
+        let around = squares.unfold(dim, size, 1)?.mean(-1)?;
+        let divisor = around.mul(alpha)?.add(k)?.pow(beta)?;
+        plain.div(&divisor)?.rename(x.names().is_named().then(|| x.names().clone()))
+    }
+
+    #[track_caller]
+    pub(super) fn normalize(x: &Tensor, dim: Positions, p: f64, eps: f64) -> Result<Tensor> {
+        x.value().check_float("normalize")?;
+        let norm = x.vector_norm_with(keep(&dim), VectorNormOptions::new().ord(p))?;
+        x.div(&norm.clamp_min(eps)?)
+    }
+}
+
+/// The dims that a group or an instance is normalized over. If all dims are given, the first is that of the
+/// batch, as in PyTorch, or the second if the channels come first.
+fn inside(x: &Tensor, dim: usize, dims: Positions) -> Positions {
+    let skipped = (dims.len() == x.ndim()).then_some(usize::from(dim == 0));
+    dims.into_iter().filter(|other| *other != dim && Some(*other) != skipped).collect()
+}
+
+/// A normalization by channels.
+struct Norm<'a> {
+    op: &'static str,
+    weight: Option<&'a Tensor>,
+    bias: Option<&'a Tensor>,
+    eps: f64,
+    dim: usize,
+    over: Positions,
+}
+
+impl Norm<'_> {
+    /// The result, the mean and the variance of groups of channels.
+    #[track_caller]
+    fn standardized(&self, x: &Tensor, groups: usize) -> Result<(Tensor, Tensor, Tensor)> {
+        let options = StandardizeOptions {
+            weight: self.weight.map(Cow::Borrowed),
+            bias: self.bias.map(Cow::Borrowed),
+            eps: self.eps,
+        };
+        x.standardize_with(self.dim, Dims::from(&self.over), groups, options)
+            .map_err(|error| error.of(self.op))
+    }
+
+    #[track_caller]
+    fn with_running(
+        &self,
+        x: &Tensor,
+        running: [Option<&Tensor>; 2],
+        training: bool,
+        momentum: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        x.value().check_float(self.op)?;
+        let caller = Location::caller();
+        let fail =
+            |kind, message: String| Error::new(kind, self.op, message).with_operands([x.shape()]).at(caller);
+        let Some(&channels) = x.sizes().get(self.dim) else {
+            let message = "expected a dim of channels, but the input is one number";
+            return Err(fail(ErrorKind::Shape, message.into()));
+        };
+        let running = match running {
+            [Some(mean), Some(var)] => Some([mean, var]),
+            [None, None] if training => None,
+            [None, None] => {
+                let message = "running_mean and running_var are needed unless the statistics are those of x";
+                return Err(fail(ErrorKind::Value, message.into()));
+            }
+            _ => {
+                let message = "running_mean and running_var are given together or not at all";
+                return Err(fail(ErrorKind::Value, message.into()));
+            }
+        };
+        for (which, statistic) in ["running_mean", "running_var"].into_iter().zip(running.iter().flatten()) {
+            if !statistic.dtype().is_floating_point() {
+                let message = format!("expected a {which} of floats, got {}", statistic.dtype());
+                return Err(fail(ErrorKind::DType, message).with_repair(format!("{which}.to(DType::F32)?")));
+            }
+            if *statistic.sizes() != [channels] {
+                let message =
+                    format!("expected a {which} of sizes [{channels}], got {:?}", statistic.sizes());
+                return Err(fail(ErrorKind::Shape, message));
+            }
+        }
+        if !training && let Some([mean, var]) = running {
+            return Ok((self.fixed(x, mean, var)?, mean.clone(), var.clone()));
+        }
+        let n: usize = self.over.iter().map(|dim| x.sizes()[*dim]).product();
+        if n == 1 && x.numel() > 0 {
+            let message = format!(
+                "expected more than 1 value per channel when training, got input size {:?}",
+                x.sizes()
+            );
+            return Err(fail(ErrorKind::Shape, message)
+                .with_repair("model.eval(), to normalize with the running statistics"));
+        }
+        let (y, mean, var) = self.standardized(x, channels)?;
+        if n == 0
+            && let Some([mean, var]) = running
+        {
+            return Ok((y, mean.clone(), var.clone()));
+        }
+        let unbiased = n as f64 / n.saturating_sub(1) as f64;
+        let next = |new: &Tensor, factor: f64, old: Option<&Tensor>| -> Result<Tensor> {
+            let new = new.rename(None)?;
+            // The average over the instances, of which there is one in batch normalization.
+            let at = (0..self.dim).filter(|dim| !self.over.contains(dim)).count();
+            let others: Vec<usize> = (0..new.ndim()).filter(|dim| *dim != at).collect();
+            let new = if others.is_empty() { new } else { new.mean(others)? }.mul(factor)?;
+            let Some(old) = old else { return new.rename([x.name(self.dim)]) };
+            let next = old.rename(None)?.mul(1.0 - momentum)?.add(&new.mul(momentum)?)?.to(old.dtype())?;
+            next.rename([old.name(0)])
+        };
+        let old = |k: usize| running.map(|running| running[k]);
+        Ok((y, next(&mean, 1.0, old(0))?, next(&var, unbiased, old(1))?))
+    }
+
+    /// The result with these statistics: `x scale + (bias - mean scale)`.
+    #[track_caller]
+    fn fixed(&self, x: &Tensor, mean: &Tensor, var: &Tensor) -> Result<Tensor> {
+        self.check_parameters(x)?;
+        let dtype = x.dtype().compute();
+        let mut sizes = vec![1; x.ndim()];
+        sizes[self.dim] = x.sizes()[self.dim];
+        let of_channels = |parameter: &Tensor| parameter.to(dtype)?.rename(None)?.reshape(&sizes);
+        let mut scale = of_channels(var)?.add(self.eps)?.rsqrt()?;
+        if let Some(weight) = self.weight {
+            scale = scale.mul(&of_channels(weight)?)?;
+        }
+        let mut shift = of_channels(mean)?.mul(&scale)?.neg()?;
+        if let Some(bias) = self.bias {
+            shift = shift.add(&of_channels(bias)?)?;
+        }
+        let y = x.rename(None)?.to(dtype)?.mul(&scale)?.add(&shift)?.to(x.dtype())?;
+        y.rename(x.names().is_named().then(|| x.names().clone()))
+    }
+
+    #[track_caller]
+    fn check_parameters(&self, x: &Tensor) -> Result<()> {
+        let name = x.name(self.dim);
+        for (which, parameter) in [("weight", self.weight), ("bias", self.bias)] {
+            let Some(parameter) = parameter else { continue };
+            let (kind, message) = if *parameter.sizes() != [x.sizes()[self.dim]] {
+                let wanted = x.sizes()[self.dim];
+                (
+                    ErrorKind::Shape,
+                    format!("expected a {which} of sizes [{wanted}], got {:?}", parameter.sizes()),
+                )
+            } else if !parameter.dtype().is_floating_point() {
+                (ErrorKind::DType, format!("expected a {which} of floats, got {}", parameter.dtype()))
+            } else if let (Some(own), Some(name)) = (parameter.name(0), name)
+                && own != name
+            {
+                (
+                    ErrorKind::NameMismatch,
+                    format!("dim 0 of the {which} is '{own}', and that of the input '{name}'"),
+                )
+            } else {
+                continue;
+            };
+            let error = Error::new(kind, self.op, message).with_operands([x.shape(), parameter.shape()]);
+            return Err(match kind {
+                ErrorKind::DType => error.with_repair(format!("{which}.to(DType::F32)?")),
+                _ => error,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! Tables of vectors.
+
+use super::norm::check_dtype;
+use super::place::{Named, dim_text, named};
+use super::{Layer, within};
+use crate::Module;
+use crate::functional as F;
+use crate::functional::BagMode;
+use crate::functional::embedding::renormed;
+use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
+use crate::training::ModulePath;
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use std::borrow::Cow;
+
+/// What both layers have besides their weight.
+#[derive(Clone, Debug)]
+struct Table {
+    dims: [Named; 2],
+    padding_idx: Option<isize>,
+    max_norm: Option<f64>,
+    norm_type: f64,
+    scale_grad_by_freq: bool,
+    dtype: DType,
+}
+
+impl Table {
+    #[track_caller]
+    fn new(layer: &'static str, vocab: impl NewDim, embed: impl NewDim) -> Result<Table> {
+        Ok(Table {
+            dims: [named(layer, vocab)?, named(layer, embed)?],
+            padding_idx: None,
+            max_norm: None,
+            norm_type: 2.0,
+            scale_grad_by_freq: false,
+            dtype: default_dtype(),
+        })
+    }
+
+    /// The weight, normally distributed, with zeros for padding.
+    #[track_caller]
+    fn weight(&self, layer: &'static str) -> Result<Parameter> {
+        check_dtype(layer, self.dtype)?;
+        let shape = Shape::new(self.dims)?;
+        let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
+        let mut value = value.map_err(|error| error.of(layer))?;
+        if let Some(padding) = self.padding_idx {
+            let rows = self.dims[0].1 as isize;
+            if !(-rows..rows).contains(&padding) {
+                let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
+                return Err(Error::new(ErrorKind::Value, layer, message));
+            }
+            let row = Tensor::from_slice(&[padding.rem_euclid(rows) as i64], [1])?;
+            value = value.index_fill(&row, 0.0, 0)?;
+        }
+        Parameter::new(value)
+    }
+
+    /// Scales down the rows of the weight that are used, if there is a limit.
+    #[track_caller]
+    fn renorm(&self, weight: &Parameter, x: &Tensor) -> Result<()> {
+        if self.max_norm.is_none() {
+            return Ok(());
+        }
+        // For the errors of indices, before anything is written.
+        F::embedding(&x.detach().rename(None)?, weight.tensor().detach())?;
+        let index = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
+        weight.update(|value| {
+            *value = renormed(value, &index, self.max_norm, self.norm_type)?;
+            Ok(())
+        })
+    }
+
+    fn text(&self) -> String {
+        format!("{} -> {}", dim_text(self.dims[0]), dim_text(self.dims[1]))
+    }
+}
+
+/// The setters that both builders have.
+macro_rules! setters {
+    ($builder:ident) => {
+        impl $builder {
+            /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets
+            /// no gradient.
+            pub fn padding_idx(mut self, padding_idx: isize) -> $builder {
+                self.table.iter_mut().for_each(|table| table.padding_idx = Some(padding_idx));
+                self
+            }
+
+            /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
+            pub fn max_norm(mut self, max_norm: f64) -> $builder {
+                self.table.iter_mut().for_each(|table| table.max_norm = Some(max_norm));
+                self
+            }
+
+            /// Which norm `max_norm` limits; the default is 2.
+            pub fn norm_type(mut self, norm_type: f64) -> $builder {
+                self.table.iter_mut().for_each(|table| table.norm_type = norm_type);
+                self
+            }
+
+            /// Whether the gradient of a row is divided by the number of its indices; the default is `false`.
+            pub fn scale_grad_by_freq(mut self, scale_grad_by_freq: bool) -> $builder {
+                self.table.iter_mut().for_each(|table| table.scale_grad_by_freq = scale_grad_by_freq);
+                self
+            }
+
+            /// The dtype of the weight; the default is the default dtype.
+            pub fn dtype(mut self, dtype: DType) -> $builder {
+                self.table.iter_mut().for_each(|table| table.dtype = dtype);
+                self
+            }
+        }
+    };
+}
+setters!(EmbeddingBuilder);
+setters!(EmbeddingBagBuilder);
+
+/// A table of vectors: gives the row of the weight for each index.
+///
+/// # Shapes
+/// - `x`: integers, any dims
+/// - result: the dims of `x`, followed by the dim of the vectors
+///
+/// # Parameters
+/// - `weight`: `[vocab, embed]`, normally distributed with mean 0 and deviation 1
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let table = Embedding::new(("vocab", 65), ("embed", 8))?;
+/// let words = Tensor::new([[1, 5, 64], [0, 0, 2]])?.refine_names(["N", "time"])?;
+/// assert_eq!(table.forward(&words)?.shape().to_string(), "[N=2, time=3, embed=8]");
+/// let error = table.forward(&Tensor::new([3, 65])?).unwrap_err();
+/// assert!(error.message().contains("index 65 at position [1] is out of range for 65 rows"));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = Embedding::text)]
+pub struct Embedding {
+    weight: Parameter,
+    #[module(skip)]
+    table: Table,
+    path: ModulePath,
+}
+
+/// A builder for [`Embedding`]; see [`Embedding::builder`].
+#[derive(Clone, Debug)]
+pub struct EmbeddingBuilder {
+    table: Result<Table>,
+}
+
+impl EmbeddingBuilder {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or
+    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<Embedding> {
+        let table = self.table?;
+        Ok(Embedding { weight: table.weight("Embedding")?, table, path: ModulePath::new() })
+    }
+}
+
+impl Embedding {
+    /// A table with a row for each of `vocab` and a column for each of `embed`, sizes with or without names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(vocab: impl NewDim, embed: impl NewDim) -> Result<Embedding> {
+        Embedding::builder(vocab, embed).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let table = Embedding::builder(("vocab", 5), ("embed", 2)).padding_idx(0).build()?;
+    /// assert_eq!(table.forward(&Tensor::new(0)?)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBuilder {
+        EmbeddingBuilder { table: Table::new("Embedding", vocab, embed) }
+    }
+
+    /// The weight, `[vocab, embed]`.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The rows at the indices in `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
+    /// [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let table = &self.table;
+        let fail = |error| within(error, "Embedding", &self.path);
+        table.renorm(&self.weight, x).map_err(fail)?;
+        let options = EmbeddingOptions {
+            padding_idx: table.padding_idx,
+            scale_grad_by_freq: table.scale_grad_by_freq,
+            ..EmbeddingOptions::new()
+        };
+        F::embedding_with(x, self.weight.tensor(), options).map_err(fail)
+    }
+
+    fn text(&self) -> String {
+        format!("Embedding({})", self.table.text())
+    }
+}
+
+impl Layer for Embedding {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Embedding::forward(self, x)
+    }
+}
+
+/// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
+///
+/// # Shapes
+/// - `x`: integers, `[.., items]`: the indices along the last dim are a bag
+/// - result: the other dims of `x`, followed by the dim of the vectors
+///
+/// [`forward_bags`](Self::forward_bags) takes bags of different lengths.
+///
+/// # Parameters
+/// - `weight`: `[vocab, embed]`, normally distributed with mean 0 and deviation 1
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::EmbeddingBag;
+/// use namegrad::prelude::*;
+/// let bag = EmbeddingBag::builder(("vocab", 9), ("embed", 4)).mode(F::BagMode::Sum).build()?;
+/// let words = Tensor::new([[1, 5, 8], [0, 0, 2]])?.refine_names(["N", "word"])?;
+/// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = EmbeddingBag::text)]
+pub struct EmbeddingBag {
+    weight: Parameter,
+    #[module(skip)]
+    table: Table,
+    #[module(skip)]
+    mode: BagMode,
+    include_last_offset: bool,
+    path: ModulePath,
+}
+
+/// A builder for [`EmbeddingBag`]; see [`EmbeddingBag::builder`].
+#[derive(Clone, Debug)]
+pub struct EmbeddingBagBuilder {
+    table: Result<Table>,
+    mode: BagMode,
+    include_last_offset: bool,
+}
+
+impl EmbeddingBagBuilder {
+    /// How the rows of a bag are combined; the default is their mean.
+    pub fn mode(mut self, mode: BagMode) -> EmbeddingBagBuilder {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether the last offset is the end of the last bag; the default is `false`.
+    pub fn include_last_offset(mut self, include_last_offset: bool) -> EmbeddingBagBuilder {
+        self.include_last_offset = include_last_offset;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or
+    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<EmbeddingBag> {
+        let EmbeddingBagBuilder { table, mode, include_last_offset } = self;
+        let table = table?;
+        let weight = table.weight("EmbeddingBag")?;
+        Ok(EmbeddingBag { weight, table, mode, include_last_offset, path: ModulePath::new() })
+    }
+}
+
+impl EmbeddingBag {
+    /// A table with a row for each of `vocab` and a column for each of `embed`, sizes with or without names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(vocab: impl NewDim, embed: impl NewDim) -> Result<EmbeddingBag> {
+        EmbeddingBag::builder(vocab, embed).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(vocab: impl NewDim, embed: impl NewDim) -> EmbeddingBagBuilder {
+        EmbeddingBagBuilder {
+            table: Table::new("EmbeddingBag", vocab, embed),
+            mode: BagMode::Mean,
+            include_last_offset: false,
+        }
+    }
+
+    /// The weight, `[vocab, embed]`.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The output for bags along the last dim of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
+    /// [`ErrorKind::Value`] if `x` has fewer than two dims.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.forward_bags(x, None, None)
+    }
+
+    /// The output for a vector of indices, in which bags start at `offsets`, or for bags along the last dim
+    /// of `x`, with factors for the rows of a sum.
+    ///
+    /// ```
+    /// use namegrad::nn::EmbeddingBag;
+    /// use namegrad::prelude::*;
+    /// let bag = EmbeddingBag::new(("vocab", 9), ("embed", 4))?;
+    /// let (words, starts) = (Tensor::new([1, 5, 8, 0])?, Tensor::new([0, 3])?.refine_names(["N"])?);
+    /// let y = bag.forward_bags(&words, Some(&starts), None)?;
+    /// assert_eq!(y.shape().to_string(), "[N=2, embed=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`F::embedding_bag_with`].
+    #[track_caller]
+    pub fn forward_bags(
+        &self,
+        x: &Tensor,
+        offsets: Option<&Tensor>,
+        per_sample_weights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let table = &self.table;
+        let fail = |error| within(error, "EmbeddingBag", &self.path);
+        table.renorm(&self.weight, x).map_err(fail)?;
+        let options = EmbeddingBagOptions {
+            offsets: offsets.map(Cow::Borrowed),
+            per_sample_weights: per_sample_weights.map(Cow::Borrowed),
+            mode: self.mode,
+            padding_idx: table.padding_idx,
+            scale_grad_by_freq: table.scale_grad_by_freq,
+            include_last_offset: self.include_last_offset,
+            ..EmbeddingBagOptions::new()
+        };
+        F::embedding_bag_with(x, self.weight.tensor(), options).map_err(fail)
+    }
+
+    fn text(&self) -> String {
+        format!("EmbeddingBag({})", self.table.text())
+    }
+}
+
+impl Layer for EmbeddingBag {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        EmbeddingBag::forward(self, x)
+    }
+}
