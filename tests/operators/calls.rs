@@ -792,6 +792,60 @@ fn call_celu_(x: &mut Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_selu(x: &Tensor) -> Result<()> {
+    x.selu()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_selu_(x: &mut Tensor) -> Result<()> {
+    x.selu_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_mish(x: &Tensor) -> Result<()> {
+    x.mish()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_mish_(x: &mut Tensor) -> Result<()> {
+    x.mish_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardswish(x: &Tensor) -> Result<()> {
+    x.hardswish()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardswish_(x: &mut Tensor) -> Result<()> {
+    x.hardswish_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardsigmoid(x: &Tensor) -> Result<()> {
+    x.hardsigmoid()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardsigmoid_(x: &mut Tensor) -> Result<()> {
+    x.hardsigmoid_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_logsigmoid(x: &Tensor) -> Result<()> {
+    x.logsigmoid()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_add(x: &Tensor, other: &Tensor) -> Result<()> {
     x.add(other)?;
     Ok(())
@@ -944,6 +998,12 @@ fn call_xlogy(x: &Tensor, other: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_xlogy_(x: &mut Tensor, other: &Tensor) -> Result<()> {
     x.xlogy_(other)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_bernoulli_cross_entropy(x: &Tensor, target: &Tensor) -> Result<()> {
+    x.bernoulli_cross_entropy(target)?;
     Ok(())
 }
 
@@ -2850,6 +2910,96 @@ fn call_nn_gelu_with(x: &Tensor, approximate: Approximate) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_nn_relu6(x: &Tensor) -> Result<()> {
+    F::relu6(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_prelu(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::prelu(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_rrelu(x: &Tensor) -> Result<()> {
+    F::rrelu(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_rrelu_with(x: &Tensor, lower: f64, upper: f64, training: bool) -> Result<()> {
+    F::rrelu_with(x, RreluOptions::new().lower(lower).upper(upper).training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softsign(x: &Tensor) -> Result<()> {
+    F::softsign(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_tanhshrink(x: &Tensor) -> Result<()> {
+    F::tanhshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softshrink(x: &Tensor) -> Result<()> {
+    F::softshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softshrink_with(x: &Tensor, lambd: f64) -> Result<()> {
+    F::softshrink_with(x, SoftshrinkOptions::new().lambd(lambd))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hardshrink(x: &Tensor) -> Result<()> {
+    F::hardshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hardshrink_with(x: &Tensor, lambd: f64) -> Result<()> {
+    F::hardshrink_with(x, HardshrinkOptions::new().lambd(lambd))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_glu(x: &Tensor, dim: Dim) -> Result<()> {
+    F::glu(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softmin(x: &Tensor, dim: Dim) -> Result<()> {
+    F::softmin(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softmin_with(x: &Tensor, dim: Dim, dtype: Option<DType>) -> Result<()> {
+    F::softmin_with(x, dim, SoftminOptions::new().dtype(dtype))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gumbel_softmax(logits: &Tensor, dim: Dim) -> Result<()> {
+    F::gumbel_softmax(logits, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gumbel_softmax_with(logits: &Tensor, dim: Dim, tau: f64, hard: bool) -> Result<()> {
+    F::gumbel_softmax_with(logits, dim, GumbelSoftmaxOptions::new().tau(tau).hard(hard))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::conv1d(x, weight)?;
     Ok(())
@@ -2858,6 +3008,42 @@ fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
     F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_cosine_similarity(x1: &Tensor, x2: &Tensor, dim: Dim) -> Result<()> {
+    F::cosine_similarity(x1, x2, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_cosine_similarity_with(x1: &Tensor, x2: &Tensor, dim: Dim, eps: f64) -> Result<()> {
+    F::cosine_similarity_with(x1, x2, dim, CosineSimilarityOptions::new().eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pairwise_distance(x1: &Tensor, x2: &Tensor, dim: Dims) -> Result<()> {
+    F::pairwise_distance(x1, x2, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pairwise_distance_with(x1: &Tensor, x2: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
+    F::pairwise_distance_with(x1, x2, dim, PairwiseDistanceOptions::new().p(p).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pdist(x: &Tensor, dim: Dim) -> Result<()> {
+    F::pdist(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pdist_with(x: &Tensor, dim: Dim, p: f64, name: &str) -> Result<()> {
+    F::pdist_with(x, dim, PdistOptions::new().p(p).name(name))?;
     Ok(())
 }
 
@@ -2874,6 +3060,66 @@ fn call_nn_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_nn_dropout1d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout1d(x, p, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_dropout1d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout1d_with(x, p, dims, Dropout1dOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_dropout2d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout2d(x, p, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_dropout2d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout2d_with(x, p, dims, Dropout2dOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_dropout3d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout3d(x, p, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_dropout3d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout3d_with(x, p, dims, Dropout3dOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_alpha_dropout(x: &Tensor, p: f64) -> Result<()> {
+    F::alpha_dropout(x, p)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_alpha_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
+    F::alpha_dropout_with(x, p, AlphaDropoutOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_feature_alpha_dropout(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::feature_alpha_dropout(x, p, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_feature_alpha_dropout_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::feature_alpha_dropout_with(x, p, dims, FeatureAlphaDropoutOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::linear(x, weight)?;
     Ok(())
@@ -2882,18 +3128,6 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_mse_loss(x: &Tensor, target: &Tensor) -> Result<()> {
-    F::mse_loss(x, target)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_mse_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<()> {
-    F::mse_loss_with(x, target, MseLossOptions::new().reduction(reduction))?;
     Ok(())
 }
 
@@ -2918,6 +3152,222 @@ fn call_nn_nll_loss(log_probabilities: &Tensor, target: &Tensor, class_dim: Clas
 #[rustfmt::skip]
 fn call_nn_nll_loss_with(log_probabilities: &Tensor, target: &Tensor, class_dim: ClassDim, weight: &Tensor, ignore_index: isize, reduction: Reduction) -> Result<()> {
     F::nll_loss_with(log_probabilities, target, class_dim, NllLossOptions::new().weight(weight).ignore_index(ignore_index).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_ctc_loss(log_probs: &Tensor, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor, time_dim: Dim, class_dim: Dim) -> Result<()> {
+    F::ctc_loss(log_probs, targets, input_lengths, target_lengths, time_dim, class_dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_ctc_loss_with(log_probs: &Tensor, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor, time_dim: Dim, class_dim: Dim, blank: usize, reduction: Reduction, zero_infinity: bool) -> Result<()> {
+    F::ctc_loss_with(log_probs, targets, input_lengths, target_lengths, time_dim, class_dim, CtcLossOptions::new().blank(blank).reduction(reduction).zero_infinity(zero_infinity))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_margin_ranking_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) -> Result<()> {
+    F::margin_ranking_loss(input1, input2, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_margin_ranking_loss_with(input1: &Tensor, input2: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<()> {
+    F::margin_ranking_loss_with(input1, input2, target, MarginRankingLossOptions::new().margin(margin).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hinge_embedding_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::hinge_embedding_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hinge_embedding_loss_with(x: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<()> {
+    F::hinge_embedding_loss_with(x, target, HingeEmbeddingLossOptions::new().margin(margin).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_soft_margin_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::soft_margin_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_soft_margin_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<()> {
+    F::soft_margin_loss_with(x, target, SoftMarginLossOptions::new().reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multilabel_soft_margin_loss(x: &Tensor, target: &Tensor, class_dim: Dim) -> Result<()> {
+    F::multilabel_soft_margin_loss(x, target, class_dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multilabel_soft_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: Dim, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::multilabel_soft_margin_loss_with(x, target, class_dim, MultilabelSoftMarginLossOptions::new().weight(weight).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multilabel_margin_loss(x: &Tensor, target: &Tensor, class_dim: ClassDim) -> Result<()> {
+    F::multilabel_margin_loss(x, target, class_dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multilabel_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: ClassDim, reduction: Reduction) -> Result<()> {
+    F::multilabel_margin_loss_with(x, target, class_dim, MultilabelMarginLossOptions::new().reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multi_margin_loss(x: &Tensor, target: &Tensor, class_dim: ClassDim) -> Result<()> {
+    F::multi_margin_loss(x, target, class_dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_multi_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: ClassDim, weight: &Tensor, p: usize, margin: f64, reduction: Reduction) -> Result<()> {
+    F::multi_margin_loss_with(x, target, class_dim, MultiMarginLossOptions::new().weight(weight).p(p).margin(margin).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_binary_cross_entropy(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::binary_cross_entropy(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_binary_cross_entropy_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::binary_cross_entropy_with(x, target, BinaryCrossEntropyOptions::new().weight(weight).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_binary_cross_entropy_with_logits(logits: &Tensor, target: &Tensor) -> Result<()> {
+    F::binary_cross_entropy_with_logits(logits, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_binary_cross_entropy_with_logits_with(logits: &Tensor, target: &Tensor, weight: &Tensor, pos_weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::binary_cross_entropy_with_logits_with(logits, target, BinaryCrossEntropyWithLogitsOptions::new().weight(weight).pos_weight(pos_weight).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_kl_div(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::kl_div(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_kl_div_with(x: &Tensor, target: &Tensor, reduction: KlReduction, log_target: bool) -> Result<()> {
+    F::kl_div_with(x, target, KlDivOptions::new().reduction(reduction).log_target(log_target))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_mse_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::mse_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_mse_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::mse_loss_with(x, target, MseLossOptions::new().weight(weight).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_l1_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::l1_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_l1_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::l1_loss_with(x, target, L1LossOptions::new().weight(weight).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_smooth_l1_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::smooth_l1_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_smooth_l1_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<()> {
+    F::smooth_l1_loss_with(x, target, SmoothL1LossOptions::new().reduction(reduction).beta(beta))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_huber_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::huber_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_huber_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction, delta: f64) -> Result<()> {
+    F::huber_loss_with(x, target, HuberLossOptions::new().weight(weight).reduction(reduction).delta(delta))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_poisson_nll_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::poisson_nll_loss(x, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_poisson_nll_loss_with(x: &Tensor, target: &Tensor, log_input: bool, full: bool, eps: f64, reduction: Reduction) -> Result<()> {
+    F::poisson_nll_loss_with(x, target, PoissonNllLossOptions::new().log_input(log_input).full(full).eps(eps).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gaussian_nll_loss(x: &Tensor, target: &Tensor, var: &Tensor) -> Result<()> {
+    F::gaussian_nll_loss(x, target, var)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gaussian_nll_loss_with(x: &Tensor, target: &Tensor, var: &Tensor, full: bool, eps: f64, reduction: Reduction) -> Result<()> {
+    F::gaussian_nll_loss_with(x, target, var, GaussianNllLossOptions::new().full(full).eps(eps).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_cosine_embedding_loss(input1: &Tensor, input2: &Tensor, target: &Tensor, dim: ClassDim) -> Result<()> {
+    F::cosine_embedding_loss(input1, input2, target, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_cosine_embedding_loss_with(input1: &Tensor, input2: &Tensor, target: &Tensor, dim: ClassDim, margin: f64, reduction: Reduction) -> Result<()> {
+    F::cosine_embedding_loss_with(input1, input2, target, dim, CosineEmbeddingLossOptions::new().margin(margin).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor, dim: Dim) -> Result<()> {
+    F::triplet_margin_loss(anchor, positive, negative, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_triplet_margin_loss_with(anchor: &Tensor, positive: &Tensor, negative: &Tensor, dim: Dim, margin: f64, p: f64, eps: f64, swap: bool, reduction: Reduction) -> Result<()> {
+    F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions::new().margin(margin).p(p).eps(eps).swap(swap).reduction(reduction))?;
     Ok(())
 }
 
@@ -3342,6 +3792,15 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("celu", |given| Some(call_celu(given.tensor("x")?))),
     ("celu", |given| Some(call_celu_with(given.tensor("x")?, given.arg("alpha")?))),
     ("celu", |given| Some(call_celu_(&mut given.tensor("x")?.clone()))),
+    ("selu", |given| Some(call_selu(given.tensor("x")?))),
+    ("selu", |given| Some(call_selu_(&mut given.tensor("x")?.clone()))),
+    ("mish", |given| Some(call_mish(given.tensor("x")?))),
+    ("mish", |given| Some(call_mish_(&mut given.tensor("x")?.clone()))),
+    ("hardswish", |given| Some(call_hardswish(given.tensor("x")?))),
+    ("hardswish", |given| Some(call_hardswish_(&mut given.tensor("x")?.clone()))),
+    ("hardsigmoid", |given| Some(call_hardsigmoid(given.tensor("x")?))),
+    ("hardsigmoid", |given| Some(call_hardsigmoid_(&mut given.tensor("x")?.clone()))),
+    ("logsigmoid", |given| Some(call_logsigmoid(given.tensor("x")?))),
     ("add", |given| Some(call_add(given.tensor("x")?, given.tensor("other")?))),
     ("add", |given| Some(call_add_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("sub", |given| Some(call_sub(given.tensor("x")?, given.tensor("other")?))),
@@ -3368,6 +3827,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("logaddexp2", |given| Some(call_logaddexp2(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
+    ("bernoulli_cross_entropy", |given| Some(call_bernoulli_cross_entropy(given.tensor("x")?, given.tensor("target")?))),
     ("copysign", |given| Some(call_copysign(given.tensor("x")?, given.tensor("other")?))),
     ("copysign", |given| Some(call_copysign_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("maximum", |given| Some(call_maximum(given.tensor("x")?, given.tensor("other")?))),
@@ -3685,16 +4145,81 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("resize_as_", |given| Some(call_resize_as_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("nn.gelu", |given| Some(call_nn_gelu(given.tensor("x")?))),
     ("nn.gelu", |given| Some(call_nn_gelu_with(given.tensor("x")?, given.arg("approximate")?))),
+    ("nn.relu6", |given| Some(call_nn_relu6(given.tensor("x")?))),
+    ("nn.prelu", |given| Some(call_nn_prelu(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.rrelu", |given| Some(call_nn_rrelu(given.tensor("x")?))),
+    ("nn.rrelu", |given| Some(call_nn_rrelu_with(given.tensor("x")?, given.arg("lower")?, given.arg("upper")?, given.arg("training")?))),
+    ("nn.softsign", |given| Some(call_nn_softsign(given.tensor("x")?))),
+    ("nn.tanhshrink", |given| Some(call_nn_tanhshrink(given.tensor("x")?))),
+    ("nn.softshrink", |given| Some(call_nn_softshrink(given.tensor("x")?))),
+    ("nn.softshrink", |given| Some(call_nn_softshrink_with(given.tensor("x")?, given.arg("lambd")?))),
+    ("nn.hardshrink", |given| Some(call_nn_hardshrink(given.tensor("x")?))),
+    ("nn.hardshrink", |given| Some(call_nn_hardshrink_with(given.tensor("x")?, given.arg("lambd")?))),
+    ("nn.glu", |given| Some(call_nn_glu(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.softmin", |given| Some(call_nn_softmin(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.softmin", |given| Some(call_nn_softmin_with(given.tensor("x")?, given.arg("dim")?, given.arg("dtype")?))),
+    ("nn.gumbel_softmax", |given| Some(call_nn_gumbel_softmax(given.tensor("logits")?, given.arg("dim")?))),
+    ("nn.gumbel_softmax", |given| Some(call_nn_gumbel_softmax_with(given.tensor("logits")?, given.arg("dim")?, given.arg("tau")?, given.arg("hard")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
+    ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity_with(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?, given.arg("eps")?))),
+    ("nn.pairwise_distance", |given| Some(call_nn_pairwise_distance(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
+    ("nn.pairwise_distance", |given| Some(call_nn_pairwise_distance_with(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
+    ("nn.pdist", |given| Some(call_nn_pdist(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.pdist", |given| Some(call_nn_pdist_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.text("name")?))),
     ("nn.dropout", |given| Some(call_nn_dropout(given.tensor("x")?, given.arg("p")?))),
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
+    ("nn.dropout1d", |given| Some(call_nn_dropout1d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout1d", |given| Some(call_nn_dropout1d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.dropout2d", |given| Some(call_nn_dropout2d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout2d", |given| Some(call_nn_dropout2d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.dropout3d", |given| Some(call_nn_dropout3d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout3d", |given| Some(call_nn_dropout3d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.alpha_dropout", |given| Some(call_nn_alpha_dropout(given.tensor("x")?, given.arg("p")?))),
+    ("nn.alpha_dropout", |given| Some(call_nn_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
+    ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
-    ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
-    ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss_with(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("reduction")?))),
+    ("nn.ctc_loss", |given| Some(call_nn_ctc_loss(given.tensor("log_probs")?, given.tensor("targets")?, given.tensor("input_lengths")?, given.tensor("target_lengths")?, given.arg("time_dim")?, given.arg("class_dim")?))),
+    ("nn.ctc_loss", |given| Some(call_nn_ctc_loss_with(given.tensor("log_probs")?, given.tensor("targets")?, given.tensor("input_lengths")?, given.tensor("target_lengths")?, given.arg("time_dim")?, given.arg("class_dim")?, given.arg("blank")?, given.arg("reduction")?, given.arg("zero_infinity")?))),
+    ("nn.margin_ranking_loss", |given| Some(call_nn_margin_ranking_loss(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?))),
+    ("nn.margin_ranking_loss", |given| Some(call_nn_margin_ranking_loss_with(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.hinge_embedding_loss", |given| Some(call_nn_hinge_embedding_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.hinge_embedding_loss", |given| Some(call_nn_hinge_embedding_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.soft_margin_loss", |given| Some(call_nn_soft_margin_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.soft_margin_loss", |given| Some(call_nn_soft_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
+    ("nn.multilabel_soft_margin_loss", |given| Some(call_nn_multilabel_soft_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multilabel_soft_margin_loss", |given| Some(call_nn_multilabel_soft_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.multilabel_margin_loss", |given| Some(call_nn_multilabel_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multilabel_margin_loss", |given| Some(call_nn_multilabel_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.arg("reduction")?))),
+    ("nn.multi_margin_loss", |given| Some(call_nn_multi_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multi_margin_loss", |given| Some(call_nn_multi_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("p")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.binary_cross_entropy", |given| Some(call_nn_binary_cross_entropy(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.binary_cross_entropy", |given| Some(call_nn_binary_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.binary_cross_entropy_with_logits", |given| Some(call_nn_binary_cross_entropy_with_logits(given.tensor("logits")?, given.tensor("target")?))),
+    ("nn.binary_cross_entropy_with_logits", |given| Some(call_nn_binary_cross_entropy_with_logits_with(given.tensor("logits")?, given.tensor("target")?, given.tensor("weight")?, given.tensor("pos_weight")?, given.arg("reduction")?))),
+    ("nn.kl_div", |given| Some(call_nn_kl_div(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.kl_div", |given| Some(call_nn_kl_div_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?, given.arg("log_target")?))),
+    ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.l1_loss", |given| Some(call_nn_l1_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.l1_loss", |given| Some(call_nn_l1_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.smooth_l1_loss", |given| Some(call_nn_smooth_l1_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.smooth_l1_loss", |given| Some(call_nn_smooth_l1_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?, given.arg("beta")?))),
+    ("nn.huber_loss", |given| Some(call_nn_huber_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.huber_loss", |given| Some(call_nn_huber_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?, given.arg("delta")?))),
+    ("nn.poisson_nll_loss", |given| Some(call_nn_poisson_nll_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.poisson_nll_loss", |given| Some(call_nn_poisson_nll_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("log_input")?, given.arg("full")?, given.arg("eps")?, given.arg("reduction")?))),
+    ("nn.gaussian_nll_loss", |given| Some(call_nn_gaussian_nll_loss(given.tensor("x")?, given.tensor("target")?, given.tensor("var")?))),
+    ("nn.gaussian_nll_loss", |given| Some(call_nn_gaussian_nll_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("var")?, given.arg("full")?, given.arg("eps")?, given.arg("reduction")?))),
+    ("nn.cosine_embedding_loss", |given| Some(call_nn_cosine_embedding_loss(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("dim")?))),
+    ("nn.cosine_embedding_loss", |given| Some(call_nn_cosine_embedding_loss_with(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("dim")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?))),
+    ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss_with(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?, given.arg("margin")?, given.arg("p")?, given.arg("eps")?, given.arg("swap")?, given.arg("reduction")?))),
 ];

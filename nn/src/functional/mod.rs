@@ -5,11 +5,12 @@
 
 mod activation;
 mod conv;
+mod distance;
 mod dropout;
 mod linear;
 mod loss;
 
-/// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
+/// The tables; each is a file, some in the folder `loss`. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
 ///
 /// ```ignore
@@ -18,16 +19,20 @@ mod loss;
 /// pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[loss::OPS];
 /// ```
 macro_rules! tables {
-    ($($table:ident)*) => {
-        $(pub use $table::*;)*
+    ($($($table:ident)::+)*) => {
+        $(pub use $($table::)+*;)*
 
         /// The options of functions.
         pub mod options {
-            $(pub use super::$table::options::*;)*
+            $(pub use super::$($table::)+options::*;)*
         }
 
         /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
-        pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
+        pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($($table::)+OPS),*];
     };
 }
-tables! { activation conv dropout linear loss }
+pub use loss::{ClassDim, Reduction};
+tables! {
+    activation conv distance dropout linear
+    loss::classes loss::ctc loss::margin loss::probability loss::regression loss::similarity
+}

@@ -1,15 +1,20 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod distance;
 mod dropout;
 mod hooked;
 mod linear;
+mod loss;
 mod sequential;
+mod stateless;
 
-pub use activation::{Relu, Sigmoid, Tanh};
-pub use dropout::Dropout;
+pub use activation::*;
+pub use distance::*;
+pub use dropout::*;
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
+pub use loss::*;
 pub use sequential::Sequential;
 
 use crate::Module;
