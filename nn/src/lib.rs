@@ -40,9 +40,10 @@
 //!
 //! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
 //!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
-//! * Layers: [`Linear`], [`Dropout`], [`Relu`], [`Sigmoid`], [`Tanh`], [`Sequential`]. [`Hooked`] adds hooks
-//!   to any layer, and [`Layer`] is the trait that all of them implement.
-//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`.
+//! * Layers: [`Linear`], [`Dropout`], [`Relu`] and other activations, [`Sequential`]. [`Hooked`] adds hooks to
+//!   any layer, and [`Layer`] is the trait that all of them implement.
+//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
+//!   layer, such as [`CrossEntropyLoss`].
 //! * Initial values of parameters: [`init`].
 //! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!

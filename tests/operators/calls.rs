@@ -1002,8 +1002,8 @@ fn call_xlogy_(x: &mut Tensor, other: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_bernoulli_cross_entropy(x: &Tensor, target: &Tensor) -> Result<()> {
-    x.bernoulli_cross_entropy(target)?;
+fn call_bernoulli_cross_entropy(x: &Tensor, other: &Tensor) -> Result<()> {
+    x.bernoulli_cross_entropy(other)?;
     Ok(())
 }
 
@@ -3827,7 +3827,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("logaddexp2", |given| Some(call_logaddexp2(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
-    ("bernoulli_cross_entropy", |given| Some(call_bernoulli_cross_entropy(given.tensor("x")?, given.tensor("target")?))),
+    ("bernoulli_cross_entropy", |given| Some(call_bernoulli_cross_entropy(given.tensor("x")?, given.tensor("other")?))),
     ("copysign", |given| Some(call_copysign(given.tensor("x")?, given.tensor("other")?))),
     ("copysign", |given| Some(call_copysign_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("maximum", |given| Some(call_maximum(given.tensor("x")?, given.tensor("other")?))),

@@ -66,7 +66,8 @@ impl Drawn {
         for ((_, tensors), info) in call.tensors.iter_mut().zip(op.info.tensors) {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
-                || ["index", "indices", "repeats", "target"].contains(&info.name);
+                || ["index", "indices", "repeats", "target"].contains(&info.name)
+                || of_labels(info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
         }
@@ -99,6 +100,11 @@ impl Drawn {
         manual_seed(0);
         op.call_in_place(x, &[], &self.given(1))
     }
+}
+
+/// Whether a tensor has labels of sequences or their lengths.
+fn of_labels(name: &str) -> bool {
+    ["targets", "input_lengths", "target_lengths"].contains(&name)
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -214,6 +220,9 @@ impl Draw {
                 sizes.clear();
             }
             return Tensor::zeros(sizes).unwrap().to(DType::I64).unwrap();
+        }
+        if of_labels(tensor.name) {
+            return Tensor::ones([1]).unwrap().to(DType::I64).unwrap(); // one label of a sequence without a batch
         }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)

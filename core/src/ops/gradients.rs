@@ -36,8 +36,8 @@ namegrad_macros::kernels! {
     /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`. With `n` as in the
     /// op, `1 - t²` is `4 (n + 1) / (n + 2)²`.
     mish (x, g) {
-        // `x - x` is 0, or NaN at infinity as in the formula.
-        float: if x > T::from_f64(20.0) { g * (T::ONE + (x - x)) } else {
+        // `0 x` is NaN at infinity, as in the formula.
+        float: if x > T::from_f64(20.0) { g * (T::ONE + x * T::ZERO) } else {
             let e = x.exp();
             let n = e * (e + T::from_f64(2.0));
             let m = n + T::from_f64(2.0);

@@ -200,6 +200,7 @@ mod kernels {
         dims: Positions,
         training: bool,
     ) -> Result<Tensor> {
+        check("feature_alpha_dropout", x, p)?;
         check_maps("feature_alpha_dropout", x, &dims)?;
         alpha_dropped("feature_alpha_dropout", x, p, &dims, training)
     }
@@ -253,6 +254,7 @@ fn dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool)
 
 #[track_caller]
 fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
+    check(op, x, p)?;
     check_maps(op, x, dims)?;
     dropped(op, x, p, dims, training)
 }

@@ -415,7 +415,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        F::prelu(x, &self.weight.tensor()).map_err(|error| within(error, "Prelu", &self.path))
+        F::prelu(x, self.weight.tensor()).map_err(|error| within(error, "Prelu", &self.path))
     }
 
     fn text(&self) -> String {

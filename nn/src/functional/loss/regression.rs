@@ -130,7 +130,7 @@ functional! { regression;
     gaussian_nll_loss (
         x, target, var: Operand;
         full: bool = false, eps: f64 = 1e-6, reduction: Reduction = Reduction::Mean
-    ) on floats names "unifies names from inputs";
+    ) on floats integers names "unifies names from inputs";
 }
 
 mod kernels {
