@@ -218,9 +218,12 @@ mod kernels {
     pub(super) fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         const OP: &str = "prelu";
         x.value().check_float(OP)?;
-        Error::ensure(x.dtype() == weight.dtype(), ErrorKind::DType, OP, || {
-            format!("x is {}, and the weight is {}", x.dtype(), weight.dtype())
-        })?;
+        if x.dtype() != weight.dtype() {
+            let message = format!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([x.shape(), weight.shape()])
+                .with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
+        }
         let dim = match weight.names().get(0) {
             Some(name) => x.names().position(name),
             None => (x.ndim() > 1).then_some(1),

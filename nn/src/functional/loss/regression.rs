@@ -216,8 +216,11 @@ mod kernels {
             false => x.sub(target.mul(x.add(eps)?.log()?)?)?,
         };
         if full {
-            let stirling = target.mul(target.log()?)?.sub(target)?.add(target.mul(TAU)?.log()?.mul(0.5)?)?;
-            losses = losses.add(stirling.masked_fill(&target.le(1)?, 0)?)?;
+            // Filled before the logarithm, whose gradient would be NaN even where it does not count.
+            let few = target.le(1)?;
+            let target = target.masked_fill(&few, 1)?;
+            let stirling = target.mul(target.log()?)?.sub(&target)?.add(target.mul(TAU)?.log()?.mul(0.5)?)?;
+            losses = losses.add(stirling.masked_fill(&few, 0)?)?;
         }
         reduction.apply(OP, losses)
     }

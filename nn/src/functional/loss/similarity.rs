@@ -6,6 +6,7 @@ use crate::functional::options::PairwiseDistanceOptions;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::functional;
+use std::panic::Location;
 
 functional! { similarity;
     /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is 1,
@@ -75,9 +76,10 @@ mod kernels {
         const OP: &str = "cosine_embedding_loss";
         const EPSILON: f64 = 1e-12; // PyTorch's
         check_pair(OP, input1, input2)?;
-        let over = |x: Tensor| if x.ndim() == 0 { Ok(x) } else { x.sum(dim) };
-        let square = |x: &Tensor| over(x.mul(x)?)?.add(EPSILON);
-        let cosine = over(input1.mul(input2)?)?.div(square(input1)?.mul(square(input2)?)?.sqrt()?)?;
+        let product = over(input1.mul(input2)?, dim)?;
+        let squares =
+            [over(input1.square()?, dim)?.add(EPSILON)?, over(input2.square()?, dim)?.add(EPSILON)?];
+        let cosine = product.div(squares[0].mul(&squares[1])?.sqrt()?)?;
         Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, OP, || {
             format!(
                 "expected a target of sizes {:?}, one for each pair, got {:?}",
@@ -103,11 +105,19 @@ mod kernels {
         reduction: Reduction,
     ) -> Result<Tensor> {
         const OP: &str = "triplet_margin_loss";
+        let caller = Location::caller();
         let distance = |a: &Tensor, b: &Tensor| {
-            pairwise_distance_with(a, b, dim, PairwiseDistanceOptions::new().p(p).eps(eps))
+            let options = PairwiseDistanceOptions::new().p(p).eps(eps);
+            pairwise_distance_with(a, b, dim, options).map_err(|error| error.at(caller))
         };
         triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
     }
+}
+
+/// The sum over `dim`; a 0-d tensor has none.
+#[track_caller]
+fn over(x: Tensor, dim: usize) -> Result<Tensor> {
+    if x.ndim() == 0 { Ok(x) } else { x.sum(dim) }
 }
 
 /// The options of [`triplet_margin_with_distance_loss`].
