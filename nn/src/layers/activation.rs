@@ -33,6 +33,7 @@ macro_rules! activations {
         ///
         /// # Examples
         /// ```
+        #[doc = concat!("use namegrad::nn::", stringify!($layer), ";")]
         /// use namegrad::prelude::*;
         #[doc = concat!("let y = ", stringify!($layer), ".forward(&Tensor::new([-1.0, 2.0])?)?;")]
         #[doc = concat!("assert!(y.allclose(&Tensor::new(", $example, ")?)?);")]
