@@ -52,6 +52,11 @@ fn call_of(op: &Op, seed: u64) -> Option<Drawn> {
     if op.info.args.iter().any(|arg| arg.ty == "DType") {
         call.args.push(("dtype", DType::F64.into()));
     }
+    // Where `eps` limits a variance or a length, the derivative is that without the limit, as in PyTorch.
+    let limited = ["nn.gaussian_nll_loss", "nn.cosine_similarity"].contains(&op.info.name);
+    call.args.retain(|(name, _)| !limited || *name != "eps");
+    // A hard sample has the gradient of the soft one.
+    call.args.retain(|(name, _)| *name != "hard");
     let [scale, shift] = [[1.0, 0.0], [0.14, 0.5], [0.3, 2.1]][draw.below(3)];
     let call = call
         .map(|x| if x.dtype() == DType::F64 { x.mul(scale).unwrap().add(shift).unwrap() } else { x.clone() });
@@ -98,6 +103,9 @@ fn every_op_has_the_derivative_of_its_values() {
     let mut wrong = Vec::new();
     for op in ops::all().filter(|op| !matches!(op.gradients, Gradients::Constant | Gradients::Refused)) {
         let name = op.info.name;
+        if name == "nn.ctc_loss" {
+            continue; // its gradient is that of logits: tests/losses.rs checks it
+        }
         let mut calls = 0;
         for seed in (0..4000).map(|k| SEED.wrapping_add(k)) {
             let Some(call) = call_of(op, seed) else { continue };

@@ -284,6 +284,12 @@ fn table_of(file: &Path, macro_name: &str) -> Option<String> {
     Some(name.split(';').next().unwrap_or(name).to_string())
 }
 
+/// The files in a folder and in its folders.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|entry| if entry.is_dir() { files(&entry) } else { vec![entry] }).collect()
+}
+
 /// A table is registered by the `mod` line of its file and its name in `tables!`. If one of them is missing,
 /// its ops compile in some crates and are missing in others.
 #[test]
@@ -302,8 +308,7 @@ fn every_table_is_registered() {
     ];
     let mut tables = 0;
     for (folder, macro_name, is_registered) in folders {
-        for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).read_dir().unwrap() {
-            let file = entry.unwrap().path();
+        for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)) {
             let Some(table) = table_of(&file, macro_name) else { continue };
             let stem = file.file_stem().unwrap().to_string_lossy();
             assert_eq!(table, stem, "{folder}/{stem}.rs: a table has the name of its file");
@@ -330,6 +335,7 @@ fn tensors() -> Result<Vec<Tensor>> {
         whole(&[3])?,
         floats(&[])?,
         floats(&[3, 3, 3])?,
+        floats(&[2])?,
         named,
         floats(&[2, 2, 2, 2])?,
         floats(&[2, 2, 2, 2, 2])?,

@@ -40,13 +40,14 @@
 //!
 //! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
 //!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
-//! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Embedding`], [`EmbeddingBag`], [`Dropout`], [`Relu`], [`Sigmoid`],
-//!   [`Tanh`]; normalizations [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`],
+//! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Embedding`], [`EmbeddingBag`], [`Dropout`],
+//!   [`Relu`] and other activations; normalizations [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`],
 //!   [`LocalResponseNorm`]; rearrangements [`Flatten`], [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`],
 //!   [`ChannelShuffle`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
-//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`.
+//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
+//!   layer, such as [`CrossEntropyLoss`].
 //! * Initial values of parameters: [`init`].
 //! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!

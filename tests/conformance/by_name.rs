@@ -16,7 +16,7 @@ pub(crate) fn call(name: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     let op = ops::find(name).ok()?;
     // PyTorch's functions have an argument where its methods have a `_`.
     if name != plain && c.flag("inplace", false) {
-        return Some(in_place(op, c));
+        return Some(if op.info.in_place.is_some() { in_place(op, c) } else { assigned(op, c) });
     }
     Some(out_of_place(op, c))
 }
@@ -50,6 +50,18 @@ fn in_place(op: &Op, c: &mut Call<'_>) -> Answer<Vec<Value>> {
         };
         check_count(op.info, others.len() + 1)?;
         op.call_in_place(x, &others, &arguments(op.info, c)?)?;
+        Ok(x)
+    })?;
+    Ok(vec![Value::Tensor(result)])
+}
+
+/// `x = op(x)`, for PyTorch's `inplace` of a function that has no in-place form here.
+fn assigned(op: &Op, c: &mut Call<'_>) -> Answer<Vec<Value>> {
+    let result = c.in_place(|x, c| {
+        let others: Vec<&Tensor> = (1..c.count()).map(|k| c.x(k)).collect::<Answer<_>>()?;
+        let tensors: Vec<&Tensor> = std::iter::once(&*x).chain(others).collect();
+        let made = op.call(&tensors, &arguments(op.info, c)?)?.remove(0);
+        *x = made;
         Ok(x)
     })?;
     Ok(vec![Value::Tensor(result)])

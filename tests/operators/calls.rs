@@ -792,6 +792,60 @@ fn call_celu_(x: &mut Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_selu(x: &Tensor) -> Result<()> {
+    x.selu()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_selu_(x: &mut Tensor) -> Result<()> {
+    x.selu_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_mish(x: &Tensor) -> Result<()> {
+    x.mish()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_mish_(x: &mut Tensor) -> Result<()> {
+    x.mish_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardswish(x: &Tensor) -> Result<()> {
+    x.hardswish()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardswish_(x: &mut Tensor) -> Result<()> {
+    x.hardswish_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardsigmoid(x: &Tensor) -> Result<()> {
+    x.hardsigmoid()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_hardsigmoid_(x: &mut Tensor) -> Result<()> {
+    x.hardsigmoid_()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_logsigmoid(x: &Tensor) -> Result<()> {
+    x.logsigmoid()?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_add(x: &Tensor, other: &Tensor) -> Result<()> {
     x.add(other)?;
     Ok(())
@@ -944,6 +998,12 @@ fn call_xlogy(x: &Tensor, other: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_xlogy_(x: &mut Tensor, other: &Tensor) -> Result<()> {
     x.xlogy_(other)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_bernoulli_cross_entropy(x: &Tensor, other: &Tensor) -> Result<()> {
+    x.bernoulli_cross_entropy(other)?;
     Ok(())
 }
 
@@ -2124,66 +2184,6 @@ fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: Triangle, left:
 }
 
 #[rustfmt::skip]
-fn call_convolution(x: &Tensor, weight: &Tensor) -> Result<()> {
-    x.convolution(weight)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_convolution_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
-    x.convolution_with(weight, ConvolutionOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_convolution_input(x: &Tensor, weight: &Tensor, sizes: Extents) -> Result<()> {
-    x.convolution_input(weight, sizes)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_convolution_input_with(x: &Tensor, weight: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
-    x.convolution_input_with(weight, sizes, ConvolutionInputOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_convolution_weight(x: &Tensor, g: &Tensor, sizes: Extents) -> Result<()> {
-    x.convolution_weight(g, sizes)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_convolution_weight_with(x: &Tensor, g: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
-    x.convolution_weight_with(g, sizes, ConvolutionWeightOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_max_pool(x: &Tensor, windows: Windows) -> Result<()> {
-    x.max_pool(windows)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_fractional_max_pool(x: &Tensor, samples: &Tensor, kernel: Extents, sizes: Extents) -> Result<()> {
-    x.fractional_max_pool(samples, kernel, sizes)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_avg_pool(x: &Tensor, windows: Windows) -> Result<()> {
-    x.avg_pool(windows)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_avg_pool_input(x: &Tensor, windows: Windows, sizes: Extents) -> Result<()> {
-    x.avg_pool_input(windows, sizes)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
 fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
     x.layer_norm(dims)?;
     Ok(())
@@ -2192,30 +2192,6 @@ fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
 #[rustfmt::skip]
 fn call_layer_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
     x.layer_norm_with(dims, LayerNormOptions::new().weight(weight).bias(bias).eps(eps))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_rms_norm(x: &Tensor, dims: Dims) -> Result<()> {
-    x.rms_norm(dims)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_rms_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, eps: Option<f64>) -> Result<()> {
-    x.rms_norm_with(dims, RmsNormOptions::new().weight(weight).eps(eps))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_standardize(x: &Tensor, dim: Dim, dims: Dims, groups: usize) -> Result<()> {
-    x.standardize(dim, dims, groups)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_standardize_with(x: &Tensor, dim: Dim, dims: Dims, groups: usize, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
-    x.standardize_with(dim, dims, groups, StandardizeOptions::new().weight(weight).bias(bias).eps(eps))?;
     Ok(())
 }
 
@@ -2934,74 +2910,140 @@ fn call_nn_gelu_with(x: &Tensor, approximate: Approximate) -> Result<()> {
 }
 
 #[rustfmt::skip]
+fn call_nn_relu6(x: &Tensor) -> Result<()> {
+    F::relu6(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_prelu(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::prelu(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_rrelu(x: &Tensor) -> Result<()> {
+    F::rrelu(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_rrelu_with(x: &Tensor, lower: f64, upper: f64, training: bool) -> Result<()> {
+    F::rrelu_with(x, RreluOptions::new().lower(lower).upper(upper).training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softsign(x: &Tensor) -> Result<()> {
+    F::softsign(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_tanhshrink(x: &Tensor) -> Result<()> {
+    F::tanhshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softshrink(x: &Tensor) -> Result<()> {
+    F::softshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softshrink_with(x: &Tensor, lambd: f64) -> Result<()> {
+    F::softshrink_with(x, SoftshrinkOptions::new().lambd(lambd))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hardshrink(x: &Tensor) -> Result<()> {
+    F::hardshrink(x)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_hardshrink_with(x: &Tensor, lambd: f64) -> Result<()> {
+    F::hardshrink_with(x, HardshrinkOptions::new().lambd(lambd))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_glu(x: &Tensor, dim: Dim) -> Result<()> {
+    F::glu(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softmin(x: &Tensor, dim: Dim) -> Result<()> {
+    F::softmin(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_softmin_with(x: &Tensor, dim: Dim, dtype: Option<DType>) -> Result<()> {
+    F::softmin_with(x, dim, SoftminOptions::new().dtype(dtype))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gumbel_softmax(logits: &Tensor, dim: Dim) -> Result<()> {
+    F::gumbel_softmax(logits, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_gumbel_softmax_with(logits: &Tensor, dim: Dim, tau: f64, hard: bool) -> Result<()> {
+    F::gumbel_softmax_with(logits, dim, GumbelSoftmaxOptions::new().tau(tau).hard(hard))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::conv1d(x, weight)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
     F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv2d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv2d(x, weight)?;
+fn call_nn_cosine_similarity(x1: &Tensor, x2: &Tensor, dim: Dim) -> Result<()> {
+    F::cosine_similarity(x1, x2, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
-    F::conv2d_with(x, weight, Conv2dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+fn call_nn_cosine_similarity_with(x1: &Tensor, x2: &Tensor, dim: Dim, eps: f64) -> Result<()> {
+    F::cosine_similarity_with(x1, x2, dim, CosineSimilarityOptions::new().eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv3d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv3d(x, weight)?;
+fn call_nn_pairwise_distance(x1: &Tensor, x2: &Tensor, dim: Dims) -> Result<()> {
+    F::pairwise_distance(x1, x2, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
-    F::conv3d_with(x, weight, Conv3dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+fn call_nn_pairwise_distance_with(x1: &Tensor, x2: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
+    F::pairwise_distance_with(x1, x2, dim, PairwiseDistanceOptions::new().p(p).eps(eps))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv_transpose1d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv_transpose1d(x, weight)?;
+fn call_nn_pdist(x: &Tensor, dim: Dim) -> Result<()> {
+    F::pdist(x, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_conv_transpose1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
-    F::conv_transpose1d_with(x, weight, ConvTranspose1dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv_transpose2d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv_transpose2d(x, weight)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv_transpose2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
-    F::conv_transpose2d_with(x, weight, ConvTranspose2dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv_transpose3d(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::conv_transpose3d(x, weight)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_conv_transpose3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
-    F::conv_transpose3d_with(x, weight, ConvTranspose3dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+fn call_nn_pdist_with(x: &Tensor, dim: Dim, p: f64, name: &str) -> Result<()> {
+    F::pdist_with(x, dim, PdistOptions::new().p(p).name(name))?;
     Ok(())
 }
 
@@ -3018,42 +3060,62 @@ fn call_nn_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_unfold(x: &Tensor, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
-    F::unfold(x, kernel_size, dilation, padding, stride)?;
-fn call_nn_embedding(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::embedding(x, weight)?;
+fn call_nn_dropout1d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout1d(x, p, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_fold(x: &Tensor, output_size: Extents, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
-    F::fold(x, output_size, kernel_size, dilation, padding, stride)?;
-fn call_nn_embedding_with(x: &Tensor, weight: &Tensor, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool) -> Result<()> {
-    F::embedding_with(x, weight, EmbeddingOptions::new().padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq))?;
+fn call_nn_dropout1d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout1d_with(x, p, dims, Dropout1dOptions::new().training(training))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_embedding_renorm(x: &Tensor, weight: &Tensor, max_norm: f64) -> Result<()> {
-    F::embedding_renorm(x, weight, max_norm)?;
+fn call_nn_dropout2d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout2d(x, p, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_embedding_renorm_with(x: &Tensor, weight: &Tensor, max_norm: f64, norm_type: f64) -> Result<()> {
-    F::embedding_renorm_with(x, weight, max_norm, EmbeddingRenormOptions::new().norm_type(norm_type))?;
+fn call_nn_dropout2d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout2d_with(x, p, dims, Dropout2dOptions::new().training(training))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_embedding_bag(x: &Tensor, weight: &Tensor) -> Result<()> {
-    F::embedding_bag(x, weight)?;
+fn call_nn_dropout3d(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::dropout3d(x, p, dims)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_embedding_bag_with(x: &Tensor, weight: &Tensor, offsets: &Tensor, per_sample_weights: &Tensor, mode: BagMode, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool, include_last_offset: bool) -> Result<()> {
-    F::embedding_bag_with(x, weight, EmbeddingBagOptions::new().offsets(offsets).per_sample_weights(per_sample_weights).mode(mode).padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq).include_last_offset(include_last_offset))?;
+fn call_nn_dropout3d_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::dropout3d_with(x, p, dims, Dropout3dOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_alpha_dropout(x: &Tensor, p: f64) -> Result<()> {
+    F::alpha_dropout(x, p)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_alpha_dropout_with(x: &Tensor, p: f64, training: bool) -> Result<()> {
+    F::alpha_dropout_with(x, p, AlphaDropoutOptions::new().training(training))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_feature_alpha_dropout(x: &Tensor, p: f64, dims: MapDims) -> Result<()> {
+    F::feature_alpha_dropout(x, p, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_feature_alpha_dropout_with(x: &Tensor, p: f64, dims: MapDims, training: bool) -> Result<()> {
+    F::feature_alpha_dropout_with(x, p, dims, FeatureAlphaDropoutOptions::new().training(training))?;
     Ok(())
 }
 
@@ -3066,30 +3128,6 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_bilinear(x: &Tensor, other: &Tensor, weight: &Tensor) -> Result<()> {
-    F::bilinear(x, other, weight)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_bilinear_with(x: &Tensor, other: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
-    F::bilinear_with(x, other, weight, BilinearOptions::new().bias(bias))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_mse_loss(x: &Tensor, target: &Tensor) -> Result<()> {
-    F::mse_loss(x, target)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_mse_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<()> {
-    F::mse_loss_with(x, target, MseLossOptions::new().reduction(reduction))?;
     Ok(())
 }
 
@@ -3118,268 +3156,218 @@ fn call_nn_nll_loss_with(log_probabilities: &Tensor, target: &Tensor, class_dim:
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_pool1d(x, kernel_size)?;
-fn call_nn_batch_norm(x: &Tensor, dim: Dim) -> Result<()> {
-    F::batch_norm(x, dim)?;
+fn call_nn_ctc_loss(log_probs: &Tensor, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor, time_dim: Dim, class_dim: Dim) -> Result<()> {
+    F::ctc_loss(log_probs, targets, input_lengths, target_lengths, time_dim, class_dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::max_pool1d_with(x, kernel_size, MaxPool1dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
-fn call_nn_batch_norm_with(x: &Tensor, dim: Dim, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, training: bool, momentum: f64, eps: f64) -> Result<()> {
-    F::batch_norm_with(x, dim, BatchNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).training(training).momentum(momentum).eps(eps))?;
+fn call_nn_ctc_loss_with(log_probs: &Tensor, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor, time_dim: Dim, class_dim: Dim, blank: usize, reduction: Reduction, zero_infinity: bool) -> Result<()> {
+    F::ctc_loss_with(log_probs, targets, input_lengths, target_lengths, time_dim, class_dim, CtcLossOptions::new().blank(blank).reduction(reduction).zero_infinity(zero_infinity))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_pool2d(x, kernel_size)?;
-fn call_nn_instance_norm(x: &Tensor, dim: Dim, dims: Dims) -> Result<()> {
-    F::instance_norm(x, dim, dims)?;
+fn call_nn_margin_ranking_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) -> Result<()> {
+    F::margin_ranking_loss(input1, input2, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::max_pool2d_with(x, kernel_size, MaxPool2dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
-fn call_nn_instance_norm_with(x: &Tensor, dim: Dim, dims: Dims, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, use_input_stats: bool, momentum: f64, eps: f64) -> Result<()> {
-    F::instance_norm_with(x, dim, dims, InstanceNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).use_input_stats(use_input_stats).momentum(momentum).eps(eps))?;
+fn call_nn_margin_ranking_loss_with(input1: &Tensor, input2: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<()> {
+    F::margin_ranking_loss_with(input1, input2, target, MarginRankingLossOptions::new().margin(margin).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_pool3d(x, kernel_size)?;
-fn call_nn_group_norm(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims) -> Result<()> {
-    F::group_norm(x, num_groups, dim, dims)?;
+fn call_nn_hinge_embedding_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::hinge_embedding_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::max_pool3d_with(x, kernel_size, MaxPool3dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
-fn call_nn_group_norm_with(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
-    F::group_norm_with(x, num_groups, dim, dims, GroupNormOptions::new().weight(weight).bias(bias).eps(eps))?;
+fn call_nn_hinge_embedding_loss_with(x: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<()> {
+    F::hinge_embedding_loss_with(x, target, HingeEmbeddingLossOptions::new().margin(margin).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::avg_pool1d(x, kernel_size)?;
-fn call_nn_local_response_norm(x: &Tensor, size: usize, dim: Dim) -> Result<()> {
-    F::local_response_norm(x, size, dim)?;
+fn call_nn_soft_margin_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::soft_margin_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, dims: SlidingDims) -> Result<()> {
-    F::avg_pool1d_with(x, kernel_size, AvgPool1dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).dims(dims))?;
-fn call_nn_local_response_norm_with(x: &Tensor, size: usize, dim: Dim, alpha: f64, beta: f64, k: f64) -> Result<()> {
-    F::local_response_norm_with(x, size, dim, LocalResponseNormOptions::new().alpha(alpha).beta(beta).k(k))?;
+fn call_nn_soft_margin_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<()> {
+    F::soft_margin_loss_with(x, target, SoftMarginLossOptions::new().reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::avg_pool2d(x, kernel_size)?;
-fn call_nn_normalize(x: &Tensor, dim: Dims) -> Result<()> {
-    F::normalize(x, dim)?;
+fn call_nn_multilabel_soft_margin_loss(x: &Tensor, target: &Tensor, class_dim: Dim) -> Result<()> {
+    F::multilabel_soft_margin_loss(x, target, class_dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
-    F::avg_pool2d_with(x, kernel_size, AvgPool2dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
-fn call_nn_normalize_with(x: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
-    F::normalize_with(x, dim, NormalizeOptions::new().p(p).eps(eps))?;
+fn call_nn_multilabel_soft_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: Dim, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::multilabel_soft_margin_loss_with(x, target, class_dim, MultilabelSoftMarginLossOptions::new().weight(weight).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::avg_pool3d(x, kernel_size)?;
-fn call_nn_pixel_shuffle(x: &Tensor, upscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
-    F::pixel_shuffle(x, upscale_factor, dim, dims)?;
+fn call_nn_multilabel_margin_loss(x: &Tensor, target: &Tensor, class_dim: ClassDim) -> Result<()> {
+    F::multilabel_margin_loss(x, target, class_dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
-    F::avg_pool3d_with(x, kernel_size, AvgPool3dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
-fn call_nn_pixel_unshuffle(x: &Tensor, downscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
-    F::pixel_unshuffle(x, downscale_factor, dim, dims)?;
+fn call_nn_multilabel_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: ClassDim, reduction: Reduction) -> Result<()> {
+    F::multilabel_margin_loss_with(x, target, class_dim, MultilabelMarginLossOptions::new().reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_max_pool1d(x, output_size)?;
+fn call_nn_multi_margin_loss(x: &Tensor, target: &Tensor, class_dim: ClassDim) -> Result<()> {
+    F::multi_margin_loss(x, target, class_dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_max_pool1d_with(x, output_size, AdaptiveMaxPool1dOptions::new().dims(dims))?;
+fn call_nn_multi_margin_loss_with(x: &Tensor, target: &Tensor, class_dim: ClassDim, weight: &Tensor, p: usize, margin: f64, reduction: Reduction) -> Result<()> {
+    F::multi_margin_loss_with(x, target, class_dim, MultiMarginLossOptions::new().weight(weight).p(p).margin(margin).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_max_pool2d(x, output_size)?;
+fn call_nn_binary_cross_entropy(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::binary_cross_entropy(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_max_pool2d_with(x, output_size, AdaptiveMaxPool2dOptions::new().dims(dims))?;
+fn call_nn_binary_cross_entropy_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::binary_cross_entropy_with(x, target, BinaryCrossEntropyOptions::new().weight(weight).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_max_pool3d(x, output_size)?;
+fn call_nn_binary_cross_entropy_with_logits(logits: &Tensor, target: &Tensor) -> Result<()> {
+    F::binary_cross_entropy_with_logits(logits, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_max_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_max_pool3d_with(x, output_size, AdaptiveMaxPool3dOptions::new().dims(dims))?;
+fn call_nn_binary_cross_entropy_with_logits_with(logits: &Tensor, target: &Tensor, weight: &Tensor, pos_weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::binary_cross_entropy_with_logits_with(logits, target, BinaryCrossEntropyWithLogitsOptions::new().weight(weight).pos_weight(pos_weight).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_avg_pool1d(x, output_size)?;
+fn call_nn_kl_div(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::kl_div(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_avg_pool1d_with(x, output_size, AdaptiveAvgPool1dOptions::new().dims(dims))?;
+fn call_nn_kl_div_with(x: &Tensor, target: &Tensor, reduction: KlReduction, log_target: bool) -> Result<()> {
+    F::kl_div_with(x, target, KlDivOptions::new().reduction(reduction).log_target(log_target))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_avg_pool2d(x, output_size)?;
+fn call_nn_mse_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::mse_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_avg_pool2d_with(x, output_size, AdaptiveAvgPool2dOptions::new().dims(dims))?;
+fn call_nn_mse_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::mse_loss_with(x, target, MseLossOptions::new().weight(weight).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
-    F::adaptive_avg_pool3d(x, output_size)?;
+fn call_nn_l1_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::l1_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_adaptive_avg_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
-    F::adaptive_avg_pool3d_with(x, output_size, AdaptiveAvgPool3dOptions::new().dims(dims))?;
+fn call_nn_l1_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction) -> Result<()> {
+    F::l1_loss_with(x, target, L1LossOptions::new().weight(weight).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool1d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
-    F::lp_pool1d(x, norm_type, kernel_size)?;
+fn call_nn_smooth_l1_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::smooth_l1_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool1d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::lp_pool1d_with(x, norm_type, kernel_size, LpPool1dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_smooth_l1_loss_with(x: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<()> {
+    F::smooth_l1_loss_with(x, target, SmoothL1LossOptions::new().reduction(reduction).beta(beta))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool2d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
-    F::lp_pool2d(x, norm_type, kernel_size)?;
+fn call_nn_huber_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::huber_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool2d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::lp_pool2d_with(x, norm_type, kernel_size, LpPool2dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_huber_loss_with(x: &Tensor, target: &Tensor, weight: &Tensor, reduction: Reduction, delta: f64) -> Result<()> {
+    F::huber_loss_with(x, target, HuberLossOptions::new().weight(weight).reduction(reduction).delta(delta))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool3d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
-    F::lp_pool3d(x, norm_type, kernel_size)?;
+fn call_nn_poisson_nll_loss(x: &Tensor, target: &Tensor) -> Result<()> {
+    F::poisson_nll_loss(x, target)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_lp_pool3d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
-    F::lp_pool3d_with(x, norm_type, kernel_size, LpPool3dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+fn call_nn_poisson_nll_loss_with(x: &Tensor, target: &Tensor, log_input: bool, full: bool, eps: f64, reduction: Reduction) -> Result<()> {
+    F::poisson_nll_loss_with(x, target, PoissonNllLossOptions::new().log_input(log_input).full(full).eps(eps).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::fractional_max_pool2d(x, kernel_size)?;
+fn call_nn_gaussian_nll_loss(x: &Tensor, target: &Tensor, var: &Tensor) -> Result<()> {
+    F::gaussian_nll_loss(x, target, var)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool2d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
-    F::fractional_max_pool2d_with(x, kernel_size, FractionalMaxPool2dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+fn call_nn_gaussian_nll_loss_with(x: &Tensor, target: &Tensor, var: &Tensor, full: bool, eps: f64, reduction: Reduction) -> Result<()> {
+    F::gaussian_nll_loss_with(x, target, var, GaussianNllLossOptions::new().full(full).eps(eps).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::fractional_max_pool3d(x, kernel_size)?;
+fn call_nn_cosine_embedding_loss(input1: &Tensor, input2: &Tensor, target: &Tensor, dim: ClassDim) -> Result<()> {
+    F::cosine_embedding_loss(input1, input2, target, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool3d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
-    F::fractional_max_pool3d_with(x, kernel_size, FractionalMaxPool3dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+fn call_nn_cosine_embedding_loss_with(input1: &Tensor, input2: &Tensor, target: &Tensor, dim: ClassDim, margin: f64, reduction: Reduction) -> Result<()> {
+    F::cosine_embedding_loss_with(input1, input2, target, dim, CosineEmbeddingLossOptions::new().margin(margin).reduction(reduction))?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_unpool1d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_unpool1d(x, indices, kernel_size)?;
+fn call_nn_triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor, dim: Dim) -> Result<()> {
+    F::triplet_margin_loss(anchor, positive, negative, dim)?;
     Ok(())
 }
 
 #[rustfmt::skip]
-fn call_nn_max_unpool1d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
-    F::max_unpool1d_with(x, indices, kernel_size, MaxUnpool1dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_max_unpool2d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_unpool2d(x, indices, kernel_size)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_max_unpool2d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
-    F::max_unpool2d_with(x, indices, kernel_size, MaxUnpool2dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_max_unpool3d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
-    F::max_unpool3d(x, indices, kernel_size)?;
-    Ok(())
-}
-
-#[rustfmt::skip]
-fn call_nn_max_unpool3d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
-    F::max_unpool3d_with(x, indices, kernel_size, MaxUnpool3dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
-fn call_nn_channel_shuffle(x: &Tensor, groups: usize, dim: Dim) -> Result<()> {
-    F::channel_shuffle(x, groups, dim)?;
+fn call_nn_triplet_margin_loss_with(anchor: &Tensor, positive: &Tensor, negative: &Tensor, dim: Dim, margin: f64, p: f64, eps: f64, swap: bool, reduction: Reduction) -> Result<()> {
+    F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions::new().margin(margin).p(p).eps(eps).swap(swap).reduction(reduction))?;
     Ok(())
 }
 
@@ -3804,6 +3792,15 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("celu", |given| Some(call_celu(given.tensor("x")?))),
     ("celu", |given| Some(call_celu_with(given.tensor("x")?, given.arg("alpha")?))),
     ("celu", |given| Some(call_celu_(&mut given.tensor("x")?.clone()))),
+    ("selu", |given| Some(call_selu(given.tensor("x")?))),
+    ("selu", |given| Some(call_selu_(&mut given.tensor("x")?.clone()))),
+    ("mish", |given| Some(call_mish(given.tensor("x")?))),
+    ("mish", |given| Some(call_mish_(&mut given.tensor("x")?.clone()))),
+    ("hardswish", |given| Some(call_hardswish(given.tensor("x")?))),
+    ("hardswish", |given| Some(call_hardswish_(&mut given.tensor("x")?.clone()))),
+    ("hardsigmoid", |given| Some(call_hardsigmoid(given.tensor("x")?))),
+    ("hardsigmoid", |given| Some(call_hardsigmoid_(&mut given.tensor("x")?.clone()))),
+    ("logsigmoid", |given| Some(call_logsigmoid(given.tensor("x")?))),
     ("add", |given| Some(call_add(given.tensor("x")?, given.tensor("other")?))),
     ("add", |given| Some(call_add_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("sub", |given| Some(call_sub(given.tensor("x")?, given.tensor("other")?))),
@@ -3830,6 +3827,7 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("logaddexp2", |given| Some(call_logaddexp2(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy(given.tensor("x")?, given.tensor("other")?))),
     ("xlogy", |given| Some(call_xlogy_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
+    ("bernoulli_cross_entropy", |given| Some(call_bernoulli_cross_entropy(given.tensor("x")?, given.tensor("other")?))),
     ("copysign", |given| Some(call_copysign(given.tensor("x")?, given.tensor("other")?))),
     ("copysign", |given| Some(call_copysign_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("maximum", |given| Some(call_maximum(given.tensor("x")?, given.tensor("other")?))),
@@ -4026,22 +4024,8 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("qr", |given| Some(call_qr_with(given.tensor("x")?, given.text("name")?))),
     ("solve_triangular", |given| Some(call_solve_triangular(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?))),
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
-    ("convolution", |given| Some(call_convolution(given.tensor("x")?, given.tensor("weight")?))),
-    ("convolution", |given| Some(call_convolution_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("convolution_input", |given| Some(call_convolution_input(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?))),
-    ("convolution_input", |given| Some(call_convolution_input_with(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("convolution_weight", |given| Some(call_convolution_weight(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?))),
-    ("convolution_weight", |given| Some(call_convolution_weight_with(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("max_pool", |given| Some(call_max_pool(given.tensor("x")?, given.arg("windows")?))),
-    ("fractional_max_pool", |given| Some(call_fractional_max_pool(given.tensor("x")?, given.tensor("samples")?, given.arg("kernel")?, given.arg("sizes")?))),
-    ("avg_pool", |given| Some(call_avg_pool(given.tensor("x")?, given.arg("windows")?))),
-    ("avg_pool_input", |given| Some(call_avg_pool_input(given.tensor("x")?, given.arg("windows")?, given.arg("sizes")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
-    ("rms_norm", |given| Some(call_rms_norm(given.tensor("x")?, given.arg("dims")?))),
-    ("rms_norm", |given| Some(call_rms_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.arg("eps")?))),
-    ("standardize", |given| Some(call_standardize(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?))),
-    ("standardize", |given| Some(call_standardize_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?, given.arg("ignore_index")?))),
     ("msort", |given| Some(call_msort(given.tensor("x")?))),
@@ -4161,89 +4145,81 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("resize_as_", |given| Some(call_resize_as_(&mut given.tensor("x")?.clone(), given.tensor("other")?))),
     ("nn.gelu", |given| Some(call_nn_gelu(given.tensor("x")?))),
     ("nn.gelu", |given| Some(call_nn_gelu_with(given.tensor("x")?, given.arg("approximate")?))),
+    ("nn.relu6", |given| Some(call_nn_relu6(given.tensor("x")?))),
+    ("nn.prelu", |given| Some(call_nn_prelu(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.rrelu", |given| Some(call_nn_rrelu(given.tensor("x")?))),
+    ("nn.rrelu", |given| Some(call_nn_rrelu_with(given.tensor("x")?, given.arg("lower")?, given.arg("upper")?, given.arg("training")?))),
+    ("nn.softsign", |given| Some(call_nn_softsign(given.tensor("x")?))),
+    ("nn.tanhshrink", |given| Some(call_nn_tanhshrink(given.tensor("x")?))),
+    ("nn.softshrink", |given| Some(call_nn_softshrink(given.tensor("x")?))),
+    ("nn.softshrink", |given| Some(call_nn_softshrink_with(given.tensor("x")?, given.arg("lambd")?))),
+    ("nn.hardshrink", |given| Some(call_nn_hardshrink(given.tensor("x")?))),
+    ("nn.hardshrink", |given| Some(call_nn_hardshrink_with(given.tensor("x")?, given.arg("lambd")?))),
+    ("nn.glu", |given| Some(call_nn_glu(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.softmin", |given| Some(call_nn_softmin(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.softmin", |given| Some(call_nn_softmin_with(given.tensor("x")?, given.arg("dim")?, given.arg("dtype")?))),
+    ("nn.gumbel_softmax", |given| Some(call_nn_gumbel_softmax(given.tensor("logits")?, given.arg("dim")?))),
+    ("nn.gumbel_softmax", |given| Some(call_nn_gumbel_softmax_with(given.tensor("logits")?, given.arg("dim")?, given.arg("tau")?, given.arg("hard")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("nn.conv2d", |given| Some(call_nn_conv2d(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.conv2d", |given| Some(call_nn_conv2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("nn.conv3d", |given| Some(call_nn_conv3d(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.conv3d", |given| Some(call_nn_conv3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
-    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
-    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
-    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
+    ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity_with(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?, given.arg("eps")?))),
+    ("nn.pairwise_distance", |given| Some(call_nn_pairwise_distance(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
+    ("nn.pairwise_distance", |given| Some(call_nn_pairwise_distance_with(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
+    ("nn.pdist", |given| Some(call_nn_pdist(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.pdist", |given| Some(call_nn_pdist_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.text("name")?))),
     ("nn.dropout", |given| Some(call_nn_dropout(given.tensor("x")?, given.arg("p")?))),
     ("nn.dropout", |given| Some(call_nn_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
-    ("nn.unfold", |given| Some(call_nn_unfold(given.tensor("x")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
-    ("nn.fold", |given| Some(call_nn_fold(given.tensor("x")?, given.arg("output_size")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
-    ("nn.embedding", |given| Some(call_nn_embedding(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.embedding", |given| Some(call_nn_embedding_with(given.tensor("x")?, given.tensor("weight")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?))),
-    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?))),
-    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm_with(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?, given.arg("norm_type")?))),
-    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag(given.tensor("x")?, given.tensor("weight")?))),
-    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("offsets")?, given.tensor("per_sample_weights")?, given.arg("mode")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?, given.arg("include_last_offset")?))),
+    ("nn.dropout1d", |given| Some(call_nn_dropout1d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout1d", |given| Some(call_nn_dropout1d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.dropout2d", |given| Some(call_nn_dropout2d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout2d", |given| Some(call_nn_dropout2d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.dropout3d", |given| Some(call_nn_dropout3d(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.dropout3d", |given| Some(call_nn_dropout3d_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.alpha_dropout", |given| Some(call_nn_alpha_dropout(given.tensor("x")?, given.arg("p")?))),
+    ("nn.alpha_dropout", |given| Some(call_nn_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
+    ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
+    ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
-    ("nn.bilinear", |given| Some(call_nn_bilinear(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?))),
-    ("nn.bilinear", |given| Some(call_nn_bilinear_with(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?, given.tensor("bias")?))),
-    ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
-    ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss_with(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("reduction")?))),
-    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("dims")?))),
-    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
-    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
-    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d(given.tensor("x")?, given.arg("output_size")?))),
-    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
-    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
-    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
-    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
-    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
-    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
-    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
-    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
-    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
-    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
-    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
-    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
-    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
-    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
-    ("nn.batch_norm", |given| Some(call_nn_batch_norm(given.tensor("x")?, given.arg("dim")?))),
-    ("nn.batch_norm", |given| Some(call_nn_batch_norm_with(given.tensor("x")?, given.arg("dim")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("training")?, given.arg("momentum")?, given.arg("eps")?))),
-    ("nn.instance_norm", |given| Some(call_nn_instance_norm(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?))),
-    ("nn.instance_norm", |given| Some(call_nn_instance_norm_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("use_input_stats")?, given.arg("momentum")?, given.arg("eps")?))),
-    ("nn.group_norm", |given| Some(call_nn_group_norm(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?))),
-    ("nn.group_norm", |given| Some(call_nn_group_norm_with(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
-    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm(given.tensor("x")?, given.arg("size")?, given.arg("dim")?))),
-    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm_with(given.tensor("x")?, given.arg("size")?, given.arg("dim")?, given.arg("alpha")?, given.arg("beta")?, given.arg("k")?))),
-    ("nn.normalize", |given| Some(call_nn_normalize(given.tensor("x")?, given.arg("dim")?))),
-    ("nn.normalize", |given| Some(call_nn_normalize_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
-    ("nn.pixel_shuffle", |given| Some(call_nn_pixel_shuffle(given.tensor("x")?, given.arg("upscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
-    ("nn.pixel_unshuffle", |given| Some(call_nn_pixel_unshuffle(given.tensor("x")?, given.arg("downscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
-    ("nn.channel_shuffle", |given| Some(call_nn_channel_shuffle(given.tensor("x")?, given.arg("groups")?, given.arg("dim")?))),
+    ("nn.ctc_loss", |given| Some(call_nn_ctc_loss(given.tensor("log_probs")?, given.tensor("targets")?, given.tensor("input_lengths")?, given.tensor("target_lengths")?, given.arg("time_dim")?, given.arg("class_dim")?))),
+    ("nn.ctc_loss", |given| Some(call_nn_ctc_loss_with(given.tensor("log_probs")?, given.tensor("targets")?, given.tensor("input_lengths")?, given.tensor("target_lengths")?, given.arg("time_dim")?, given.arg("class_dim")?, given.arg("blank")?, given.arg("reduction")?, given.arg("zero_infinity")?))),
+    ("nn.margin_ranking_loss", |given| Some(call_nn_margin_ranking_loss(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?))),
+    ("nn.margin_ranking_loss", |given| Some(call_nn_margin_ranking_loss_with(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.hinge_embedding_loss", |given| Some(call_nn_hinge_embedding_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.hinge_embedding_loss", |given| Some(call_nn_hinge_embedding_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.soft_margin_loss", |given| Some(call_nn_soft_margin_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.soft_margin_loss", |given| Some(call_nn_soft_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?))),
+    ("nn.multilabel_soft_margin_loss", |given| Some(call_nn_multilabel_soft_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multilabel_soft_margin_loss", |given| Some(call_nn_multilabel_soft_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.multilabel_margin_loss", |given| Some(call_nn_multilabel_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multilabel_margin_loss", |given| Some(call_nn_multilabel_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.arg("reduction")?))),
+    ("nn.multi_margin_loss", |given| Some(call_nn_multi_margin_loss(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?))),
+    ("nn.multi_margin_loss", |given| Some(call_nn_multi_margin_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("p")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.binary_cross_entropy", |given| Some(call_nn_binary_cross_entropy(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.binary_cross_entropy", |given| Some(call_nn_binary_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.binary_cross_entropy_with_logits", |given| Some(call_nn_binary_cross_entropy_with_logits(given.tensor("logits")?, given.tensor("target")?))),
+    ("nn.binary_cross_entropy_with_logits", |given| Some(call_nn_binary_cross_entropy_with_logits_with(given.tensor("logits")?, given.tensor("target")?, given.tensor("weight")?, given.tensor("pos_weight")?, given.arg("reduction")?))),
+    ("nn.kl_div", |given| Some(call_nn_kl_div(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.kl_div", |given| Some(call_nn_kl_div_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?, given.arg("log_target")?))),
+    ("nn.mse_loss", |given| Some(call_nn_mse_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.mse_loss", |given| Some(call_nn_mse_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.l1_loss", |given| Some(call_nn_l1_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.l1_loss", |given| Some(call_nn_l1_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?))),
+    ("nn.smooth_l1_loss", |given| Some(call_nn_smooth_l1_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.smooth_l1_loss", |given| Some(call_nn_smooth_l1_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("reduction")?, given.arg("beta")?))),
+    ("nn.huber_loss", |given| Some(call_nn_huber_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.huber_loss", |given| Some(call_nn_huber_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("weight")?, given.arg("reduction")?, given.arg("delta")?))),
+    ("nn.poisson_nll_loss", |given| Some(call_nn_poisson_nll_loss(given.tensor("x")?, given.tensor("target")?))),
+    ("nn.poisson_nll_loss", |given| Some(call_nn_poisson_nll_loss_with(given.tensor("x")?, given.tensor("target")?, given.arg("log_input")?, given.arg("full")?, given.arg("eps")?, given.arg("reduction")?))),
+    ("nn.gaussian_nll_loss", |given| Some(call_nn_gaussian_nll_loss(given.tensor("x")?, given.tensor("target")?, given.tensor("var")?))),
+    ("nn.gaussian_nll_loss", |given| Some(call_nn_gaussian_nll_loss_with(given.tensor("x")?, given.tensor("target")?, given.tensor("var")?, given.arg("full")?, given.arg("eps")?, given.arg("reduction")?))),
+    ("nn.cosine_embedding_loss", |given| Some(call_nn_cosine_embedding_loss(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("dim")?))),
+    ("nn.cosine_embedding_loss", |given| Some(call_nn_cosine_embedding_loss_with(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("dim")?, given.arg("margin")?, given.arg("reduction")?))),
+    ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?))),
+    ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss_with(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?, given.arg("margin")?, given.arg("p")?, given.arg("eps")?, given.arg("swap")?, given.arg("reduction")?))),
 ];

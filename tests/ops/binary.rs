@@ -19,6 +19,7 @@ pointwise! {
     logaddexp (x: -3.0..3.0, y: -3.0..3.0)           [float]          plain::logaddexp(x, y), scale 1.0;
     logaddexp2 (x: -3.0..3.0, y: -3.0..3.0)          [float]          plain::logaddexp(x * LN_2, y * LN_2) / LN_2, scale 1.0;
     xlogy (x: -3.0..3.0, y: 0.1..3.0)         [float]          if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }, kinks x;
+    bernoulli_cross_entropy (x: 0.1..0.9, y: 0.0..1.0) [float only] (y - 1.0) * plain::larger((-x).ln_1p(), -100.0) - y * plain::larger(x.ln(), -100.0), scale 1e4;
     copysign (x: -3.0..3.0, y: -3.0..3.0)  [float]          x.copysign(y), kinks x * y;
     maximum (x: -3.0..3.0, y: -3.0..3.0)             [float int bool] plain::larger(x, y), kinks x - y;
     minimum (x: -3.0..3.0, y: -3.0..3.0)             [float int bool] plain::smaller(x, y), kinks x - y;

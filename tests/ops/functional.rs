@@ -62,4 +62,8 @@ cases! {
             if i[0] < 2 && norm > 1.0 { row[i[1]] / (norm + 1e-7) } else { row[i[1]] }
         }, scale 3.0;
     }
+    // With a large temperature the noise and the logits do not matter.
+    gumbel_softmax {
+        (logits: values("N=2 C=4"); "C", 1e30) => "N=2 C=4" floats, |i| 0.25;
+    }
 }

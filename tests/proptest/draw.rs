@@ -72,7 +72,8 @@ impl Drawn {
             let fixed = info.kind == TensorKind::Mask
                 || info.exact
                 || is_table(op) && info.name != "x"
-                || ["index", "indices", "repeats", "target", "samples"].contains(&info.name);
+                || ["index", "indices", "repeats", "target", "samples"].contains(&info.name)
+                || of_labels(info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
         }
@@ -121,6 +122,11 @@ fn is_table(op: &Op) -> bool {
 /// Whether the tensors after the first have a number for each channel.
 fn is_of_channels(op: &Op) -> bool {
     op.info.table == "norm" && op.info.args.iter().any(|arg| arg.name == "dim")
+}
+
+/// Whether a tensor has labels of sequences or their lengths.
+fn of_labels(name: &str) -> bool {
+    ["targets", "input_lengths", "target_lengths"].contains(&name)
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -254,6 +260,9 @@ impl Draw {
             let planes = x.sizes().iter().rev().skip(1).product();
             return self.tensor(&[1, planes, 1], DType::F32).mul(0.16).unwrap().add(0.5).unwrap();
         }
+        if of_labels(tensor.name) {
+            return Tensor::ones([1]).unwrap().to(DType::I64).unwrap(); // one label of a sequence without a batch
+        }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
                 .unwrap()
@@ -296,6 +305,7 @@ impl Draw {
             "NewNames" => ["new", "other"].into(),
             "Reduce" => word(&["sum", "prod", "mean", "amax", "amin"]),
             "Reduction" => word(&["mean", "sum", "none"]),
+            "KlReduction" => word(&["mean", "batchmean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
             "BagMode" => word(&["sum", "mean", "max"]),
             "Indexing" => word(&["ij", "xy"]),
@@ -312,6 +322,7 @@ impl Draw {
                 _ => self.below(3).into(),
             },
             "ClassDim" => self.dim(x),
+            "MapDims" => self.dims(x),
             "usize" => self.below(5).into(),
             "isize" => (self.below(9) as i64 - 3).into(),
             "f64" | "Option<f64>" => (self.below(11) as f64 / 4.0 - 0.5).into(),

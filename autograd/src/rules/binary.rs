@@ -7,6 +7,9 @@ use namegrad_macros::derivatives;
 use std::borrow::Cow;
 use std::f64::consts::LN_2;
 
+/// The least divisor in the derivative of `bernoulli_cross_entropy`: 1e-12 as PyTorch has it for all dtypes.
+const SMALLEST: f64 = 1e-12f32 as f64;
+
 derivatives! { binary; |g, cx|
     add(a, b) -> y       { a: [] g.clone(), b: [] g.clone() }
     sub(a, b) -> y       { a: [] g.clone(), b: [] -g }
@@ -20,6 +23,10 @@ derivatives! { binary; |g, cx|
     logaddexp(a, b) -> y { a: [a b] g * apart(g, a, b)?.sigmoid()?, b: [a b] g * apart(g, b, a)?.sigmoid()? }
     logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
     xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
+    bernoulli_cross_entropy(a, target) -> y {
+        a: [a target] g * (a - target) / a.mul(a.neg()?.add(1.0)?)?.clamp_min(SMALLEST)?,
+        target: [a] g * (a.neg()?.log1p()? - a.log()?)
+    }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }
     maximum(a, b) -> y   { a: [a b] shared(g, a.lt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.lt(a)?, a.eq(b)?)? }
     minimum(a, b) -> y   { a: [a b] shared(g, a.gt(b)?, a.eq(b)?)?, b: [a b] shared(g, b.gt(a)?, a.eq(b)?)? }

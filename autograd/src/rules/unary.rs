@@ -2,8 +2,12 @@
 
 use crate::rules::kernel;
 use namegrad_core::ops::gradients;
+use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
 use namegrad_macros::derivatives;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LN_10, PI, TAU};
+
+/// 1/6 as PyTorch's derivative of `hardsigmoid` has it for all dtypes, `f64` included.
+const SIXTH: f64 = (1.0f32 / 6.0) as f64;
 
 derivatives! { unary; |g, cx|
     abs(x) -> y        { x: [x] g * x.sign()? }
@@ -63,11 +67,19 @@ derivatives! { unary; |g, cx|
         x: [x; beta threshold] (x * beta).gt(threshold)?.choose(g, g * (x * beta).sigmoid()?)?
             => kernel(gradients::softplus(x.value(), g.value(), beta, threshold)?)
     }
-    hardtanh(x; min_val, max_val) -> y { x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)? }
+    hardtanh(x; min_val, max_val) -> y {
+        x: [x; min_val max_val] g.masked_fill(&x.le(min_val)?.logical_or(x.ge(max_val)?)?, 0.0)?
+            => kernel(gradients::hardtanh(x.value(), g.value(), min_val.to_f64(), max_val.to_f64())?)
+    }
     threshold(x; threshold) -> y { x: [x; threshold] g.masked_fill(&x.le(threshold)?, 0.0)? }
     celu(x; alpha) -> y {
         x: [x; alpha] elu_gradient(g, x, 1.0, alpha)? => kernel(gradients::celu(x.value(), g.value(), alpha)?)
     }
+    selu(x) -> y       { x: [x] selu_gradient(g, x)? => kernel(gradients::selu(x.value(), g.value())?) }
+    mish(x) -> y       { x: [x] mish_gradient(g, x)? => kernel(gradients::mish(x.value(), g.value())?) }
+    hardswish(x) -> y  { x: [x] hardswish_gradient(g, x)? => kernel(gradients::hardswish(x.value(), g.value())?) }
+    hardsigmoid(x) -> y { x: [x] x.gt(-3)?.logical_and(x.lt(3)?)?.choose(g * SIXTH, 0.0)? }
+    logsigmoid(x) -> y { x: [x] g * (-x).sigmoid()? => kernel(gradients::logsigmoid(x.value(), g.value())?) }
     i0(x) -> y         { x: [x] g * x.i1()? }
     i0e(x) -> y        { x: [x y] g * (x.i1e()? - x.sign()? * y) }
     i1(x) -> y         { x: [x y] g * (x.i0()? - over_x(y, x)?) }
@@ -85,7 +97,7 @@ fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
 }
 
-/// `g` for `x > 0`, else `g alpha e^(x / width)`. The exponential is computed only where `x` is not positive:
+/// `g alpha e^(x / width)` for `x <= 0`, else `g`, for NaN too as in PyTorch. The exponential is computed only where `x` is not positive:
 /// elsewhere it could overflow, and infinity times 0 is NaN.
 fn elu_gradient(
     g: &crate::Tensor,
@@ -93,9 +105,30 @@ fn elu_gradient(
     alpha: f64,
     width: f64,
 ) -> namegrad_core::Result<crate::Tensor> {
-    let positive = x.gt(0)?;
-    let slope = x.masked_fill(&positive, 0.0)?.div(width)?.exp()?.mul(alpha)?;
-    positive.choose(g, g.mul(&slope)?)
+    let bent = x.le(0)?;
+    let slope = bent.choose(x, 0.0)?.div(width)?.exp()?.mul(alpha)?;
+    bent.choose(g.mul(&slope)?, g)
+}
+
+/// `g scale alpha e^x` for `x <= 0`, else `g scale`.
+fn selu_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let bent = x.le(0)?;
+    let slope = bent.choose(x, 0.0)?.exp()?.mul(SELU_ALPHA * SELU_SCALE)?;
+    bent.choose(g.mul(&slope)?, g.mul(SELU_SCALE)?)
+}
+
+/// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`.
+fn mish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let t = x.softplus()?.tanh()?;
+    let slope = x.mul(x.sigmoid()?)?.mul(t.square()?.neg()?.add(1.0)?)?;
+    g.mul(t.add(&slope)?)
+}
+
+/// 0 up to -3, `g` from 3, and `g (x/3 + 1/2)` between them.
+fn hardswish_gradient(g: &crate::Tensor, x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
+    let between = x.gt(-3)?.logical_and(x.lt(3)?)?;
+    let slope = x.div(3.0)?.add(0.5)?;
+    between.choose(g.mul(&slope)?, g)?.masked_fill(&x.le(-3)?, 0.0)
 }
 
 /// `π (cos t / t - sin t / t²)` with `t = πx`. Near 0, where the two terms cancel, the series is used:

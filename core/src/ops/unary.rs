@@ -11,6 +11,12 @@ use crate::ops::by_element::Kernel;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
 
+/// The constants of [`selu`](NamedTensor::selu), from the paper's reference code.
+#[doc(hidden)]
+pub const SELU_ALPHA: f64 = 1.673_263_242_354_377_3;
+#[doc(hidden)]
+pub const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+
 ops! { unary;
     //! # Elementwise functions
     /// `|x|` of each element.
@@ -185,6 +191,39 @@ ops! { unary;
     celu celu_ (x; alpha: f64 = 1.0) {
         float: if x > T::ZERO { x } else { alpha * (x / alpha).exp_m1() }, dtypes: Dtypes::Floats, before: no_zero_alpha
     }
+    /// `scale x` for `x > 0`, else `scale alpha (e^x - 1)`: an [`elu`](Self::elu) whose constants keep the
+    /// mean 0 and the variance 1 of independent inputs. They are `alpha = 1.67326` and `scale = 1.05070`.
+    ///
+    /// # Source
+    /// Klambauer et al., *Self-Normalizing Neural Networks* (2017), equation 2.
+    selu selu_ (x) {
+        float: if x > T::ZERO { x * T::from_f64(SELU_SCALE) } else { x.exp_m1() * T::from_f64(SELU_ALPHA * SELU_SCALE) },
+        dtypes: Dtypes::Floats
+    }
+    /// `x tanh(softplus(x))`.
+    ///
+    /// # Source
+    /// Misra, *Mish: A Self Regularized Non-Monotonic Activation Function* (2019), equation 1.
+    mish mish_ (x) {
+        // With n = e^2x + 2 e^x, tanh(ln(1 + e^x)) is n / (n + 2), which takes one exponential.
+        float: if x > T::from_f64(20.0) { x } else { let e = x.exp(); let n = e * (e + T::from_f64(2.0)); x * (n / (n + T::from_f64(2.0))) },
+        dtypes: Dtypes::Floats
+    }
+    /// `x min(max(x + 3, 0), 6) / 6`, a [`silu`](Self::silu) of straight lines and a parabola. The derivative
+    /// is 0 at -3 and 1 at 3.
+    ///
+    /// # Source
+    /// Howard et al., *Searching for MobileNetV3* (2019), section 5.2.
+    hardswish hardswish_ (x) {
+        float: x * (x + T::from_f64(3.0)).maximum(T::ZERO).minimum(T::from_f64(6.0)) / T::from_f64(6.0), dtypes: Dtypes::Floats
+    }
+    /// `min(max(x + 3, 0), 6) / 6`, a [`sigmoid`](Self::sigmoid) of straight lines. The derivative is 0 at -3
+    /// and at 3, and for NaN.
+    hardsigmoid hardsigmoid_ (x) {
+        float: (x + T::from_f64(3.0)).maximum(T::ZERO).minimum(T::from_f64(6.0)) / T::from_f64(6.0), dtypes: Dtypes::Floats
+    }
+    /// `ln(1 / (1 + e^-x))`, the logarithm of [`sigmoid`](Self::sigmoid), without overflow.
+    logsigmoid (x) { float: x.minimum(T::ZERO) - (-x.abs()).exp().ln_1p(), dtypes: Dtypes::Floats }
 }
 
 /// Selects the kernel of `round`: rounding to integers has its own loop, and integers do not change.

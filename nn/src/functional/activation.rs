@@ -1,11 +1,13 @@
 //! Activations: elementwise ops and ops along a dim.
 
-use namegrad_autograd::Tensor;
-use namegrad_core::{Result, default_dtype, plain};
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
+use namegrad_core::{DType, Error, ErrorKind, Result, default_dtype, keep, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
-    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, threshold, celu;
+    unary: relu, sigmoid, tanh, silu, elu, leaky_relu, softplus, hardtanh, threshold, celu, selu, mish, hardswish,
+        hardsigmoid, logsigmoid;
     along: softmax, log_softmax;
 }
 
@@ -38,6 +40,159 @@ functional! { activation;
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
     gelu (x; approximate: Approximate = Approximate::None) names "keeps input names";
+    /// `min(max(x, 0), 6)`: a [`relu`] that stays in the range of a few bits. At 0 and at 6 the derivative
+    /// is 0.
+    ///
+    /// # Source
+    /// Howard et al., *MobileNets: Efficient Convolutional Neural Networks for Mobile Vision Applications*
+    /// (2017).
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(F::relu6(&Tensor::new([-1.0, 2.0, 9.0])?)?.to_vec::<f32>()?, [0.0, 2.0, 6.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    relu6 (x) on floats integers names "keeps input names";
+    /// `x` for `x > 0`, else `weight x`, with a slope for each channel or one for all.
+    ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - `weight`: one number, or `[channels]`. Its dim is the dim of `x` with the same name; without a name it
+    ///   is dim 1
+    /// - result: the dims of `x`
+    ///
+    /// # Source
+    /// He et al., *Delving Deep into Rectifiers* (2015), equation 1.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[-1.0, -1.0], [2.0, 2.0]])?.refine_names(["N", "C"])?;
+    /// let weight = Tensor::new([0.5, 0.25])?.refine_names(["C"])?;
+    /// assert_eq!(F::prelu(&x, &weight)?.to_vec::<f32>()?, [-0.5, -0.25, 2.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless both
+    /// are floating-point and of one dtype.
+    prelu (x, weight) on floats names "keeps input names";
+    /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and
+    /// `upper`; otherwise `a` is the mean of both.
+    ///
+    /// # Source
+    /// Xu et al., *Empirical Evaluation of Rectified Activations in Convolutional Network* (2015), section 2.4.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([-1.0, 1.0])?;
+    /// assert!(F::rrelu(&x)?.allclose(&Tensor::new([-11.0 / 48.0, 1.0])?)?);
+    /// let y = F::rrelu_with(&x, RreluOptions::new().training(true))?.to_vec::<f32>()?;
+    /// assert!(-1.0 / 3.0 <= y[0] && y[0] <= -1.0 / 8.0 && y[1] == 1.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`] unless
+    /// `x` is floating-point.
+    rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
+        names "keeps input names";
+    /// `x / (1 + |x|)`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(F::softsign(&Tensor::new([-1.0, 3.0])?)?.to_vec::<f32>()?, [-0.5, 0.75]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    softsign (x) on floats integers names "keeps input names";
+    /// `x - tanh x`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let y = F::tanhshrink(&Tensor::new([0.0, 2.0])?)?;
+    /// assert!(y.allclose(&Tensor::new([0.0, 2.0 - 2f64.tanh()])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    tanhshrink (x) on floats integers names "keeps input names";
+    /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0 between
+    /// them, where the derivative is 0 too.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(F::softshrink(&Tensor::new([-1.0, 0.25, 2.0])?)?.to_vec::<f32>()?, [-0.5, 0.0, 1.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a negative `lambd`, [`ErrorKind::DType`] unless `x` is floating-point.
+    softshrink (x; lambd: f64 = 0.5) on floats names "keeps input names";
+    /// `x` where `|x| > lambd`, else 0, where the derivative is 0 too.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// assert_eq!(F::hardshrink(&Tensor::new([-1.0, 0.25, 2.0])?)?.to_vec::<f32>()?, [-1.0, 0.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] unless `x` is floating-point.
+    hardshrink (x; lambd: f64 = 0.5) on floats names "keeps input names";
+    /// `a sigmoid(b)`, where `a` is the first half of `x` along `dim` and `b` the second.
+    ///
+    /// # Source
+    /// Dauphin et al., *Language Modeling with Gated Convolutional Networks* (2017), section 2.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::new([[1.0, 2.0, 0.0, 0.0]])?.refine_names(["N", "C"])?;
+    /// let y = F::glu(&x, "C")?;
+    /// assert_eq!((y.shape().to_string(), y.to_vec::<f32>()?), ("[N=1, C=2]".into(), vec![0.5, 1.0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is floating-point.
+    glu (x; dim: Dim or -1) on floats names "keeps input names";
+    /// `e^-x / Σ e^-x` along `dim`: the [`softmax`] of `-x`, which is first cast to `dtype` if that is given.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::randn([("N", 2), ("class", 3)])?;
+    /// assert!(F::softmin(&x, "class")?.allclose(&x.neg()?.softmax("class")?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] unless `x` is floating-point.
+    softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names";
+    /// A random sample of [`softmax`] along `dim`, through which gradients flow: the softmax of
+    /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and 0
+    /// elsewhere, and the gradient is still that of the softmax.
+    ///
+    /// # Source
+    /// Jang, Gu, Poole, *Categorical Reparameterization with Gumbel-Softmax* (2017), equation 2.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let logits = Tensor::randn([("N", 4), ("class", 3)])?;
+    /// let sample = F::gumbel_softmax_with(&logits, "class", GumbelSoftmaxOptions::new().hard(true))?;
+    /// assert!(sample.sum("class")?.allclose(&Tensor::ones([("N", 4)])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] unless the logits are floating-point.
+    gumbel_softmax (logits; dim: Dim or -1, tau: f64 = 1.0, hard: bool = false) on floats
+        names "keeps input names";
 }
 
 mod kernels {
@@ -52,5 +207,122 @@ mod kernels {
         let x = &if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
         let inner = x.pow(3)?.mul(0.044715)?.add(x)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
         x.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)
+    }
+
+    #[track_caller]
+    pub(super) fn relu6(x: &Tensor) -> Result<Tensor> {
+        x.hardtanh_with(HardtanhOptions::new().min_val(0).max_val(6))
+    }
+
+    #[track_caller]
+    pub(super) fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        const OP: &str = "prelu";
+        x.value().check_float(OP)?;
+        if x.dtype() != weight.dtype() {
+            let message = format!("x is {}, and the weight is {}", x.dtype(), weight.dtype());
+            return Err(Error::new(ErrorKind::DType, OP, message)
+                .with_operands([x.shape(), weight.shape()])
+                .with_repair(format!("weight.to(DType::{:?})?", x.dtype())));
+        }
+        let dim = match weight.names().get(0) {
+            Some(name) => x.names().position(name),
+            None => (x.ndim() > 1).then_some(1),
+        };
+        let channels = dim.map_or(1, |dim| x.sizes()[dim]);
+        if weight.ndim() > 1 || weight.numel() != 1 && weight.numel() != channels {
+            let message = format!(
+                "the weight must have one number, or one for each of the {channels} channels, got sizes {:?}",
+                weight.sizes()
+            );
+            return Err(Error::new(ErrorKind::Shape, OP, message));
+        }
+        let mut sizes = vec![1; x.ndim()];
+        if let Some(dim) = dim.filter(|_| weight.numel() != 1) {
+            sizes[dim] = channels;
+        }
+        let weight = weight.rename(None)?.reshape(&sizes[..])?;
+        let positive = x.gt(0)?;
+        // Filled before the product: infinity times a gradient of 0 is NaN.
+        positive.choose(x, x.masked_fill(&positive, 0)?.mul(weight)?)
+    }
+
+    #[track_caller]
+    pub(super) fn rrelu(x: &Tensor, lower: f64, upper: f64, training: bool) -> Result<Tensor> {
+        const OP: &str = "rrelu";
+        x.value().check_float(OP)?;
+        Error::ensure(
+            lower <= upper && lower.is_finite() && upper.is_finite(),
+            ErrorKind::Value,
+            OP,
+            || format!("lower must be less than or equal to upper, and both finite, got {lower} and {upper}"),
+        )?;
+        if !training {
+            let slope = LeakyReluOptions::new().negative_slope((lower + upper) / 2.0);
+            return x.leaky_relu_with(slope);
+        }
+        let slope = TensorOptions::new().dtype(x.dtype()).uniform(x.sizes(), lower, upper)?;
+        let positive = x.gt(0)?;
+        positive.choose(x, x.masked_fill(&positive, 0)?.mul(slope)?)
+    }
+
+    #[track_caller]
+    pub(super) fn softsign(x: &Tensor) -> Result<Tensor> {
+        x.div(x.abs()?.add(1)?)
+    }
+
+    #[track_caller]
+    pub(super) fn tanhshrink(x: &Tensor) -> Result<Tensor> {
+        x.sub(x.tanh()?)
+    }
+
+    #[track_caller]
+    pub(super) fn softshrink(x: &Tensor, lambd: f64) -> Result<Tensor> {
+        const OP: &str = "softshrink";
+        x.value().check_float(OP)?;
+        Error::ensure(lambd >= 0.0, ErrorKind::Value, OP, || {
+            format!("lambd cannot be negative, got {lambd}")
+        })?;
+        x.sub(x.clamp(-lambd, lambd)?)
+    }
+
+    #[track_caller]
+    pub(super) fn hardshrink(x: &Tensor, lambd: f64) -> Result<Tensor> {
+        x.value().check_float("hardshrink")?;
+        x.masked_fill(&x.detach().abs()?.le(lambd)?, 0)
+    }
+
+    #[track_caller]
+    pub(super) fn glu(x: &Tensor, dim: usize) -> Result<Tensor> {
+        const OP: &str = "glu";
+        x.value().check_float(OP)?;
+        let size = x.sizes().get(dim).copied().unwrap_or(1);
+        Error::ensure(size % 2 == 0, ErrorKind::Shape, OP, || {
+            format!("the size of the dim that is halved must be even, got {size}")
+        })?;
+        let half = |start: usize| x.narrow(dim, start, size / 2);
+        half(0)?.mul(half(size / 2)?.sigmoid()?)
+    }
+
+    #[track_caller]
+    pub(super) fn softmin(x: &Tensor, dim: usize, dtype: Option<DType>) -> Result<Tensor> {
+        let cast = dtype.map(|dtype| x.to(dtype)).transpose()?;
+        let x = cast.as_ref().unwrap_or(x);
+        x.value().check_float("softmin")?;
+        x.neg()?.softmax(dim)
+    }
+
+    #[track_caller]
+    pub(super) fn gumbel_softmax(logits: &Tensor, dim: usize, tau: f64, hard: bool) -> Result<Tensor> {
+        logits.value().check_float("gumbel_softmax")?;
+        let mut noise = logits.detach().zeros_like()?;
+        noise.exponential_(1.0)?;
+        let soft = logits.sub(noise.log()?)?.div(tau)?.softmax(dim)?;
+        if !hard {
+            return Ok(soft);
+        }
+        let largest = soft.detach().argmax(keep(dim))?;
+        let hard = soft.detach().zeros_like()?.scatter(&largest, 1.0, dim)?;
+        // The value of the first, with the gradient of the second.
+        hard.sub(soft.detach())?.add(&soft)
     }
 }

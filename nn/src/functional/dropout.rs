@@ -1,8 +1,60 @@
 //! Dropout.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::args::Positions;
+use namegrad_core::{Argument, Dims, Error, ErrorKind, NamedTensor, Result, Shape, Value};
 use namegrad_macros::functional;
+
+/// The dims of a feature map, such as `["H", "W"]`: its elements share one fate, and every other dim has its
+/// own. In a call by name, the default is PyTorch's: the last dim in `dropout1d`, the last three in `dropout3d`,
+/// and all but the first two in `dropout2d` and `feature_alpha_dropout`.
+#[derive(Clone, Debug, Default)]
+pub struct MapDims(Option<Dims>);
+
+impl<T: Into<Dims>> From<T> for MapDims {
+    fn from(dims: T) -> MapDims {
+        MapDims(Some(dims.into()))
+    }
+}
+
+impl Argument for MapDims {
+    type Resolved = Positions;
+    type View<'a> = &'a Positions;
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<Positions> {
+        let of_map = match op {
+            "dropout1d" => Some(1),
+            "dropout2d" => Some(2),
+            "dropout3d" => Some(3),
+            _ => None,
+        };
+        let Some(dims) = self.0 else {
+            let ndim = of.first().map_or(0, |x| x.ndim());
+            let start = match of_map {
+                Some(count) if count != 2 => ndim.saturating_sub(count).max(1),
+                _ => 2,
+            };
+            return Dims::from((start.min(ndim)..ndim).collect::<Vec<usize>>()).look_up(op, of);
+        };
+        let dims = dims.look_up(op, of)?;
+        match of_map.filter(|count| dims.len() != *count) {
+            Some(count) => {
+                let message = format!("a feature map has {count} dims here, and {} were given", dims.len());
+                Err(Error::new(ErrorKind::Value, op, message).with_operands(of.iter().map(|x| x.shape())))
+            }
+            None => Ok(dims),
+        }
+    }
+    fn view(resolved: &Positions) -> &Positions {
+        resolved
+    }
+    fn from_value(value: &Value) -> Option<MapDims> {
+        Dims::from_value(value).map(MapDims::from)
+    }
+    fn accepted() -> String {
+        Dims::accepted()
+    }
+}
 
 functional! { dropout;
     /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`. Otherwise
@@ -26,6 +78,91 @@ functional! { dropout;
     /// # Errors
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] unless `x` is floating-point.
     dropout (x; p: f64 or 0.5, training: bool = true) on floats names "keeps input names";
+    /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it are so
+    /// alike that dropping one of them has no effect. Each index of the other dims has its own fate.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::ones([("N", 4), ("C", 8), ("time", 5)])?;
+    /// let y = F::dropout1d(&x, 0.5, "time")?;
+    /// assert!(y.amax("time")?.equal(&y.amin("time")?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Tompson et al., *Efficient Object Localization Using Convolutional Networks* (2015), section 3.2.
+    ///
+    /// # Errors
+    /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
+    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+        names "keeps input names";
+    /// [`dropout1d`] with feature maps of two dims.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::ones([("N", 4), ("H", 5), ("W", 5), ("C", 8)])?;
+    /// let y = F::dropout2d(&x, 0.5, ["H", "W"])?;
+    /// assert!(y.amax(["H", "W"])?.equal(&y.amin(["H", "W"])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`dropout1d`].
+    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+        names "keeps input names";
+    /// [`dropout1d`] with feature maps of three dims.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::ones([("C", 8), ("D", 2), ("H", 3), ("W", 3)])?;
+    /// let y = F::dropout3d(&x, 0.5, ["D", "H", "W"])?;
+    /// assert!(y.amax(["D", "H", "W"])?.equal(&y.amin(["D", "H", "W"])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`dropout1d`].
+    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+        names "keeps input names";
+    /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
+    /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as they
+    /// are. Otherwise, which is the default as in PyTorch, returns `x`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// manual_seed(0);
+    /// let x = Tensor::randn([("N", 10_000)])?;
+    /// let y = F::alpha_dropout_with(&x, 0.2, AlphaDropoutOptions::new().training(true))?;
+    /// assert!(y.mean("N")?.item::<f64>()?.abs() < 0.1 && (y.std("N")?.item::<f64>()? - 1.0).abs() < 0.1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Source
+    /// Klambauer et al., *Self-Normalizing Neural Networks* (2017), section 2.
+    ///
+    /// # Errors
+    /// Same as [`dropout`].
+    alpha_dropout (x; p: f64 or 0.5, training: bool = false) on floats names "keeps input names";
+    /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::ones([("N", 4), ("C", 8), ("H", 5), ("W", 5)])?;
+    /// let training = FeatureAlphaDropoutOptions::new().training(true);
+    /// let y = F::feature_alpha_dropout_with(&x, 0.5, ["H", "W"], training)?;
+    /// assert!(y.amax(["H", "W"])?.equal(&y.amin(["H", "W"])?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`dropout1d`].
+    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false) on floats
+        names "keeps input names";
 }
 
 mod kernels {
@@ -33,21 +170,110 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-        if !(0.0..=1.0).contains(&p) {
-            let message = format!("dropout probability has to be between 0 and 1, but got {p}");
-            return Err(Error::new(ErrorKind::Value, "dropout", message).with_operands([x.shape()]));
-        }
-        if !x.dtype().is_floating_point() {
-            let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
-            return Err(Error::new(ErrorKind::DType, "dropout", message)
-                .with_operands([x.shape()])
-                .with_repair("x.to(DType::F32)?"));
-        }
-        if !training || p == 0.0 {
-            return Ok(x.clone());
-        }
-        let kept = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-        let mask = NamedTensor::choice("dropout", x.shape(), 1.0 - p, [0.0, kept], x.dtype())?;
-        x.mul(Tensor::constant(mask))
+        dropped("dropout", x, p, &[], training)
     }
+
+    #[track_caller]
+    pub(super) fn dropout1d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
+        maps_dropped("dropout1d", x, p, &dims, training)
+    }
+
+    #[track_caller]
+    pub(super) fn dropout2d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
+        maps_dropped("dropout2d", x, p, &dims, training)
+    }
+
+    #[track_caller]
+    pub(super) fn dropout3d(x: &Tensor, p: f64, dims: Positions, training: bool) -> Result<Tensor> {
+        maps_dropped("dropout3d", x, p, &dims, training)
+    }
+
+    #[track_caller]
+    pub(super) fn alpha_dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
+        alpha_dropped("alpha_dropout", x, p, &[], training)
+    }
+
+    #[track_caller]
+    pub(super) fn feature_alpha_dropout(
+        x: &Tensor,
+        p: f64,
+        dims: Positions,
+        training: bool,
+    ) -> Result<Tensor> {
+        check("feature_alpha_dropout", x, p)?;
+        check_maps("feature_alpha_dropout", x, &dims)?;
+        alpha_dropped("feature_alpha_dropout", x, p, &dims, training)
+    }
+}
+
+#[track_caller]
+fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
+    if !(0.0..=1.0).contains(&p) {
+        let message = format!("dropout probability has to be between 0 and 1, but got {p}");
+        return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
+    }
+    if !x.dtype().is_floating_point() {
+        let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
+        return Err(Error::new(ErrorKind::DType, op, message)
+            .with_operands([x.shape()])
+            .with_repair("x.to(DType::F32)?"));
+    }
+    Ok(())
+}
+
+/// Checks that there is more than one feature map.
+#[track_caller]
+fn check_maps(op: &'static str, x: &Tensor, dims: &[usize]) -> Result<()> {
+    let others = x.ndim() - dims.len();
+    Error::ensure(x.ndim() > 1 && others > 0, ErrorKind::Shape, op, || {
+        format!(
+            "expected a dim of channels beside the {} dims of the feature maps, got sizes {:?}",
+            dims.len(),
+            x.sizes()
+        )
+    })
+}
+
+/// A mask of `values[1]` with probability `1 - p`, else `values[0]`, the same along `dims`.
+#[track_caller]
+fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) -> Result<Tensor> {
+    let size = |dim: usize| if dims.contains(&dim) { 1 } else { x.sizes()[dim] };
+    let shape = Shape::new((0..x.ndim()).map(|dim| (x.name(dim), size(dim))))?;
+    NamedTensor::choice(op, shape, 1.0 - p, values, x.dtype()).map(Tensor::constant)
+}
+
+#[track_caller]
+fn dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
+    check(op, x, p)?;
+    if !training || p == 0.0 {
+        return Ok(x.clone());
+    }
+    let kept = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+    x.mul(mask(op, x, p, dims, [0.0, kept])?)
+}
+
+#[track_caller]
+fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
+    check(op, x, p)?;
+    check_maps(op, x, dims)?;
+    dropped(op, x, p, dims, training)
+}
+
+/// `a (x kept + low (1 - kept)) + b`, where `low = -scale alpha` is the lower limit of `selu`, and `a` and `b`
+/// restore the mean and the variance.
+#[track_caller]
+fn alpha_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
+    use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
+    check(op, x, p)?;
+    if !training || p == 0.0 {
+        return Ok(x.clone());
+    }
+    if p == 1.0 {
+        return x.mul(0);
+    }
+    let limit = SELU_ALPHA * SELU_SCALE;
+    let a = 1.0 / ((limit * limit * p + 1.0) * (1.0 - p)).sqrt();
+    let kept = mask(op, x, p, dims, [0.0, 1.0])?;
+    let shift = kept.sub(1)?.mul(limit * a)?.add(limit * a * p)?;
+    x.mul(kept.mul(a)?)?.add(shift)
 }

@@ -6,6 +6,7 @@
 mod activation;
 mod attention;
 pub(crate) mod conv;
+mod distance;
 mod dropout;
 pub(crate) mod embedding;
 mod fold;
@@ -16,7 +17,7 @@ mod norm;
 pub(crate) mod pool;
 mod shuffle;
 
-/// The tables; each is a file. Everything public in them is public here, so a function needs only its row.
+/// The tables; each is a file, some in the folder `loss`. Everything public in them is public here, so a function needs only its row.
 /// `tables! { loss }` becomes
 ///
 /// ```ignore
@@ -25,18 +26,23 @@ mod shuffle;
 /// pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[loss::OPS];
 /// ```
 macro_rules! tables {
-    ($($table:ident)*) => {
-        $(pub use $table::*;)*
+    ($($($table:ident)::+)*) => {
+        $(pub use $($table::)+*;)*
 
         /// The options of functions.
         #[allow(unused_imports, unreachable_pub)] // not every table has functions with options
         pub mod options {
-            $(pub use super::$table::options::*;)*
+            $(pub use super::$($table::)+options::*;)*
         }
 
         /// The functions by table, for `namegrad::ops`, except those that are also methods of a tensor.
-        pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($table::OPS),*];
+        pub const OPS: &[&[&namegrad_autograd::registry::Op]] = &[$($($table::)+OPS),*];
     };
 }
-tables! { activation conv dropout embedding fold linear loss norm pool shuffle }
 pub use attention::*;
+pub use loss::{ClassDim, Reduction};
+tables! {
+    activation conv distance dropout embedding fold linear
+    loss::classes loss::ctc loss::margin loss::probability loss::regression loss::similarity
+    norm pool shuffle
+}

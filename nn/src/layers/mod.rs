@@ -4,27 +4,32 @@ mod activation;
 mod bilinear;
 mod containers;
 mod conv;
+mod distance;
 mod dropout;
 mod embedding;
 mod hooked;
 mod linear;
+mod loss;
 mod norm;
 mod place;
 mod pool;
 mod rearrange;
 mod sequential;
+mod stateless;
 
-pub use activation::{Relu, Sigmoid, Tanh};
+pub use activation::*;
 pub use bilinear::{Bilinear, BilinearBuilder};
 pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvBuilder, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
     ConvTranspose3d, ConvTransposeBuilder, PaddingMode,
 };
-pub use dropout::Dropout;
+pub use distance::*;
+pub use dropout::*;
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use hooked::Hooked;
 pub use linear::{Linear, LinearBuilder};
+pub use loss::*;
 pub use norm::{
     BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
     LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,

@@ -1,109 +1,13 @@
-//! Losses.
+//! Losses of classes.
 
+use super::{ClassDim, Reduction, check_names, check_order, position, squeezed};
 use namegrad_autograd::Tensor;
-use namegrad_core::names::{apart, is_strict};
+use namegrad_core::names::is_strict;
 use namegrad_core::options::ClassCrossEntropyOptions;
-use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
+use namegrad_core::{DType, Error, ErrorKind, Names, Result};
 use namegrad_macros::functional;
 
-/// How the losses of individual elements are combined.
-///
-/// ```
-/// use namegrad::prelude::*;
-/// let (x, target) = (Tensor::new([1.0, 3.0])?, Tensor::new([0.0, 0.0])?);
-/// assert_eq!(F::mse_loss(&x, &target)?.item::<f64>()?, 5.0); // the mean
-/// let sum = MseLossOptions::new().reduction(F::Reduction::Sum);
-/// assert_eq!(F::mse_loss_with(&x, &target, sum)?.item::<f64>()?, 10.0);
-/// let each = MseLossOptions::new().reduction(F::Reduction::None);
-/// assert_eq!(F::mse_loss_with(&x, &target, each)?.to_vec::<f32>()?, [1.0, 9.0]);
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
-    /// The mean, weighted if there are weights.
-    #[default]
-    Mean,
-    /// The sum.
-    Sum,
-    /// No reduction: one loss for each element.
-    None,
-}
-
-impl Reduction {
-    #[track_caller]
-    fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
-        self.check_not_empty(op, losses.numel())?;
-        match self {
-            Reduction::Mean => losses.mean(..),
-            Reduction::Sum => losses.sum(..),
-            Reduction::None => Ok(losses),
-        }
-    }
-
-    /// Returns an error for the mean of no losses. In PyTorch it is NaN, which would then spread to every
-    /// parameter.
-    #[track_caller]
-    fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
-        if self != Reduction::Mean || losses > 0 {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
-            .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
-    }
-}
-
-plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
-
-/// The class dim, by name or index, such as `"class"` or `1`. In a call by name, the default is PyTorch's:
-/// dim 1, or the only dim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClassDim(Option<Dim>);
-
-impl<T: Into<Dim>> From<T> for ClassDim {
-    fn from(dim: T) -> ClassDim {
-        ClassDim(Some(dim.into()))
-    }
-}
-
-impl Argument for ClassDim {
-    type Resolved = usize;
-    type View<'a> = usize;
-    #[track_caller]
-    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
-        let behind_the_batch = usize::from(of.first().is_some_and(|x| x.ndim() > 1));
-        self.0.unwrap_or(behind_the_batch.into()).look_up(op, of)
-    }
-    fn view(resolved: &usize) -> usize {
-        *resolved
-    }
-    fn from_value(value: &Value) -> Option<ClassDim> {
-        Dim::from_value(value).map(ClassDim::from)
-    }
-    fn accepted() -> String {
-        "a dim".into()
-    }
-}
-
-functional! { loss;
-    /// The mean of `(x - target)²`.
-    ///
-    /// Numbers and dims of size one broadcast, but only to the sizes of the other tensor: `[5, 1]` and `[5]`
-    /// would give 25 differences instead of 5, so that is an error.
-    ///
-    /// # Examples
-    /// ```
-    /// use namegrad::prelude::*;
-    /// let x = Tensor::new([[1.0], [3.0]])?.refine_names(["N", "out"])?;
-    /// let target = Tensor::new([0.0, 1.0])?.refine_names(["N"])?;
-    /// assert!(F::mse_loss(&x, &target).is_err());
-    /// assert_eq!(F::mse_loss(&x.squeeze("out")?, &target)?.item::<f64>()?, 2.5);
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
-    /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
-    mse_loss (x, target; reduction: Reduction = Reduction::Mean) on floats integers names "unifies names from inputs";
+functional! { classes;
     /// The mean cross entropy of `softmax(logits)` along `class_dim` with the target. `weight` has a weight
     /// for each class, targets equal to `ignore_index` are ignored, and `label_smoothing` is the share of the
     /// target that is spread evenly over all classes.
@@ -174,12 +78,6 @@ mod kernels {
     use super::*;
 
     #[track_caller]
-    pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
-        check_pair("mse_loss", x, target)?;
-        reduction.apply("mse_loss", x.sub(target)?.square()?)
-    }
-
-    #[track_caller]
     pub(super) fn cross_entropy(
         logits: &Tensor,
         target: &Tensor,
@@ -239,102 +137,24 @@ mod kernels {
     }
 }
 
-/// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
-/// same order, and broadcast to the sizes of one of them.
-#[track_caller]
-fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
-    for (name, x) in [("x", x), ("target", target)] {
-        if x.dtype() == DType::Bool {
-            return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
-                .with_repair(format!("{name}.to(DType::F32)?")));
-        }
-    }
-    check_order(op, ("x", x.value()), target)?;
-    check_names(op, x.value(), target, &[x, target])?;
-    let (own, other) = (x.sizes(), target.sizes());
-    let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
-    let ndim = own.len().max(other.len());
-    let pairs = || (0..ndim).map(|k| (from_right(own, k), from_right(other, k)));
-    let broadcast: Vec<usize> = pairs().map(|(x, y)| if x == 1 { y } else { x }).rev().collect();
-    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails with its own error
-    if !fits || broadcast == own || broadcast == other {
-        return Ok(());
-    }
-    let message = format!(
-        "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
-    );
-    let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), target.shape()]);
-    let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
-    match more(x, target, "x").or_else(|| more(target, x, "target")) {
-        Some(repair) => Err(error.with_repair(repair)),
-        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
-    }
-}
-
-/// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
-#[track_caller]
-fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
-    // Under the name of a method, whose repair would be a call of it.
-    x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
-        let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
-        let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
-        match (x.sizes() == target.sizes(), differing) {
-            (true, Some((own, other))) => error.with_repair(format!(
-                "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
-            )),
-            _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
-            _ => error,
-        }
-    })
-}
-
-/// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
-#[track_caller]
-fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
-    let sorted = |names: &Names, ndim: usize| {
-        let mut names: Vec<_> = names.iter(ndim).collect();
-        names.sort();
-        names
-    };
-    let (own, other) = (x.names(), target.names());
-    let same =
-        |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
-    if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
-        return Ok(()); // if the names differ, the op checks them
-    }
-    let message = "the input and the target have the same dims in another order";
-    Err(Error::new(ErrorKind::Misaligned, op, message)
-        .with_operands([x.shape(), target.shape()])
-        .with_repair(format!("target.align_as(&{name})?")))
-}
-
-/// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
-fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
-    let without = |dim: usize| {
-        let mut rest = x.sizes().to_vec();
-        rest.remove(dim);
-        rest
-    };
-    let dim = (0..x.ndim()).rev().find(|dim| x.sizes()[*dim] == 1 && without(*dim) == sizes)?;
-    Some(match x.name(dim) {
-        Some(dim) => format!("{name}.squeeze(\"{dim}\")?"),
-        None => format!("{name}.squeeze({dim})?"),
-    })
-}
-
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of
 /// the inputs were checked.
-struct Classes {
+pub(super) struct Classes {
     /// The class dim, or `None` if the logits are 0-d.
-    dim: Option<usize>,
-    count: usize,
+    pub(super) dim: Option<usize>,
+    pub(super) count: usize,
     /// The weight of each class, without names.
     weight: Option<Tensor>,
 }
 
 impl Classes {
     #[track_caller]
-    fn new(op: &'static str, logits: &Tensor, weight: Option<&Tensor>, dim: usize) -> Result<Classes> {
+    pub(super) fn new(
+        op: &'static str,
+        logits: &Tensor,
+        weight: Option<&Tensor>,
+        dim: usize,
+    ) -> Result<Classes> {
         let dim = (logits.ndim() > 0).then_some(dim);
         let count = dim.map_or(1, |dim| logits.sizes()[dim]);
         let Some(weight) = weight else { return Ok(Classes { dim, count, weight: None }) };
@@ -371,7 +191,7 @@ impl Classes {
     }
 
     /// The sizes without the class dim.
-    fn rest(&self, sizes: &[usize]) -> Vec<usize> {
+    pub(super) fn rest(&self, sizes: &[usize]) -> Vec<usize> {
         let others = sizes.iter().enumerate().filter(|(dim, _)| Some(*dim) != self.dim);
         others.map(|(_, size)| *size).collect()
     }
@@ -383,7 +203,7 @@ impl Classes {
 
     /// `x` times the weight of its class.
     #[track_caller]
-    fn weigh(&self, x: Tensor) -> Result<Tensor> {
+    pub(super) fn weigh(&self, x: Tensor) -> Result<Tensor> {
         let Some(weight) = &self.weight else { return Ok(x) };
         let mut sizes = vec![1; x.ndim()];
         if let Some(dim) = self.dim {
@@ -394,7 +214,7 @@ impl Classes {
 
     /// The sum over the classes.
     #[track_caller]
-    fn sum(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn sum(&self, x: &Tensor) -> Result<Tensor> {
         x.sum(self.dim.into_iter().collect::<Vec<_>>())
     }
 }
@@ -456,25 +276,10 @@ fn with_probabilities(
     losses.to(dtype)
 }
 
-/// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
-fn position(x: &Tensor, mut at: usize) -> String {
-    let mut places = Vec::new();
-    for (dim, size) in x.sizes().iter().enumerate().rev() {
-        let place = at % size;
-        places.push(x.name(dim).map_or(place.to_string(), |name| format!("{name}={place}")));
-        at /= size;
-    }
-    places.reverse();
-    match places.is_empty() {
-        true => String::new(),
-        false => format!(" at [{}]", places.join(", ")),
-    }
-}
-
 /// Checked class indices.
-struct Targets {
+pub(super) struct Targets {
     /// The classes in `i64`, without names.
-    indices: Tensor,
+    pub(super) indices: Tensor,
     /// The classes, with 0 where the target is ignored.
     existing: Tensor,
     /// Where the target is ignored. Losses are overwritten with 0 there, not multiplied by 0, so the gradient
@@ -483,16 +288,16 @@ struct Targets {
     /// The number of targets that are not ignored.
     counted: usize,
     /// The weight of each target, 0 where it is ignored; `None` if all weights are equal.
-    weights: Option<Tensor>,
+    pub(super) weights: Option<Tensor>,
     /// The names of the losses.
-    names: Names,
+    pub(super) names: Names,
     /// The dtype of the loss.
-    dtype: DType,
+    pub(super) dtype: DType,
 }
 
 impl Targets {
     #[track_caller]
-    fn new(
+    pub(super) fn new(
         op: &'static str,
         logits: &Tensor,
         target: &Tensor,
@@ -585,13 +390,13 @@ impl Targets {
     }
 
     /// The dtype to compute in, because the sum over a batch may overflow a half type.
-    fn compute(&self) -> DType {
+    pub(super) fn compute(&self) -> DType {
         self.dtype.compute()
     }
 
     /// The element of each target along the class dim.
     #[track_caller]
-    fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
+    pub(super) fn pick(&self, x: &Tensor, classes: &Classes) -> Result<Tensor> {
         match classes.dim {
             Some(dim) => x.gather(&self.existing.unsqueeze(dim as isize)?, dim)?.select(dim, 0),
             None => Ok(x.clone()),
@@ -600,7 +405,7 @@ impl Targets {
 
     /// The losses multiplied by the weights of their targets; 0 where the target is ignored.
     #[track_caller]
-    fn weigh(&self, losses: Tensor) -> Result<Tensor> {
+    pub(super) fn weigh(&self, losses: Tensor) -> Result<Tensor> {
         let losses = match &self.weights {
             Some(weights) => losses.mul(weights)?,
             None => losses,

@@ -1,0 +1,272 @@
+//! Connectionist temporal classification.
+
+use super::{Reduction, check_floats};
+use namegrad_autograd::{Tensor, is_grad_enabled};
+use namegrad_core::{DType, Error, ErrorKind, Result};
+use namegrad_macros::functional;
+
+functional! { ctc;
+    /// The negative log probability of the label sequences `targets` in a model of longer sequences: the sum
+    /// over all ways to repeat labels, and to put the class `blank` between them, until they fill the time
+    /// steps. `log_probs` is a result of [`Tensor::log_softmax`] over `class_dim`. The mean first divides each
+    /// loss by the length of its target. Targets that are too long for their inputs have the loss infinity, or
+    /// 0 with `zero_infinity`.
+    ///
+    /// The gradient assumes that the probabilities of a step sum to 1, as in PyTorch: it is that of the logits.
+    /// Unlike in PyTorch, an infinite loss has the gradient 0 instead of NaN.
+    ///
+    /// # Shapes
+    /// - `log_probs`: `time_dim` and `class_dim`, and the dim of the batch if there is one, in any order
+    /// - `targets`: integers `[batch, length]`, of which each row is used up to its target length; or a vector
+    ///   of all targets one after another
+    /// - `input_lengths`, `target_lengths`: integers `[batch]`, or one number without a batch
+    /// - result: one number, or without reduction `[batch]`
+    ///
+    /// # Source
+    /// Graves et al., *Connectionist Temporal Classification* (2006), section 4.1.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// // Two steps, the blank and one label, all with a probability of 1/2.
+    /// let log_probs = Tensor::zeros([("time", 2), ("N", 1), ("class", 2)])?.log_softmax("class")?;
+    /// let (targets, lengths) = (Tensor::new([[1]])?, Tensor::new([1])?);
+    /// let loss = F::ctc_loss(&log_probs, &targets, &Tensor::new([2])?, &lengths, "time", "class")?;
+    /// // Of the four sequences of classes, "1 1", "blank 1" and "1 blank" have the label 1.
+    /// assert!((loss.item::<f64>()? + 0.75f64.ln()).abs() < 1e-6);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Index`] for a class out of range,
+    /// [`ErrorKind::Value`] for lengths that do not fit and for the mean of an empty batch,
+    /// [`ErrorKind::DType`] unless `log_probs` is floating-point and the others have integers.
+    ctc_loss (
+        log_probs, targets, input_lengths, target_lengths;
+        time_dim: Dim or 0, class_dim: Dim or -1,
+        blank: usize = 0, reduction: Reduction = Reduction::Mean, zero_infinity: bool = false
+    ) on floats names "removes dimensions";
+}
+
+const OP: &str = "ctc_loss";
+
+/// The logarithm of 0 in sums of logarithms. Unlike infinity, it has no NaN among its differences.
+const NEVER: f64 = -1e30;
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn ctc_loss(
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        time_dim: usize,
+        class_dim: usize,
+        blank: usize,
+        reduction: Reduction,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        check_floats(OP, &[("log_probs", log_probs)])?;
+        let ndim = log_probs.ndim();
+        if !(2..=3).contains(&ndim) || time_dim == class_dim {
+            let message = "log_probs must have a time dim, a class dim and at most one batch dim";
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_probs.shape()]));
+        }
+        let batch_dim = (0..ndim).find(|dim| ![time_dim, class_dim].contains(dim));
+        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?;
+        let x = match batch_dim {
+            Some(batch) => x.permute([time_dim, batch, class_dim])?,
+            None => x.permute([time_dim, class_dim])?.unsqueeze(1)?,
+        }; // [time, batch, class]
+        let batch = Batch::new(&x, [targets, input_lengths, target_lengths], blank, batch_dim.is_some())?;
+        let losses = batch.losses(&x, zero_infinity)?;
+        let losses = match reduction {
+            Reduction::Mean => {
+                let lengths: Vec<f64> =
+                    batch.labels.iter().map(|labels| labels.len().max(1) as f64).collect();
+                losses.div(Tensor::from_slice(&lengths, [lengths.len()])?.to(losses.dtype())?)?
+            }
+            _ => losses,
+        };
+        let losses = match batch_dim {
+            Some(dim) => losses.rename([log_probs.name(dim)])?,
+            None => losses.squeeze(0)?,
+        };
+        reduction.apply(OP, losses)?.to(log_probs.dtype())
+    }
+}
+
+/// The checked sequences.
+struct Batch {
+    steps: Vec<usize>,
+    labels: Vec<Vec<i64>>,
+    blank: i64,
+}
+
+impl Batch {
+    #[track_caller]
+    fn new(
+        x: &Tensor,
+        [targets, steps, lengths]: [&Tensor; 3],
+        blank: usize,
+        is_batch: bool,
+    ) -> Result<Batch> {
+        let [time, batch, classes] = *x.sizes() else { unreachable!("permuted to three dims") };
+        Error::ensure(blank < classes, ErrorKind::Value, OP, || {
+            format!("blank must be one of the {classes} classes, got {blank}")
+        })?;
+        let steps = whole("input_lengths", steps, batch, time)?;
+        let lengths = whole("target_lengths", lengths, batch, targets.numel())?;
+        let all = integers("targets", targets)?;
+        let rows: Vec<&[i64]> = match *targets.sizes() {
+            [rows, width] if rows == batch => {
+                if let Some(long) = lengths.iter().find(|length| **length > width) {
+                    return Err(unfit(format!(
+                        "a target length is {long}, and the targets have {width} places"
+                    )));
+                }
+                lengths.iter().enumerate().map(|(at, length)| &all[at * width..][..*length]).collect()
+            }
+            [total] if is_batch || lengths[0] <= total => {
+                let sum: usize = lengths.iter().sum();
+                if is_batch && sum != total {
+                    return Err(unfit(format!(
+                        "the target lengths sum to {sum}, and there are {total} targets"
+                    )));
+                }
+                let mut rest = &all[..];
+                let mut take = |length: &usize| {
+                    let (row, others) = rest.split_at(*length);
+                    rest = others;
+                    row
+                };
+                lengths.iter().map(&mut take).collect()
+            }
+            [total] => {
+                return Err(unfit(format!(
+                    "the target length is {}, and there are {total} targets",
+                    lengths[0]
+                )));
+            }
+            _ => {
+                let message = format!(
+                    "expected targets of sizes [{batch}, length] or [sum of the lengths], got {:?}",
+                    targets.sizes()
+                );
+                return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([targets.shape()]));
+            }
+        };
+        if let Some(bad) =
+            rows.iter().flat_map(|row| row.iter()).find(|class| !(0..classes as i64).contains(*class))
+        {
+            let message =
+                format!("Target {bad} is out of bounds for {classes} classes: they are 0 to {}", classes - 1);
+            return Err(Error::new(ErrorKind::Index, OP, message).with_operands([targets.shape()]));
+        }
+        Ok(Batch { steps, labels: rows.into_iter().map(<[i64]>::to_vec).collect(), blank: blank as i64 })
+    }
+
+    /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label `k`,
+    /// and the states around it are blanks; `alpha` is the log probability to be in a state after the first
+    /// steps.
+    #[track_caller]
+    fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
+        let (time, batch) = (x.sizes()[0], x.sizes()[1]);
+        let states = 2 * self.labels.iter().map(Vec::len).max().unwrap_or(0) + 1;
+        let class = |n: usize, state: usize| match self.labels[n].get(state / 2) {
+            Some(label) if state % 2 == 1 => *label,
+            _ => self.blank,
+        };
+        let table = |of: &dyn Fn(usize, usize) -> bool, width: usize| {
+            let cells: Vec<bool> = (0..batch * width).map(|at| of(at / width, at % width)).collect();
+            Tensor::from_slice(&cells, [batch, width])
+        };
+        let classes: Vec<i64> = (0..batch * states).map(|at| class(at / states, at % states)).collect();
+        let classes = Tensor::from_slice(&classes, [1, batch, states])?.expand([time, batch, states])?;
+        let emitted = x.gather(&classes, 2)?.clamp_min(NEVER)?; // [time, batch, state]
+        // A blank between two labels can be skipped, unless they are equal.
+        let skips = table(
+            &|n, state| state > 1 && class(n, state) != self.blank && class(n, state) != class(n, state - 2),
+            states,
+        )?;
+        let never = |width: usize| Tensor::full([batch, width], NEVER)?.to(x.dtype());
+        // Before the first step, where only the first label and the blank before it can follow.
+        let mut alpha =
+            table(&|_, state| state == 0, states)?.choose(never(states)?.mul(0)?, never(states)?)?;
+        for step in 0..time {
+            let moved = match step {
+                0 => table(&|_, state| state < 2, states)?.choose(&emitted.select(0, 0)?, NEVER)?,
+                _ => {
+                    let behind = |by: usize| {
+                        let by = by.min(states);
+                        Tensor::cat(&[&never(by)?, &alpha.narrow(1, 0, states - by)?], 1)
+                    };
+                    let arrived = alpha.logaddexp(behind(1)?)?.logaddexp(skips.choose(behind(2)?, NEVER)?)?;
+                    arrived.add(emitted.select(0, step)?)?
+                }
+            };
+            alpha = table(&|n, _| step < self.steps[n], 1)?.choose(moved, &alpha)?;
+        }
+        // The last state is the last label or the blank after it.
+        let ends: Vec<i64> = self
+            .labels
+            .iter()
+            .flat_map(|labels| [2 * labels.len(), (2 * labels.len()).saturating_sub(1)])
+            .map(|state| state as i64)
+            .collect();
+        let ends = alpha.gather(Tensor::from_slice(&ends, [batch, 2])?, 1)?;
+        let ends = table(&|n, end| end == 0 || !self.labels[n].is_empty(), 2)?.choose(ends, NEVER)?;
+        let mut losses = ends.select(1, 0)?.logaddexp(ends.select(1, 1)?)?.neg()?;
+        let impossible = losses.detach().gt(-NEVER / 2.0)?;
+        if x.requires_grad() && is_grad_enabled() {
+            losses = losses.add(self.normalization(x)?)?;
+        }
+        losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
+    }
+
+    /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities sum
+    /// to 1 by construction has no use for it, and gets the same gradient without.
+    #[track_caller]
+    fn normalization(&self, x: &Tensor) -> Result<Tensor> {
+        let (time, batch) = (x.sizes()[0], x.sizes()[1]);
+        let over: Vec<bool> = (0..time * batch).map(|at| at / batch >= self.steps[at % batch]).collect();
+        let over = Tensor::from_slice(&over, [time, batch, 1])?;
+        let p = x.exp()?;
+        p.sub(p.detach())?.masked_fill(&over, 0)?.sum([0, 2])
+    }
+}
+
+/// The integers of a tensor.
+#[track_caller]
+fn integers(name: &str, x: &Tensor) -> Result<Vec<i64>> {
+    if x.dtype().is_floating_point() || x.dtype() == DType::Bool {
+        let message = format!("{name} must be integers, not {}", x.dtype());
+        let error = Error::new(ErrorKind::DType, OP, message).with_operands([x.shape()]);
+        return Err(error.with_repair(format!("{name}.to(DType::I64)?")));
+    }
+    x.to(DType::I64)?.to_vec()
+}
+
+/// Lengths from 0 to `most`, one for each sequence.
+#[track_caller]
+fn whole(name: &str, lengths: &Tensor, batch: usize, most: usize) -> Result<Vec<usize>> {
+    let numbers = integers(name, lengths)?;
+    if numbers.len() != batch {
+        let message = format!(
+            "{name} must have one length for each of the {batch} sequences, got {:?}",
+            lengths.sizes()
+        );
+        return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([lengths.shape()]));
+    }
+    match numbers.iter().find(|length| !(0..=most as i64).contains(*length)) {
+        Some(bad) => Err(unfit(format!("{name} has {bad}, and must be from 0 to {most}"))),
+        None => Ok(numbers.into_iter().map(|length| length as usize).collect()),
+    }
+}
+
+#[track_caller]
+fn unfit(message: String) -> Error {
+    Error::new(ErrorKind::Value, OP, message)
+}

@@ -1,0 +1,231 @@
+//! Losses, and what they share: reductions, and checks of an input and its target.
+
+pub(super) mod classes;
+pub(super) mod ctc;
+pub(super) mod margin;
+pub(super) mod probability;
+pub(super) mod regression;
+pub(super) mod similarity;
+
+use namegrad_autograd::Tensor;
+use namegrad_core::names::{apart, is_strict};
+use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Names, Result, Value, plain};
+
+/// How the losses of individual elements are combined.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// let (x, target) = (Tensor::new([1.0, 3.0])?, Tensor::new([0.0, 0.0])?);
+/// assert_eq!(F::mse_loss(&x, &target)?.item::<f64>()?, 5.0); // the mean
+/// let sum = MseLossOptions::new().reduction(F::Reduction::Sum);
+/// assert_eq!(F::mse_loss_with(&x, &target, sum)?.item::<f64>()?, 10.0);
+/// let each = MseLossOptions::new().reduction(F::Reduction::None);
+/// assert_eq!(F::mse_loss_with(&x, &target, each)?.to_vec::<f32>()?, [1.0, 9.0]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// The mean, weighted if there are weights.
+    #[default]
+    Mean,
+    /// The sum.
+    Sum,
+    /// No reduction: one loss for each element.
+    None,
+}
+
+impl Reduction {
+    #[track_caller]
+    fn apply(self, op: &'static str, losses: Tensor) -> Result<Tensor> {
+        self.check_not_empty(op, losses.numel())?;
+        match self {
+            Reduction::Mean => losses.mean(..),
+            Reduction::Sum => losses.sum(..),
+            Reduction::None => Ok(losses),
+        }
+    }
+
+    /// Returns an error for the mean of no losses. In PyTorch it is NaN, which would then spread to every
+    /// parameter.
+    #[track_caller]
+    fn check_not_empty(self, op: &'static str, losses: usize) -> Result<()> {
+        if self != Reduction::Mean || losses > 0 {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Value, op, "there is no mean loss of an empty batch")
+            .with_repair("if x.numel() > 0 { .. }, or Reduction::Sum in the options, which gives 0"))
+    }
+}
+
+plain! { Reduction: ["mean" = Reduction::Mean, "sum" = Reduction::Sum, "none" = Reduction::None] }
+
+/// The class dim, by name or index, such as `"class"` or `1`. In a call by name, the default is PyTorch's:
+/// dim 1, or the only dim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassDim(Option<Dim>);
+
+impl<T: Into<Dim>> From<T> for ClassDim {
+    fn from(dim: T) -> ClassDim {
+        ClassDim(Some(dim.into()))
+    }
+}
+
+impl Argument for ClassDim {
+    type Resolved = usize;
+    type View<'a> = usize;
+    #[track_caller]
+    fn look_up(self, op: &'static str, of: &[&NamedTensor]) -> Result<usize> {
+        let behind_the_batch = usize::from(of.first().is_some_and(|x| x.ndim() > 1));
+        self.0.unwrap_or(behind_the_batch.into()).look_up(op, of)
+    }
+    fn view(resolved: &usize) -> usize {
+        *resolved
+    }
+    fn from_value(value: &Value) -> Option<ClassDim> {
+        Dim::from_value(value).map(ClassDim::from)
+    }
+    fn accepted() -> String {
+        "a dim".into()
+    }
+}
+
+/// Checks that the tensors are floating-point.
+#[track_caller]
+fn check_floats(op: &'static str, inputs: &[(&str, &Tensor)]) -> Result<()> {
+    let Some((name, x)) = inputs.iter().find(|(_, x)| !x.dtype().is_floating_point()) else { return Ok(()) };
+    let message = format!("{name} is {}, and must be floating-point", x.dtype());
+    Err(Error::new(ErrorKind::DType, op, message)
+        .with_operands(inputs.iter().map(|(_, x)| x.shape()))
+        .with_repair(format!("{name}.to(DType::F32)?")))
+}
+
+/// Checks that `other` has the sizes of `x`, and names that are not others.
+#[track_caller]
+fn check_same(op: &'static str, (x_name, x): (&str, &Tensor), (name, other): (&str, &Tensor)) -> Result<()> {
+    check_order(op, (x_name, x.value()), other)?;
+    if other.sizes() != x.sizes() {
+        let message =
+            format!("{name} must have the sizes of {x_name}, {:?}, and has {:?}", x.sizes(), other.sizes());
+        let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), other.shape()]);
+        return Err(match squeezed(other, x.sizes(), name) {
+            Some(repair) => error.with_repair(repair),
+            None => error,
+        });
+    }
+    check_names(op, x.value(), other, &[x, other]).map(drop)
+}
+
+/// `losses` times a weight that broadcasts to their sizes.
+#[track_caller]
+fn weighted(op: &'static str, losses: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+    let Some(weight) = weight else { return Ok(losses) };
+    let weighted = losses.mul(weight)?;
+    Error::ensure(weighted.sizes() == losses.sizes(), ErrorKind::Shape, op, || {
+        format!("the weight {:?} does not broadcast to the losses {:?}", weight.sizes(), losses.sizes())
+    })?;
+    Ok(weighted)
+}
+
+/// Checks that an argument is greater than 0.
+#[track_caller]
+fn check_positive(op: &'static str, name: &str, value: f64) -> Result<()> {
+    Error::ensure(value > 0.0, ErrorKind::Value, op, || format!("{name} must be greater than 0, got {value}"))
+}
+
+/// Checks the input and the target of an elementwise loss: they must be numeric, have the same dims in the
+/// same order, and broadcast to the sizes of one of them.
+#[track_caller]
+fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
+    for (name, x) in [("x", x), ("target", target)] {
+        if x.dtype() == DType::Bool {
+            return Err(Error::new(ErrorKind::DType, op, format!("{name} is bool, and must be numbers"))
+                .with_repair(format!("{name}.to(DType::F32)?")));
+        }
+    }
+    check_order(op, ("x", x.value()), target)?;
+    check_names(op, x.value(), target, &[x, target])?;
+    let (own, other) = (x.sizes(), target.sizes());
+    let from_right = |sizes: &[usize], k: usize| sizes.len().checked_sub(k + 1).map_or(1, |dim| sizes[dim]);
+    let ndim = own.len().max(other.len());
+    let pairs = || (0..ndim).map(|k| (from_right(own, k), from_right(other, k)));
+    let broadcast: Vec<usize> = pairs().map(|(x, y)| if x == 1 { y } else { x }).rev().collect();
+    let fits = pairs().all(|(x, y)| x == y || x == 1 || y == 1); // otherwise the op fails with its own error
+    if !fits || broadcast == own || broadcast == other {
+        return Ok(());
+    }
+    let message = format!(
+        "the input {own:?} and the target {other:?} broadcast to {broadcast:?}, which is larger than both"
+    );
+    let error = Error::new(ErrorKind::Shape, op, message).with_operands([x.shape(), target.shape()]);
+    let more = |longer: &Tensor, shorter: &Tensor, name: &str| squeezed(longer, shorter.sizes(), name);
+    match more(x, target, "x").or_else(|| more(target, x, "target")) {
+        Some(repair) => Err(error.with_repair(repair)),
+        None => Err(error.with_repair(format!("x.expand({broadcast:?})?, if that is meant"))),
+    }
+}
+
+/// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
+#[track_caller]
+fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
+    // Under the name of a method, whose repair would be a call of it.
+    x.unified_names("unify", "broadcast", target.value()).map_err(|error| {
+        let error = error.of(op).with_operands(inputs.iter().map(|x| x.shape()));
+        let differing = apart(x.names().iter(x.ndim()), target.names().iter(target.ndim()));
+        match (x.sizes() == target.sizes(), differing) {
+            (true, Some((own, other))) => error.with_repair(format!(
+                "target.rename([(\"{other}\", \"{own}\")])?, if both names mean the same"
+            )),
+            _ if is_strict() => error.with_repair("name the dims of both with refine_names"),
+            _ => error,
+        }
+    })
+}
+
+/// Checks that the dims of the target are in the order of the dims of `x`, if both have the same names.
+#[track_caller]
+fn check_order(op: &'static str, (name, x): (&str, &NamedTensor), target: &Tensor) -> Result<()> {
+    let sorted = |names: &Names, ndim: usize| {
+        let mut names: Vec<_> = names.iter(ndim).collect();
+        names.sort();
+        names
+    };
+    let (own, other) = (x.names(), target.names());
+    let same =
+        |ndim: usize| own.iter(ndim).all(|name| name.is_some()) && sorted(own, ndim) == sorted(other, ndim);
+    if own == other || x.ndim() != target.ndim() || !same(x.ndim()) {
+        return Ok(()); // if the names differ, the op checks them
+    }
+    let message = "the input and the target have the same dims in another order";
+    Err(Error::new(ErrorKind::Misaligned, op, message)
+        .with_operands([x.shape(), target.shape()])
+        .with_repair(format!("target.align_as(&{name})?")))
+}
+
+/// The call that removes an extra dim of size one that `x` has in addition to `sizes`, for a repair.
+fn squeezed(x: &Tensor, sizes: &[usize], name: &str) -> Option<String> {
+    let without = |dim: usize| {
+        let mut rest = x.sizes().to_vec();
+        rest.remove(dim);
+        rest
+    };
+    let dim = (0..x.ndim()).rev().find(|dim| x.sizes()[*dim] == 1 && without(*dim) == sizes)?;
+    Some(match x.name(dim) {
+        Some(dim) => format!("{name}.squeeze(\"{dim}\")?"),
+        None => format!("{name}.squeeze({dim})?"),
+    })
+}
+
+/// The position of element number `at`: ` at [3, 0]` or ` at [N=3, time=0]`.
+fn position(x: &Tensor, mut at: usize) -> String {
+    let mut places = Vec::new();
+    for (dim, size) in x.sizes().iter().enumerate().rev() {
+        let place = at % size;
+        places.push(x.name(dim).map_or(place.to_string(), |name| format!("{name}={place}")));
+        at /= size;
+    }
+    places.reverse();
+    match places.is_empty() {
+        true => String::new(),
+        false => format!(" at [{}]", places.join(", ")),
+    }
+}

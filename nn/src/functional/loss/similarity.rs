@@ -1,0 +1,193 @@
+//! Losses of vectors that should be close together or far apart.
+
+use super::{ClassDim, Reduction, check_pair, check_positive};
+use crate::functional::distance::pairwise_distance_with;
+use crate::functional::options::PairwiseDistanceOptions;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_macros::functional;
+use std::panic::Location;
+
+functional! { similarity;
+    /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is 1,
+    /// and `max(0, c - margin)` where it is -1. In a call by name, `dim` is dim 1, or the only dim.
+    ///
+    /// # Shapes
+    /// - `input1`, `input2`: any dims that include `dim`
+    /// - `target`: the same dims without `dim`
+    /// - result: one number, or without reduction the dims of `target`
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let a = Tensor::new([[1.0, 0.0], [0.0, 1.0]])?.refine_names(["N", "embed"])?;
+    /// let b = Tensor::new([[1.0, 0.0], [0.0, 3.0]])?.refine_names(["N", "embed"])?;
+    /// let loss = F::cosine_embedding_loss(&a, &b, &Tensor::new([1.0, -1.0])?, "embed")?;
+    /// assert!((loss.item::<f64>()? - 0.5).abs() < 1e-6);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] for the mean of an empty batch, and the errors
+    /// of the name rule.
+    cosine_embedding_loss (
+        input1, input2, target;
+        dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
+    ) on floats integers names "removes dimensions";
+    /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
+    /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the distance
+    /// of the negative is the smaller of those to the anchor and to the positive.
+    ///
+    /// # Source
+    /// Balntas et al., *Learning Local Feature Descriptors with Triplets and Shallow Convolutional Neural
+    /// Networks* (2016), section 3.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let point = |x: f64| Tensor::new([[x, 0.0]])?.refine_names(["N", "embed"]);
+    /// let loss = F::triplet_margin_loss(&point(0.0)?, &point(1.0)?, &point(1.5)?, "embed")?;
+    /// assert!((loss.item::<f64>()? - 0.5).abs() < 1e-5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] unless `margin` is positive and for the mean
+    /// of an empty batch, and the errors of the name rule.
+    triplet_margin_loss (
+        anchor, positive, negative;
+        dim: Dim or -1,
+        margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
+    ) on floats names "removes dimensions";
+}
+
+mod kernels {
+    use super::*;
+
+    #[track_caller]
+    pub(super) fn cosine_embedding_loss(
+        input1: &Tensor,
+        input2: &Tensor,
+        target: &Tensor,
+        dim: usize,
+        margin: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        const OP: &str = "cosine_embedding_loss";
+        const EPSILON: f64 = 1e-12; // PyTorch's
+        check_pair(OP, input1, input2)?;
+        let product = over(input1.mul(input2)?, dim)?;
+        let squares =
+            [over(input1.square()?, dim)?.add(EPSILON)?, over(input2.square()?, dim)?.add(EPSILON)?];
+        let cosine = product.div(squares[0].mul(&squares[1])?.sqrt()?)?;
+        Error::ensure(cosine.sizes() == target.sizes(), ErrorKind::Shape, OP, || {
+            format!(
+                "expected a target of sizes {:?}, one for each pair, got {:?}",
+                cosine.sizes(),
+                target.sizes()
+            )
+        })?;
+        let close = target.eq(1)?.choose(cosine.neg()?.add(1)?, 0)?;
+        let apart = target.eq(-1)?.choose(cosine.sub(margin)?.relu()?, 0)?;
+        reduction.apply(OP, close.add(apart)?)
+    }
+
+    #[track_caller]
+    pub(super) fn triplet_margin_loss(
+        anchor: &Tensor,
+        positive: &Tensor,
+        negative: &Tensor,
+        dim: usize,
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swap: bool,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        const OP: &str = "triplet_margin_loss";
+        let caller = Location::caller();
+        let distance = |a: &Tensor, b: &Tensor| {
+            let options = PairwiseDistanceOptions::new().p(p).eps(eps);
+            pairwise_distance_with(a, b, dim, options).map_err(|error| error.at(caller))
+        };
+        triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
+    }
+}
+
+/// The sum over `dim`; a 0-d tensor has none.
+#[track_caller]
+fn over(x: Tensor, dim: usize) -> Result<Tensor> {
+    if x.ndim() == 0 { Ok(x) } else { x.sum(dim) }
+}
+
+/// The options of [`triplet_margin_with_distance_loss`].
+#[derive(Clone, Copy, Debug, namegrad_macros::Setters)]
+pub struct TripletMarginWithDistanceLossOptions {
+    /// How much farther the negative should be than the positive; the default is 1.
+    pub margin: f64,
+    /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
+    /// default is `false`.
+    pub swap: bool,
+    /// How the losses are combined.
+    pub reduction: Reduction,
+}
+
+impl Default for TripletMarginWithDistanceLossOptions {
+    fn default() -> Self {
+        TripletMarginWithDistanceLossOptions { margin: 1.0, swap: false, reduction: Reduction::Mean }
+    }
+}
+
+/// [`triplet_margin_loss`] with another distance, a function of two tensors that returns one number for each
+/// pair.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let x = Tensor::randn([("N", 4), ("embed", 8)])?;
+/// let distance = |a: &Tensor, b: &Tensor| F::cosine_similarity(a, b, "embed")?.neg()?.add(1);
+/// let options = F::TripletMarginWithDistanceLossOptions::new().margin(0.25);
+/// let loss = F::triplet_margin_with_distance_loss(&x, &x, &x.neg()?, distance, options)?;
+/// assert_eq!(loss.item::<f64>()?, 0.0);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Shape`] if the numbers of dims differ, [`ErrorKind::Value`] unless `margin` is positive and for
+/// the mean of an empty batch, and the errors of the distance.
+#[track_caller]
+pub fn triplet_margin_with_distance_loss(
+    anchor: &Tensor,
+    positive: &Tensor,
+    negative: &Tensor,
+    distance: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+    options: TripletMarginWithDistanceLossOptions,
+) -> Result<Tensor> {
+    let TripletMarginWithDistanceLossOptions { margin, swap, reduction } = options;
+    const OP: &str = "triplet_margin_with_distance_loss";
+    triplet(OP, [anchor, positive, negative], &distance, margin, swap, reduction)
+}
+
+#[track_caller]
+fn triplet(
+    op: &'static str,
+    [anchor, positive, negative]: [&Tensor; 3],
+    distance: &dyn Fn(&Tensor, &Tensor) -> Result<Tensor>,
+    margin: f64,
+    swap: bool,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    check_positive(op, "margin", margin)?;
+    let ndims = [anchor, positive, negative].map(Tensor::ndim);
+    Error::ensure(ndims.iter().all(|ndim| *ndim == ndims[0]), ErrorKind::Shape, op, || {
+        format!("the anchor, the positive and the negative must have the same number of dims, got {ndims:?}")
+    })?;
+    check_pair(op, anchor, positive)?;
+    check_pair(op, anchor, negative)?;
+    let near = distance(anchor, positive)?;
+    let mut far = distance(anchor, negative)?;
+    if swap {
+        far = far.minimum(distance(positive, negative)?)?;
+    }
+    reduction.apply(op, near.add(margin)?.sub(far)?.clamp_min(0)?)
+}

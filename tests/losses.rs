@@ -1,0 +1,265 @@
+//! Activations, dropouts, losses and distances as layers: dims by name, wrong input, and what random layers do on
+//! average. `tests/conformance.rs` compares the functions with PyTorch.
+
+use namegrad::autograd::gradcheck;
+use namegrad::nn;
+use namegrad::prelude::*;
+
+/// The forward pass of a layer.
+type Forward = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+
+/// A layer with its inputs. The dims of the first are permuted, and every input gets the extra dim that is asked
+/// for, if its layer takes one.
+struct Row {
+    name: &'static str,
+    inputs: Vec<Tensor>,
+    call: Forward,
+}
+
+fn row(name: &'static str, inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Row {
+    Row { name, inputs: inputs.iter().map(|x| (*x).clone()).collect(), call: Box::new(call) }
+}
+
+/// Every layer of this file's subject, with inputs `[N, class]`.
+fn rows() -> Result<Vec<Row>> {
+    manual_seed(0);
+    let floats = || Tensor::randn([("N", 3), ("class", 4)])?.to(DType::F64);
+    let (x, other, third) = (floats()?, floats()?, floats()?);
+    let (p, q) = (x.sigmoid()?, other.sigmoid()?);
+    let classes = Tensor::new([1, 3, 0])?.refine_names(["N"])?;
+    let signs = Tensor::new([1, -1, 1])?.refine_names(["N"])?;
+    let all_signs = other.sign()?;
+    let labels = Tensor::new([[1, -1, 0, 0], [3, 2, -1, 0], [0, 1, 2, 3]])?.refine_names(["N", "class"])?;
+    macro_rules! unary {
+        ($($layer:ident $(($($given:expr),*))?)*) => {
+            vec![$({
+                let layer = unary!(@ $layer $(($($given),*))?);
+                row(stringify!($layer), &[&x], move |x| layer.forward(&x[0]))
+            }),*]
+        };
+        (@ $layer:ident) => { nn::$layer };
+        (@ $layer:ident ($($given:expr),*)) => { nn::$layer::new($($given),*)? };
+    }
+    let mut rows = unary! {
+        Relu Sigmoid Tanh Relu6 Selu Silu Mish Hardswish Hardsigmoid LogSigmoid Softsign Tanhshrink
+        Elu() Celu() LeakyRelu() Softplus() Hardtanh() Softshrink() Hardshrink() Gelu() Threshold(0.1, 20)
+        Softmax("class") LogSoftmax("class") Softmin("class") Glu("class") Prelu(("class", 4))
+    };
+    // The weight of `Prelu` is in f32.
+    rows.last_mut().unwrap().inputs[0] = x.to(DType::F32)?;
+    macro_rules! losses {
+        ($($layer:ident ($($given:expr),*) $($input:ident)*;)*) => {$({
+            let layer = nn::$layer::new($($given),*)?;
+            #[allow(unused_assignments)]
+            rows.push(row(stringify!($layer), &[$(&$input),*], move |given| {
+                let mut given = given.iter();
+                layer.forward($({ let _ = stringify!($input); given.next().unwrap() }),*)
+            }));
+        })*};
+    }
+    losses! {
+        MseLoss() x other; L1Loss() x other; SmoothL1Loss() x other; HuberLoss() x other;
+        PoissonNllLoss() x other; GaussianNllLoss() x other p; BceLoss() p q; BceWithLogitsLoss() x q; KlDivLoss() x q;
+        CrossEntropyLoss("class") x classes; NllLoss("class") x classes; MultiMarginLoss("class") x classes;
+        MultilabelMarginLoss("class") x labels; MultilabelSoftMarginLoss("class") x q;
+        SoftMarginLoss() x all_signs; HingeEmbeddingLoss() x all_signs; MarginRankingLoss() x other all_signs;
+        CosineEmbeddingLoss("class") x other signs; TripletMarginLoss("class") x other third;
+        PairwiseDistance("class") x other; CosineSimilarity("class") x other;
+    }
+    Ok(rows)
+}
+
+/// The result with its dims sorted by name.
+fn sorted(y: &Tensor) -> Result<Tensor> {
+    let mut names: Vec<String> = y.names().iter(y.ndim()).map(|name| name.unwrap().to_string()).collect();
+    names.sort();
+    if names.is_empty() { Ok(y.clone()) } else { y.align_to(names) }
+}
+
+fn assert_same(name: &str, got: &Tensor, want: &Tensor) -> Result<()> {
+    let (got, want) = (sorted(got)?, sorted(want)?);
+    assert_eq!(got.shape(), want.shape(), "{name}");
+    let close = IscloseOptions::new().rtol(1e-6).atol(1e-7); // `Prelu` computes in f32
+    assert!(got.allclose_with(&want, close)?, "{name}: {got:?} is not {want:?}");
+    Ok(())
+}
+
+#[test]
+fn layers_find_their_dims_in_any_order() -> Result<()> {
+    for Row { name, inputs, call } in rows()? {
+        let want = call(&inputs)?;
+        let permuted =
+            inputs.iter().map(|x| if x.ndim() == 2 { x.align_to(["class", "N"]) } else { Ok(x.clone()) });
+        assert_same(name, &call(&permuted.collect::<Result<Vec<_>>>()?)?, &want)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn further_dims_ride_along() -> Result<()> {
+    for Row { name, inputs, call } in rows()? {
+        let want = call(&inputs)?;
+        // The same numbers at each of two times.
+        let twice = |x: &Tensor| {
+            let later = x.unsqueeze_with(-1, UnsqueezeOptions::new().name("time"))?;
+            let mut sizes = later.sizes().to_vec();
+            *sizes.last_mut().unwrap() = 2;
+            later.expand(&sizes[..])?.contiguous()
+        };
+        let got = call(&inputs.iter().map(twice).collect::<Result<Vec<_>>>()?)?;
+        let got = if got.ndim() > want.ndim() { got.select("time", 1)? } else { got };
+        assert_same(name, &got, &want)?; // a mean over both times is the same mean
+    }
+    Ok(())
+}
+
+#[test]
+fn the_class_dim_of_a_loss_is_found_by_name() -> Result<()> {
+    let logits = Tensor::randn([("class", 3), ("N", 4)])?;
+    let target = Tensor::new([0, 2, 1, 1])?.refine_names(["N"])?;
+    let weight = Tensor::new([1.0, 2.0, 0.5])?;
+    let layer = nn::CrossEntropyLoss::builder("class").weight(&weight).label_smoothing(0.1).build()?;
+    let options = CrossEntropyOptions::new().weight(&weight).label_smoothing(0.1);
+    let want = F::cross_entropy_with(&logits.align_to(["N", "class"])?, &target, "class", options)?;
+    assert_same("CrossEntropyLoss", &layer.forward(&logits, &target)?, &want)?;
+    assert_eq!(layer.named_buffers()[0].0, "weight");
+    assert!(layer.to_string().starts_with("CrossEntropyLoss("), "{layer}");
+    let error = layer.forward(&logits, &Tensor::new([0, 3, 1, 1])?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index);
+    assert!(error.to_string().contains("Target 3 at [1] is out of bounds"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_ctc_is_that_of_the_logits() -> Result<()> {
+    let logits = Tensor::randn([("time", 6), ("N", 2), ("class", 4)])?.to(DType::F64)?;
+    let targets = Tensor::new([[1, 1, 2], [3, 2, 0]])?;
+    let (inputs, lengths) = (Tensor::new([6, 5])?, Tensor::new([3, 2])?);
+    let loss =
+        |x: &[Tensor]| F::ctc_loss(&x[0].log_softmax("class")?, &targets, &inputs, &lengths, "time", "class");
+    gradcheck(loss, std::slice::from_ref(&logits))?;
+    let batch_last = logits.align_to(["class", "time", "N"])?;
+    assert_same("ctc_loss", &loss(&[batch_last])?, &loss(&[logits])?)
+}
+
+/// The loss of CTC as the sum over all paths, which it collapses one by one.
+#[test]
+fn ctc_sums_over_all_paths() -> Result<()> {
+    let (time, classes, label) = (4, 3usize, vec![1, 1]);
+    let p = Tensor::randn([time, classes])?.to(DType::F64)?.log_softmax(1)?;
+    let numbers = p.to_vec::<f64>()?;
+    let mut total = 0.0;
+    for path in 0..classes.pow(time as u32) {
+        let steps: Vec<usize> = (0..time).map(|t| path / classes.pow(t as u32) % classes).collect();
+        let mut collapsed = steps.clone();
+        collapsed.dedup();
+        collapsed.retain(|class| *class != 0);
+        if collapsed == label {
+            total +=
+                steps.iter().enumerate().map(|(t, class)| numbers[t * classes + class]).sum::<f64>().exp();
+        }
+    }
+    let sum = CtcLossOptions::new().reduction(F::Reduction::Sum);
+    let loss = F::ctc_loss_with(&p, &Tensor::new([1, 1])?, &Tensor::new(4)?, &Tensor::new(2)?, 0, 1, sum)?;
+    assert!((loss.item::<f64>()? + total.ln()).abs() < 1e-9);
+    Ok(())
+}
+
+#[test]
+fn wrong_input_of_losses_is_an_error() -> Result<()> {
+    let x = Tensor::new([[0.5, 0.25], [0.75, 1.5]])?.refine_names(["N", "class"])?;
+    let kind = |result: Result<Tensor>| {
+        let error = result.unwrap_err();
+        assert!(error.location().file().ends_with("losses.rs"), "{error}");
+        (error.kind(), error.to_string())
+    };
+    let target = x.clamp(0, 1)?;
+    let (value, text) = kind(F::binary_cross_entropy(&x, &target));
+    assert_eq!(value, ErrorKind::Value);
+    assert!(
+        text.contains("all elements of x should be between 0 and 1, and it has 1.5 at [N=1, class=1]"),
+        "{text}"
+    );
+    assert_eq!(kind(F::binary_cross_entropy(&target, &x)).0, ErrorKind::Value);
+    assert_eq!(kind(F::binary_cross_entropy_with_logits(&x, &target.to(DType::I64)?)).0, ErrorKind::DType);
+    assert_eq!(kind(F::binary_cross_entropy(&target, &target.select(0, 0)?)).0, ErrorKind::Shape);
+    let permuted = target.align_to(["class", "N"])?;
+    assert_eq!(kind(F::binary_cross_entropy_with_logits(&x, &permuted)).0, ErrorKind::Misaligned);
+    assert_eq!(kind(F::multi_margin_loss(&x, &Tensor::new([0.0, 1.0])?, "class")).0, ErrorKind::DType);
+    assert_eq!(kind(F::multi_margin_loss(&x, &Tensor::new([0, 2])?, "class")).0, ErrorKind::Index);
+    assert_eq!(
+        kind(F::multilabel_margin_loss(&x, &Tensor::new([[0, 2], [-1, 0]])?, "class")).0,
+        ErrorKind::Index
+    );
+    assert_eq!(kind(F::gaussian_nll_loss(&x, &x, -1.0)).0, ErrorKind::Value);
+    assert_eq!(
+        kind(F::triplet_margin_loss_with(&x, &x, &x, "class", TripletMarginLossOptions::new().margin(0.0))).0,
+        ErrorKind::Value
+    );
+    assert_eq!(kind(F::glu(&Tensor::ones([3])?, 0)).0, ErrorKind::Shape);
+    assert_eq!(kind(F::dropout2d(&x, 1.5, ["N", "class"])).0, ErrorKind::Value);
+    assert_eq!(kind(F::dropout2d(&x, 0.5, "class")).0, ErrorKind::Value);
+    assert_eq!(kind(F::dropout1d(&x, 0.5, "H")).0, ErrorKind::NameNotFound);
+    assert_eq!(kind(F::prelu(&x, &Tensor::ones([("class", 3)])?)).0, ErrorKind::Shape);
+    let log_p = Tensor::zeros([4, 3])?;
+    let ctc = |targets: &[i64], input: i64, target: i64| {
+        let targets = Tensor::from_slice(targets, [targets.len()])?;
+        F::ctc_loss(&log_p, &targets, &Tensor::new(input)?, &Tensor::new(target)?, 0, 1)
+    };
+    assert_eq!(kind(ctc(&[1, 3], 4, 2)).0, ErrorKind::Index);
+    assert_eq!(kind(ctc(&[1, 2], 5, 2)).0, ErrorKind::Value);
+    assert_eq!(kind(ctc(&[1, 2], 4, 3)).0, ErrorKind::Value);
+    assert_eq!(nn::AlphaDropout::new(-0.1).err().unwrap().kind(), ErrorKind::Value);
+    assert_eq!(nn::Dropout2d::new(1.1, ["H", "W"]).err().unwrap().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn dropout_of_maps_drops_each_map_of_each_index() -> Result<()> {
+    manual_seed(1);
+    let x = Tensor::ones([("H", 2), ("time", 10), ("N", 10), ("W", 3), ("C", 10)])?;
+    let layer = nn::Dropout2d::new(0.25, ["H", "W"])?;
+    let y = layer.forward(&x)?;
+    assert_eq!(y.shape(), x.shape());
+    let (high, low) = (y.amax(["H", "W"])?, y.amin(["H", "W"])?);
+    assert!(high.equal(&low)?);
+    // 1000 maps: the share that is kept has a standard deviation of 0.014.
+    let kept = high.gt(0)?.to(DType::F64)?.mean(..)?.item::<f64>()?;
+    assert!((kept - 0.75).abs() < 0.07, "{kept}");
+    layer.eval();
+    assert!(layer.forward(&x)?.equal(&x)?);
+    Ok(())
+}
+
+#[test]
+fn alpha_dropout_keeps_mean_and_variance() -> Result<()> {
+    manual_seed(2);
+    let x = Tensor::randn([100_000])?;
+    let y = nn::AlphaDropout::new(0.3)?.forward(&x)?;
+    let (mean, std) = (y.mean(..)?.item::<f64>()?, y.std(..)?.item::<f64>()?);
+    assert!(mean.abs() < 0.02 && (std - 1.0).abs() < 0.02, "{mean} {std}");
+    let slopes = F::rrelu_with(&Tensor::full([1000], -1.0)?, RreluOptions::new().training(true))?;
+    let slopes = slopes.neg()?.to_vec::<f32>()?;
+    assert!(slopes.iter().all(|slope| (0.125..=1.0 / 3.0).contains(slope)));
+    Ok(())
+}
+
+#[test]
+fn a_hard_gumbel_sample_has_the_gradient_of_the_soft_one() -> Result<()> {
+    let logits = Tensor::randn([("N", 5), ("class", 3)])?.requiring_grad()?;
+    let weight = Tensor::randn([("class", 3)])?;
+    let gradient = |hard: bool| -> Result<Vec<f32>> {
+        manual_seed(3);
+        let sample = F::gumbel_softmax_with(&logits, "class", GumbelSoftmaxOptions::new().hard(hard))?;
+        if hard {
+            assert!(sample.detach().amax("class")?.allclose(1.0)?);
+        }
+        let loss = sample.mul(&weight)?.sum(..)?;
+        logits.zero_grad();
+        loss.backward()?;
+        logits.grad().unwrap().to_vec()
+    };
+    let (hard, soft) = (gradient(true)?, gradient(false)?);
+    assert!(hard.iter().zip(&soft).all(|(a, b)| (a - b).abs() < 1e-6), "{hard:?} {soft:?}");
+    Ok(())
+}
