@@ -2184,6 +2184,66 @@ fn call_solve_triangular_with(x: &Tensor, other: &Tensor, upper: Triangle, left:
 }
 
 #[rustfmt::skip]
+fn call_convolution(x: &Tensor, weight: &Tensor) -> Result<()> {
+    x.convolution(weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_with(weight, ConvolutionOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input(x: &Tensor, weight: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_input(weight, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_input_with(x: &Tensor, weight: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_input_with(weight, sizes, ConvolutionInputOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight(x: &Tensor, g: &Tensor, sizes: Extents) -> Result<()> {
+    x.convolution_weight(g, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_convolution_weight_with(x: &Tensor, g: &Tensor, sizes: Extents, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    x.convolution_weight_with(g, sizes, ConvolutionWeightOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_max_pool(x: &Tensor, windows: Windows) -> Result<()> {
+    x.max_pool(windows)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_fractional_max_pool(x: &Tensor, samples: &Tensor, kernel: Extents, sizes: Extents) -> Result<()> {
+    x.fractional_max_pool(samples, kernel, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_avg_pool(x: &Tensor, windows: Windows) -> Result<()> {
+    x.avg_pool(windows)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_avg_pool_input(x: &Tensor, windows: Windows, sizes: Extents) -> Result<()> {
+    x.avg_pool_input(windows, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
     x.layer_norm(dims)?;
     Ok(())
@@ -2192,6 +2252,54 @@ fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
 #[rustfmt::skip]
 fn call_layer_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
     x.layer_norm_with(dims, LayerNormOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_rms_norm(x: &Tensor, dims: Dims) -> Result<()> {
+    x.rms_norm(dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_rms_norm_with(x: &Tensor, dims: Dims, weight: &Tensor, eps: Option<f64>) -> Result<()> {
+    x.rms_norm_with(dims, RmsNormOptions::new().weight(weight).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize(x: &Tensor, dim: Dim, dims: Dims, groups: usize) -> Result<()> {
+    x.standardize(dim, dims, groups)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_standardize_with(x: &Tensor, dim: Dim, dims: Dims, groups: usize, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    x.standardize_with(dim, dims, groups, StandardizeOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_scaled_dot_product_attention(query: &Tensor, key: &Tensor, value: &Tensor) -> Result<()> {
+    query.scaled_dot_product_attention(key, value)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_scaled_dot_product_attention_with(query: &Tensor, key: &Tensor, value: &Tensor, attn_mask: &Tensor, dropout_p: f64, is_causal: bool, scale: Option<f64>, enable_gqa: bool) -> Result<()> {
+    query.scaled_dot_product_attention_with(key, value, ScaledDotProductAttentionOptions::new().attn_mask(attn_mask).dropout_p(dropout_p).is_causal(is_causal).scale(scale).enable_gqa(enable_gqa))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_recurrent(x: &Tensor, hx: &Tensor, w_ih: &Tensor, w_hh: &Tensor, cell: Cell) -> Result<()> {
+    x.recurrent(hx, w_ih, w_hh, cell)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_recurrent_with(x: &Tensor, hx: &Tensor, w_ih: &Tensor, w_hh: &Tensor, cell: Cell, cx: &Tensor, b_ih: &Tensor, b_hh: &Tensor, w_hr: &Tensor, lengths: &Tensor, reverse: bool) -> Result<()> {
+    x.recurrent_with(hx, w_ih, w_hh, cell, RecurrentOptions::new().cx(cx).b_ih(b_ih).b_hh(b_hh).w_hr(w_hr).lengths(lengths).reverse(reverse))?;
     Ok(())
 }
 
@@ -3006,8 +3114,68 @@ fn call_nn_conv1d(x: &Tensor, weight: &Tensor) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: usize, padding: Padding, dilation: usize, groups: usize) -> Result<()> {
+fn call_nn_conv1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
     F::conv1d_with(x, weight, Conv1dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv2d_with(x, weight, Conv2dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Padding, dilation: Extents, groups: usize) -> Result<()> {
+    F::conv3d_with(x, weight, Conv3dOptions::new().bias(bias).stride(stride).padding(padding).dilation(dilation).groups(groups))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose1d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose1d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose1d_with(x, weight, ConvTranspose1dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose2d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose2d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose2d_with(x, weight, ConvTranspose2dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::conv_transpose3d(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_conv_transpose3d_with(x: &Tensor, weight: &Tensor, bias: &Tensor, stride: Extents, padding: Extents, output_padding: Extents, groups: usize, dilation: Extents) -> Result<()> {
+    F::conv_transpose3d_with(x, weight, ConvTranspose3dOptions::new().bias(bias).stride(stride).padding(padding).output_padding(output_padding).groups(groups).dilation(dilation))?;
     Ok(())
 }
 
@@ -3120,6 +3288,54 @@ fn call_nn_feature_alpha_dropout_with(x: &Tensor, p: f64, dims: MapDims, trainin
 }
 
 #[rustfmt::skip]
+fn call_nn_embedding(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_with(x: &Tensor, weight: &Tensor, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool) -> Result<()> {
+    F::embedding_with(x, weight, EmbeddingOptions::new().padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm(x: &Tensor, weight: &Tensor, max_norm: f64) -> Result<()> {
+    F::embedding_renorm(x, weight, max_norm)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_renorm_with(x: &Tensor, weight: &Tensor, max_norm: f64, norm_type: f64) -> Result<()> {
+    F::embedding_renorm_with(x, weight, max_norm, EmbeddingRenormOptions::new().norm_type(norm_type))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag(x: &Tensor, weight: &Tensor) -> Result<()> {
+    F::embedding_bag(x, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_embedding_bag_with(x: &Tensor, weight: &Tensor, offsets: &Tensor, per_sample_weights: &Tensor, mode: BagMode, padding_idx: Option<isize>, max_norm: Option<f64>, norm_type: f64, scale_grad_by_freq: bool, include_last_offset: bool) -> Result<()> {
+    F::embedding_bag_with(x, weight, EmbeddingBagOptions::new().offsets(offsets).per_sample_weights(per_sample_weights).mode(mode).padding_idx(padding_idx).max_norm(max_norm).norm_type(norm_type).scale_grad_by_freq(scale_grad_by_freq).include_last_offset(include_last_offset))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_unfold(x: &Tensor, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
+    F::unfold(x, kernel_size, dilation, padding, stride)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fold(x: &Tensor, output_size: Extents, kernel_size: Extents, dilation: Extents, padding: Extents, stride: Extents) -> Result<()> {
+    F::fold(x, output_size, kernel_size, dilation, padding, stride)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::linear(x, weight)?;
     Ok(())
@@ -3128,6 +3344,18 @@ fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
 #[rustfmt::skip]
 fn call_nn_linear_with(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
     F::linear_with(x, weight, LinearOptions::new().bias(bias))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear(x: &Tensor, other: &Tensor, weight: &Tensor) -> Result<()> {
+    F::bilinear(x, other, weight)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_bilinear_with(x: &Tensor, other: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<()> {
+    F::bilinear_with(x, other, weight, BilinearOptions::new().bias(bias))?;
     Ok(())
 }
 
@@ -3368,6 +3596,324 @@ fn call_nn_triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Te
 #[rustfmt::skip]
 fn call_nn_triplet_margin_loss_with(anchor: &Tensor, positive: &Tensor, negative: &Tensor, dim: Dim, margin: f64, p: f64, eps: f64, swap: bool, reduction: Reduction) -> Result<()> {
     F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions::new().margin(margin).p(p).eps(eps).swap(swap).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_batch_norm(x: &Tensor, dim: Dim) -> Result<()> {
+    F::batch_norm(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_batch_norm_with(x: &Tensor, dim: Dim, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, training: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::batch_norm_with(x, dim, BatchNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).training(training).momentum(momentum).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_instance_norm(x: &Tensor, dim: Dim, dims: Dims) -> Result<()> {
+    F::instance_norm(x, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_instance_norm_with(x: &Tensor, dim: Dim, dims: Dims, running_mean: &Tensor, running_var: &Tensor, weight: &Tensor, bias: &Tensor, use_input_stats: bool, momentum: f64, eps: f64) -> Result<()> {
+    F::instance_norm_with(x, dim, dims, InstanceNormOptions::new().running_mean(running_mean).running_var(running_var).weight(weight).bias(bias).use_input_stats(use_input_stats).momentum(momentum).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_group_norm(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::group_norm(x, num_groups, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_group_norm_with(x: &Tensor, num_groups: usize, dim: Dim, dims: Dims, weight: &Tensor, bias: &Tensor, eps: f64) -> Result<()> {
+    F::group_norm_with(x, num_groups, dim, dims, GroupNormOptions::new().weight(weight).bias(bias).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_local_response_norm(x: &Tensor, size: usize, dim: Dim) -> Result<()> {
+    F::local_response_norm(x, size, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_local_response_norm_with(x: &Tensor, size: usize, dim: Dim, alpha: f64, beta: f64, k: f64) -> Result<()> {
+    F::local_response_norm_with(x, size, dim, LocalResponseNormOptions::new().alpha(alpha).beta(beta).k(k))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_normalize(x: &Tensor, dim: Dims) -> Result<()> {
+    F::normalize(x, dim)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_normalize_with(x: &Tensor, dim: Dims, p: f64, eps: f64) -> Result<()> {
+    F::normalize_with(x, dim, NormalizeOptions::new().p(p).eps(eps))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool1d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool1d_with(x, kernel_size, MaxPool1dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool2d_with(x, kernel_size, MaxPool2dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, dilation: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::max_pool3d_with(x, kernel_size, MaxPool3dOptions::new().stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool1d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool1d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool1d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, dims: SlidingDims) -> Result<()> {
+    F::avg_pool1d_with(x, kernel_size, AvgPool1dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+    F::avg_pool2d_with(x, kernel_size, AvgPool2dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::avg_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+    F::avg_pool3d_with(x, kernel_size, AvgPool3dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool1d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool1d_with(x, output_size, AdaptiveMaxPool1dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool2d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool2d_with(x, output_size, AdaptiveMaxPool2dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_max_pool3d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_max_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_max_pool3d_with(x, output_size, AdaptiveMaxPool3dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool1d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool1d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool1d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool1d_with(x, output_size, AdaptiveAvgPool1dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool2d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool2d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool2d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool2d_with(x, output_size, AdaptiveAvgPool2dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool3d(x: &Tensor, output_size: Extents) -> Result<()> {
+    F::adaptive_avg_pool3d(x, output_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_adaptive_avg_pool3d_with(x: &Tensor, output_size: Extents, dims: SlidingDims) -> Result<()> {
+    F::adaptive_avg_pool3d_with(x, output_size, AdaptiveAvgPool3dOptions::new().dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool1d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool1d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool1d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool1d_with(x, norm_type, kernel_size, LpPool1dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool2d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool2d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool2d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool2d_with(x, norm_type, kernel_size, LpPool2dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool3d(x: &Tensor, norm_type: f64, kernel_size: Extents) -> Result<()> {
+    F::lp_pool3d(x, norm_type, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_lp_pool3d_with(x: &Tensor, norm_type: f64, kernel_size: Extents, stride: Extents, ceil_mode: bool, dims: SlidingDims) -> Result<()> {
+    F::lp_pool3d_with(x, norm_type, kernel_size, LpPool3dOptions::new().stride(stride).ceil_mode(ceil_mode).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::fractional_max_pool2d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool2d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+    F::fractional_max_pool2d_with(x, kernel_size, FractionalMaxPool2dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::fractional_max_pool3d(x, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_fractional_max_pool3d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+    F::fractional_max_pool3d_with(x, kernel_size, FractionalMaxPool3dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool1d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool1d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool1d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool1d_with(x, indices, kernel_size, MaxUnpool1dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool2d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool2d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool2d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool2d_with(x, indices, kernel_size, MaxUnpool2dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool3d(x: &Tensor, indices: &Tensor, kernel_size: Extents) -> Result<()> {
+    F::max_unpool3d(x, indices, kernel_size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_max_unpool3d_with(x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, output_size: Extents) -> Result<()> {
+    F::max_unpool3d_with(x, indices, kernel_size, MaxUnpool3dOptions::new().stride(stride).padding(padding).output_size(output_size))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pixel_shuffle(x: &Tensor, upscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_shuffle(x, upscale_factor, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pixel_unshuffle(x: &Tensor, downscale_factor: usize, dim: Dim, dims: Dims) -> Result<()> {
+    F::pixel_unshuffle(x, downscale_factor, dim, dims)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_channel_shuffle(x: &Tensor, groups: usize, dim: Dim) -> Result<()> {
+    F::channel_shuffle(x, groups, dim)?;
     Ok(())
 }
 
@@ -4024,8 +4570,26 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("qr", |given| Some(call_qr_with(given.tensor("x")?, given.text("name")?))),
     ("solve_triangular", |given| Some(call_solve_triangular(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?))),
     ("solve_triangular", |given| Some(call_solve_triangular_with(given.tensor("x")?, given.tensor("other")?, given.arg("upper")?, given.arg("left")?, given.arg("unitriangular")?))),
+    ("convolution", |given| Some(call_convolution(given.tensor("x")?, given.tensor("weight")?))),
+    ("convolution", |given| Some(call_convolution_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_input", |given| Some(call_convolution_input(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?))),
+    ("convolution_input", |given| Some(call_convolution_input_with(given.tensor("x")?, given.tensor("weight")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?))),
+    ("convolution_weight", |given| Some(call_convolution_weight_with(given.tensor("x")?, given.tensor("g")?, given.arg("sizes")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("max_pool", |given| Some(call_max_pool(given.tensor("x")?, given.arg("windows")?))),
+    ("fractional_max_pool", |given| Some(call_fractional_max_pool(given.tensor("x")?, given.tensor("samples")?, given.arg("kernel")?, given.arg("sizes")?))),
+    ("avg_pool", |given| Some(call_avg_pool(given.tensor("x")?, given.arg("windows")?))),
+    ("avg_pool_input", |given| Some(call_avg_pool_input(given.tensor("x")?, given.arg("windows")?, given.arg("sizes")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("rms_norm", |given| Some(call_rms_norm(given.tensor("x")?, given.arg("dims")?))),
+    ("rms_norm", |given| Some(call_rms_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.arg("eps")?))),
+    ("standardize", |given| Some(call_standardize(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?))),
+    ("standardize", |given| Some(call_standardize_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.arg("groups")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("scaled_dot_product_attention", |given| Some(call_scaled_dot_product_attention(given.tensor("query")?, given.tensor("key")?, given.tensor("value")?))),
+    ("scaled_dot_product_attention", |given| Some(call_scaled_dot_product_attention_with(given.tensor("query")?, given.tensor("key")?, given.tensor("value")?, given.tensor("attn_mask")?, given.arg("dropout_p")?, given.arg("is_causal")?, given.arg("scale")?, given.arg("enable_gqa")?))),
+    ("recurrent", |given| Some(call_recurrent(given.tensor("x")?, given.tensor("hx")?, given.tensor("w_ih")?, given.tensor("w_hh")?, given.arg("cell")?))),
+    ("recurrent", |given| Some(call_recurrent_with(given.tensor("x")?, given.tensor("hx")?, given.tensor("w_ih")?, given.tensor("w_hh")?, given.arg("cell")?, given.tensor("cx")?, given.tensor("b_ih")?, given.tensor("b_hh")?, given.tensor("w_hr")?, given.tensor("lengths")?, given.arg("reverse")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?))),
     ("class_cross_entropy", |given| Some(call_class_cross_entropy_with(given.tensor("x")?, given.tensor("target")?, given.arg("dim")?, given.arg("ignore_index")?))),
     ("msort", |given| Some(call_msort(given.tensor("x")?))),
@@ -4162,6 +4726,16 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.gumbel_softmax", |given| Some(call_nn_gumbel_softmax_with(given.tensor("logits")?, given.arg("dim")?, given.arg("tau")?, given.arg("hard")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.conv1d", |given| Some(call_nn_conv1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv2d", |given| Some(call_nn_conv2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv3d", |given| Some(call_nn_conv3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("groups")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose1d", |given| Some(call_nn_conv_transpose1d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose2d", |given| Some(call_nn_conv_transpose2d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.conv_transpose3d", |given| Some(call_nn_conv_transpose3d_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_padding")?, given.arg("groups")?, given.arg("dilation")?))),
     ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
     ("nn.cosine_similarity", |given| Some(call_nn_cosine_similarity_with(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?, given.arg("eps")?))),
     ("nn.pairwise_distance", |given| Some(call_nn_pairwise_distance(given.tensor("x1")?, given.tensor("x2")?, given.arg("dim")?))),
@@ -4180,8 +4754,18 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.alpha_dropout", |given| Some(call_nn_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("training")?))),
     ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout(given.tensor("x")?, given.arg("p")?, given.arg("dims")?))),
     ("nn.feature_alpha_dropout", |given| Some(call_nn_feature_alpha_dropout_with(given.tensor("x")?, given.arg("p")?, given.arg("dims")?, given.arg("training")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding", |given| Some(call_nn_embedding_with(given.tensor("x")?, given.tensor("weight")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?))),
+    ("nn.embedding_renorm", |given| Some(call_nn_embedding_renorm_with(given.tensor("x")?, given.tensor("weight")?, given.arg("max_norm")?, given.arg("norm_type")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag(given.tensor("x")?, given.tensor("weight")?))),
+    ("nn.embedding_bag", |given| Some(call_nn_embedding_bag_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("offsets")?, given.tensor("per_sample_weights")?, given.arg("mode")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?, given.arg("include_last_offset")?))),
+    ("nn.unfold", |given| Some(call_nn_unfold(given.tensor("x")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
+    ("nn.fold", |given| Some(call_nn_fold(given.tensor("x")?, given.arg("output_size")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?))),
+    ("nn.bilinear", |given| Some(call_nn_bilinear_with(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
@@ -4222,4 +4806,57 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.cosine_embedding_loss", |given| Some(call_nn_cosine_embedding_loss_with(given.tensor("input1")?, given.tensor("input2")?, given.tensor("target")?, given.arg("dim")?, given.arg("margin")?, given.arg("reduction")?))),
     ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?))),
     ("nn.triplet_margin_loss", |given| Some(call_nn_triplet_margin_loss_with(given.tensor("anchor")?, given.tensor("positive")?, given.tensor("negative")?, given.arg("dim")?, given.arg("margin")?, given.arg("p")?, given.arg("eps")?, given.arg("swap")?, given.arg("reduction")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.batch_norm", |given| Some(call_nn_batch_norm_with(given.tensor("x")?, given.arg("dim")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("training")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.instance_norm", |given| Some(call_nn_instance_norm_with(given.tensor("x")?, given.arg("dim")?, given.arg("dims")?, given.tensor("running_mean")?, given.tensor("running_var")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("use_input_stats")?, given.arg("momentum")?, given.arg("eps")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.group_norm", |given| Some(call_nn_group_norm_with(given.tensor("x")?, given.arg("num_groups")?, given.arg("dim")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm(given.tensor("x")?, given.arg("size")?, given.arg("dim")?))),
+    ("nn.local_response_norm", |given| Some(call_nn_local_response_norm_with(given.tensor("x")?, given.arg("size")?, given.arg("dim")?, given.arg("alpha")?, given.arg("beta")?, given.arg("k")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize(given.tensor("x")?, given.arg("dim")?))),
+    ("nn.normalize", |given| Some(call_nn_normalize_with(given.tensor("x")?, given.arg("dim")?, given.arg("p")?, given.arg("eps")?))),
+    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool1d", |given| Some(call_nn_max_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool2d", |given| Some(call_nn_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.max_pool3d", |given| Some(call_nn_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("dilation")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool1d", |given| Some(call_nn_avg_pool1d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("dims")?))),
+    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool2d", |given| Some(call_nn_avg_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
+    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.avg_pool3d", |given| Some(call_nn_avg_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("ceil_mode")?, given.arg("count_include_pad")?, given.arg("divisor_override")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool1d", |given| Some(call_nn_adaptive_max_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool2d", |given| Some(call_nn_adaptive_max_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_max_pool3d", |given| Some(call_nn_adaptive_max_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool1d", |given| Some(call_nn_adaptive_avg_pool1d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool2d", |given| Some(call_nn_adaptive_avg_pool2d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d(given.tensor("x")?, given.arg("output_size")?))),
+    ("nn.adaptive_avg_pool3d", |given| Some(call_nn_adaptive_avg_pool3d_with(given.tensor("x")?, given.arg("output_size")?, given.arg("dims")?))),
+    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool1d", |given| Some(call_nn_lp_pool1d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool2d", |given| Some(call_nn_lp_pool2d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?))),
+    ("nn.lp_pool3d", |given| Some(call_nn_lp_pool3d_with(given.tensor("x")?, given.arg("norm_type")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("ceil_mode")?, given.arg("dims")?))),
+    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.fractional_max_pool2d", |given| Some(call_nn_fractional_max_pool2d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
+    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d(given.tensor("x")?, given.arg("kernel_size")?))),
+    ("nn.fractional_max_pool3d", |given| Some(call_nn_fractional_max_pool3d_with(given.tensor("x")?, given.arg("kernel_size")?, given.tensor("samples")?, given.arg("output_size")?, given.arg("output_ratio")?))),
+    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool1d", |given| Some(call_nn_max_unpool1d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool2d", |given| Some(call_nn_max_unpool2d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?))),
+    ("nn.max_unpool3d", |given| Some(call_nn_max_unpool3d_with(given.tensor("x")?, given.tensor("indices")?, given.arg("kernel_size")?, given.arg("stride")?, given.arg("padding")?, given.arg("output_size")?))),
+    ("nn.pixel_shuffle", |given| Some(call_nn_pixel_shuffle(given.tensor("x")?, given.arg("upscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.pixel_unshuffle", |given| Some(call_nn_pixel_unshuffle(given.tensor("x")?, given.arg("downscale_factor")?, given.arg("dim")?, given.arg("dims")?))),
+    ("nn.channel_shuffle", |given| Some(call_nn_channel_shuffle(given.tensor("x")?, given.arg("groups")?, given.arg("dim")?))),
 ];

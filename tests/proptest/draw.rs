@@ -307,6 +307,7 @@ impl Draw {
             "Reduction" => word(&["mean", "sum", "none"]),
             "KlReduction" => word(&["mean", "batchmean", "sum", "none"]),
             "Approximate" => word(&["none", "tanh"]),
+            "Cell" => word(&["tanh", "relu", "lstm", "gru"]),
             "BagMode" => word(&["sum", "mean", "max"]),
             "Indexing" => word(&["ij", "xy"]),
             "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
