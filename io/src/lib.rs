@@ -1,7 +1,7 @@
 //! Files of named tensors: safetensors for models and training, NumPy's `.npy` for exchange.
 //!
-//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file. `atomic` replaces files. A tensor inside
-//! other data is written with serde, which the core crate implements.
+//! Read [`TensorFile`] first, then [`Files`], for one tensor in a file. `atomic` replaces files. A tensor
+//! inside other data is written with serde, which the core crate implements.
 
 #![forbid(unsafe_code)]
 
