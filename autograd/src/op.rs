@@ -123,8 +123,8 @@ impl Op {
     /// use namegrad::prelude::*;
     /// use namegrad::autograd::{Kept, Op};
     ///
-    /// /// The length of the vectors `(x, y)`. Its derivative by a coordinate is that coordinate divided by the
-    /// /// length.
+    /// /// The length of the vectors `(x, y)`. Its derivative by a coordinate is that coordinate divided by
+    /// /// the length.
     /// fn hypot(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     ///     let r = x.value().square()?.add(&y.value().square()?)?.sqrt()?;
     ///     let (x_kept, y_kept, r_kept) = (Kept::input(x), Kept::input(y), Kept::output(&r));

@@ -385,8 +385,8 @@ impl<'a> Call<'a> {
         self.args.iter().find(|(given, _)| *given == name).map(|(_, value)| *value)
     }
 
-    /// What was passed for an argument. It does not depend on the type of the argument, so that it is compiled
-    /// once.
+    /// What was passed for an argument. It does not depend on the type of the argument, so that it is
+    /// compiled once.
     fn passed(&self, name: &str) -> Result<Passed<'_>> {
         let keepdim = match self.value("keepdim") {
             Some(Given::Value(Value::Bool(keepdim))) => *keepdim,

@@ -72,8 +72,8 @@ impl Buffer {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has another
-    /// name, [`ErrorKind::DType`] if floating-point values are set in an integer buffer.
+    /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has
+    /// another name, [`ErrorKind::DType`] if floating-point values are set in an integer buffer.
     #[track_caller]
     pub fn set(&self, value: impl AsRef<NamedTensor>) -> Result<()> {
         let value = value.as_ref();

@@ -195,8 +195,8 @@ composed! { getitem;
     ///
     /// # Errors
     /// `Index` for a position out of range or too many indices, `Shape` for a mask that does not fit,
-    /// `NameMismatch` for one whose dims have other names, `DType` for an index tensor that has neither integers
-    /// nor `bool`, `Ellipsis` for more than one ellipsis.
+    /// `NameMismatch` for one whose dims have other names, `DType` for an index tensor that has neither
+    /// integers nor `bool`, `Ellipsis` for more than one ellipsis.
     index (x; indices: Indices)
         names "keeps the names of the remaining dims; indexed dims take the names of the index, one indexed by an unnamed vector keeps its own";
 }

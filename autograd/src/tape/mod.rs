@@ -162,7 +162,8 @@ impl Formula {
 }
 
 /// The result of an op on plain tensors. It is recorded if one requires a gradient. This function is compiled
-/// once; closures that own what they save would be compiled, with their allocation and drop, for each formula.
+/// once; closures that own what they save would be compiled, with their allocation and drop, for each
+/// formula.
 #[track_caller]
 pub(crate) fn record(
     op: &'static str,

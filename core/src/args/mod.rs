@@ -120,8 +120,8 @@ impl Whole for u32 {}
 impl Whole for usize {}
 impl Whole for Place {}
 
-/// A whole number as a position. One too large for `isize` becomes the largest, which is out of range of every
-/// tensor.
+/// A whole number as a position. One too large for `isize` becomes the largest, which is out of range of
+/// every tensor.
 #[doc(hidden)]
 #[inline]
 pub fn position(number: impl TryInto<isize>) -> isize {

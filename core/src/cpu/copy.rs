@@ -30,6 +30,8 @@ pub(crate) const TILE_COLS: usize = 128;
 ///
 /// # Safety
 /// The elements exist; `dst` has room for a tile and does not overlap them.
+// Within its caller, the loops below run out of registers and take a tenth longer.
+#[inline(never)]
 pub(crate) unsafe fn gather_tile(
     itemsize: usize,
     [rows, cols]: [usize; 2],

@@ -155,8 +155,8 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     }
 }
 
-/// [`Kernel::apply`] and [`Kernel::apply_in_place`] as functions of one number of inputs. Generic ones would be
-/// compiled again in every crate that calls an op.
+/// [`Kernel::apply`] and [`Kernel::apply_in_place`] as functions of one number of inputs. Generic ones would
+/// be compiled again in every crate that calls an op.
 impl Kernel<1> {
     #[track_caller]
     pub(crate) fn call(&self, inputs: [&NamedTensor; 1], args: &[Scalar]) -> Result<NamedTensor> {

@@ -16,7 +16,8 @@ const PIECE: usize = 1 << 15;
 pub(super) trait Group: Copy + Sync {
     type Word: Word;
     type Out: Copy + Send + 'static;
-    /// Whether draws are compiled for the widest vectors. Each copy costs build time, and some draws are rare.
+    /// Whether draws are compiled for the widest vectors. Each copy costs build time, and some draws are
+    /// rare.
     const IS_FREQUENT: bool = true;
 
     fn elements(self, words: [Self::Word; GROUP]) -> [Self::Out; GROUP];

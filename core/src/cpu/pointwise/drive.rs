@@ -291,12 +291,12 @@ impl<const N: usize> Task<'_, N> {
                     // SAFETY: row `r` of each tile has `width` elements, and so has the output from there on.
                     unsafe {
                         let out = (self.out as *mut u8).add((first + r * cols) * self.out_dtype.itemsize());
-                        (self.body)(
-                            width,
-                            tile.map(|(row, pitch)| row.offset(r as isize * pitch)),
-                            self.args,
-                            out,
-                        );
+                        // A loop, since `array::map` is not always inlined.
+                        let mut rows = [std::ptr::null::<u8>(); N];
+                        for (row, (first, pitch)) in rows.iter_mut().zip(tile) {
+                            *row = first.offset(r as isize * pitch);
+                        }
+                        (self.body)(width, rows, self.args, out);
                     }
                 }
             }
