@@ -53,7 +53,9 @@ impl Drawn {
                     let channels = x.sizes().get(dim.unwrap_or(1)).copied().unwrap_or(1);
                     draw.tensor(&[channels], x.dtype())
                 }
-                Some(x) if tensor.kind != TensorKind::Mask && (at + k == 0 || info.by_element) => x.clone(),
+                _ if at > 0 && info.name == "recurrent" => draw.of_cell(tensor.name, x, &drawn.args),
+                Some(_) if at + k == 0 && tensor.kind != TensorKind::Mask => x.clone(),
+                Some(x) if tensor.kind != TensorKind::Mask && info.by_element => x.clone(),
                 _ => draw.other(tensor, info.by_element, x, dim, &drawn.tensors),
             });
             let all = all.collect();
@@ -73,7 +75,7 @@ impl Drawn {
                 || info.exact
                 || is_table(op) && info.name != "x"
                 || ["index", "indices", "repeats", "target", "samples"].contains(&info.name)
-                || of_labels(info.name);
+                || of_lengths(info.name);
             let tensors = tensors.iter_mut().filter(|_| !fixed);
             tensors.for_each(|tensor| *tensor = tensor.to(x.dtype()).unwrap());
         }
@@ -125,8 +127,8 @@ fn is_of_channels(op: &Op) -> bool {
 }
 
 /// Whether a tensor has labels of sequences or their lengths.
-fn of_labels(name: &str) -> bool {
-    ["targets", "input_lengths", "target_lengths"].contains(&name)
+fn of_lengths(name: &str) -> bool {
+    ["targets", "lengths", "input_lengths", "target_lengths"].contains(&name)
 }
 
 /// The place of 0 among the floats that are drawn.
@@ -190,6 +192,28 @@ impl Draw {
                 self.tensor(&[5, columns], DType::F64)
             }
         }
+    }
+
+    /// A weight or a state of a recurrent layer over `x`, `[time, batch, input]`.
+    fn of_cell(&mut self, name: &str, x: &Tensor, args: &[(&str, Value)]) -> Tensor {
+        let sizes: [usize; 3] = x.sizes().try_into().unwrap_or([1; 3]);
+        let [time, batch, input] = sizes;
+        let cell = args.iter().find(|(name, _)| *name == "cell").map(|(_, value)| value);
+        let gates = match cell {
+            Some(Value::Text(cell)) if cell == "lstm" => 4,
+            Some(Value::Text(cell)) if cell == "gru" => 3,
+            _ => 1,
+        };
+        let hidden = 2;
+        let sizes = match name {
+            "hx" | "cx" => vec![batch, hidden],
+            "w_ih" => vec![gates * hidden, input],
+            "w_hh" => vec![gates * hidden, hidden],
+            "w_hr" => vec![hidden, hidden],
+            "lengths" => return Tensor::full([batch], 1 + self.below(time.max(1)) as i64).unwrap(),
+            _ => vec![gates * hidden],
+        };
+        self.tensor(&sizes, x.dtype())
     }
 
     /// A tensor that fits `x` and the tensors drawn before.
@@ -260,7 +284,7 @@ impl Draw {
             let planes = x.sizes().iter().rev().skip(1).product();
             return self.tensor(&[1, planes, 1], DType::F32).mul(0.16).unwrap().add(0.5).unwrap();
         }
-        if of_labels(tensor.name) {
+        if of_lengths(tensor.name) {
             return Tensor::ones([1]).unwrap().to(DType::I64).unwrap(); // one label of a sequence without a batch
         }
         if tensor.name == "repeats" {
