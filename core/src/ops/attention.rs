@@ -17,10 +17,10 @@ ops! { attention;
     /// its square.
     ///
     /// The default `scale` is `1/√E`. In `attn_mask`, `false` hides a key from a query, and numbers are added to
-    /// the scores. With `is_causal`, query `i` sees the keys up to `i`. A query that sees no key has the result
-    /// 0. `dropout_p` is the probability to drop a weight; the others are divided by `1 - dropout_p`. With
-    /// `enable_gqa`, the third dim from the right has the heads, and a head of `key` and `value` serves several
-    /// heads of `query`.
+    /// the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more. A query
+    /// that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others are divided
+    /// by `1 - dropout_p`. With `enable_gqa`, the third dim from the right has the heads, and a head of `key` and
+    /// `value` serves several heads of `query`.
     ///
     /// # Shapes
     /// - `query`: `[.., L, E]`, `key`: `[.., S, E]`, `value`: `[.., S, V]`; the other dims broadcast
@@ -187,10 +187,6 @@ pub(crate) mod kernels {
             }
             if keys != values {
                 return fail(ErrorKind::Shape, format!("there are {keys} keys and {values} values"));
-            }
-            if args.is_causal && attn_mask.is_some() {
-                let message = "Explicit attn_mask should not be set when is_causal=True";
-                return fail(ErrorKind::Value, message.into());
             }
             if !(0.0..=1.0).contains(&args.dropout_p) {
                 let message =
