@@ -287,6 +287,20 @@ impl Draw {
         if of_lengths(tensor.name) {
             return Tensor::ones([1]).unwrap().to(DType::I64).unwrap(); // one label of a sequence without a batch
         }
+        if let ("weight", [_, (_, other)]) = (tensor.name, before)
+            && let Some(columns) = other[0].sizes().last()
+        {
+            let sizes = [1 + self.below(3), last, *columns];
+            return self.tensor(&sizes, dtype);
+        }
+        if tensor.name == "weight" && sizes.len() > 2 && self.below(2) == 0 {
+            // A kernel whose first or second dim has the channels.
+            let others = [1 + self.below(2), sizes[1]];
+            let (first, kernel) = (self.below(2), 1 + self.below(2));
+            sizes[2..].fill(kernel);
+            (sizes[0], sizes[1]) = (others[first], others[1 - first]);
+            return self.tensor(&sizes, dtype);
+        }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
                 .unwrap()
@@ -341,6 +355,11 @@ impl Draw {
             "Padding" => self.below(3).into(),
             // The sizes before a window made them smaller.
             "Extents" if arg.name == "sizes" => (x.sizes().last().unwrap_or(&1) + self.below(3)).into(),
+            // Mostly valid: a step of 0 is an error.
+            "Extents" if ["stride", "dilation"].contains(&arg.name) && self.below(8) > 0 => {
+                (1 + self.below(2)).into()
+            }
+            "Extents" if arg.name == "output_padding" && self.below(4) > 0 => 0_usize.into(),
             "Extents" | "Windows" => match self.below(4) {
                 0 => [1 + self.below(2)].into(),
                 1 => [1 + self.below(2), 1 + self.below(2)].into(),
@@ -348,6 +367,7 @@ impl Draw {
             },
             "ClassDim" => self.dim(x),
             "MapDims" => self.dims(x),
+            "usize" if arg.name == "groups" && self.below(4) > 0 => 1_usize.into(),
             "usize" => self.below(5).into(),
             "isize" => (self.below(9) as i64 - 3).into(),
             "f64" | "Option<f64>" => (self.below(11) as f64 / 4.0 - 0.5).into(),

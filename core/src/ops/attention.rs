@@ -9,6 +9,7 @@ use crate::random::{Generator, GeneratorState, next_of_default};
 use crate::shape::{Shape, Sizes, broadcast};
 use crate::tensor::{NamedTensor, Unwritten};
 use namegrad_macros::ops;
+use std::panic::Location;
 
 ops! { attention;
     //! # Attention
@@ -75,7 +76,7 @@ pub(crate) mod kernels {
     ) -> Result<(NamedTensor, NamedTensor, NamedTensor)> {
         let inputs = [query, key, value];
         let args = AttentionArgs { dropout_p, is_causal, scale, enable_gqa };
-        let heads = Heads::new(inputs, attn_mask, &args)?;
+        let heads = Heads::new(inputs, &args)?;
         let names = names(inputs)?;
         let draw = match dropout_p > 0.0 {
             true => {
@@ -110,7 +111,7 @@ pub(crate) mod kernels {
         wants: [bool; 4],
     ) -> Result<[Option<NamedTensor>; 4]> {
         const OP: &str = "scaled_dot_product_attention_backward";
-        let heads = Heads::new(inputs, attn_mask, args)?;
+        let heads = Heads::new(inputs, args)?;
         let operands = Operands::new(inputs, attn_mask, &heads)?;
         let dtype = operands.query.dtype();
         let [g, y] = [g, y].map(|x| x.unnamed().to(dtype).and_then(|x| x.contiguous()));
@@ -152,13 +153,10 @@ pub(crate) mod kernels {
 
     impl Heads {
         #[track_caller]
-        fn new(
-            inputs: [&NamedTensor; 3],
-            attn_mask: Option<&NamedTensor>,
-            args: &AttentionArgs,
-        ) -> Result<Heads> {
+        fn new(inputs: [&NamedTensor; 3], args: &AttentionArgs) -> Result<Heads> {
             let [query, key, value] = inputs;
-            let fail = |kind, message: String| Err(Error::about(&inputs, kind, OP, message));
+            let caller = Location::caller();
+            let fail = |kind, message: String| Err(Error::about(&inputs, kind, OP, message).at(caller));
             for x in inputs {
                 x.check_float(OP)?;
             }
@@ -167,11 +165,12 @@ pub(crate) mod kernels {
                 let message = format!(
                     "Expected query, key, and value to have the same dtype, but got query.dtype: {q} key.dtype: {k} and value.dtype: {v} instead."
                 );
-                return fail(ErrorKind::DType, message);
+                let error = Error::about(&inputs, ErrorKind::DType, OP, message);
+                return Err(error.with_repair(format!("key.to(DType::{q:?})?, value.to(DType::{q:?})?")));
             }
             if let Some(short) = inputs.iter().find(|x| x.ndim() < 2) {
                 let message = format!(
-                    "Expected query, key, and value to all be  at least 2 dimensional, but one has {} dims",
+                    "Expected query, key, and value to all be at least 2 dimensional, but one has {} dims",
                     short.ndim()
                 );
                 return fail(ErrorKind::Shape, message);

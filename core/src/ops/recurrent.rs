@@ -10,6 +10,7 @@ use crate::names::Names;
 use crate::shape::Shape;
 use crate::tensor::NamedTensor;
 use namegrad_macros::ops;
+use std::panic::Location;
 
 ops! { recurrent;
     //! # Recurrent layers
@@ -206,13 +207,16 @@ pub(crate) mod kernels {
         fn new(inputs: &RecurrentInputs<'_>, cell: Cell) -> Result<Sizes> {
             let RecurrentInputs { x, hx, w_ih, w_hh, cx, b_ih, b_hh, w_hr, lengths } = *inputs;
             let shown = [x, hx, w_ih, w_hh];
-            let fail = |kind, message: String| Err(Error::about(&shown, kind, OP, message));
+            let caller = Location::caller();
+            let fail = |kind, message: String| Err(Error::about(&shown, kind, OP, message).at(caller));
             x.check_float(OP)?;
             let others = [Some(hx), Some(w_ih), Some(w_hh), cx, b_ih, b_hh, w_hr];
-            if let Some(other) = others.into_iter().flatten().find(|other| other.dtype() != x.dtype()) {
-                let message =
-                    format!("the input is {}, and a state or parameter {}", x.dtype(), other.dtype());
-                return fail(ErrorKind::DType, message);
+            let others = ["hx", "w_ih", "w_hh", "cx", "b_ih", "b_hh", "w_hr"].into_iter().zip(others);
+            let mut others = others.filter_map(|(name, other)| Some((name, other?)));
+            if let Some((name, other)) = others.find(|(_, other)| other.dtype() != x.dtype()) {
+                let message = format!("the input is {}, and `{name}` is {}", x.dtype(), other.dtype());
+                let error = Error::about(&shown, ErrorKind::DType, OP, message);
+                return Err(error.with_repair(format!("{name}.to(DType::{:?})?", x.dtype())));
             }
             let ([steps, batch, input], [_, state]) = (x.sizes(), hx.sizes()) else {
                 let message = "expected an input [time, batch, input] and a state [batch, state]";
