@@ -364,6 +364,7 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
         "Sections" => vec![1.into()],
         "Equation" => vec!["ij,ij->i".into()],
         "Indices" => vec![[0].into()],
+        "Cell" => vec!["tanh".into()],
         ty => panic!("no value of type {ty} is tried: say one here"),
     }
 }

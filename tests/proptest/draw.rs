@@ -25,7 +25,7 @@ pub(crate) struct Drawn {
 impl Drawn {
     /// A call of `op` that starts with these tensors; the other tensors and the arguments are drawn.
     pub(crate) fn of(op: &Op, first: &[Tensor], draw: &mut Draw) -> Drawn {
-        let (info, x) = (op.info, &lifted(op, &first[0]));
+        let (info, x) = (op.info, &fitted(op, &first[0]));
         let mut args = Vec::new();
         for arg in info.args {
             if arg.default.is_none() || draw.below(3) > 0 {
@@ -110,8 +110,11 @@ impl Drawn {
     }
 }
 
-/// `x` with as many dims as a function such as `conv3d` takes at least.
-fn lifted(op: &Op, x: &Tensor) -> Tensor {
+/// `x` with as many dims as a function such as `conv3d` takes at least, or as probabilities.
+fn fitted(op: &Op, x: &Tensor) -> Tensor {
+    if op.info.name == "nn.binary_cross_entropy" && x.dtype().is_floating_point() {
+        return x.sigmoid().unwrap();
+    }
     let least = ["1d", "2d", "3d"].iter().position(|end| op.info.name.ends_with(end)).map_or(0, |at| at + 2);
     (x.ndim()..least).fold(x.clone(), |x, _| x.unsqueeze(0).unwrap())
 }
@@ -278,6 +281,9 @@ impl Draw {
                 sizes.clear();
             }
             return Tensor::zeros(sizes).unwrap().to(DType::I64).unwrap();
+        }
+        if tensor.name == "target" && self.below(2) == 0 {
+            return self.tensor(&sizes, DType::Bool).to(dtype).unwrap(); // probabilities
         }
         if tensor.name == "samples" {
             // Between 0 and 1, for each plane over the last dim.
