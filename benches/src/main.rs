@@ -1,7 +1,7 @@
 //! Measures namegrad on the workloads of `docs/performance.md` and prints a line of JSON for each.
 //!
 //! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
-//! with, and [`operations`] and [`training`] have the workloads.
+//! with, and [`operations`], [`layers`] and [`training`] have the workloads.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
@@ -11,6 +11,7 @@
 
 mod data;
 mod harness;
+mod layers;
 mod operations;
 mod training;
 
@@ -35,7 +36,8 @@ fn main() -> namegrad::Result<()> {
     operations::products(&bench)?;
     operations::by_element(&bench)?;
     operations::along_dims(&bench)?;
-    operations::convolutions(&bench)?;
+    layers::convolutions(&bench)?;
+    layers::others(&bench)?;
     operations::overhead(&bench)?;
     operations::names(&bench)?;
     training::all(&bench)

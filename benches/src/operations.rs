@@ -49,7 +49,7 @@ pub(crate) fn by_element(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// W3: reductions and softmax.
+/// W3: reductions, softmax and layer norm.
 pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     if !bench.wants("W3") {
         return Ok(());
@@ -64,6 +64,10 @@ pub(crate) fn along_dims(bench: &Bench) -> Result<()> {
     let bytes = Work::Bytes(8 * 1024 * 1024);
     bench.case("W3.softmax.1024", bytes, || x.softmax(-1));
     bench.case("W3.log_softmax.1024", bytes, || x.log_softmax(-1));
+    let (weight, bias) = (Tensor::ones([1024])?, Tensor::zeros([1024])?);
+    bench.case("W3.layer_norm.1024", bytes, || {
+        x.layer_norm_with(-1, LayerNormOptions::new().weight(&weight).bias(&bias))
+    });
     Ok(())
 }
 
@@ -111,31 +115,5 @@ pub(crate) fn names(bench: &Bench) -> Result<()> {
     bench.case("W4N.sum.by_number", Work::Call, || named_x.sum(1));
     bench.case("W4N.order.plain", Work::Call, || x.permute([1, 0]));
     bench.case("W4N.order.named", Work::Call, || named_x.align_to(["C", "N"]));
-    Ok(())
-}
-
-/// W9: convolutions without a bias, forward and with the gradients of the input and the weight.
-pub(crate) fn convolutions(bench: &Bench) -> Result<()> {
-    if !bench.wants("W9") {
-        return Ok(());
-    }
-    let cases = [
-        ("3x3_64_56", [16, 64, 56, 64], 3, 1),
-        ("3x3_128_28", [16, 128, 28, 128], 3, 1),
-        ("1x1_256_512", [16, 256, 14, 512], 1, 0),
-    ];
-    for (name, [batch, channels, size, features], kernel, padding) in cases {
-        let x = uniform(1, &[batch, channels, size, size], 1.0)?;
-        let weight = uniform(2, &[features, channels, kernel, kernel], 0.05)?;
-        let flops = 2 * batch * features * channels * kernel * kernel * size * size;
-        let options = || Conv2dOptions::new().padding(padding);
-        bench.case(&format!("W9.{name}.fwd"), Work::Flops(flops), || F::conv2d_with(&x, &weight, options()));
-        let (x, weight) = (x.requiring_grad()?, weight.requiring_grad()?);
-        bench.case(&format!("W9.{name}.fwdbwd"), Work::Flops(3 * flops), || {
-            x.zero_grad();
-            weight.zero_grad();
-            F::conv2d_with(&x, &weight, options())?.sum(..)?.backward()
-        });
-    }
     Ok(())
 }
