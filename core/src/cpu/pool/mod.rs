@@ -1,0 +1,167 @@
+//! Maxima and means of windows, and their gradients.
+//!
+//! A plane is what the windows slide over: up to three dims. All planes have the same windows, or each has its
+//! own. A window is the same elements along each dim for all windows beside it, so it is described along each
+//! dim.
+//!
+//! Most windows of a line are [regular](Regular): of one size, at the same distance from the one before. The
+//! loops take one element of all of them at a time, as a vector. The others are done window by window.
+
+mod max;
+mod mean;
+
+pub(crate) use max::{Ordered, max, max_backward};
+pub(crate) use mean::{mean, mean_backward};
+
+use super::threads::parallel;
+use crate::args::windows::{Along, Span};
+use std::ops::Range;
+
+/// The elements that a thread takes at a time.
+const TASK: usize = 1 << 14;
+
+/// The windows of a plane. A plane of fewer dims has first dims of one element.
+pub(crate) struct Plane {
+    dims: [Along; 3],
+    regular: Regular,
+}
+
+/// The windows of a line that have one size and the same distance from the one before.
+#[derive(Clone, Debug)]
+struct Regular {
+    windows: Range<usize>,
+    stride: usize,
+    /// The first of them.
+    span: Span,
+}
+
+impl Regular {
+    /// Fewer windows are not worth a vector.
+    const FEWEST: usize = 4;
+
+    /// Those between the first and the last window that is complete.
+    fn of(along: &Along) -> Regular {
+        let spans = &along.spans;
+        let size = spans.iter().map(|span| span.count).max().unwrap_or(0);
+        let is_whole = |span: &Span| span.count == size;
+        let start = spans.iter().position(is_whole).unwrap_or(0);
+        let end = spans.iter().rposition(is_whole).map_or(0, |last| last + 1);
+        let span = spans.get(start).copied().unwrap_or(Span { first: 0, count: 0, divisor: 1 });
+        let stride = spans.get(start + 1).map_or(0, |next| next.first - span.first);
+        let is_next = |(at, other): (usize, &Span)| {
+            let alike = other.count == size && other.divisor == span.divisor;
+            alike && other.first == span.first + at * stride
+        };
+        let is_regular =
+            stride > 0 && end - start >= Regular::FEWEST && spans[start..end].iter().enumerate().all(is_next);
+        Regular { windows: if is_regular { start..end } else { 0..0 }, stride, span }
+    }
+}
+
+impl Plane {
+    /// The windows along the last dims.
+    pub(crate) fn new(along: Vec<Along>) -> Plane {
+        let mut all = [(); 3].map(|()| Along::one());
+        let missing = 3 - along.len();
+        along.into_iter().enumerate().for_each(|(dim, along)| all[missing + dim] = along);
+        Plane { regular: Regular::of(&all[2]), dims: all }
+    }
+
+    /// The elements.
+    pub(crate) fn len(&self) -> usize {
+        self.dims.iter().map(|along| along.length).product()
+    }
+
+    /// The windows.
+    pub(crate) fn windows(&self) -> usize {
+        self.dims.iter().map(|along| along.spans.len()).product()
+    }
+
+    /// Calls `f` with each window that is not regular: its number, and its part along each dim.
+    #[inline(always)]
+    fn each_other(&self, mut f: impl FnMut(usize, [Span; 3])) {
+        let widths = &self.dims[2].spans;
+        self.each_line(|line, depth, height| {
+            for (at, width) in widths.iter().enumerate() {
+                if !self.regular.windows.contains(&at) {
+                    f(line + at, [depth, height, *width]);
+                }
+            }
+        });
+    }
+
+    /// Calls `f` with the number of the first window of each line, and the parts of its windows along the
+    /// other dims.
+    #[inline(always)]
+    fn each_line(&self, mut f: impl FnMut(usize, Span, Span)) {
+        let [depths, heights, widths] = &self.dims;
+        let mut at = 0;
+        for depth in &depths.spans {
+            for height in &heights.spans {
+                f(at, *depth, *height);
+                at += widths.spans.len();
+            }
+        }
+    }
+
+    /// Calls `f` with the regular windows of each line, and the parts of the first of them along each dim.
+    #[inline(always)]
+    fn each_regular(&self, mut f: impl FnMut(Range<usize>, [Span; 3])) {
+        let Regular { windows, span, .. } = &self.regular;
+        if !windows.is_empty() {
+            self.each_line(|line, depth, height| {
+                f(line + windows.start..line + windows.end, [depth, height, *span]);
+            });
+        }
+    }
+
+    /// Calls `f` with the position of the first element of each row of a window.
+    #[inline(always)]
+    fn each_row(&self, [depth, height, width]: [Span; 3], mut f: impl FnMut(usize)) {
+        let [depths, heights, widths] = &self.dims;
+        for i in 0..depth.count {
+            for j in 0..height.count {
+                let row = (depth.first + i * depths.step) * heights.length + height.first + j * heights.step;
+                f(row * widths.length + width.first);
+            }
+        }
+    }
+
+    /// Calls `f` with the runs of elements in memory that a window has, if the elements of its rows are not
+    /// apart. Whole rows make one run.
+    #[inline(always)]
+    fn each_run(&self, [depth, height, width]: [Span; 3], mut f: impl FnMut(Range<usize>)) {
+        let [_, heights, widths] = &self.dims;
+        let whole = width.count == widths.length && heights.step == 1;
+        let (rows, times) = if whole { (Span { count: 1, ..height }, height.count) } else { (height, 1) };
+        self.each_row([depth, rows, width], |row| f(row..row + times * width.count));
+    }
+
+    /// The distance between the elements of a row of a window.
+    fn step(&self) -> usize {
+        self.dims[2].step
+    }
+}
+
+/// The windows of each plane: one for all, or one for each.
+#[derive(Clone, Copy)]
+pub(crate) struct Planes<'a> {
+    pub(crate) count: usize,
+    pub(crate) each: &'a [Plane],
+}
+
+impl Planes<'_> {
+    fn get(&self, at: usize) -> &Plane {
+        &self.each[if self.each.len() == 1 { 0 } else { at }]
+    }
+
+    /// Runs `f` for the planes on all threads. They have `work` elements or windows each.
+    fn run(&self, work: usize, f: impl Fn(usize, &Plane) + Sync) {
+        parallel(self.count, TASK / work.max(1) + 1, |planes| planes.for_each(|at| f(at, self.get(at))));
+    }
+
+    /// The elements and the windows of a plane.
+    fn sizes(&self) -> [usize; 2] {
+        self.each.first().map_or([0, 0], |plane| [plane.len(), plane.windows()])
+    }
+}
