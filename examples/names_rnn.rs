@@ -1,5 +1,5 @@
-//! Invents first names with a GRU that reads letters: `cargo run --release --example names_rnn -- --data FILE`,
-//! where the file has a name on each line. It writes the training curves and the checkpoint to
+//! Invents first names with a GRU that reads letters: `cargo run --release --example names_rnn -- --data
+//! FILE`, where the file has a name on each line. It writes the training curves and the checkpoint to
 //! `target/names_rnn`.
 //!
 //! No line of the model says where a dim is. The names of a batch are `[N, time]`, one letter that is being

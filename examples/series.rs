@@ -1,10 +1,10 @@
-//! Forecasts sunspots with an LSTM: `cargo run --release --example series -- --data FILE`, where the file is a CSV
-//! with a header, whose last column has the numbers. It draws the forecast beside the naive one, which says that
-//! nothing changes, and prints both errors.
+//! Forecasts sunspots with an LSTM: `cargo run --release --example series -- --data FILE`, where the file is
+//! a CSV with a header, whose last column has the numbers. It draws the forecast beside the naive one, which
+//! says that nothing changes, and prints both errors.
 //!
-//! A forecast has two dims that are easily confused: the month `time` in which it is made, and the months `ahead`
-//! that it is about. Here they are names: the LSTM steps along `time`, the linear layer makes `ahead`, and an error
-//! for each lead is a mean over `time`.
+//! A forecast has two dims that are easily confused: the month `time` in which it is made, and the months
+//! `ahead` that it is about. Here they are names: the LSTM steps along `time`, the linear layer makes
+//! `ahead`, and an error for each lead is a mean over `time`.
 
 mod common;
 

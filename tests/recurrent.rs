@@ -1,5 +1,5 @@
-//! Recurrent layers, their cells and packed sequences: dims by name, single steps, lengths, PyTorch's paths of
-//! parameters, and what they refuse.
+//! Recurrent layers, their cells and packed sequences: dims by name, single steps, lengths, PyTorch's paths
+//! of parameters, and what they refuse.
 
 use namegrad::autograd::gradcheck;
 use namegrad::nn::{
@@ -429,6 +429,9 @@ fn packed_sequences() -> Result<()> {
     assert_eq!(error.kind(), ErrorKind::Value);
     let kind = |lengths: Tensor| pack_padded_sequence(&x, &lengths, "time").unwrap_err().kind();
     assert_eq!(kind(Tensor::new([2, 3])?), ErrorKind::Shape);
+    assert_eq!(kind(lengths.rename(["M"])?), ErrorKind::NameNotFound);
+    let options = GruOptions::new().lengths(&lengths);
+    assert_eq!(gru.forward_packed_with(&packed, options).unwrap_err().kind(), ErrorKind::Value);
     assert_eq!(kind(Tensor::new([2.0, 3.0, 1.0, 1.0])?), ErrorKind::DType);
     assert_eq!(pad_sequence(&[], 0, None).unwrap_err().kind(), ErrorKind::Value);
     Ok(())

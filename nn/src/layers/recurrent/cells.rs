@@ -137,7 +137,8 @@ macro_rules! cells {
             ///
             /// # Errors
             /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName),
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a negative size or a hidden size of 0.
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a negative size or a hidden size of
+            /// 0.
             #[track_caller]
             pub fn new(input: impl NewDim, hidden: impl NewDim) -> Result<$layer> {
                 $layer::builder(input, hidden).build()

@@ -10,23 +10,25 @@ use namegrad_core::args::NewName;
 use namegrad_core::names::Name;
 use namegrad_core::{Cell, DType, Dim, NewDim, Result, default_dtype};
 
-/// An Elman network: `h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at every step, for one or several layers, each of
-/// which takes the states of the one below.
+/// An Elman network: `h = tanh(W_ih x + b_ih + W_hh h + b_hh)` at every step, for one or several layers, each
+/// of which takes the states of the one below.
 ///
 /// # Shapes
 /// With 2 `directions` in a bidirectional layer, otherwise 1:
 /// - `x`: any dims that include the time and the features, in any order. All other dims are batch dims.
-/// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the states
-///   of the last layer after each step, those of the reverse direction behind the others
-/// - `h0`, `hn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by layer and forward
-///   before reverse, and `..` are the dims of `x` without the time and with `hidden` in place of the features
+/// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the
+///   states of the last layer after each step, those of the reverse direction behind the others
+/// - `h0`, `hn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by layer and
+///   forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in place of the
+///   features
 /// - `lengths`: the batch dims, or some of them by name
 ///
-/// The dims are found by name. Where the layer or `x` has no name, the features are the last dim, and the time is
-/// dim 0 or the dim that was given as a number: 1 is PyTorch's `batch_first`.
+/// The dims are found by name. Where the layer or `x` has no name, the features are the last dim, and the
+/// time is dim 0 or the dim that was given as a number: 1 is PyTorch's `batch_first`.
 ///
 /// # Parameters
-/// For layer 0, all uniform in ±1/√hidden; further layers have `_l1` and so on, reverse directions `_l0_reverse`:
+/// For layer 0, all uniform in ±1/√hidden; further layers have `_l1` and so on, reverse directions
+/// `_l0_reverse`:
 /// - `weight_ih_l0`: `[gates, in]`, where `gates` has as many elements as `hidden`; in further layers `in` is
 ///   `hidden` times `directions`
 /// - `weight_hh_l0`: `[gates, hidden]`
@@ -53,8 +55,8 @@ pub struct Rnn {
     stack: Stack,
 }
 
-/// Long short-term memory, of one or several layers, each of which takes the states of the one below. With `σ` the
-/// sigmoid, at every step:
+/// Long short-term memory, of one or several layers, each of which takes the states of the one below. With
+/// `σ` the sigmoid, at every step:
 ///
 /// ```text
 /// i = σ(W_ii x + b_ii + W_hi h + b_hi)       c = f c + i g
@@ -68,22 +70,23 @@ pub struct Rnn {
 /// # Shapes
 /// With 2 `directions` in a bidirectional layer, otherwise 1:
 /// - `x`: any dims that include the time and the features, in any order. All other dims are batch dims.
-/// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the states
-///   of the last layer after each step, those of the reverse direction behind the others
-/// - `h0`, `hn`, `c0`, `cn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by layer
-///   and forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in place of the
-///   features
+/// - `output`: the dims of `x`, with `hidden` of `directions` times its size in place of the features: the
+///   states of the last layer after each step, those of the reverse direction behind the others
+/// - `h0`, `hn`, `c0`, `cn`: `[layer, ..]`, where `layer` has `layers` times `directions` elements, layer by
+///   layer and forward before reverse, and `..` are the dims of `x` without the time and with `hidden` in
+///   place of the features
 /// - `lengths`: the batch dims, or some of them by name
 ///
 /// With a `proj_size`, that is the size of `hidden` in `output`, `h0` and `hn`.
 ///
-/// The dims are found by name. Where the layer or `x` has no name, the features are the last dim, and the time is
-/// dim 0 or the dim that was given as a number: 1 is PyTorch's `batch_first`.
+/// The dims are found by name. Where the layer or `x` has no name, the features are the last dim, and the
+/// time is dim 0 or the dim that was given as a number: 1 is PyTorch's `batch_first`.
 ///
 /// # Parameters
-/// For layer 0, all uniform in ±1/√hidden; further layers have `_l1` and so on, reverse directions `_l0_reverse`:
-/// - `weight_ih_l0`: `[gates, in]`, where `gates` are `i`, `f`, `g` and `o`, 4 times `hidden`; in further layers
-///   `in` is `hidden` times `directions`
+/// For layer 0, all uniform in ±1/√hidden; further layers have `_l1` and so on, reverse directions
+/// `_l0_reverse`:
+/// - `weight_ih_l0`: `[gates, in]`, where `gates` are `i`, `f`, `g` and `o`, 4 times `hidden`; in further
+///   layers `in` is `hidden` times `directions`
 /// - `weight_hh_l0`: `[gates, hidden]`
 /// - `bias_ih_l0`, `bias_hh_l0`: `[gates]`
 /// - `weight_hr_l0`, with a `proj_size`: `[hidden, hidden_in]`
@@ -131,8 +134,8 @@ pub struct Lstm {
     stack: Stack,
 }
 
-/// Gated recurrent units, of one or several layers, each of which takes the states of the one below. With `σ` the
-/// sigmoid, at every step:
+/// Gated recurrent units, of one or several layers, each of which takes the states of the one below. With `σ`
+/// the sigmoid, at every step:
 ///
 /// ```text
 /// r = σ(W_ir x + b_ir + W_hr h + b_hr)       n = tanh(W_in x + b_in + r (W_hn h + b_hn))
@@ -146,8 +149,8 @@ pub struct Lstm {
 /// Those of [`Rnn`], where `gates` are `r`, `z` and `n`, 3 times `hidden`.
 ///
 /// # Source
-/// Cho et al., *Learning Phrase Representations using RNN Encoder-Decoder* (2014); the reset gate is applied after
-/// the product, as in cuDNN and PyTorch.
+/// Cho et al., *Learning Phrase Representations using RNN Encoder-Decoder* (2014); the reset gate is applied
+/// after the product, as in cuDNN and PyTorch.
 ///
 /// # Examples
 /// An encoder and a decoder that starts from its last state:
@@ -218,8 +221,8 @@ macro_rules! options {
 options! {
     /// The options of [`Rnn::forward_with`].
     RnnOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out
-        /// if it has one element.
+        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
+        /// left out if it has one element.
         h0;
         /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
         /// output 0, and its last state is that at its end.
@@ -227,8 +230,8 @@ options! {
     }
     /// The options of [`Gru::forward_with`].
     GruOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out
-        /// if it has one element.
+        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
+        /// left out if it has one element.
         h0;
         /// The length of each sequence, between 1 and the number of steps. Beyond its end, a sequence has the
         /// output 0, and its last state is that at its end.
@@ -236,8 +239,8 @@ options! {
     }
     /// The options of [`Lstm::forward_with`].
     LstmOptions {
-        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be left out
-        /// if it has one element.
+        /// The first states, `[layer, ..]` like `hn`; zeros if they are not given. The dim `layer` can be
+        /// left out if it has one element.
         h0;
         /// The first cells, like `cn`. They are given together with `h0`.
         c0;
@@ -279,8 +282,9 @@ impl Building {
     }
 }
 
-/// The parts of the layers that differ only in names. The row `Rnn RnnBuilder RnnOptions RecurrentOutput { hn };`
-/// has the layer, its builder, its options, its results and the fields of these besides `output`. It becomes
+/// The parts of the layers that differ only in names. A row has the layer, its builder, its options, its
+/// results and the fields of these besides `output`: `Rnn RnnBuilder RnnOptions RecurrentOutput { hn };`
+/// becomes
 ///
 /// ```ignore
 /// impl Rnn { new, builder, forward, forward_with, forward_packed, forward_packed_with, text }
@@ -328,8 +332,8 @@ macro_rules! layers {
                 self
             }
 
-            /// The name of the dim of layers and directions in states; the default is `layer`, or no name if the
-            /// hidden dim has none.
+            /// The name of the dim of layers and directions in states; the default is `layer`, or no name if
+            /// the hidden dim has none.
             pub fn layer_dim(mut self, name: impl Into<NewName>) -> $builder {
                 self.building.layer_dim = Some(name.into());
                 self
@@ -339,10 +343,10 @@ macro_rules! layers {
             ///
             /// # Errors
             /// [`ErrorKind::InvalidName`](namegrad_core::ErrorKind::InvalidName) for an invalid name,
-            /// [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if features and time have the
-            /// same, [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a size or an option that is out of
-            /// range, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that is not
-            /// floating-point.
+            /// [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if features and time
+            /// have the same, [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a size or an option
+            /// that is out of range, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) for a dtype that
+            /// is not floating-point.
             #[track_caller]
             pub fn build(self) -> Result<$layer> {
                 Ok($layer { stack: self.building.build(stringify!($layer), self.cell)? })
@@ -351,8 +355,8 @@ macro_rules! layers {
 
         impl $layer {
             /// One layer in one direction, from the dim `input` to the dim `hidden`, that steps along `time`.
-            /// `input` and `hidden` are sizes with or without a name; `time` is a name, or a number if inputs have
-            /// no names.
+            /// `input` and `hidden` are sizes with or without a name; `time` is a name, or a number if inputs
+            /// have no names.
             ///
             /// # Errors
             /// Those of [`build`]
@@ -366,10 +370,10 @@ macro_rules! layers {
             ///
             /// # Errors
             /// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound) if `x` lacks a dim,
-            /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the features have another size or there
-            /// are no steps, [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if `x` already
-            /// has a dim of the results, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) if `x` does not
-            /// have the dtype of the parameters.
+            /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the features have another size or
+            /// there are no steps, [`ErrorKind::DuplicateName`](namegrad_core::ErrorKind::DuplicateName) if
+            /// `x` already has a dim of the results, [`ErrorKind::DType`](namegrad_core::ErrorKind::DType) if
+            /// `x` does not have the dtype of the parameters.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<$output> {
                 self.forward_with(x, $options::default())
@@ -388,8 +392,8 @@ macro_rules! layers {
                 Ok($output { output, $($last),* })
             }
 
-            /// The results for sequences of different lengths. The states have the sequences in the order in which
-            /// they were before they were packed.
+            /// The results for sequences of different lengths. The states have the sequences in the order in
+            /// which they were before they were packed.
             ///
             /// # Errors
             /// Same as [`forward`](Self::forward).
@@ -398,21 +402,23 @@ macro_rules! layers {
                 self.forward_packed_with(x, $options::default())
             }
 
-            /// The results for sequences of different lengths, with options. They have no `lengths`, since the
-            /// sequences know theirs.
+            /// The results for sequences of different lengths, with options other than `lengths`.
             ///
             /// # Errors
-            /// Same as [`forward_with`](Self::forward_with).
+            /// Same as [`forward_with`](Self::forward_with);
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for options with `lengths`.
             #[track_caller]
             pub fn forward_packed_with(
                 &self,
                 x: &PackedSequence,
                 options: $options,
             ) -> Result<$output<PackedSequence>> {
+                if options.lengths.is_some() {
+                    return Err(self.stack.lengths_twice());
+                }
                 let (padded, lengths, time) = x.padded(0.0, None)?;
-                let lengths = options.lengths.as_ref().unwrap_or(&lengths);
                 let Results { output, $($last,)* .. } =
-                    self.stack.forward(&padded, options.states(), Some(lengths), Some(time))?;
+                    self.stack.forward(&padded, options.states(), Some(&lengths), Some(time))?;
                 Ok($output { output: x.repacked(&output)?, $($last),* })
             }
 

@@ -7,9 +7,9 @@ use namegrad_core::options::StackOptions;
 use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Scalar, Shape};
 use namegrad_macros::Setters;
 
-/// Sequences of different lengths without padding: the first elements of all sequences, then the second elements
-/// of those that have one, and so on. Made by [`pack_padded_sequence`] or [`pack_sequence`], and taken by
-/// [`Rnn::forward_packed`](super::Rnn::forward_packed) and its kin.
+/// Sequences of different lengths without padding: the first elements of all sequences, then the second
+/// elements of those that have one, and so on. Made by [`pack_padded_sequence`] or [`pack_sequence`], and
+/// taken by [`Rnn::forward_packed`](super::Rnn::forward_packed) and its kin.
 ///
 /// Layers also take `lengths`, which need no packing; see [`LstmOptions`](super::LstmOptions).
 ///
@@ -173,8 +173,8 @@ fn with_names(x: Tensor, names: Vec<Option<Name>>) -> Result<Tensor> {
     if names.is_named() { x.rename(Some(names)) } else { Ok(x) }
 }
 
-/// Packs padded sequences. `dim` is that of time. The dim of the batch is the one with the name of `lengths`, or
-/// the first one besides `dim`. The sequences can be in any order.
+/// Packs padded sequences. `dim` is that of time. The dim of the batch is the one with the name of `lengths`,
+/// or the first one besides `dim`. The sequences can be in any order.
 ///
 /// # Shapes
 /// - `x`: any dims that include time and batch
@@ -183,15 +183,13 @@ fn with_names(x: Tensor, names: Vec<Option<Name>>) -> Result<Tensor> {
 /// [`PackedSequence`] has an example.
 ///
 /// # Errors
-/// [`ErrorKind::Shape`] if the lengths do not fit the batch, [`ErrorKind::Value`] for a length that is not between 1
-/// and the number of steps, [`ErrorKind::DType`] for lengths that are not integers, and those of a wrong `dim`.
+/// [`ErrorKind::Shape`] if the lengths do not fit the batch, [`ErrorKind::NameNotFound`] if their dim is
+/// another, [`ErrorKind::Value`] for a length that is not between 1 and the number of steps,
+/// [`ErrorKind::DType`] for lengths that are not integers, and those of a wrong `dim`.
 #[track_caller]
 pub fn pack_padded_sequence(x: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -> Result<PackedSequence> {
     let time = dim.into().look_up(PACK, &[x.value()])?;
-    let by_name = (lengths.ndim() == 1).then(|| lengths.name(0)).flatten();
-    let batch = by_name.and_then(|name| x.names().position(name)).filter(|batch| *batch != time);
-    let batch = batch.or_else(|| (0..x.ndim()).find(|dim| *dim != time));
-    pack(x, lengths, time, batch)
+    pack(x, lengths, time, batch_of(PACK, x, lengths, time)?)
 }
 
 #[track_caller]
@@ -206,6 +204,26 @@ fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Resu
     let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
     let data = rows(x, time.0, batch.0, packed.steps_of_rows())?;
     Ok(PackedSequence { data, ..packed })
+}
+
+/// The dim of the batch: the one with the name of the lengths, or the first one besides the time.
+#[track_caller]
+fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Result<Option<usize>> {
+    let first = (0..x.ndim()).find(|dim| *dim != time);
+    let Some(name) = lengths.name(0) else { return Ok(first) };
+    if let Some(batch) = x.names().position(name).filter(|batch| *batch != time) {
+        return Ok(Some(batch));
+    }
+    match first.and_then(|first| x.name(first)) {
+        None => Ok(first),
+        Some(other) => {
+            let message =
+                format!("the lengths are those of the dim '{name}', which the sequences do not have");
+            Err(Error::new(ErrorKind::NameNotFound, op, message)
+                .with_operands([x.shape(), lengths.shape()])
+                .with_repair(format!("lengths.rename([(\"{name}\", \"{other}\")])?")))
+        }
+    }
 }
 
 /// The lengths, checked.
@@ -250,8 +268,8 @@ pub struct PadSequenceOptions {
     pub total_length: Option<usize>,
 }
 
-/// Pads packed sequences: the padded sequences and their lengths, with the dims and the order of sequences that
-/// they had before they were packed.
+/// Pads packed sequences: the padded sequences and their lengths, with the dims and the order of sequences
+/// that they had before they were packed.
 ///
 /// [`PackedSequence`] has an example.
 ///
@@ -275,8 +293,8 @@ pub fn pad_packed_sequence_with(
     Ok((padded, lengths))
 }
 
-/// Stacks sequences of different lengths along a new dim `name`, padded with zeros. `dim` is that of time. The new
-/// dim comes after it, so that without names sequences `[time, ..]` become `[time, batch, ..]`.
+/// Stacks sequences of different lengths along a new dim `name`, padded with zeros. `dim` is that of time.
+/// The new dim comes after it, so that without names sequences `[time, ..]` become `[time, batch, ..]`.
 ///
 /// ```
 /// use namegrad::nn::pad_sequence;
@@ -290,8 +308,8 @@ pub fn pad_packed_sequence_with(
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Value`] without sequences, [`ErrorKind::Shape`] if they differ in other dims, and those of a wrong
-/// `dim`.
+/// [`ErrorKind::Value`] without sequences, [`ErrorKind::Shape`] if they differ in other dims, and those of a
+/// wrong `dim`.
 #[track_caller]
 pub fn pad_sequence(sequences: &[Tensor], dim: impl Into<Dim>, name: impl Into<NewName>) -> Result<Tensor> {
     padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new()).map(|(padded, _)| padded)
@@ -355,8 +373,8 @@ fn padded_sequence(
     Ok((stacked.map_err(|error| error.of(OP))?, time))
 }
 
-/// Packs sequences of different lengths. `dim` is that of time; `name` is the dim of the sequences in states and
-/// padded results.
+/// Packs sequences of different lengths. `dim` is that of time; `name` is the dim of the sequences in states
+/// and padded results.
 ///
 /// ```
 /// use namegrad::nn::{pack_sequence, unpack_sequence};
@@ -382,8 +400,8 @@ pub fn pack_sequence(
     pack(&padded, &Tensor::from_slice(&lengths, [lengths.len()])?, time, Some(time + 1))
 }
 
-/// The sequences of a padded batch, each with its own length: the inverse of [`pad_sequence`]. `dim` is that of
-/// time. The dim of the batch is the one with the name of `lengths`, or the first one besides `dim`.
+/// The sequences of a padded batch, each with its own length: the inverse of [`pad_sequence`]. `dim` is that
+/// of time. The dim of the batch is the one with the name of `lengths`, or the first one besides `dim`.
 ///
 /// ```
 /// use namegrad::nn::unpad_sequence;
@@ -400,9 +418,7 @@ pub fn pack_sequence(
 pub fn unpad_sequence(padded: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
     const OP: &str = "unpad_sequence";
     let time = dim.into().look_up(OP, &[padded.value()])?;
-    let by_name = (lengths.ndim() == 1).then(|| lengths.name(0)).flatten();
-    let batch = by_name.and_then(|name| padded.names().position(name)).filter(|batch| *batch != time);
-    let batch = batch.or_else(|| (0..padded.ndim()).find(|dim| *dim != time));
+    let batch = batch_of(OP, padded, lengths, time)?;
     let lengths = lengths_of(OP, padded, lengths, time, batch)?;
     let batch = batch.unwrap_or_default(); // checked with the lengths
     let mut sequences = Vec::with_capacity(lengths.len());

@@ -1,5 +1,5 @@
-//! Where the steps, the features and the batch dims are in the input of a recurrent layer, and the dims of its
-//! results.
+//! Where the steps, the features and the batch dims are in the input of a recurrent layer, and the dims of
+//! its results.
 
 use super::called;
 use super::place::{Named, Of};
@@ -157,7 +157,8 @@ impl<'a> Places<'a> {
         way.flat_in_order(state, order)
     }
 
-    /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share them.
+    /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
+    /// them.
     #[track_caller]
     pub(super) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
         let (kind, message) = match self.lengths_of_batch(lengths)? {

@@ -256,6 +256,14 @@ impl Stack {
         if self.shape.bidirectional { 2 } else { 1 }
     }
 
+    /// An error for packed sequences and lengths.
+    #[cold]
+    #[track_caller]
+    pub(super) fn lengths_twice(&self) -> Error {
+        let message = "packed sequences have lengths: leave those of the options out";
+        Error::new(ErrorKind::Value, self.settings.layer, message)
+    }
+
     /// `embed=64 -> hidden=128 along time`
     fn dims(&self) -> String {
         let time = match &self.shape.time {
