@@ -45,7 +45,7 @@
 //!   [`LocalResponseNorm`]; rearrangements [`Flatten`], [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`],
 //!   [`ChannelShuffle`].
 //! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
-//!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with [`LstmOptions::lengths`] or as a
+//!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a
 //!   [`PackedSequence`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.

@@ -359,8 +359,7 @@ macro_rules! layers {
             /// have no names.
             ///
             /// # Errors
-            /// Those of [`build`]
-            #[doc = concat!("(", stringify!($builder), "::build).")]
+            #[doc = concat!("Those of [`", stringify!($builder), "::build`].")]
             #[track_caller]
             pub fn new(input: impl NewDim, hidden: impl NewDim, time: impl Into<Dim>) -> Result<$layer> {
                 $layer::builder(input, hidden, time).build()
