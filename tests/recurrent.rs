@@ -14,11 +14,14 @@ fn close(a: &Tensor, b: &Tensor) {
     assert!(a.allclose_with(b, options).unwrap(), "{a} is not {b}");
 }
 
-/// Any of the layers: the output and the states for an input, first states and lengths.
+/// The output and the states for an input, first states and lengths.
+type Run = dyn Fn(&Tensor, &[Tensor], Option<&Tensor>) -> Result<Vec<Tensor>>;
+
+/// Any of the layers.
 struct Row {
     name: &'static str,
     parameters: Vec<Parameter>,
-    run: Box<dyn Fn(&Tensor, &[Tensor], Option<&Tensor>) -> Result<Vec<Tensor>>>,
+    run: Box<Run>,
 }
 
 /// All layers, with two layers and both directions, and a plain one.
@@ -544,6 +547,10 @@ fn other_inputs() -> Result<()> {
     namegrad::names::strict(|| {
         gru.forward(&x)?;
         assert_eq!(gru.forward(&x.rename(None)?).unwrap_err().kind(), ErrorKind::NameMismatch);
+        let state = Tensor::zeros([("layer", 2), ("gates", 4)])?;
+        gru.forward_with(&x, GruOptions::new().h0(&state))?;
+        let plain = GruOptions::new().h0(&state.rename(None)?);
+        assert_eq!(gru.forward_with(&x, plain).unwrap_err().kind(), ErrorKind::NameNotFound);
         Ok::<_, Error>(())
     })?;
 

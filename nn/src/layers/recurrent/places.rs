@@ -5,6 +5,7 @@ use super::called;
 use super::place::{Named, Of};
 use namegrad_autograd::Tensor;
 use namegrad_core::names::{Name, Names, is_strict};
+use namegrad_core::options::UnsqueezeOptions;
 use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
 
 /// The dims of an input.
@@ -134,7 +135,7 @@ impl<'a> Places<'a> {
         self.check_dtype_of(&format!("`{what}`"), given, self.x.dtype())?;
         // The state of the only layer may come without the dim of layers, like that of a cell.
         let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.len() {
-            true => Some(given.unsqueeze(0)?),
+            true => Some(self.with_layer(given, way)?),
             false => None,
         };
         let state = own.as_ref().unwrap_or(given);
@@ -155,6 +156,15 @@ impl<'a> Places<'a> {
         }
         let order: Vec<usize> = way.order.iter().map(|dim| places[*dim]).collect();
         way.flat_in_order(state, order)
+    }
+
+    /// A state with the dim of layers in front.
+    #[track_caller]
+    fn with_layer(&self, given: &Tensor, way: &Way) -> Result<Tensor> {
+        match way.names.get(0) {
+            Some(name) => given.unsqueeze_with(0, UnsqueezeOptions::new().name(name)),
+            None => given.unsqueeze(0),
+        }
     }
 
     /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
@@ -243,7 +253,7 @@ impl Way {
 }
 
 /// The positions in `x` of dims with these names, and in their order of the dims that are not found by name.
-/// `None` if one of these has another name.
+/// `None` if one of these has another name, or in strict mode if only one of the two has a name.
 fn matched(x: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<usize>> {
     let mut found: Vec<Option<usize>> =
         wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
@@ -251,7 +261,11 @@ fn matched(x: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<usize>> {
     let mut left = left.into_iter();
     for (place, name) in found.iter_mut().zip(wanted) {
         if place.is_none() {
-            *place = Some(left.next().filter(|dim| name.is_none() || x.name(*dim).is_none())?);
+            let fits = |dim: &usize| match is_strict() {
+                true => *name == x.name(*dim),
+                false => name.is_none() || x.name(*dim).is_none(),
+            };
+            *place = Some(left.next().filter(fits)?);
         }
     }
     found.into_iter().collect()
