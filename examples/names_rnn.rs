@@ -3,8 +3,8 @@
 //! `target/names_rnn`.
 //!
 //! No line of the model says where a dim is. The names of a batch are `[N, time]`, one letter that is being
-//! written is `[N, time=1]`, and the state goes from one to the next by name. The target is the only other
-//! tensor with a `time`, so a shift by one letter in the wrong dim cannot happen.
+//! written is `[N, time=1]`, and the state goes from one to the next by name. The targets are shifted along
+//! `time` and the loss is over `letter`, so neither can slip into the batch.
 
 mod common;
 
