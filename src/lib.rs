@@ -108,6 +108,7 @@ pub mod prelude {
         Layer, LayerNorm, Linear, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, Module, Relu,
         Residual, RmsNorm, Sequential, Sigmoid, Tanh,
     };
+    pub use namegrad_nn::{Gru, GruOptions, Lstm, LstmOptions, LstmOutput, RecurrentOutput, Rnn, RnnOptions};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }
 

@@ -21,6 +21,7 @@ mod conformance {
     pub(crate) mod optim;
     pub(crate) mod program;
     pub(crate) mod properties;
+    pub(crate) mod recurrent;
     pub(crate) mod report;
 }
 
@@ -256,7 +257,8 @@ fn run(case: &Case) -> Outcome {
     };
     // Apart from the call, only leaves are kept, so that the buffers of other tensors are not shared in
     // in-place ops.
-    let leaves: Vec<Option<Tensor>> = inputs.iter().map(|x| x.requires_grad().then(|| x.clone())).collect();
+    let mut leaves: Vec<Option<Tensor>> =
+        inputs.iter().map(|x| x.requires_grad().then(|| x.clone())).collect();
     if case.op == "program" {
         return match program::run(&case.args, inputs) {
             Ok(outputs) => finish(case, &outputs, &[], &leaves),
@@ -277,6 +279,9 @@ fn run(case: &Case) -> Outcome {
         Ok(outputs) => outputs,
         Err(stop) => return stopped(stop, None),
     };
+    for (input, parameter) in call.parameters.drain(..) {
+        leaves[input] = leaves[input].take().map(|_| parameter);
+    }
     match call.unread().first() {
         Some(argument) => Outcome::NotImplemented(format!("`{argument}`")),
         None => finish(case, &outputs, &call.after, &leaves),

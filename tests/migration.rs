@@ -6,7 +6,7 @@ use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{Buffer, LoadOptions, StateDict};
+use namegrad::nn::{Buffer, LoadOptions, StateDict, pack_padded_sequence};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 
@@ -326,6 +326,17 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     checkpoint(f, &[&x])?;
     Linear::new(("C", 3), ("features", 8))?;
     Linear::builder(("C", 3), ("features", 8)).bias(false).build()?;
+    {
+        let lstm =
+            Lstm::builder(("embed", 8), ("hidden", 16), "time").layers(2).bidirectional(true).build()?;
+        let x = Tensor::randn([("N", 2), ("time", 3), ("embed", 8)])?;
+        let LstmOutput { hn: h0, cn: c0, .. } = lstm.forward(&x)?;
+        let LstmOutput { output, hn, cn } = lstm.forward_with(&x, LstmOptions::new().h0(&h0).c0(&c0))?;
+        assert!(output.sizes() == [2, 3, 32] && hn.shape() == cn.shape());
+        let lengths = Tensor::new([3, 1])?.refine_names(["N"])?;
+        lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
+        pack_padded_sequence(&x, &lengths, "time")?;
+    }
     F::cross_entropy(&logits, &target, "class")?;
     F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
     let w = Parameter::new(w)?;

@@ -1,12 +1,11 @@
-//! Training steps: W5, a multilayer perceptron on 784 pixels, and W6, a convolutional network on as many, with
-//! their memory; W11, a deep stack of layers
-//! with and without checkpoints.
+//! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, and W8, an
+//! LSTM, with their memory; W11, a deep stack of layers with and without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::harness::{Bench, Step};
 use namegrad::autograd::checkpoint;
 use namegrad::nn::functional as F;
-use namegrad::nn::{Conv2d, Linear, Module};
+use namegrad::nn::{Conv2d, Linear, Lstm, Module};
 use namegrad::optim::{Adam, Optimizer};
 use namegrad::prelude::*;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W5.mlp.64", || mlp(64))?;
     bench.training("W5.mlp.512", || mlp(512))?;
     bench.training("W6.cnn.64", cnn)?;
+    bench.training("W8.lstm.32", lstm)?;
     bench.training("W11.deep.plain", || deep(None))?;
     bench.training("W11.deep.checkpoint4", || deep(Some(4)))?;
     bench.training("W11.deep.checkpoint8", || deep(Some(8)))
@@ -36,6 +36,13 @@ pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
                 step()?;
             }
             "W10.W6.cnn.64"
+        }
+        "W8" => {
+            let mut step = lstm()?;
+            for _ in 0..30 {
+                step()?;
+            }
+            "W10.W8.lstm.32"
         }
         _ => "W10.import_only",
     };
@@ -108,6 +115,30 @@ fn cnn() -> Result<Step> {
         let pixels = F::max_pool2d(&features, 2)?.reshape([64, 9216])?;
         drop(features);
         let loss = F::cross_entropy(&out.forward(&hidden.forward(&pixels)?.relu()?)?, &target, 1)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(loss.detach())
+    }))
+}
+
+/// An LSTM from 64 to 128 features over 50 steps, and a linear layer to 65 classes at every step, with cross
+/// entropy and Adam, on one batch of 32 sequences.
+fn lstm() -> Result<Step> {
+    let mut init = Init(0);
+    let layer = Lstm::new(64, 128, 1)?;
+    for parameter in layer.parameters() {
+        parameter.set(init.numbers(&parameter.shape().sizes, 128)?)?;
+    }
+    let head = linear(&mut init, 128, 65)?;
+    let parameters = layer.parameters().into_iter().chain(head.parameters());
+    let mut optimizer = Adam::builder(parameters).lr(1e-3).build()?;
+    let x = uniform(11, &[32, 50, 64], 1.0)?;
+    let target = classes(12, 32 * 50, 65)?;
+    Ok(Box::new(move || {
+        let logits = head.forward(&layer.forward(&x)?.output)?.reshape([32 * 50, 65])?;
+        let loss = F::cross_entropy(&logits, &target, 1)?;
+        drop(logits);
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

@@ -1,8 +1,9 @@
 //! Code that the examples share and that has nothing to do with tensors.
 //!
 //! `samples` is a data set in memory; `digits` (embedded) and `idx` (MNIST, from a folder) read one. `flags`
-//! has the command line and the exit code, `progress` the progress bar of an epoch, `confusion` and `plot`
-//! show the results, and `atomic` writes files. `diagram`, which draws a tape, is used only by `07_tape`.
+//! has the command line and the exit code, `progress` the progress bar of an epoch, `confusion`, `plot` and
+//! `lines` show the results, and `atomic` writes files. `diagram`, which draws a tape, is used only by
+//! `07_tape`.
 
 #![allow(dead_code, reason = "each example uses its own part of what is here")]
 
@@ -11,6 +12,7 @@ pub(crate) mod confusion;
 pub(crate) mod digits;
 pub(crate) mod flags;
 pub(crate) mod idx;
+pub(crate) mod lines;
 pub(crate) mod plot;
 pub(crate) mod progress;
 pub(crate) mod samples;

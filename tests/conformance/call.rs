@@ -83,6 +83,8 @@ pub(crate) struct Call<'a> {
     outs: Vec<Tensor>,
     /// The tensors that the op wrote to, as they are after the call.
     pub(crate) after: Vec<Tensor>,
+    /// Parameters of a layer, each with the input whose value it has and whose gradient it gets.
+    pub(crate) parameters: Vec<(usize, Tensor)>,
 }
 
 /// The inputs that arguments refer to with `{"input": k}`, also in lists.
@@ -107,7 +109,16 @@ impl<'a> Call<'a> {
         let positional = (0..inputs.len()).filter(|k| !by_keyword.contains(k)).collect();
         let beside = inputs.iter().map(Tensor::dtype).fold(DType::Bool, DType::promote);
         let inputs = inputs.into_iter().map(Some).collect();
-        Call { beside, args, inputs, positional, read: RefCell::default(), outs, after: Vec::new() }
+        Call {
+            beside,
+            args,
+            inputs,
+            positional,
+            read: RefCell::default(),
+            outs,
+            after: Vec::new(),
+            parameters: Vec::new(),
+        }
     }
 
     /// Writes the results to the tensors of `out=`, if there are any.

@@ -8,6 +8,7 @@
 use crate::conformance::by_name;
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
 use crate::conformance::properties::{positions_of, properties};
+use crate::conformance::recurrent::recurrent;
 use namegrad::autograd::Index;
 use namegrad::core::args::Windows;
 use namegrad::core::names::Renaming;
@@ -42,7 +43,7 @@ pub(crate) fn play(op: &str, c: &mut Call<'_>) -> Option<Answer<Vec<Value>>> {
     if let Some(answer) = by_name::call(op, c) {
         return Some(answer);
     }
-    let tables = [naming, queries, create, others, properties];
+    let tables = [naming, queries, create, others, properties, recurrent];
     tables.iter().find_map(|table| table(op)).map(|row| row(c))
 }
 

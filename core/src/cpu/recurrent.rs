@@ -227,8 +227,8 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         assert!(of.w_ih.len() == self.w_ih.len() && of.w_hh.len() == self.w_hh.len());
         assert!(of.w_hr.len() == self.w_hr.map_or(0, <[T]>::len));
         // The state and the cells before each step.
-        let before = self.before(h, &kept.y, state);
-        let cells = if self.cell == Cell::Lstm { self.before(c, &kept.inner, hidden) } else { Vec::new() };
+        let before = self.before(h, kept.y, state);
+        let cells = if self.cell == Cell::Lstm { self.before(c, kept.inner, hidden) } else { Vec::new() };
         let mut dgates = vec![T::ZERO; items * width];
         // What the last gate of a GRU passes to its product with the state.
         let mut dinner = vec![T::ZERO; if self.cell == Cell::Gru { items * hidden } else { 0 }];

@@ -14,6 +14,7 @@ mod norm;
 mod place;
 mod pool;
 mod rearrange;
+mod recurrent;
 mod sequential;
 mod stateless;
 
@@ -36,6 +37,7 @@ pub use norm::{
 };
 pub use pool::*;
 pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
+pub use recurrent::*;
 pub use sequential::Sequential;
 
 use crate::Module;

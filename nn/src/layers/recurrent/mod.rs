@@ -1,0 +1,26 @@
+//! Recurrent layers, made of the op [`recurrent`](Tensor::recurrent), which runs one direction of one layer.
+//!
+//! `layers` has [`Rnn`], [`Lstm`] and [`Gru`], and `cells` their single steps. Both are made of `stack`,
+//! which has the parameters and runs layers and directions without names, and of `places`, which finds the
+//! dims. `packed` has sequences of different lengths without padding.
+
+mod cells;
+mod layers;
+mod packed;
+mod places;
+mod stack;
+
+pub use cells::{GruCell, GruCellBuilder, LstmCell, LstmCellBuilder, RnnCell, RnnCellBuilder};
+pub use layers::{
+    Gru, GruBuilder, GruOptions, Lstm, LstmBuilder, LstmOptions, LstmOutput, RecurrentOutput, Rnn,
+    RnnBuilder, RnnOptions,
+};
+pub use packed::{
+    PackedSequence, PadSequenceOptions, pack_padded_sequence, pack_sequence, pad_packed_sequence,
+    pad_packed_sequence_with, pad_sequence, pad_sequence_with, unpack_sequence, unpad_sequence,
+};
+pub use stack::Nonlinearity;
+
+use super::{called, place, within};
+#[allow(unused_imports, reason = "for the docs")]
+use namegrad_autograd::Tensor;

@@ -1,0 +1,439 @@
+//! Sequences of different lengths: [`PackedSequence`], and functions that pad and pack.
+
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::args::{Argument, NewName};
+use namegrad_core::names::{Name, Names};
+use namegrad_core::options::StackOptions;
+use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Scalar, Shape};
+use namegrad_macros::Setters;
+
+/// Sequences of different lengths without padding: the first elements of all sequences, then the second
+/// elements of those that have one, and so on. Made by [`pack_padded_sequence`] or [`pack_sequence`], and
+/// taken by [`Rnn::forward_packed`](super::Rnn::forward_packed) and its kin.
+///
+/// Layers also take `lengths`, which need no packing; see [`LstmOptions`](super::LstmOptions).
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::{pack_padded_sequence, pad_packed_sequence};
+/// use namegrad::prelude::*;
+/// let x = Tensor::new([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]])?.refine_names(["N", "time"])?;
+/// let lengths = Tensor::new([2, 3])?.refine_names(["N"])?;
+/// let packed = pack_padded_sequence(&x, &lengths, "time")?;
+/// assert_eq!(packed.data().to_vec::<f32>()?, [3.0, 1.0, 4.0, 2.0, 5.0]);
+/// assert_eq!(packed.batch_sizes(), [2, 2, 1]);
+/// let (padded, lengths) = pad_packed_sequence(&packed)?;
+/// assert!(padded.equal(&x)?);
+/// assert_eq!(lengths.to_vec::<i64>()?, [2, 3]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PackedSequence {
+    /// `[rows, ..]`
+    data: Tensor,
+    batch_sizes: Vec<usize>,
+    /// The sequences from the longest to the shortest.
+    order: Vec<usize>,
+    lengths: Vec<usize>,
+    /// Where time and batch were in the padded tensor.
+    time: Place,
+    batch: Place,
+}
+
+/// The position and the name of a dim.
+type Place = (usize, Option<Name>);
+
+impl PackedSequence {
+    /// The elements, `[rows, ..]`, where `..` are the dims besides time and batch.
+    pub fn data(&self) -> &Tensor {
+        &self.data
+    }
+
+    /// For each step, the number of sequences that have it.
+    pub fn batch_sizes(&self) -> &[usize] {
+        &self.batch_sizes
+    }
+
+    /// The sequences from the longest to the shortest, which is their order in [`data`](Self::data).
+    pub fn sorted_indices(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// The length of each sequence, in the order in which they were given.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// The same sequences with other elements, such as `packed.map(|data| embedding.forward(data))`.
+    ///
+    /// # Errors
+    /// Those of `f`; [`ErrorKind::Shape`] if it changes the number of rows.
+    #[track_caller]
+    pub fn map(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<PackedSequence> {
+        self.with_data(f(&self.data)?)
+    }
+
+    #[track_caller]
+    fn with_data(&self, data: Tensor) -> Result<PackedSequence> {
+        let rows = self.data.sizes()[0];
+        if data.sizes().first() != Some(&rows) {
+            let message = format!("the sequences have {rows} rows, and the new elements {}", data.shape());
+            return Err(Error::new(ErrorKind::Shape, "PackedSequence::map", message));
+        }
+        Ok(PackedSequence { data, ..self.clone() })
+    }
+
+    /// The padded sequences, of `total` steps if that is given, their lengths, and the dim of time.
+    #[track_caller]
+    pub(super) fn padded(&self, value: f64, total: Option<usize>) -> Result<(Tensor, Tensor, usize)> {
+        let (steps, batch) = (self.batch_sizes.len(), self.lengths.len());
+        let total = total.unwrap_or(steps);
+        if total < steps {
+            let message = format!("total_length {total} is smaller than the longest sequence, {steps}");
+            return Err(Error::new(ErrorKind::Value, PAD_PACKED, message));
+        }
+        let data = self.data.rename(None)?;
+        let mut sizes = data.sizes().to_vec();
+        let rows = sizes[0];
+        sizes[0] = 1;
+        let padding = TensorOptions::new().dtype(data.dtype()).full(&sizes[..], Scalar::Float(value))?;
+        let data = Tensor::cat([&data, &padding], 0)?;
+        // The row of each step of each sequence; the last row is padding.
+        let mut row_of = vec![rows as i64; total * batch];
+        self.steps_of_rows().enumerate().for_each(|(row, (t, n))| row_of[t * batch + n] = row as i64);
+        let count = row_of.len();
+        let flat = data.index_select(Tensor::from_slice(&row_of, [count])?, 0)?;
+        sizes.splice(0..1, [total, batch]);
+        let padded = flat.reshape(sizes)?;
+        let lengths: Vec<i64> = self.lengths.iter().map(|length| *length as i64).collect();
+        let lengths = Tensor::from_slice(&lengths, Shape::new([(self.batch.1, batch)])?)?;
+        let (order, names) = self.order_of_padded();
+        Ok((with_names(padded.permute(order)?, names)?, lengths, self.time_of_padded()))
+    }
+
+    /// The step and the sequence of each row.
+    fn steps_of_rows(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let steps = self.batch_sizes.iter().enumerate();
+        steps.flat_map(|(t, size)| self.order[..*size].iter().map(move |n| (t, *n)))
+    }
+
+    /// For each dim of the padded tensor, its position in `[time, batch, ..]`, and the names.
+    fn order_of_padded(&self) -> (Vec<usize>, Vec<Option<Name>>) {
+        let mut order: Vec<usize> = (2..self.data.ndim() + 1).collect();
+        let mut names: Vec<Option<Name>> = (1..self.data.ndim()).map(|dim| self.data.name(dim)).collect();
+        let mut both = [(self.time, 0), (self.batch, 1)];
+        both.sort_by_key(|((place, _), _)| *place);
+        for ((place, name), dim) in both {
+            let place = place.min(order.len());
+            order.insert(place, dim);
+            names.insert(place, name);
+        }
+        (order, names)
+    }
+
+    fn time_of_padded(&self) -> usize {
+        self.order_of_padded().0.iter().position(|dim| *dim == 0).unwrap_or(0)
+    }
+
+    /// These sequences with the elements of a padded tensor.
+    #[track_caller]
+    pub(super) fn repacked(&self, padded: &Tensor) -> Result<PackedSequence> {
+        let (order, _) = self.order_of_padded();
+        let place = |dim: usize| order.iter().position(|own| *own == dim).unwrap_or(0);
+        self.with_data(rows(padded, place(0), place(1), self.steps_of_rows())?)
+    }
+}
+
+const PACK: &str = "pack_padded_sequence";
+const PAD_PACKED: &str = "pad_packed_sequence";
+
+/// The elements of these steps of these sequences, `[rows, ..]`.
+#[track_caller]
+fn rows(
+    x: &Tensor,
+    time: usize,
+    batch: usize,
+    wanted: impl Iterator<Item = (usize, usize)>,
+) -> Result<Tensor> {
+    let others: Vec<usize> = (0..x.ndim()).filter(|dim| *dim != time && *dim != batch).collect();
+    let count = x.sizes()[batch];
+    let rows: Vec<i64> = wanted.map(|(t, n)| (t * count + n) as i64).collect();
+    let mut sizes = vec![x.sizes()[time] * count];
+    sizes.extend(others.iter().map(|dim| x.sizes()[*dim]));
+    let mut names = vec![None];
+    names.extend(others.iter().map(|dim| x.name(*dim)));
+    let order: Vec<usize> = [time, batch].into_iter().chain(others).collect();
+    let flat = x.rename(None)?.permute(order)?.reshape(sizes)?;
+    with_names(flat.index_select(Tensor::from_slice(&rows, [rows.len()])?, 0)?, names)
+}
+
+#[track_caller]
+fn with_names(x: Tensor, names: Vec<Option<Name>>) -> Result<Tensor> {
+    let names = Names::new(PAD_PACKED, names)?;
+    if names.is_named() { x.rename(Some(names)) } else { Ok(x) }
+}
+
+/// Packs padded sequences. `dim` is that of time. The dim of the batch is the one with the name of `lengths`,
+/// or the first one besides `dim`. The sequences can be in any order.
+///
+/// # Shapes
+/// - `x`: any dims that include time and batch
+/// - `lengths`: `[batch]`
+///
+/// [`PackedSequence`] has an example.
+///
+/// # Errors
+/// [`ErrorKind::Shape`] if the lengths do not fit the batch, [`ErrorKind::NameNotFound`] if their dim is
+/// another, [`ErrorKind::Value`] for a length that is not between 1 and the number of steps,
+/// [`ErrorKind::DType`] for lengths that are not integers, and those of a wrong `dim`.
+#[track_caller]
+pub fn pack_padded_sequence(x: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -> Result<PackedSequence> {
+    let time = dim.into().look_up(PACK, &[x.value()])?;
+    pack(x, lengths, time, batch_of(PACK, x, lengths, time)?)
+}
+
+#[track_caller]
+fn pack(x: &Tensor, lengths: &Tensor, time: usize, batch: Option<usize>) -> Result<PackedSequence> {
+    let lengths = lengths_of(PACK, x, lengths, time, batch)?;
+    let batch = batch.unwrap_or_default(); // checked with the lengths
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|n| std::cmp::Reverse(lengths[*n]));
+    let longest = order.first().map_or(0, |n| lengths[*n]);
+    let batch_sizes = (0..longest).map(|t| lengths.iter().filter(|length| **length > t).count()).collect();
+    let [time, batch] = [time, batch].map(|dim| (dim, x.name(dim)));
+    let packed = PackedSequence { data: x.clone(), batch_sizes, order, lengths, time, batch };
+    let data = rows(x, time.0, batch.0, packed.steps_of_rows())?;
+    Ok(PackedSequence { data, ..packed })
+}
+
+/// The dim of the batch: the one with the name of the lengths, or the first one besides the time.
+#[track_caller]
+fn batch_of(op: &'static str, x: &Tensor, lengths: &Tensor, time: usize) -> Result<Option<usize>> {
+    let first = (0..x.ndim()).find(|dim| *dim != time);
+    let Some(name) = lengths.name(0) else { return Ok(first) };
+    if let Some(batch) = x.names().position(name).filter(|batch| *batch != time) {
+        return Ok(Some(batch));
+    }
+    match first.and_then(|first| x.name(first)) {
+        None => Ok(first),
+        Some(other) => {
+            let message =
+                format!("the lengths are those of the dim '{name}', which the sequences do not have");
+            Err(Error::new(ErrorKind::NameNotFound, op, message)
+                .with_operands([x.shape(), lengths.shape()])
+                .with_repair(format!("lengths.rename([(\"{name}\", \"{other}\")])?")))
+        }
+    }
+}
+
+/// The lengths, checked.
+#[track_caller]
+fn lengths_of(
+    op: &'static str,
+    x: &Tensor,
+    lengths: &Tensor,
+    time: usize,
+    batch: Option<usize>,
+) -> Result<Vec<usize>> {
+    let fail = |kind, message: String| (kind, message);
+    let dtype = lengths.dtype();
+    let count = batch.map_or(0, |batch| x.sizes()[batch]);
+    let (kind, message) = if dtype.is_floating_point() || dtype == DType::Bool {
+        fail(ErrorKind::DType, format!("lengths are integers, not {dtype}"))
+    } else if batch.is_none() || lengths.sizes() != [count] {
+        let message = format!("expected a length for each of {count} sequences, got {}", lengths.shape());
+        fail(ErrorKind::Shape, message)
+    } else {
+        let own = lengths.to(DType::I64)?.to_vec::<i64>()?;
+        let steps = x.sizes()[time];
+        match own.iter().position(|length| *length < 1 || *length > steps as i64) {
+            None => return Ok(own.into_iter().map(|length| length as usize).collect()),
+            Some(at) => {
+                let message =
+                    format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
+                fail(ErrorKind::Value, message)
+            }
+        }
+    };
+    Err(Error::new(kind, op, message).with_operands([x.shape(), lengths.shape()]))
+}
+
+/// The options of [`pad_sequence_with`] and [`pad_packed_sequence_with`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Setters)]
+pub struct PadSequenceOptions {
+    /// The elements beyond the end of a sequence; the default is 0.
+    pub padding_value: f64,
+    /// The number of steps of the result; the default is the length of the longest sequence.
+    #[setters(into)]
+    pub total_length: Option<usize>,
+}
+
+/// Pads packed sequences: the padded sequences and their lengths, with the dims and the order of sequences
+/// that they had before they were packed.
+///
+/// [`PackedSequence`] has an example.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`].
+#[track_caller]
+pub fn pad_packed_sequence(packed: &PackedSequence) -> Result<(Tensor, Tensor)> {
+    pad_packed_sequence_with(packed, PadSequenceOptions::new())
+}
+
+/// [`pad_packed_sequence`] with options.
+///
+/// # Errors
+/// [`ErrorKind::Value`] for a `total_length` that is smaller than a sequence.
+#[track_caller]
+pub fn pad_packed_sequence_with(
+    packed: &PackedSequence,
+    options: PadSequenceOptions,
+) -> Result<(Tensor, Tensor)> {
+    let (padded, lengths, _) = packed.padded(options.padding_value, options.total_length)?;
+    Ok((padded, lengths))
+}
+
+/// Stacks sequences of different lengths along a new dim `name`, padded with zeros. `dim` is that of time.
+/// The new dim comes after it, so that without names sequences `[time, ..]` become `[time, batch, ..]`.
+///
+/// ```
+/// use namegrad::nn::pad_sequence;
+/// use namegrad::prelude::*;
+/// let sequences = [Tensor::new([1, 2, 3])?, Tensor::new([4])?];
+/// let sequences = sequences.map(|x| x.refine_names(["time"]).unwrap());
+/// let padded = pad_sequence(&sequences, "time", "N")?;
+/// assert_eq!(padded.shape().to_string(), "[time=3, N=2]");
+/// assert_eq!(padded.select("N", 1)?.to_vec::<i64>()?, [4, 0, 0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Value`] without sequences, [`ErrorKind::Shape`] if they differ in other dims, and those of a
+/// wrong `dim`.
+#[track_caller]
+pub fn pad_sequence(sequences: &[Tensor], dim: impl Into<Dim>, name: impl Into<NewName>) -> Result<Tensor> {
+    padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new()).map(|(padded, _)| padded)
+}
+
+/// [`pad_sequence`] with options.
+///
+/// # Errors
+/// Same as [`pad_sequence`]; [`ErrorKind::Value`] for a `total_length` that is smaller than a sequence.
+#[track_caller]
+pub fn pad_sequence_with(
+    sequences: &[Tensor],
+    dim: impl Into<Dim>,
+    name: impl Into<NewName>,
+    options: PadSequenceOptions,
+) -> Result<Tensor> {
+    padded_sequence(sequences, dim.into(), name.into(), options).map(|(padded, _)| padded)
+}
+
+/// The padded sequences and the dim of time.
+#[track_caller]
+fn padded_sequence(
+    sequences: &[Tensor],
+    dim: Dim,
+    name: NewName,
+    options: PadSequenceOptions,
+) -> Result<(Tensor, usize)> {
+    const OP: &str = "pad_sequence";
+    let Some(first) = sequences.first() else {
+        return Err(Error::new(ErrorKind::Value, OP, "expected at least one sequence"));
+    };
+    let time = dim.look_up(OP, &[first.value()])?;
+    let longest = sequences.iter().map(|x| x.sizes().get(time).copied().unwrap_or(0)).max().unwrap_or(0);
+    let total = options.total_length.unwrap_or(longest);
+    if total < longest {
+        let message = format!("total_length {total} is smaller than the longest sequence, {longest}");
+        return Err(Error::new(ErrorKind::Value, OP, message));
+    }
+    let mut padded = Vec::with_capacity(sequences.len());
+    for x in sequences {
+        let others =
+            |x: &Tensor| (0..x.ndim()).filter(|dim| *dim != time).map(|dim| x.sizes()[dim]).collect();
+        let (own, expected): (Vec<usize>, Vec<usize>) = (others(x), others(first));
+        if own != expected || x.ndim() != first.ndim() {
+            let message = "the sequences need the same sizes in all dims but the time";
+            let shapes = [first.shape(), x.shape()];
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands(shapes));
+        }
+        let missing = total - x.sizes()[time];
+        if missing == 0 {
+            padded.push(x.clone());
+            continue;
+        }
+        let dims = (0..x.ndim()).map(|dim| (x.name(dim), if dim == time { missing } else { x.sizes()[dim] }));
+        let shape = Shape::new(dims)?;
+        let value = Scalar::Float(options.padding_value);
+        let end = TensorOptions::new().dtype(x.dtype()).full(shape, value)?;
+        padded.push(Tensor::cat([x, &end], time)?);
+    }
+    let stacked = Tensor::stack_with(&padded, time + 1, StackOptions::new().name(name));
+    Ok((stacked.map_err(|error| error.of(OP))?, time))
+}
+
+/// Packs sequences of different lengths. `dim` is that of time; `name` is the dim of the sequences in states
+/// and padded results.
+///
+/// ```
+/// use namegrad::nn::{pack_sequence, unpack_sequence};
+/// use namegrad::prelude::*;
+/// let sequences = [Tensor::randn([("time", 3), ("in", 2)])?, Tensor::randn([("time", 5), ("in", 2)])?];
+/// let packed = pack_sequence(&sequences, "time", "N")?;
+/// let hidden = Gru::new(("in", 2), ("hidden", 4), "time")?.forward_packed(&packed)?;
+/// let outputs = unpack_sequence(&hidden.output)?;
+/// assert_eq!(outputs[1].shape().to_string(), "[time=5, hidden=4]");
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`pad_sequence`]; [`ErrorKind::Value`] for an empty sequence.
+#[track_caller]
+pub fn pack_sequence(
+    sequences: &[Tensor],
+    dim: impl Into<Dim>,
+    name: impl Into<NewName>,
+) -> Result<PackedSequence> {
+    let (padded, time) = padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new())?;
+    let lengths: Vec<i64> = sequences.iter().map(|x| x.sizes()[time] as i64).collect();
+    pack(&padded, &Tensor::from_slice(&lengths, [lengths.len()])?, time, Some(time + 1))
+}
+
+/// The sequences of a padded batch, each with its own length: the inverse of [`pad_sequence`]. `dim` is that
+/// of time. The dim of the batch is the one with the name of `lengths`, or the first one besides `dim`.
+///
+/// ```
+/// use namegrad::nn::unpad_sequence;
+/// use namegrad::prelude::*;
+/// let padded = Tensor::new([[1, 2, 3], [4, 0, 0]])?.refine_names(["N", "time"])?;
+/// let sequences = unpad_sequence(&padded, &Tensor::new([3, 1])?, "time")?;
+/// assert_eq!(sequences[1].shape().to_string(), "[time=1]");
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`pack_padded_sequence`].
+#[track_caller]
+pub fn unpad_sequence(padded: &Tensor, lengths: &Tensor, dim: impl Into<Dim>) -> Result<Vec<Tensor>> {
+    const OP: &str = "unpad_sequence";
+    let time = dim.into().look_up(OP, &[padded.value()])?;
+    let batch = batch_of(OP, padded, lengths, time)?;
+    let lengths = lengths_of(OP, padded, lengths, time, batch)?;
+    let batch = batch.unwrap_or_default(); // checked with the lengths
+    let mut sequences = Vec::with_capacity(lengths.len());
+    for (n, length) in lengths.into_iter().enumerate() {
+        sequences.push(padded.narrow(time, 0, length)?.select(batch, n as isize)?);
+    }
+    Ok(sequences)
+}
+
+/// The packed sequences, each with its own length: the inverse of [`pack_sequence`].
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`].
+#[track_caller]
+pub fn unpack_sequence(packed: &PackedSequence) -> Result<Vec<Tensor>> {
+    let (padded, lengths, time) = packed.padded(0.0, None)?;
+    unpad_sequence(&padded, &lengths, time)
+}

@@ -1,0 +1,330 @@
+//! Where the steps, the features and the batch dims are in the input of a recurrent layer, and the dims of
+//! its results.
+
+use super::called;
+use super::place::{Named, Of};
+use namegrad_autograd::Tensor;
+use namegrad_core::names::{Name, Names, is_strict};
+use namegrad_core::options::UnsqueezeOptions;
+use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
+
+/// The dims of an input.
+pub(super) struct Places<'a> {
+    of: Of<'a>,
+    x: &'a Tensor,
+    time: Option<usize>,
+    /// All dims but the time and the features.
+    batch: Vec<usize>,
+    feature: usize,
+}
+
+/// A tensor of the user and the dims in the order of the op: the first dim if there is one, such as the time,
+/// then the batch dims as one, then the features.
+pub(super) struct Way {
+    /// The position of each dim of the op in the tensor, the batch dims one by one.
+    order: Vec<usize>,
+    /// Their sizes, in the order of the op.
+    sizes: Vec<usize>,
+    /// The names of the tensor.
+    names: Names,
+    /// Whether there is a first dim.
+    leads: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Finds the features `input` and, unless the layer has none, the dim of time: by name, or by position if
+    /// the layer or the input has no name for it. The features are the last dim then, and the time the first.
+    #[track_caller]
+    pub(super) fn find(of: Of<'a>, x: &'a Tensor, input: Named, time: Option<&Dim>) -> Result<Places<'a>> {
+        let by_name = match time {
+            Some(Dim::Name(name)) => x.names().position(*name),
+            _ => None,
+        };
+        let last = (0..x.ndim()).rev().find(|dim| Some(*dim) != by_name);
+        let feature = of.place(x, input, last)?;
+        let time = match time {
+            Some(dim) => Some(match by_name {
+                Some(time) => time,
+                None => time_by_position(of, x, feature, dim)?,
+            }),
+            None => None,
+        };
+        let batch = (0..x.ndim()).filter(|dim| *dim != feature && Some(*dim) != time).collect();
+        if let Some(time) = time.filter(|time| x.sizes()[*time] == 0) {
+            let message = format!(
+                "{} needs at least one step, and {} has none",
+                called(of.path, &(of.dims)()),
+                x.name(time).map_or(format!("dim {time}"), |name| format!("the dim '{name}'"))
+            );
+            return Err(of.error(x, ErrorKind::Shape, message));
+        }
+        Ok(Places { of, x, time, batch, feature })
+    }
+
+    /// Checks that the input has the dtype of the parameters.
+    #[track_caller]
+    pub(super) fn check_dtype(&self, dtype: DType) -> Result<()> {
+        self.check_dtype_of("the input", self.x, dtype)
+    }
+
+    #[track_caller]
+    fn check_dtype_of(&self, what: &str, x: &Tensor, dtype: DType) -> Result<()> {
+        if x.dtype() == dtype {
+            return Ok(());
+        }
+        let who = called(self.of.path, &(self.of.dims)());
+        let message = format!("{who} has parameters of {dtype}, and {what} is {}", x.dtype());
+        Err(self.of.error(x, ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")))
+    }
+
+    /// The number of steps.
+    fn steps(&self) -> usize {
+        self.time.map_or(1, |time| self.x.sizes()[time])
+    }
+
+    /// The dims of `x` with `feature` in place of the features.
+    #[track_caller]
+    pub(super) fn like_input(&self, feature: Named) -> Result<Way> {
+        let x = self.x;
+        let order: Vec<usize> =
+            self.time.into_iter().chain(self.batch.clone()).chain([self.feature]).collect();
+        let mut sizes: Vec<usize> = order.iter().map(|dim| x.sizes()[*dim]).collect();
+        if let Some(last) = sizes.last_mut() {
+            *last = feature.1;
+        }
+        let names = (0..x.ndim()).map(|dim| if dim == self.feature { feature.0 } else { x.name(dim) });
+        let names = self.names(names.collect(), feature.0)?;
+        Ok(Way { order, sizes, names, leads: self.time.is_some() })
+    }
+
+    /// The dims of a state: `layers` if there are any, and the dims of `x` without the time and with `hidden`
+    /// in place of the features.
+    #[track_caller]
+    pub(super) fn like_state(&self, layers: Option<Named>, hidden: Named) -> Result<Way> {
+        let x = self.x;
+        let first = usize::from(layers.is_some());
+        let place = |dim: usize| first + dim - usize::from(self.time.is_some_and(|time| time < dim));
+        let order: Vec<usize> =
+            (0..first).chain(self.batch.iter().map(|dim| place(*dim))).chain([place(self.feature)]).collect();
+        let sizes = layers.into_iter().map(|(_, size)| size);
+        let sizes = sizes.chain(self.batch.iter().map(|dim| x.sizes()[*dim])).chain([hidden.1]).collect();
+        let mut names: Vec<Option<Name>> = layers.into_iter().map(|(name, _)| name).collect();
+        let others = (0..x.ndim()).filter(|dim| Some(*dim) != self.time);
+        names.extend(others.map(|dim| if dim == self.feature { hidden.0 } else { x.name(dim) }));
+        let made = layers.and_then(|(name, _)| name).filter(|name| names[1..].contains(&Some(*name)));
+        let names = self.names(names, made.or(hidden.0))?;
+        Ok(Way { order, sizes, names, leads: layers.is_some() })
+    }
+
+    /// The names of a result with the new dim `made`.
+    #[track_caller]
+    fn names(&self, names: Vec<Option<Name>>, made: Option<Name>) -> Result<Names> {
+        let taken = made.filter(|made| names.iter().filter(|name| **name == Some(*made)).count() > 1);
+        let Some(name) = taken else { return Names::new(self.of.layer, names) };
+        let who = called(self.of.path, &(self.of.dims)());
+        let message = format!("{who} makes the dim '{name}', which the input already has");
+        Err(self
+            .of
+            .error(self.x, ErrorKind::DuplicateName, message)
+            .with_repair(format!("x.rename([(\"{name}\", \"{name}_in\")])?")))
+    }
+
+    /// A state of the user, called `what`, as the op takes it.
+    #[track_caller]
+    pub(super) fn state(&self, what: &str, given: &Tensor, way: &Way) -> Result<Tensor> {
+        self.check_dtype_of(&format!("`{what}`"), given, self.x.dtype())?;
+        // The state of the only layer may come without the dim of layers, like that of a cell.
+        let own = match way.leads && way.sizes[0] == 1 && given.ndim() + 1 == way.order.len() {
+            true => Some(self.with_layer(given, way)?),
+            false => None,
+        };
+        let state = own.as_ref().unwrap_or(given);
+        let expected = way.shape()?;
+        let wrong = || {
+            let who = called(self.of.path, &(self.of.dims)());
+            format!("{who} needs `{what}` with the dims {expected}, got {}", given.shape())
+        };
+        if state.ndim() != expected.sizes.len() {
+            return Err(self.of.error(given, ErrorKind::Shape, wrong()));
+        }
+        let wanted: Vec<Option<Name>> = expected.names.iter(state.ndim()).collect();
+        let Some(places) = matched(state, &wanted).filter(|places| places.len() == state.ndim()) else {
+            return Err(self.of.error(given, ErrorKind::NameNotFound, wrong()));
+        };
+        if places.iter().zip(&expected.sizes[..]).any(|(place, size)| state.sizes()[*place] != *size) {
+            return Err(self.of.error(given, ErrorKind::Shape, wrong()));
+        }
+        let order: Vec<usize> = way.order.iter().map(|dim| places[*dim]).collect();
+        way.flat_in_order(state, order)
+    }
+
+    /// A state with the dim of layers in front.
+    #[track_caller]
+    fn with_layer(&self, given: &Tensor, way: &Way) -> Result<Tensor> {
+        match way.names.get(0) {
+            Some(name) => given.unsqueeze_with(0, UnsqueezeOptions::new().name(name)),
+            None => given.unsqueeze(0),
+        }
+    }
+
+    /// The lengths of all sequences of the batch, one dim. Batch dims that the lengths do not have share
+    /// them.
+    #[track_caller]
+    pub(super) fn lengths(&self, lengths: &Tensor) -> Result<Tensor> {
+        let (kind, message) = match self.lengths_of_batch(lengths)? {
+            Ok(found) => return Ok(found),
+            Err(wrong) => wrong,
+        };
+        let message = format!("{}: {message}", called(self.of.path, &(self.of.dims)()));
+        Err(self.of.error(self.x, kind, message).with_operands([self.x.shape(), lengths.shape()]))
+    }
+
+    /// [`lengths`](Self::lengths), or what is wrong with them.
+    #[track_caller]
+    fn lengths_of_batch(&self, lengths: &Tensor) -> Result<std::result::Result<Tensor, (ErrorKind, String)>> {
+        let dtype = lengths.dtype();
+        if dtype.is_floating_point() || dtype == DType::Bool {
+            return Ok(Err((ErrorKind::DType, format!("lengths are integers, not {dtype}"))));
+        }
+        let sizes: Vec<usize> = self.batch.iter().map(|dim| self.x.sizes()[*dim]).collect();
+        let wanted: Vec<Option<Name>> = self.batch.iter().map(|dim| self.x.name(*dim)).collect();
+        let found = batch_dims(lengths, &wanted);
+        let fits = found.as_ref().is_some_and(|found| {
+            found.iter().zip(&sizes).all(|(dim, size)| dim.is_none_or(|dim| lengths.sizes()[dim] == *size))
+        });
+        let Some(found) = found.filter(|_| fits) else {
+            let dims = Shape::new(wanted.into_iter().zip(sizes.iter().copied()))?;
+            let message =
+                format!("the lengths need the dims of the batch, {dims}, and have {}", lengths.shape());
+            return Ok(Err((ErrorKind::Shape, message)));
+        };
+        let value = lengths.value().unnamed().to(DType::I64)?;
+        let (own, steps) = (value.to_vec::<i64>()?, self.steps());
+        if let Some(at) = own.iter().position(|length| *length < 1 || *length > steps as i64) {
+            let message = format!("length {} at position {at} is not between 1 and {steps} steps", own[at]);
+            return Ok(Err((ErrorKind::Value, message)));
+        }
+        let present: Vec<usize> = found.iter().copied().flatten().collect();
+        let open: Vec<usize> = found.iter().zip(&sizes).map(|(dim, size)| dim.map_or(1, |_| *size)).collect();
+        let value = Tensor::constant(value).permute(present)?.reshape(open)?.expand(sizes.clone())?;
+        value.reshape([sizes.iter().product::<usize>()]).map(Ok)
+    }
+}
+
+impl Way {
+    /// A tensor with these dims as the op takes it.
+    #[track_caller]
+    pub(super) fn flat(&self, x: &Tensor) -> Result<Tensor> {
+        self.flat_in_order(x, self.order.clone())
+    }
+
+    #[track_caller]
+    fn flat_in_order(&self, x: &Tensor, order: Vec<usize>) -> Result<Tensor> {
+        let mut x = x.rename(None)?;
+        if !order.is_sorted() {
+            x = x.permute(order)?;
+        }
+        let (first, count) = (usize::from(self.leads), self.sizes.len());
+        let mut sizes = self.sizes[..first].to_vec();
+        sizes.push(self.sizes[first..count - 1].iter().product());
+        sizes.push(x.sizes()[count - 1]);
+        x.reshape(sizes)
+    }
+
+    /// A result of the op with the dims of the user's tensor.
+    #[track_caller]
+    pub(super) fn restore(&self, y: &Tensor) -> Result<Tensor> {
+        let mut y = y.reshape(self.sizes.clone())?;
+        if !self.order.is_sorted() {
+            let mut inverse = self.order.clone();
+            self.order.iter().enumerate().for_each(|(at, dim)| inverse[*dim] = at);
+            y = y.permute(inverse)?;
+        }
+        if self.names.is_named() { y.rename(Some(self.names.clone())) } else { Ok(y) }
+    }
+
+    /// The dims of the user's tensor.
+    #[track_caller]
+    fn shape(&self) -> Result<Shape> {
+        let mut sizes = self.sizes.clone();
+        self.order.iter().zip(&self.sizes).for_each(|(dim, size)| sizes[*dim] = *size);
+        Shape::new(self.names.iter(sizes.len()).zip(sizes))
+    }
+}
+
+/// The positions in `x` of dims with these names, and in their order of the dims that are not found by name.
+/// `None` if one of these has another name, or in strict mode if only one of the two has a name.
+fn matched(x: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<usize>> {
+    let mut found: Vec<Option<usize>> =
+        wanted.iter().map(|name| name.and_then(|name| x.names().position(name))).collect();
+    let left: Vec<usize> = (0..x.ndim()).filter(|dim| !found.contains(&Some(*dim))).collect();
+    let mut left = left.into_iter();
+    for (place, name) in found.iter_mut().zip(wanted) {
+        if place.is_none() {
+            let fits = |dim: &usize| match is_strict() {
+                true => *name == x.name(*dim),
+                false => name.is_none() || x.name(*dim).is_none(),
+            };
+            *place = Some(left.next().filter(fits)?);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// For each dim of the batch, the dim of the lengths that belongs to it, if there is one.
+fn batch_dims(lengths: &Tensor, wanted: &[Option<Name>]) -> Option<Vec<Option<usize>>> {
+    let by_name: Vec<Option<usize>> =
+        wanted.iter().map(|name| name.and_then(|name| lengths.names().position(name))).collect();
+    if by_name.iter().flatten().count() == lengths.ndim() {
+        return Some(by_name);
+    }
+    let all = matched(lengths, wanted).filter(|_| lengths.ndim() == wanted.len())?;
+    Some(all.into_iter().map(Some).collect())
+}
+
+/// The dim of time of an input that has no such name.
+#[track_caller]
+fn time_by_position(of: Of<'_>, x: &Tensor, feature: usize, time: &Dim) -> Result<usize> {
+    let others: Vec<usize> = (0..x.ndim()).filter(|dim| *dim != feature).collect();
+    let who = || called(of.path, &(of.dims)());
+    let Some(first) = others.first().copied() else {
+        let message = format!("{} needs a dim to step along besides the features", who());
+        return Err(of.error(x, ErrorKind::Shape, message));
+    };
+    match time {
+        // With one other dim, there is no choice.
+        Dim::Index(_) if others.len() == 1 => Ok(first),
+        Dim::Index(at) => {
+            let place = if *at < 0 { at + x.ndim() as isize } else { *at };
+            match usize::try_from(place).ok().filter(|place| others.contains(place)) {
+                Some(place) => Ok(place),
+                None => Err(no_such_step(of, x, format!("{} steps along dim {at}", who()))),
+            }
+        }
+        Dim::Name(name) if x.name(first).is_some() => Err(no_time(of, x, *name)),
+        Dim::Name(name) if is_strict() => {
+            let message = format!("strict names: {} would take an unnamed dim as '{name}'", who());
+            Err(of.error(x, ErrorKind::NameMismatch, message))
+        }
+        _ => Ok(first),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn no_such_step(of: Of<'_>, x: &Tensor, steps: String) -> Error {
+    let message = format!("{steps}, which is not one of the {} dims besides the features", x.ndim() - 1);
+    of.error(x, ErrorKind::DimRange, message)
+}
+
+#[cold]
+#[track_caller]
+fn no_time(of: Of<'_>, x: &Tensor, name: Name) -> Error {
+    let who = called(of.path, &(of.dims)());
+    let message = format!("{who} steps along the dim '{name}', which the input does not have");
+    let error = of.error(x, ErrorKind::NameNotFound, message);
+    match x.size(name).err().and_then(|error| error.repair().map(str::to_string)) {
+        Some(repair) => error.with_repair(repair),
+        None => error,
+    }
+}

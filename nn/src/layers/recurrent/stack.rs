@@ -1,0 +1,438 @@
+//! Layers and directions on top of each other, and a single step. The dims are in the order of the op.
+
+use super::place::{Named, Of, dim_text};
+use super::places::Places;
+use super::within;
+use crate::functional as F;
+use crate::functional::options::DropoutOptions;
+use crate::module::{Field, Visitor};
+use crate::training::{ModulePath, Training};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::names::Name;
+use namegrad_core::options::RecurrentOptions;
+use namegrad_core::{Cell, DType, Dim, Error, ErrorKind, Result, Shape};
+use std::borrow::Cow;
+
+/// The function that a [`Rnn`](super::Rnn) or a [`RnnCell`](super::RnnCell) applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nonlinearity {
+    /// `tanh(x)`
+    #[default]
+    Tanh,
+    /// `max(x, 0)`
+    Relu,
+}
+
+impl Nonlinearity {
+    pub(super) fn cell(self) -> Cell {
+        match self {
+            Nonlinearity::Tanh => Cell::Tanh,
+            Nonlinearity::Relu => Cell::Relu,
+        }
+    }
+}
+
+/// What a layer or a cell was made of.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) layer: &'static str,
+    pub(super) cell: Cell,
+    pub(super) input: Named,
+    pub(super) hidden: Named,
+    pub(super) bias: bool,
+    pub(super) dtype: DType,
+    /// The size of a state, or 0 for `hidden`.
+    pub(super) proj_size: usize,
+}
+
+impl Settings {
+    /// The size of a state.
+    pub(super) fn state(&self) -> usize {
+        if self.proj_size > 0 { self.proj_size } else { self.hidden.1 }
+    }
+
+    /// `embed=64 -> hidden=128`
+    pub(super) fn dims(&self) -> String {
+        format!("{} -> {}", dim_text(self.input), dim_text(self.hidden))
+    }
+
+    /// An error of `build`.
+    #[cold]
+    #[track_caller]
+    pub(super) fn refuse(&self, message: String) -> Error {
+        Error::new(ErrorKind::Value, self.layer, message)
+    }
+
+    #[track_caller]
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.dtype.is_floating_point() {
+            let message = format!("the parameters of a layer are floating-point, not {}", self.dtype);
+            let error = Error::new(ErrorKind::DType, self.layer, message);
+            return Err(error.with_repair(".dtype(DType::F32)"));
+        }
+        if self.hidden.1 == 0 {
+            return Err(self.refuse("the hidden size must be greater than zero".into()));
+        }
+        if self.proj_size >= self.hidden.1 {
+            let (proj, hidden) = (self.proj_size, self.hidden.1);
+            let message =
+                format!("proj_size has to be smaller than the hidden size, got {proj} and {hidden}");
+            return Err(self.refuse(message));
+        }
+        Ok(())
+    }
+}
+
+/// The parameters of one direction of one layer.
+#[derive(Debug)]
+pub(super) struct Weights {
+    /// The end of their names, such as `_l0_reverse`.
+    suffix: String,
+    w_ih: Parameter,
+    w_hh: Parameter,
+    biases: Option<[Parameter; 2]>,
+    w_hr: Option<Parameter>,
+}
+
+impl Weights {
+    /// Parameters for these features, uniform in ±1/√hidden.
+    #[track_caller]
+    pub(super) fn new(settings: &Settings, input: Named, suffix: String) -> Result<Weights> {
+        let (hidden, state) = (settings.hidden, settings.state());
+        let gates = match hidden.0 {
+            Some(_) => Some(Name::new("gates")?),
+            None => None,
+        };
+        let gates = (gates, settings.cell.gates().saturating_mul(hidden.1));
+        let of_input = (other_name(input.0, gates.0)?, input.1);
+        let of_state = (other_name(hidden.0, gates.0)?, state);
+        let biases = match settings.bias {
+            true => Some([uniform(settings, &[gates])?, uniform(settings, &[gates])?]),
+            false => None,
+        };
+        let w_hr = match settings.proj_size {
+            0 => None,
+            size => {
+                let of_cells = (other_name(hidden.0, hidden.0)?, hidden.1);
+                Some(uniform(settings, &[(hidden.0, size), of_cells])?)
+            }
+        };
+        let (w_ih, w_hh) = (uniform(settings, &[gates, of_input])?, uniform(settings, &[gates, of_state])?);
+        Ok(Weights { suffix, w_ih, w_hh, biases, w_hr })
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.w_ih.dtype()
+    }
+
+    /// The results of the op: the states after all steps, the last state and, for an LSTM, the last cells.
+    #[track_caller]
+    pub(super) fn run(
+        &self,
+        cell: Cell,
+        x: &Tensor,
+        [h0, c0]: [Tensor; 2],
+        lengths: Option<&Tensor>,
+        reverse: bool,
+    ) -> Result<[Tensor; 3]> {
+        let (w_ih, w_hh) = (self.w_ih.tensor().rename(None)?, self.w_hh.tensor().rename(None)?);
+        let (b_ih, b_hh) = match &self.biases {
+            Some([b_ih, b_hh]) => (Some(b_ih.tensor().rename(None)?), Some(b_hh.tensor().rename(None)?)),
+            None => (None, None),
+        };
+        let w_hr = match &self.w_hr {
+            Some(w_hr) => Some(w_hr.tensor().rename(None)?),
+            None => None,
+        };
+        let options = RecurrentOptions {
+            cx: (cell == Cell::Lstm).then_some(Cow::Borrowed(&c0)),
+            b_ih: b_ih.as_ref().map(Cow::Borrowed),
+            b_hh: b_hh.as_ref().map(Cow::Borrowed),
+            w_hr: w_hr.as_ref().map(Cow::Borrowed),
+            lengths: lengths.map(Cow::Borrowed),
+            reverse,
+        };
+        let (y, hn, cn) = x.recurrent_with(&h0, &w_ih, &w_hh, cell, options)?;
+        Ok([y, hn, cn])
+    }
+}
+
+impl Field for Weights {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        let suffix = &self.suffix;
+        visitor.field(&format!("weight_ih{suffix}"), &self.w_ih);
+        visitor.field(&format!("weight_hh{suffix}"), &self.w_hh);
+        if let Some([b_ih, b_hh]) = &self.biases {
+            visitor.field(&format!("bias_ih{suffix}"), b_ih);
+            visitor.field(&format!("bias_hh{suffix}"), b_hh);
+        }
+        if let Some(w_hr) = &self.w_hr {
+            visitor.field(&format!("weight_hr{suffix}"), w_hr);
+        }
+    }
+}
+
+/// The name of the second dim of a weight, which must differ from that of the first.
+#[track_caller]
+fn other_name(name: Option<Name>, first: Option<Name>) -> Result<Option<Name>> {
+    match name {
+        Some(own) if name == first => Name::new(&format!("{own}_in")).map(Some),
+        _ => Ok(name),
+    }
+}
+
+#[track_caller]
+fn uniform(settings: &Settings, dims: &[Named]) -> Result<Parameter> {
+    let bound = 1.0 / (settings.hidden.1 as f64).sqrt();
+    let shape = Shape::new(dims.iter().copied())?;
+    let value = TensorOptions::new().dtype(settings.dtype).uniform(shape, -bound, bound);
+    Parameter::new(value.map_err(|error| error.of(settings.layer))?)
+}
+
+/// The body of [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru).
+#[derive(Debug)]
+pub(super) struct Stack {
+    settings: Settings,
+    shape: Layers,
+    /// Layer by layer, forward and then reverse.
+    weights: Vec<Weights>,
+    training: Training,
+    path: ModulePath,
+}
+
+/// How many layers and directions there are, and along which dim they step.
+#[derive(Clone, Debug)]
+pub(super) struct Layers {
+    pub(super) time: Dim,
+    pub(super) layers: usize,
+    pub(super) bidirectional: bool,
+    pub(super) dropout: f64,
+    /// The name of the dim of layers and directions.
+    pub(super) layer_dim: Option<Name>,
+}
+
+/// What a layer returns.
+pub(super) struct Results {
+    pub(super) output: Tensor,
+    pub(super) hn: Tensor,
+    pub(super) cn: Tensor,
+}
+
+impl Stack {
+    #[track_caller]
+    pub(super) fn new(settings: Settings, mut shape: Layers) -> Result<Stack> {
+        settings.check()?;
+        if shape.layers == 0 {
+            return Err(settings.refuse("the number of layers must be greater than zero".into()));
+        }
+        if !(0.0..=1.0).contains(&shape.dropout) {
+            let message = format!("dropout probability has to be between 0 and 1, but got {}", shape.dropout);
+            return Err(settings.refuse(message));
+        }
+        if let Dim::Unknown(text) = &shape.time {
+            shape.time = Dim::Name(Name::new(text).map_err(|error| error.of(settings.layer))?);
+        }
+        if let (Dim::Name(time), Some(input)) = (&shape.time, settings.input.0)
+            && *time == input
+        {
+            let message = format!("'{time}' cannot be both the dim of time and that of the features");
+            return Err(Error::new(ErrorKind::DuplicateName, settings.layer, message));
+        }
+        let directions = if shape.bidirectional { 2 } else { 1 };
+        let mut weights = Vec::with_capacity(shape.layers * directions);
+        for at in 0..shape.layers * directions {
+            let layer = at / directions;
+            let input = match layer {
+                0 => settings.input,
+                _ => (settings.hidden.0, settings.state() * directions),
+            };
+            let reverse = if at % directions == 1 { "_reverse" } else { "" };
+            weights.push(Weights::new(&settings, input, format!("_l{layer}{reverse}"))?);
+        }
+        Ok(Stack { settings, shape, weights, training: Training::new(), path: ModulePath::new() })
+    }
+
+    fn directions(&self) -> usize {
+        if self.shape.bidirectional { 2 } else { 1 }
+    }
+
+    /// An error for packed sequences and lengths.
+    #[cold]
+    #[track_caller]
+    pub(super) fn lengths_twice(&self) -> Error {
+        let message = "packed sequences have lengths: leave those of the options out";
+        Error::new(ErrorKind::Value, self.settings.layer, message)
+    }
+
+    /// `embed=64 -> hidden=128 along time`
+    fn dims(&self) -> String {
+        let time = match &self.shape.time {
+            Dim::Name(name) => name.to_string(),
+            Dim::Index(at) => format!("dim {at}"),
+            Dim::Unknown(text) => text.clone(),
+        };
+        format!("{} along {time}", self.settings.dims())
+    }
+
+    /// The description of the layer in the summary.
+    pub(super) fn text(&self) -> String {
+        let Layers { layers, bidirectional, dropout, .. } = self.shape;
+        let mut text = format!("{}({}", self.settings.layer, self.dims());
+        if self.settings.cell == Cell::Relu {
+            text += ", relu";
+        }
+        if layers > 1 {
+            text += &format!(", layers={layers}");
+        }
+        if bidirectional {
+            text += ", bidirectional";
+        }
+        if self.settings.proj_size > 0 {
+            text += &format!(", proj_size={}", self.settings.proj_size);
+        }
+        if dropout > 0.0 {
+            text += &format!(", dropout={dropout}");
+        }
+        text + ")"
+    }
+
+    /// The results for `x`, which steps along `time` if it is given, otherwise along the layer's dim.
+    #[track_caller]
+    pub(super) fn forward(
+        &self,
+        x: &Tensor,
+        [h0, c0]: [Option<&Tensor>; 2],
+        lengths: Option<&Tensor>,
+        time: Option<usize>,
+    ) -> Result<Results> {
+        let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
+        let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
+        let known = time.map(|time| Dim::Index(time as isize));
+        let places =
+            Places::find(of, x, self.settings.input, Some(known.as_ref().unwrap_or(&self.shape.time)))?;
+        places.check_dtype(self.weights[0].dtype())?;
+        let layers = (self.shape.layer_dim, self.weights.len());
+        let of_output = places.like_input((name, self.settings.state() * self.directions()))?;
+        let of_h = places.like_state(Some(layers), (name, self.settings.state()))?;
+        let of_c = places.like_state(Some(layers), (name, hidden))?;
+        let lengths = match lengths {
+            Some(lengths) => Some(places.lengths(lengths)?),
+            None => None,
+        };
+        if self.settings.cell == Cell::Lstm && h0.is_some() != c0.is_some() {
+            let message = "an LSTM has two initial states: give both `h0` and `c0`, or neither";
+            return Err(of.error(x, ErrorKind::Value, message.into()));
+        }
+        let h0 = match h0 {
+            Some(h0) => Some(places.state("h0", h0, &of_h)?),
+            None => None,
+        };
+        let c0 = match c0 {
+            Some(c0) => Some(places.state("c0", c0, &of_c)?),
+            None => None,
+        };
+        let flat = of_output.flat(x)?;
+        let [y, hn, cn] = self
+            .run(flat, [h0, c0], lengths.as_ref())
+            .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
+        let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
+        Ok(Results { output: of_output.restore(&y)?, hn: of_h.restore(&hn)?, cn })
+    }
+
+    /// The layers for `x`, `[time, batch, features]`, and first states `[layers, batch, hidden]`.
+    #[track_caller]
+    fn run(&self, x: Tensor, first: [Option<Tensor>; 2], lengths: Option<&Tensor>) -> Result<[Tensor; 3]> {
+        let (cell, directions, batch) = (self.settings.cell, self.directions(), x.sizes()[1]);
+        let options = TensorOptions::new().dtype(x.dtype());
+        let zeros =
+            [options.zeros([batch, self.settings.state()])?, options.zeros([batch, self.settings.hidden.1])?];
+        let (mut y, mut hns, mut cns) = (x, Vec::new(), Vec::new());
+        for layer in 0..self.shape.layers {
+            if layer > 0 {
+                let training = DropoutOptions { training: self.training.get() };
+                y = F::dropout_with(&y, self.shape.dropout, training)?;
+            }
+            let mut parts = Vec::with_capacity(directions);
+            for direction in 0..directions {
+                let at = layer * directions + direction;
+                let mut state = zeros.clone();
+                for (state, first) in state.iter_mut().zip(&first) {
+                    if let Some(first) = first {
+                        *state = first.select(0, at as isize)?;
+                    }
+                }
+                let [part, hn, cn] = self.weights[at].run(cell, &y, state, lengths, direction == 1)?;
+                parts.push(part);
+                hns.push(hn);
+                cns.push(cn);
+            }
+            y = if directions == 1 { parts.remove(0) } else { Tensor::cat(&parts, 2)? };
+        }
+        let cn = if cell == Cell::Lstm { Tensor::stack(&cns, 0)? } else { cns.remove(0) };
+        Ok([y, Tensor::stack(&hns, 0)?, cn])
+    }
+}
+
+impl Field for Stack {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.weights.iter().for_each(|weights| weights.visit(visitor));
+        visitor.field("training", &self.training);
+        visitor.field("path", &self.path);
+    }
+}
+
+/// The body of the cells: one step of one layer.
+#[derive(Debug)]
+pub(super) struct Step {
+    settings: Settings,
+    weights: Weights,
+    path: ModulePath,
+}
+
+impl Step {
+    #[track_caller]
+    pub(super) fn new(settings: Settings) -> Result<Step> {
+        settings.check()?;
+        let weights = Weights::new(&settings, settings.input, String::new())?;
+        Ok(Step { settings, weights, path: ModulePath::new() })
+    }
+
+    /// The description of the cell in the summary.
+    pub(super) fn text(&self) -> String {
+        let relu = if self.settings.cell == Cell::Relu { ", relu" } else { "" };
+        format!("{}({}{relu})", self.settings.layer, self.settings.dims())
+    }
+
+    /// The next state, and for an LSTM the next cells. States that are not given are zeros.
+    #[track_caller]
+    pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
+        let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
+        let hidden = self.settings.hidden;
+        let places = Places::find(of, x, self.settings.input, None)?;
+        places.check_dtype(self.weights.dtype())?;
+        let (of_input, way) = (places.like_input(self.settings.input)?, places.like_state(None, hidden)?);
+        let flat = of_input.flat(x)?.unsqueeze(0)?;
+        let zeros = TensorOptions::new().dtype(x.dtype()).zeros([flat.sizes()[1], hidden.1])?;
+        let h = match h {
+            Some(h) => places.state("h", h, &way)?,
+            None => zeros.clone(),
+        };
+        let c = match c {
+            Some(c) => places.state("c", c, &way)?,
+            None => zeros,
+        };
+        let [_, hn, cn] = self
+            .weights
+            .run(self.settings.cell, &flat, [h, c], None, false)
+            .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
+        let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
+        Ok([way.restore(&hn)?, cn])
+    }
+}
+
+impl Field for Step {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        self.weights.visit(visitor);
+        visitor.field("path", &self.path);
+    }
+}
