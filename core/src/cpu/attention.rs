@@ -505,11 +505,11 @@ fn exp_row<T: Real>(x: &mut [T], shift: T) -> T {
     let mut sums = [T::ZERO; LANES];
     let (whole, rest) = x.as_chunks_mut::<LANES>();
     for x in whole {
-        for lane in 0..LANES {
-            x[lane] = (x[lane] - shift).exp();
+        for x in x.iter_mut() {
+            *x = (*x - shift).exp();
         }
-        for lane in 0..LANES {
-            sums[lane] += x[lane];
+        for (sum, x) in sums.iter_mut().zip(x) {
+            *sum += *x;
         }
     }
     for (sum, x) in sums.iter_mut().zip(rest) {

@@ -54,7 +54,7 @@ impl<T: Real> Vectorized for Means<'_, T> {
                 }
             });
             let divisor = divisor_of::<S::Number<T>>(spans, divisor);
-            y.iter_mut().for_each(|y| *y = *y / divisor);
+            y.iter_mut().for_each(|y| *y /= divisor);
         });
         plane.each_other(|window, spans| {
             let mut total = S::Number::<T>::ZERO;
