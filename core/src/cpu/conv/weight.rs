@@ -4,8 +4,8 @@ use super::gathered::BLOCKS;
 use super::windows::Windows;
 use super::{Geometry, volume};
 use crate::cpu::matmul::{Accumulator, Mat, gemm_serial, with_buffer};
-use crate::cpu::room::{Room, fill, write_each};
-use crate::cpu::threads::each_part;
+use crate::cpu::room::{Room, fill, written};
+use crate::cpu::threads::{each_part, write_parts};
 
 /// The places of a block.
 const PLACES: usize = 512;
@@ -14,7 +14,11 @@ const ROW: usize = PLACES + 16;
 /// The most rows of a block.
 const ROWS: usize = 288;
 /// The most elements of all partial sums.
-const PARTIAL: usize = 1 << 21;
+const PARTIAL: usize = 1 << 20;
+/// The filters that a thread writes at a time.
+const FILTERS: usize = 16;
+/// The sums that a thread adds up at a time.
+const CHUNK: usize = 1 << 14;
 /// The most partial sums, and the fewest tasks if the sizes allow it.
 const TASKS: usize = 16;
 
@@ -40,7 +44,8 @@ pub(crate) fn weight<'w, T: Accumulator>(
         return fill(dw, T::ZERO);
     }
     // The sums of a task, with a row for each tap of each channel and a column for each feature.
-    let mut sums = vec![T::ZERO; parts * groups * blocks * task_len];
+    let per_part = groups * blocks * task_len;
+    let mut sums = vec![T::ZERO; parts * per_part];
     let offsets = geometry.offsets();
     each_part(&mut sums, task_len, &|task, sums| {
         let (part, group, at) = (task / blocks / groups, task / blocks % groups, task % blocks);
@@ -48,12 +53,22 @@ pub(crate) fn weight<'w, T: Accumulator>(
         let channels = at * block..((at + 1) * block).min(channels);
         images.for_each(|image| add_image(x, g, sums, geometry, &offsets, (image, group, channels.clone())));
     });
-    let per_part = groups * blocks * task_len;
-    write_each(dw, |at| {
-        let (filter, row) = (at / (channels * taps), at % (channels * taps));
-        // Only the last block of a group can be shorter, so the rows of a group are in order.
-        let from = filter / features * blocks * task_len + row * features + filter % features;
-        sums[from..].iter().step_by(per_part).fold(T::ZERO, |sum, part| sum.add(*part))
+    let (total, others) = sums.split_at_mut(per_part);
+    each_part(total, CHUNK, &|chunk, total| {
+        for other in others.chunks_exact(per_part) {
+            total.iter_mut().zip(&other[chunk * CHUNK..]).for_each(|(sum, part)| *sum = sum.add(*part));
+        }
+    });
+    let columns = channels * taps;
+    write_parts(dw, FILTERS * columns, &|part, dw| {
+        for (filter, dw) in (part * FILTERS..).zip(dw.chunks_exact_mut(columns)) {
+            // Only the last block of a group can be shorter, so the rows of a group are in order.
+            let from = filter / features * blocks * task_len + filter % features;
+            let sums = total[from..].iter().step_by(features);
+            dw.iter_mut().zip(sums).for_each(|(dw, sum)| _ = dw.write(*sum));
+        }
+        // SAFETY: the loop writes each filter of the part.
+        unsafe { written(dw) }
     })
 }
 
@@ -84,11 +99,18 @@ fn add_image<T: Accumulator>(
     with_buffer(&BLOCKS, rows * ROW, |block: *mut T| {
         for from in (0..places).step_by(PLACES) {
             let count = PLACES.min(places - from);
-            // SAFETY: the block has room for a row for each tap of the channels. `g` has `features` rows of
-            // `places`, and the sums have `rows` rows of `features`, as asserted.
+            // SAFETY: the block has room for a row for each tap of the channels. Without neighbors, those are
+            // the channels of the input. `g` has `features` rows of `places`, and the sums have `rows` rows of
+            // `features`, as asserted.
             unsafe {
-                windows.pack(from, count, block, ROW);
-                let a = Mat { ptr: block.cast_const(), row_stride: ROW as isize, col_stride: 1 };
+                let (a, row_stride) = match geometry.is_pointwise() {
+                    true => (windows.source.as_ptr().add(windows.channels.start * volume + from), volume),
+                    false => {
+                        windows.pack(from, count, block, ROW);
+                        (block.cast_const(), ROW)
+                    }
+                };
+                let a = Mat { ptr: a, row_stride: row_stride as isize, col_stride: 1 };
                 let b = Mat { ptr: g.as_ptr().add(from), row_stride: 1, col_stride: places as isize };
                 let c = Mat { ptr: sums.as_mut_ptr(), row_stride: features as isize, col_stride: 1 };
                 gemm_serial([rows, count, features], T::ONE, a, b, T::ONE, c);

@@ -105,12 +105,17 @@ unsafe fn copy<T: Copy>(from: *const T, step: usize, to: *mut T, len: usize) {
     let mut at = 0;
     // SAFETY: the caller guarantees the elements. An array of them needs no alignment here.
     unsafe {
-        if step == 1 {
-            while at + AT_ONCE <= len {
+        if step == 1 && len >= AT_ONCE {
+            let some = |at: usize| {
                 let some = from.add(at).cast::<[T; AT_ONCE]>().read_unaligned();
                 to.add(at).cast::<[T; AT_ONCE]>().write_unaligned(some);
+            };
+            while at + AT_ONCE <= len {
+                some(at);
                 at += AT_ONCE;
             }
+            // The last few, and some before them again.
+            return some(len - AT_ONCE);
         }
         while at < len {
             to.add(at).write(*from.add(at * step));
