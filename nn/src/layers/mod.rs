@@ -1,6 +1,7 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod attention;
 mod bilinear;
 mod containers;
 mod conv;
@@ -17,8 +18,10 @@ mod rearrange;
 mod recurrent;
 mod sequential;
 mod stateless;
+mod transformer;
 
 pub use activation::*;
+pub use attention::{Attended, MultiheadAttention, MultiheadAttentionBuilder, MultiheadAttentionOptions};
 pub use bilinear::{Bilinear, BilinearBuilder};
 pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use conv::{
@@ -39,6 +42,7 @@ pub use pool::*;
 pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use recurrent::*;
 pub use sequential::Sequential;
+pub use transformer::*;
 
 use crate::Module;
 use crate::training::ModulePath;
