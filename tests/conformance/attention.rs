@@ -42,7 +42,8 @@ fn replayed(
         for (given, leaf) in given.iter().zip(&leaves) {
             let (y, leaf) = (y.clone(), leaf.clone());
             op = op.input(given, move |g, _| {
-                let options = BackwardOptions { retain_graph: true, allow_unused: true, ..Default::default() };
+                let options =
+                    BackwardOptions { retain_graph: true, allow_unused: true, ..Default::default() };
                 let gradient = grad_with(&[&y], &[&leaf], &[Some(g)], options)?.remove(0);
                 gradient.map_or_else(|| leaf.zeros_like(), Ok)
             });

@@ -38,7 +38,7 @@ impl Seq {
         }
     }
 
-    /// The place in `x`, and whether it is there by name or by an index of the user.
+    /// The place in `x`: by name or index, or where PyTorch has it if `x` has no name there.
     fn place(self, x: &Tensor, features: usize, batch_first: bool) -> Option<usize> {
         let own = match self {
             Seq::Name(name) => x.names().position(name),
@@ -74,7 +74,7 @@ impl Places {
     }
 
     /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without the
-    /// batch dims that the input lacks, and whether that changes the order.
+    /// batch dims that the input lacks.
     pub(super) fn to_heads(&self) -> Vec<usize> {
         let last = self.batch.iter().flatten().count() + 1;
         let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));
@@ -138,12 +138,8 @@ impl Finder<'_> {
 
     #[track_caller]
     fn features(self, x: &Tensor, features: Named) -> Result<usize> {
-        let of_layer = |name: Option<Name>| match (self.seq, self.key_seq) {
-            (Seq::Name(seq), _) | (_, Some(Seq::Name(seq))) => name == Some(seq),
-            _ => false,
-        };
         let limit = if x.has_names() { usize::MAX } else { 3 };
-        if x.ndim() < 2 && !of_layer(x.name(0).filter(|_| x.ndim() == 1)) || x.ndim() > limit {
+        if x.ndim() < 2 || x.ndim() > limit {
             let who = called(self.of.path, &(self.of.dims)());
             let order = if self.batch_first { "[N, seq, features]" } else { "[seq, N, features]" };
             let message = format!("{who} needs an input {order} or [seq, features], got {} dims", x.ndim());
@@ -319,7 +315,8 @@ impl Scores<'_> {
             .map(|(name, size)| name.map_or(size.to_string(), |name| format!("{name}={size}")))
             .collect();
         let who = called(self.of.path, &(self.of.dims)());
-        let missing = (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
+        let missing =
+            (0..mask.ndim()).filter_map(|dim| mask.name(dim)).find(|name| !names.contains(&Some(*name)));
         let kind = if missing.is_some() { ErrorKind::NameNotFound } else { ErrorKind::Shape };
         let message = format!("{who}: {what} {} does not broadcast to [{}]", mask.shape(), wanted.join(", "));
         self.of.error(mask, kind, message)

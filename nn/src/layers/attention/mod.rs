@@ -209,9 +209,8 @@ impl MultiheadAttentionBuilder {
         let [embed, heads] = self.dims?;
         let kv_heads = self.kv_heads.unwrap_or(heads.1);
         check_dtype(LAYER, self.dtype)?;
-        let value = |fits: bool, message: &dyn Fn() -> String| {
-            Error::ensure(fits, ErrorKind::Value, LAYER, message)
-        };
+        let value =
+            |fits: bool, message: &dyn Fn() -> String| Error::ensure(fits, ErrorKind::Value, LAYER, message);
         value(embed.1 > 0 && heads.1 > 0, &|| {
             format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
         })?;
@@ -392,11 +391,7 @@ impl MultiheadAttention {
     /// # Ok::<(), Error>(())
     /// ```
     #[track_caller]
-    pub fn builder(
-        embed: impl NewDim,
-        heads: impl NewDim,
-        seq: impl Into<Dim>,
-    ) -> MultiheadAttentionBuilder {
+    pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
         const LAYER: &str = "MultiheadAttention";
         let dims = named(LAYER, embed).and_then(|embed| Ok([embed, named(LAYER, heads)?]));
         MultiheadAttentionBuilder {
@@ -601,7 +596,7 @@ impl MultiheadAttention {
         let (k, v) = (self.longer(k, self.bias_k.as_ref())?, self.longer(v, self.bias_v.as_ref())?);
         let extra = k.sizes()[k.ndim() - 2] - keys;
         let causal = options.is_causal.unwrap_or(config.causal);
-        let by_kernel = causal && mask.is_none() && extra == 0 && !options.need_weights;
+        let by_kernel = causal && extra == 0 && !options.need_weights;
         if causal && !by_kernel {
             let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
             let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;

@@ -1,8 +1,8 @@
 //! Encoder and decoder.
 
 use super::{
-    Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions, TransformerEncoder,
-    TransformerEncoderLayerBuilder, TransformerEncoderOptions,
+    Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
+    TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions,
 };
 use crate::layers::Layer;
 use crate::layers::attention::dims::Seq;
