@@ -332,6 +332,29 @@ fn masks_of_source_and_target() -> Result<()> {
 }
 
 #[test]
+fn strict_names() -> Result<()> {
+    let layer = encoder_layer()?;
+    let x = Tensor::randn([("N", 2), ("embed", 6), ("seq", 3)])?;
+    namegrad::names::strict(|| {
+        assert_eq!(layer.forward(&x)?.shape(), x.shape());
+        assert!(layer.forward(&x.rename(None)?).is_err());
+        let attention = MultiheadAttention::new(("embed", 6), ("heads", 2), "target")?;
+        let target = x.rename([("seq", "target")])?;
+        // The name of the source is not guessed.
+        assert_eq!(attention.attend(&target, &x, &x).unwrap_err().kind(), ErrorKind::NameNotFound);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_summary_says() -> Result<()> {
+    let layer = encoder_layer()?;
+    assert_eq!(layer.describe(), "TransformerEncoderLayer(embed=6, heads=2, along seq)");
+    assert!(layer.to_string().contains("MultiheadAttention(embed=6, heads=2, along seq)"), "{layer}");
+    Ok(())
+}
+
+#[test]
 fn dropout_only_in_training() -> Result<()> {
     let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq").dropout(0.5).build()?;
     let x = Tensor::randn([("seq", 8), ("embed", 6)])?;

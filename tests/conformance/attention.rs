@@ -60,8 +60,10 @@ pub(crate) fn multihead(c: &mut Call<'_>) -> Answer<Vec<Value>> {
     let layer = MultiheadAttention::builder(embed, c.int("num_heads")?, "seq")
         .kdim(c.int_or("kdim", embed)?)
         .vdim(c.int_or("vdim", embed)?)
-        .bias(paths.iter().any(|path| path == "in_proj_bias"))
-        .add_bias_kv(paths.iter().any(|path| path == "bias_k"))
+        .bias(c.flag("bias", true) && paths.iter().any(|path| path == "in_proj_bias"))
+        .add_bias_kv(c.flag("add_bias_kv", false) || paths.iter().any(|path| path == "bias_k"))
+        .dropout(c.float_or("dropout", 0.0)?)
+        .causal(c.flag("is_causal", false))
         .add_zero_attn(c.flag("add_zero_attn", false))
         .batch_first(c.flag("batch_first", false))
         .dtype(dtype)
@@ -90,7 +92,8 @@ macro_rules! build {
             .activation(if $c.text("activation") == Some("gelu") { Tensor::gelu } else { Tensor::relu })
             .layer_norm_eps($c.float_or("layer_norm_eps", 1e-5)?)
             .norm_first($c.flag("norm_first", false))
-            .bias(paths($c).iter().any(|path| path == "linear1.bias"))
+            .bias($c.flag("bias", true) && paths($c).iter().any(|path| path == "linear1.bias"))
+            .causal($c.flag("is_causal", false) || $c.flag("tgt_is_causal", false))
             .batch_first($c.flag("batch_first", false))
             .dtype($c.x(0)?.dtype())
             .build()?
@@ -114,6 +117,7 @@ pub(crate) fn encoder(c: &mut Call<'_>) -> Answer<Vec<Value>> {
 pub(crate) fn decoder(c: &mut Call<'_>) -> Answer<Vec<Value>> {
     let layer = build!(c, TransformerDecoderLayer);
     let mut options = TransformerDecoderOptions::new();
+    options = options.memory_is_causal(c.flag("memory_is_causal", false));
     if let Some(mask) = c.tensor("tgt_mask") {
         options = options.tgt_mask(mask);
     }

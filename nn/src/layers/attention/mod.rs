@@ -111,8 +111,7 @@ impl Config {
     }
 
     fn text(&self) -> String {
-        let (embed, heads, seq) = (dim_text(self.embed), dim_text(self.heads), self.seq.text());
-        format!("{embed}, heads {heads}, along {seq}")
+        format!("{}, heads={}, along {}", dim_text(self.embed), self.heads.1, self.seq.text())
     }
 }
 

@@ -108,7 +108,7 @@ impl Config {
     fn text(&self) -> String {
         match (&self.dims, &self.seq) {
             (Ok([embed, heads]), Ok(seq)) => {
-                format!("{}, heads {}, along {}", dim_text(*embed), dim_text(*heads), seq.text())
+                format!("{}, heads={}, along {}", dim_text(*embed), heads.1, seq.text())
             }
             _ => String::new(),
         }
