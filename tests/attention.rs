@@ -432,6 +432,12 @@ fn wrong_calls() -> Result<()> {
     };
     assert_eq!(masked(&Tensor::ones([3, 2])?).kind(), ErrorKind::Shape);
     assert_eq!(masked(&Tensor::ones([5, 3, 3])?).kind(), ErrorKind::Shape);
+    // Two sequences, not two heads.
+    assert_eq!(masked(&Tensor::ones([2, 3, 3])?).kind(), ErrorKind::Shape);
+    let by_name = Tensor::ones([("N", 2), ("seq", 3), ("seq_key", 3)])?;
+    layer.attend_with(&x, &x, &x, MultiheadAttentionOptions::new().attn_mask(&by_name))?;
+    // Without queries there is nothing to do; without keys, nothing to attend to.
+    assert_eq!(layer.attend(&x.narrow("seq", 0, 0)?, &x, &x)?.sizes(), [2, 0, 6]);
     assert_eq!(masked(&Tensor::ones([("seq", 3), ("key", 3)])?).kind(), ErrorKind::NameNotFound);
     assert_eq!(masked(&Tensor::ones([3, 3])?.to(DType::I64)?).kind(), ErrorKind::DType);
     assert!(masked(&Tensor::ones([3, 2])?).message().contains("[N=2, heads=2, seq=3, seq_key=3]"));

@@ -337,8 +337,9 @@ impl MultiheadAttentionOptions<'_> {
 
 setters! { MultiheadAttentionOptions<'a> {
     /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to the
-    /// scores. The mask is found by name, with the names of [`Attended::weights`], or broadcasts to
-    /// `[N, heads, queries, keys]`; `[N * heads, queries, keys]` is allowed as well.
+    /// scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
+    /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
+    /// `[N, heads, queries, keys]`.
     attn_mask: &'a Tensor as Some,
     /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any order
     /// if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
