@@ -87,7 +87,7 @@ impl CharGpt {
         let positions = self.positions.tensor().narrow("seq", 0, ids.size("seq")?)?; // [seq, embed]
         let x = self.characters.forward(ids)?.add(&positions)?; // [N, seq, embed]
         let x = self.blocks.forward(&x)?;
-        x.contract(&self.characters.weight().tensor(), "embed") // [N, seq, char]
+        x.contract(self.characters.weight().tensor(), "embed") // [N, seq, char]
     }
 
     fn loss(&self, ids: &[i64], starts: &[usize]) -> namegrad::Result<Tensor> {

@@ -75,15 +75,15 @@ impl Places {
 
     /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without the
     /// batch dims that the input lacks.
-    pub(super) fn to_heads(&self) -> Vec<usize> {
+    pub(super) fn heads_order(&self) -> Vec<usize> {
         let last = self.batch.iter().flatten().count() + 1;
         let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));
         batch.chain([last, self.moved(self.seq), last + 1]).collect()
     }
 
     /// The dims of `[batch.., heads, seq, width]` in the order of the queries, then heads and width.
-    pub(super) fn from_heads(&self) -> Vec<usize> {
-        let forth = self.to_heads();
+    pub(super) fn own_order(&self) -> Vec<usize> {
+        let forth = self.heads_order();
         let mut back = vec![0; forth.len()];
         forth.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
         back

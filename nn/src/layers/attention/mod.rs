@@ -661,7 +661,7 @@ impl MultiheadAttention {
     /// The output with the dims of the queries.
     #[track_caller]
     fn join(&self, y: Tensor, query: &Tensor, places: &Places) -> Result<Tensor> {
-        let back = places.from_heads();
+        let back = places.own_order();
         let mut y = if back.is_sorted() { y } else { y.permute(back)? };
         let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
         sizes.push(self.config.embed.1);
@@ -702,7 +702,7 @@ fn last(x: &Tensor, places: &Places) -> Result<Tensor> {
 fn split(y: &Tensor, places: &Places, heads: usize) -> Result<Tensor> {
     let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
     sizes.splice(last.., [heads, y.sizes()[last] / heads]);
-    let order = places.to_heads();
+    let order = places.heads_order();
     let y = y.reshape(sizes)?;
     let mut y = if order.is_sorted() { y } else { y.permute(order)? };
     for (at, _) in places.batch.iter().enumerate().filter(|(_, dim)| dim.is_none()) {
