@@ -33,7 +33,7 @@ struct Flags {
     #[arg(long, value_name = "N", default_value_t = 12, allow_hyphen_values = true, value_parser = flags::within(1..=4096usize))]
     batch_size: usize,
     /// Highest learning rate
-    #[arg(long, value_name = "RATE", default_value_t = 1e-3, allow_hyphen_values = true, value_parser = flags::learning_rate)]
+    #[arg(long, value_name = "RATE", default_value_t = 3e-3, allow_hyphen_values = true, value_parser = flags::learning_rate)]
     lr: f64,
     /// Characters to write at the end
     #[arg(long, value_name = "N", default_value_t = 500, allow_hyphen_values = true, value_parser = flags::within(0..=1_000_000usize))]
