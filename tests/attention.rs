@@ -3,7 +3,7 @@
 
 use namegrad::autograd::gradcheck_parameters;
 use namegrad::nn::{
-    MultiheadAttentionOptions, Transformer, TransformerDecoder, TransformerDecoderLayer,
+    MultiheadAttentionOptions, RotaryEmbedding, Transformer, TransformerDecoder, TransformerDecoderLayer,
     TransformerDecoderOptions, TransformerEncoder, TransformerEncoderLayer, TransformerEncoderOptions,
 };
 use namegrad::prelude::*;
@@ -328,6 +328,42 @@ fn masks_of_source_and_target() -> Result<()> {
     // The first of the target sees only itself.
     let first = model.forward(&source, &target.narrow("target", 0, 1)?)?;
     close(&first, &model.forward(&source, &target)?.narrow("target", 0, 1)?);
+    Ok(())
+}
+
+#[test]
+fn rotary_positions() -> Result<()> {
+    manual_seed(11);
+    for interleaved in [false, true] {
+        let rotary =
+            RotaryEmbedding::builder(("width", 6), "seq").base(100.0).interleaved(interleaved).build()?;
+        let x = Tensor::randn([("heads", 2), ("seq", 4), ("width", 6)])?;
+        let y = rotary.forward(&x)?;
+        let at = |x: &Tensor, seq: usize, feature: usize| -> Result<f64> {
+            x.select("heads", 1)?
+                .select("seq", seq as isize)?
+                .select("width", feature as isize)?
+                .item::<f64>()
+        };
+        for (seq, pair) in (0..4).flat_map(|seq| (0..3).map(move |pair| (seq, pair))) {
+            let (first, second) = if interleaved { (2 * pair, 2 * pair + 1) } else { (pair, pair + 3) };
+            let (sin, cos) = (seq as f64 * 100f64.powf(-2.0 * pair as f64 / 6.0)).sin_cos();
+            let (a, b) = (at(&x, seq, first)?, at(&x, seq, second)?);
+            assert!((at(&y, seq, first)? - (a * cos - b * sin)).abs() < 1e-5);
+            assert!((at(&y, seq, second)? - (a * sin + b * cos)).abs() < 1e-5);
+        }
+        for order in orders(&["heads", "seq", "width"]) {
+            close(&rotary.forward(&x.align_to(order)?)?.align_as(&x)?, &y);
+        }
+        close(&rotary.forward(&x.rename(None)?)?, &y.rename(None)?);
+        close(&rotary.forward_from(&x.narrow("seq", 2, 2)?, 2)?, &y.narrow("seq", 2, 2)?);
+    }
+    assert_eq!(RotaryEmbedding::new(("width", 5), "seq").unwrap_err().kind(), ErrorKind::Value);
+    let rotary = RotaryEmbedding::new(("width", 4), "seq")?;
+    let error = |x: Tensor| rotary.forward(&x).unwrap_err().kind();
+    assert_eq!(error(Tensor::ones([("time", 3), ("width", 4)])?), ErrorKind::NameNotFound);
+    assert_eq!(error(Tensor::ones([("seq", 3), ("width", 6)])?), ErrorKind::Shape);
+    assert_eq!(error(Tensor::ones([3, 4])?.to(DType::I64)?), ErrorKind::DType);
     Ok(())
 }
 

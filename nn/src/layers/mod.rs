@@ -16,6 +16,7 @@ mod place;
 mod pool;
 mod rearrange;
 mod recurrent;
+mod rotary;
 mod sequential;
 mod stateless;
 mod transformer;
@@ -41,6 +42,7 @@ pub use norm::{
 pub use pool::*;
 pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use recurrent::*;
+pub use rotary::{RotaryEmbedding, RotaryEmbeddingBuilder};
 pub use sequential::Sequential;
 pub use transformer::*;
 

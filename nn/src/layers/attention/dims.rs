@@ -39,7 +39,7 @@ impl Seq {
     }
 
     /// The place in `x`: by name or index, or where PyTorch has it if `x` has no name there.
-    fn place(self, x: &Tensor, features: usize, batch_first: bool) -> Option<usize> {
+    pub(crate) fn place(self, x: &Tensor, features: usize, batch_first: bool) -> Option<usize> {
         let own = match self {
             Seq::Name(name) => x.names().position(name),
             Seq::Index(index) if index < 0 => x.ndim().checked_add_signed(index),
