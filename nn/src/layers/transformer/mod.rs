@@ -16,7 +16,7 @@ pub use whole::{Transformer, TransformerBuilder};
 use super::attention::dims::{Seq, open};
 use super::place::{Named, dim_text, named};
 use super::{Dropout, LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
-use crate::module::{Field, Visitor};
+use crate::{Field, Visitor};
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};
 
