@@ -6,7 +6,10 @@ use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{Buffer, LoadOptions, MultiheadAttentionOptions, StateDict, TransformerEncoder, TransformerEncoderLayer, pack_padded_sequence};
+use namegrad::nn::{
+    Buffer, LoadOptions, MultiheadAttentionOptions, StateDict, TransformerEncoder, TransformerEncoderLayer,
+    pack_padded_sequence,
+};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 

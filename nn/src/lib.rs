@@ -47,7 +47,6 @@
 //! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
 //!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a
 //!   [`PackedSequence`].
-//! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`].
 //! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`],
 //!   [`RotaryEmbedding`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
