@@ -19,6 +19,9 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 /// - `x`: any dims that include the sequence and the features, in any order; without names `[.., seq, width]`
 /// - result: the dims of `x`
 ///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021), section 3.2.2.
 ///
