@@ -13,6 +13,7 @@
 //! `NAMEGRAD_CONFORMANCE_BLESS=1` rewrites that list.
 
 mod conformance {
+    pub(crate) mod attention;
     pub(crate) mod by_name;
     pub(crate) mod call;
     pub(crate) mod case;

@@ -6,7 +6,10 @@ use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{Buffer, LoadOptions, StateDict, pack_padded_sequence};
+use namegrad::nn::{
+    Buffer, LoadOptions, MultiheadAttentionOptions, StateDict, TransformerEncoder, TransformerEncoderLayer,
+    pack_padded_sequence,
+};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 
@@ -339,6 +342,14 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     }
     F::cross_entropy(&logits, &target, "class")?;
     F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
+    let (q, k, v) = (&x, &x, &x);
+    MultiheadAttention::new(("embed", 64), ("heads", 4), "seq")?.attend(&q, &k, &v)?;
+    let mha = MultiheadAttention::new(("embed", 64), ("heads", 4), "seq")?;
+    mha.attend_with(&x, &x, &x, MultiheadAttentionOptions::new().key_padding_mask(&p).need_weights(true))?;
+    TransformerEncoder::new(
+        TransformerEncoderLayer::builder(("embed", 64), ("heads", 4), "seq").dim_feedforward(256),
+        6,
+    )?;
     let w = Parameter::new(w)?;
     init::xavier_uniform_(&w)?;
     init::xavier_uniform_with_(&w, XavierOptions::new().gain(2.0))?;

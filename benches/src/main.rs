@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+mod gpt;
 mod harness;
 mod layers;
 mod operations;

@@ -1,7 +1,9 @@
-//! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, and W8, an
-//! LSTM, with their memory; W11, a deep stack of layers with and without checkpoints.
+//! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, W7, a language
+//! model in [`gpt`](crate::gpt), and W8, an LSTM, with their memory; W11, a deep stack of layers with and without
+//! checkpoints.
 
 use crate::data::{classes, positive, uniform};
+use crate::gpt::gpt;
 use crate::harness::{Bench, Step};
 use namegrad::autograd::checkpoint;
 use namegrad::nn::functional as F;
@@ -14,6 +16,7 @@ pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W5.mlp.64", || mlp(64))?;
     bench.training("W5.mlp.512", || mlp(512))?;
     bench.training("W6.cnn.64", cnn)?;
+    bench.training("W7.gpt.12", gpt)?;
     bench.training("W8.lstm.32", lstm)?;
     bench.training("W11.deep.plain", || deep(None))?;
     bench.training("W11.deep.checkpoint4", || deep(Some(4)))?;
@@ -37,6 +40,13 @@ pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
             }
             "W10.W6.cnn.64"
         }
+        "W7" => {
+            let mut step = gpt()?;
+            for _ in 0..30 {
+                step()?;
+            }
+            "W10.W7.gpt.12"
+        }
         "W8" => {
             let mut step = lstm()?;
             for _ in 0..30 {
@@ -51,10 +61,10 @@ pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
 }
 
 /// Parameter `i`, counted from 1 in order of declaration, is stream `100 + i` with the scale `1 / √fan_in`.
-struct Init(u64);
+pub(crate) struct Init(pub(crate) u64);
 
 impl Init {
-    fn numbers(&mut self, sizes: &[usize], fan_in: usize) -> Result<Tensor> {
+    pub(crate) fn numbers(&mut self, sizes: &[usize], fan_in: usize) -> Result<Tensor> {
         self.0 += 1;
         uniform(100 + self.0, sizes, 1.0 / (fan_in as f32).sqrt())
     }

@@ -26,7 +26,7 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -74,13 +74,18 @@ impl TrainFlags {
     /// Creates the folder for the results. Call this before training, so that a bad path does not waste the
     /// run.
     pub(crate) fn create_out(&self) -> Result<()> {
-        let failed = |error| format!("{}: the folder cannot be made: {error}", self.out.display());
-        Ok(std::fs::create_dir_all(&self.out).map_err(failed)?)
+        create_folder(&self.out)
     }
 }
 
+/// Creates a folder, and those above it, if it is missing.
+pub(crate) fn create_folder(folder: &Path) -> Result<()> {
+    let failed = |error| format!("{}: the folder cannot be made: {error}", folder.display());
+    Ok(std::fs::create_dir_all(folder).map_err(failed)?)
+}
+
 /// A parser for whole numbers in `range`.
-fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
+pub(crate) fn within<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> std::result::Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
 {
@@ -90,7 +95,8 @@ where
     }
 }
 
-fn learning_rate(text: &str) -> std::result::Result<f64, String> {
+/// A parser for a learning rate.
+pub(crate) fn learning_rate(text: &str) -> std::result::Result<f64, String> {
     let value = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
     value.ok_or_else(|| "not a finite number above 0".to_owned())
 }

@@ -47,6 +47,8 @@
 //! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
 //!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a
 //!   [`PackedSequence`].
+//! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`],
+//!   [`RotaryEmbedding`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
 //! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a

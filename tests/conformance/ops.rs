@@ -5,6 +5,7 @@
 //! namegrad. [`different`] is tried before the registry, the others after it. `"T" => |c| c.x(0)?.mt()?;`
 //! reads the positional tensor 0; an in-place form uses `c.in_place`.
 
+use crate::conformance::attention;
 use crate::conformance::by_name;
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
 use crate::conformance::properties::{positions_of, properties};
@@ -117,6 +118,9 @@ table! {
 table! {
     /// Functions of `nn` that write to their arguments in PyTorch, or whose arguments differ.
     fn written;
+    "nn.MultiheadAttention" => |c| attention::multihead(c)?;
+    "nn.TransformerEncoderLayer" => |c| attention::encoder(c)?;
+    "nn.TransformerDecoderLayer" => |c| attention::decoder(c)?;
     "nn.batch_norm" => |c| running(c, "nn.batch_norm")?;
     "nn.instance_norm" => |c| running(c, "nn.instance_norm")?;
     "nn.embedding" => |c| {

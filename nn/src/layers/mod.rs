@@ -1,6 +1,7 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod attention;
 mod bilinear;
 mod containers;
 mod conv;
@@ -15,10 +16,13 @@ mod place;
 mod pool;
 mod rearrange;
 mod recurrent;
+mod rotary;
 mod sequential;
 mod stateless;
+mod transformer;
 
 pub use activation::*;
+pub use attention::{Attended, MultiheadAttention, MultiheadAttentionBuilder, MultiheadAttentionOptions};
 pub use bilinear::{Bilinear, BilinearBuilder};
 pub use containers::{Identity, ModuleDict, ModuleList, Residual};
 pub use conv::{
@@ -38,7 +42,9 @@ pub use norm::{
 pub use pool::*;
 pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use recurrent::*;
+pub use rotary::{RotaryEmbedding, RotaryEmbeddingBuilder};
 pub use sequential::Sequential;
+pub use transformer::*;
 
 use crate::Module;
 use crate::training::ModulePath;

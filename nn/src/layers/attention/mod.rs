@@ -1,0 +1,754 @@
+//! Attention with several heads. [`dims`] finds the dims of its inputs and masks.
+
+pub(crate) mod dims;
+
+use super::norm::check_dtype;
+use super::place::{Named, Of, dim_text, named};
+use super::{Layer, Linear, called, within};
+use crate::Module;
+use crate::functional as F;
+use crate::functional::options::{DropoutOptions, LinearOptions};
+use crate::training::{ModulePath, Training};
+use dims::{Finder, Places, Scores, Seq, apart, open};
+use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Name, Names, NewDim, Result, Shape, default_dtype, keep};
+use std::borrow::Cow;
+
+/// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each query
+/// gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
+///
+/// [`forward`](Self::forward) is self-attention, in which a sequence is queries, keys and values. For other
+/// keys, see [`attend`](Self::attend), for masks and weights [`attend_with`](Self::attend_with). Unless the
+/// weights are asked for, they are never stored as a whole, so memory grows with the length of the sequence, not
+/// with its square.
+///
+/// # Shapes
+/// - queries: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along.
+/// - keys and values: the same, with their own length. Their sequence is the dim named in
+///   [`key_seq`](MultiheadAttentionBuilder::key_seq), otherwise the one with the layer's name, otherwise the only
+///   dim that the queries do not have. Dims of the queries that they lack are shared.
+/// - result: the dims of the queries
+///
+/// Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in PyTorch, and `[N, seq, embed]` with
+/// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such as
+/// -2.
+///
+/// # Parameters
+/// - `in_proj_weight`: `[qkv = 3 embed, embed]`, Xavier uniform. If keys or values have other features, instead
+///   `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[embed, kdim]` and `v_proj_weight`: `[embed, vdim]`
+/// - `in_proj_bias`: `[qkv]`, zeros
+/// - `out_proj.weight`: `[embed, embed_in]`, uniform in ±1/√embed; `out_proj.bias`: `[embed]`, zeros
+/// - `bias_k`, `bias_v`: `[1, 1, embed]`, Xavier normal, with
+///   [`add_bias_kv`](MultiheadAttentionBuilder::add_bias_kv)
+///
+/// # Source
+/// Vaswani et al., *Attention Is All You Need* (2017), section 3.2.2.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let attention = MultiheadAttention::builder(("embed", 8), ("heads", 2), "seq").causal(true).build()?;
+/// let x = Tensor::randn([("N", 3), ("seq", 5), ("embed", 8)])?;
+/// let y = attention.forward(&x)?;
+/// assert_eq!(y.shape(), x.shape());
+/// // The order of the dims does not matter, and further dims ride along.
+/// let turned = attention.forward(&x.align_to(["embed", "seq", "N"])?)?;
+/// assert!(turned.align_as(&y)?.allclose_with(&y, IscloseOptions::new().atol(1e-6))?);
+/// let boards = Tensor::randn([("row", 4), ("N", 3), ("seq", 5), ("embed", 8)])?;
+/// assert_eq!(attention.forward(&boards)?.shape(), boards.shape());
+///
+/// // Cross-attention from "target" to "source".
+/// let cross = MultiheadAttention::new(("embed", 8), ("heads", 2), "target")?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// let source = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
+/// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = MultiheadAttention::text)]
+pub struct MultiheadAttention {
+    in_proj_weight: Option<Parameter>,
+    q_proj_weight: Option<Parameter>,
+    k_proj_weight: Option<Parameter>,
+    v_proj_weight: Option<Parameter>,
+    in_proj_bias: Option<Parameter>,
+    bias_k: Option<Parameter>,
+    bias_v: Option<Parameter>,
+    out_proj: Linear,
+    #[module(skip)]
+    config: Config,
+    training: Training,
+    path: ModulePath,
+}
+
+/// What a layer is made for.
+#[derive(Clone, Copy, Debug)]
+struct Config {
+    embed: Named,
+    /// The features of the keys and of the values.
+    kdim: Named,
+    vdim: Named,
+    heads: Named,
+    kv_heads: usize,
+    seq: Seq,
+    key_seq: Option<Seq>,
+    dropout: f64,
+    add_zero_attn: bool,
+    batch_first: bool,
+    causal: bool,
+}
+
+impl Config {
+    /// The features of one head.
+    fn width(&self) -> usize {
+        self.embed.1 / self.heads.1
+    }
+
+    /// The features of all heads of the keys.
+    fn of_keys(&self) -> usize {
+        self.width() * self.kv_heads
+    }
+
+    fn text(&self) -> String {
+        format!("{}, heads={}, along {}", dim_text(self.embed), self.heads.1, self.seq.text())
+    }
+}
+
+/// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
+#[derive(Clone, Debug)]
+pub struct MultiheadAttentionBuilder {
+    dims: Result<[Named; 2]>,
+    seq: Result<Seq>,
+    key_seq: Option<Result<Seq>>,
+    kdim: Option<Result<Named>>,
+    vdim: Option<Result<Named>>,
+    kv_heads: Option<usize>,
+    dropout: f64,
+    bias: bool,
+    add_bias_kv: bool,
+    add_zero_attn: bool,
+    batch_first: bool,
+    causal: bool,
+    dtype: DType,
+}
+
+/// The setters of a builder or of options that take the value of a field.
+macro_rules! setters {
+    ($($builder:ident)::+ $(<$life:lifetime>)? { $($(#[$doc:meta])* $field:ident: $ty:ty $(as $some:ident)?,)* }) => {
+        impl $(<$life>)? $($builder)::+ $(<$life>)? {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $field(mut self, $field: $ty) -> Self {
+                    self.$field = $($some)?($field);
+                    self
+                }
+            )*
+        }
+    };
+}
+pub(super) use setters;
+
+setters! { MultiheadAttentionBuilder {
+    /// The probability to drop a weight in training; the default is 0.
+    dropout: f64,
+    /// Whether the projections have biases; the default is `true`.
+    bias: bool,
+    /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
+    add_bias_kv: bool,
+    /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
+    add_zero_attn: bool,
+    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in PyTorch.
+    batch_first: bool,
+    /// Whether a query sees only the keys up to its own position; the default is `false`.
+    causal: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl MultiheadAttentionBuilder {
+    /// The features of the keys, a size with or without a name; by default those of the queries.
+    #[track_caller]
+    pub fn kdim(mut self, kdim: impl NewDim) -> MultiheadAttentionBuilder {
+        self.kdim = Some(named("MultiheadAttention", kdim));
+        self
+    }
+
+    /// The features of the values, a size with or without a name; by default those of the queries.
+    #[track_caller]
+    pub fn vdim(mut self, vdim: impl NewDim) -> MultiheadAttentionBuilder {
+        self.vdim = Some(named("MultiheadAttention", vdim));
+        self
+    }
+
+    /// The sequence in keys and values, if it has another name than in the queries.
+    #[track_caller]
+    pub fn key_seq(mut self, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
+        self.key_seq = Some(Seq::new("MultiheadAttention", seq));
+        self
+    }
+
+    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by default
+    /// there are as many as for queries. PyTorch's layer does not have this.
+    pub fn kv_heads(mut self, heads: usize) -> MultiheadAttentionBuilder {
+        self.kv_heads = Some(heads);
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name; [`ErrorKind::Value`] for an invalid size, if `heads` does
+    /// not divide `embed` or `kv_heads` does not divide `heads`, and for a `dropout` outside [0, 1];
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<MultiheadAttention> {
+        const LAYER: &str = "MultiheadAttention";
+        let [embed, heads] = self.dims?;
+        let kv_heads = self.kv_heads.unwrap_or(heads.1);
+        check_dtype(LAYER, self.dtype)?;
+        let value =
+            |fits: bool, message: &dyn Fn() -> String| Error::ensure(fits, ErrorKind::Value, LAYER, message);
+        value(embed.1 > 0 && heads.1 > 0, &|| {
+            format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
+        })?;
+        value(embed.1.is_multiple_of(heads.1), &|| {
+            format!("embed must be divisible by heads, got {} and {}", dim_text(embed), dim_text(heads))
+        })?;
+        value(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), &|| {
+            format!("the number of heads must be divisible by kv_heads, got {} and {kv_heads}", heads.1)
+        })?;
+        value((0.0..=1.0).contains(&self.dropout), &|| {
+            format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
+        })?;
+        let config = Config {
+            embed,
+            kdim: self.kdim.unwrap_or(Ok(embed))?,
+            vdim: self.vdim.unwrap_or(Ok(embed))?,
+            heads,
+            kv_heads,
+            seq: self.seq?,
+            key_seq: self.key_seq.transpose()?,
+            dropout: self.dropout,
+            add_zero_attn: self.add_zero_attn,
+            batch_first: self.batch_first,
+            causal: self.causal,
+        };
+        let layer = Made { config, dtype: self.dtype };
+        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER))
+    }
+}
+
+/// The parameters of a layer that is being built.
+struct Made {
+    config: Config,
+    dtype: DType,
+}
+
+impl Made {
+    #[track_caller]
+    fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
+        let config = self.config;
+        let (embed, of_keys) = (config.embed, config.of_keys());
+        let qkv = embed.1 + 2 * of_keys;
+        let merged = config.kdim.1 == embed.1 && config.vdim.1 == embed.1;
+        let qkv = (embed.0.map(|_| Name::new("qkv")).transpose()?, qkv);
+        let own = |size: usize, features: Named| self.xavier([(embed.0, size), beside(features, embed.0)?]);
+        let [q, k, v] = match merged {
+            true => [None, None, None],
+            false => [
+                Some(own(embed.1, embed)?),
+                Some(own(of_keys, config.kdim)?),
+                Some(own(of_keys, config.vdim)?),
+            ],
+        };
+        let options = TensorOptions::new().dtype(self.dtype);
+        let zeros = |dim: Named| Parameter::new(options.zeros(Shape::new([dim])?)?);
+        // Xavier normal, with fan in and fan out both the number of features.
+        let extra = || -> Result<Parameter> {
+            let noise = options.randn(Shape::new([(None, 1), (None, 1), (embed.0, of_keys)])?)?;
+            Parameter::new(noise.div((of_keys as f64).sqrt())?)
+        };
+        let out_proj = Linear::builder(open(embed), open(embed)).bias(bias).dtype(self.dtype).build()?;
+        if let Some(bias) = out_proj.bias() {
+            crate::init::constant_(bias, 0.0)?;
+        }
+        Ok(MultiheadAttention {
+            in_proj_weight: if merged { Some(self.xavier([qkv, beside(embed, qkv.0)?])?) } else { None },
+            q_proj_weight: q,
+            k_proj_weight: k,
+            v_proj_weight: v,
+            in_proj_bias: if bias { Some(zeros(qkv)?) } else { None },
+            bias_k: if add_bias_kv { Some(extra()?) } else { None },
+            bias_v: if add_bias_kv { Some(extra()?) } else { None },
+            out_proj,
+            config,
+            training: Training::new(),
+            path: ModulePath::new(),
+        })
+    }
+
+    /// A weight `[out, in]`, uniform in ±√(6 / (in + out)).
+    #[track_caller]
+    fn xavier(&self, dims: [Named; 2]) -> Result<Parameter> {
+        let bound = (6.0 / (dims[0].1 + dims[1].1).max(1) as f64).sqrt();
+        Parameter::new(TensorOptions::new().dtype(self.dtype).uniform(Shape::new(dims)?, -bound, bound)?)
+    }
+}
+
+/// The input dim of a weight, whose name must differ from that of its output dim.
+#[track_caller]
+fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
+    match name {
+        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
+        _ => Ok((name, size)),
+    }
+}
+
+/// The options of [`MultiheadAttention::attend_with`].
+#[derive(Clone, Copy, Debug)]
+pub struct MultiheadAttentionOptions<'a> {
+    attn_mask: Option<&'a Tensor>,
+    key_padding_mask: Option<&'a Tensor>,
+    is_causal: Option<bool>,
+    need_weights: bool,
+    average_attn_weights: bool,
+}
+
+impl Default for MultiheadAttentionOptions<'_> {
+    fn default() -> Self {
+        MultiheadAttentionOptions {
+            attn_mask: None,
+            key_padding_mask: None,
+            is_causal: None,
+            need_weights: false,
+            average_attn_weights: true,
+        }
+    }
+}
+
+impl MultiheadAttentionOptions<'_> {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { MultiheadAttentionOptions<'a> {
+    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to the
+    /// scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
+    /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
+    /// `[N, heads, queries, keys]`.
+    attn_mask: &'a Tensor as Some,
+    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any order
+    /// if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
+    key_padding_mask: &'a Tensor as Some,
+    /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch it
+    /// off to let the last query of a sequence see all keys.
+    is_causal: bool as Some,
+    /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of long
+    /// sequences do not fit in memory.
+    need_weights: bool,
+    /// Whether the weights are averaged over the heads; the default is `true`.
+    average_attn_weights: bool,
+} }
+
+/// The result of [`MultiheadAttention::attend_with`].
+#[derive(Clone, Debug)]
+pub struct Attended {
+    /// The output, with the dims of the queries.
+    pub output: Tensor,
+    /// How much each query attends to each key, if it was asked for: `[N, queries, keys]`, averaged over the
+    /// heads, or `[N, heads, queries, keys]`. The keys have the name of their sequence, with `_key` appended if
+    /// it is that of the queries: `["N", "heads", "seq", "seq_key"]`.
+    pub weights: Option<Tensor>,
+}
+
+impl MultiheadAttention {
+    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
+    /// name or position of the sequence.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`]; [`ErrorKind::Value`] if `heads` does not divide `embed`.
+    #[track_caller]
+    pub fn new(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Result<MultiheadAttention> {
+        MultiheadAttention::builder(embed, heads, seq).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let cross = MultiheadAttention::builder(("embed", 8), ("heads", 2), "target")
+    ///     .kdim(("depth", 6))
+    ///     .vdim(("depth", 6))
+    ///     .key_seq("source")
+    ///     .build()?;
+    /// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+    /// let source = Tensor::randn([("N", 3), ("depth", 6), ("source", 7)])?;
+    /// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
+        const LAYER: &str = "MultiheadAttention";
+        let dims = named(LAYER, embed).and_then(|embed| Ok([embed, named(LAYER, heads)?]));
+        MultiheadAttentionBuilder {
+            dims,
+            seq: Seq::new(LAYER, seq),
+            key_seq: None,
+            kdim: None,
+            vdim: None,
+            kv_heads: None,
+            dropout: 0.0,
+            bias: true,
+            add_bias_kv: false,
+            add_zero_attn: false,
+            batch_first: false,
+            causal: false,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The weight of the merged projections, `[qkv, embed]`, unless keys or values have other features.
+    pub fn in_proj_weight(&self) -> Option<&Parameter> {
+        self.in_proj_weight.as_ref()
+    }
+
+    /// The bias of the projections of queries, keys and values, `[qkv]`, if there is one.
+    pub fn in_proj_bias(&self) -> Option<&Parameter> {
+        self.in_proj_bias.as_ref()
+    }
+
+    /// The map that joins the heads.
+    pub fn out_proj(&self) -> &Linear {
+        &self.out_proj
+    }
+
+    /// Self-attention: the output for `x` as queries, keys and values.
+    ///
+    /// # Errors
+    /// Same as [`attend`](Self::attend).
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.attend(x, x, x)
+    }
+
+    /// The output for these queries, keys and values, with the dims of the queries.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if an input lacks a dim of the layer, or if the keys or values have a dim that
+    /// the queries lack; [`ErrorKind::Shape`] if sizes do not fit or there are no keys; [`ErrorKind::DType`] if an
+    /// input does not have the dtype of the parameters.
+    #[track_caller]
+    pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor> {
+        Ok(self.attend_with(query, key, value, MultiheadAttentionOptions::new())?.output)
+    }
+
+    /// [`attend`](Self::attend) with masks, and with the weights if they are asked for.
+    ///
+    /// A query from which all keys are hidden has weights of 0; in PyTorch they are NaN if the weights are asked
+    /// for.
+    ///
+    /// ```
+    /// use namegrad::nn::MultiheadAttentionOptions;
+    /// use namegrad::prelude::*;
+    /// let attention = MultiheadAttention::new(("embed", 8), ("heads", 2), "seq")?;
+    /// let x = Tensor::randn([("N", 2), ("seq", 3), ("embed", 8)])?;
+    /// let padding = Tensor::new([[false, false, false], [false, false, true]])?.refine_names(["N", "seq"])?;
+    /// let options = MultiheadAttentionOptions::new().key_padding_mask(&padding).need_weights(true);
+    /// let weights = attention.attend_with(&x, &x, &x, options)?.weights.unwrap();
+    /// assert_eq!(weights.shape().to_string(), "[N=2, seq=3, seq_key=3]");
+    /// assert_eq!(weights.select("N", 1)?.select("seq_key", 2)?.to_vec::<f32>()?, [0.0; 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`attend`](Self::attend), and [`ErrorKind::NameNotFound`], [`ErrorKind::Shape`] or
+    /// [`ErrorKind::DType`] for a mask that does not fit.
+    #[track_caller]
+    pub fn attend_with(
+        &self,
+        query: &Tensor,
+        key: &Tensor,
+        value: &Tensor,
+        options: MultiheadAttentionOptions<'_>,
+    ) -> Result<Attended> {
+        let config = &self.config;
+        let text = || config.text();
+        let finder = Finder {
+            of: self.of(&text),
+            seq: config.seq,
+            key_seq: config.key_seq,
+            batch_first: config.batch_first,
+        };
+        for x in [query, key, value] {
+            self.check_dtype(x)?;
+        }
+        let own = std::ptr::eq(query, key) && std::ptr::eq(query, value) && config.key_seq.is_none();
+        let of_query = finder.queries(query, config.embed)?;
+        let of_key = finder.keys((query, &of_query), key, config.kdim)?;
+        let of_value = finder.keys((query, &of_query), value, config.vdim)?;
+        let [keys, values] = [(key, &of_key), (value, &of_value)].map(|(x, of)| x.sizes()[of.seq]);
+        if keys == 0 || keys != values {
+            let who = called(&self.path, &config.text());
+            let message = match keys {
+                0 => format!("{who} needs a sequence of keys, and there are none"),
+                _ => format!("{who}: there are {keys} keys and {values} values"),
+            };
+            let error = Error::new(ErrorKind::Shape, "MultiheadAttention", message);
+            return Err(error.with_operands([query, key, value].map(Tensor::shape)));
+        }
+        let run = || {
+            let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
+            let key_name = key.name(of_key.seq);
+            let mut names: Vec<Option<Name>> =
+                of_query.batch.iter().map(|dim| dim.and_then(|dim| query.name(dim))).collect();
+            names.extend([config.heads.0, query.name(of_query.seq)]);
+            names.push(apart(query.name(of_query.seq), key_name)?);
+            self.weigh(heads, (names, key_name), options)
+                .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
+        };
+        run().map_err(|error| match error.op() {
+            "MultiheadAttention" => error,
+            _ => within(error, "MultiheadAttention", &self.path),
+        })
+    }
+
+    fn of<'a>(&'a self, dims: &'a dyn Fn() -> String) -> Of<'a> {
+        Of { layer: "MultiheadAttention", path: &self.path, dims }
+    }
+
+    #[track_caller]
+    fn check_dtype(&self, x: &Tensor) -> Result<()> {
+        let dtype = self.out_proj.weight().dtype();
+        if x.dtype() == dtype {
+            return Ok(());
+        }
+        let who = called(&self.path, &self.config.text());
+        let message = format!("{who} has parameters of {dtype}, and the input is {}", x.dtype());
+        let error = Error::new(ErrorKind::DType, "MultiheadAttention", message).with_operands([x.shape()]);
+        Err(error.with_repair(format!("x.to(DType::{dtype:?})?")))
+    }
+
+    /// Queries, keys and values as `[batch.., heads, seq, width]`, without names.
+    #[track_caller]
+    fn project(&self, inputs: [(&Tensor, &Places); 3], own: bool) -> Result<[Tensor; 3]> {
+        let sizes = [self.config.embed.1, self.config.of_keys(), self.config.of_keys()].map(|n| n as isize);
+        let merged = match &self.in_proj_weight {
+            Some(weight) => Some(weight.tensor().rename(None)?),
+            None => None,
+        };
+        let bias = match &self.in_proj_bias {
+            Some(bias) => Some(bias.tensor().rename(None)?),
+            None => None,
+        };
+        let heads = [self.config.heads.1, self.config.kv_heads, self.config.kv_heads];
+        let mut found = Vec::with_capacity(3);
+        if let Some(weight) = merged.as_ref().filter(|_| own) {
+            let (x, places) = inputs[0];
+            let parts = linear(&last(x, places)?, weight, bias.as_ref())?.split(sizes, -1)?;
+            for (part, heads) in parts.iter().zip(heads) {
+                found.push(split(part, places, heads)?);
+            }
+        } else {
+            let weights = match &merged {
+                Some(weight) => weight.split(sizes, 0)?,
+                None => {
+                    let own = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight];
+                    own.into_iter().flatten().map(|w| w.tensor().rename(None)).collect::<Result<_>>()?
+                }
+            };
+            let biases = bias.map(|bias| bias.split(sizes, 0)).transpose()?.unwrap_or_default();
+            for (at, (x, places)) in inputs.into_iter().enumerate() {
+                let y = linear(&last(x, places)?, &weights[at], biases.get(at))?;
+                found.push(split(&y, places, heads[at])?);
+            }
+        }
+        let [q, k, v] = found.try_into().map_err(|_| {
+            Error::new(ErrorKind::Value, "MultiheadAttention", "the layer lacks a projection")
+        })?;
+        Ok([q, k, v])
+    }
+
+    /// The attention of each head, `[batch.., heads, queries, width]`, and the weights.
+    #[track_caller]
+    fn weigh(
+        &self,
+        [q, k, v]: [Tensor; 3],
+        (names, key_name): (Vec<Option<Name>>, Option<Name>),
+        options: MultiheadAttentionOptions<'_>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let config = &self.config;
+        let (queries, keys) = (q.sizes()[q.ndim() - 2], k.sizes()[k.ndim() - 2]);
+        let text = || config.text();
+        let mut sizes = q.sizes().to_vec();
+        sizes[q.ndim() - 1] = keys;
+        let scores = Scores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
+        let mut mask = options.attn_mask.map(|mask| scores.mask(mask)).transpose()?;
+        if let Some(padding) = options.key_padding_mask.map(|mask| scores.padding(mask)).transpose()? {
+            mask = Some(match mask {
+                Some(mask) => mask.add(&padding)?,
+                None => padding,
+            });
+        }
+        let (k, v) = (self.longer(k, self.bias_k.as_ref())?, self.longer(v, self.bias_v.as_ref())?);
+        let extra = k.sizes()[k.ndim() - 2] - keys;
+        let causal = options.is_causal.unwrap_or(config.causal);
+        let by_kernel = causal && extra == 0 && !options.need_weights;
+        if causal && !by_kernel {
+            let hidden = TensorOptions::new().dtype(q.dtype()).full([queries, keys], f64::NEG_INFINITY)?;
+            let hidden = hidden.triu_with(TriuOptions::new().diagonal(1))?;
+            mask = Some(match mask {
+                Some(mask) => mask.add(&hidden)?,
+                None => hidden,
+            });
+        }
+        if extra > 0 {
+            mask = mask.map(|mask| widened(&mask, keys, extra)).transpose()?;
+        }
+        let dropout_p = if self.training.get() { config.dropout } else { 0.0 };
+        let groups = config.heads.1 / config.kv_heads;
+        if !options.need_weights {
+            let options = ScaledDotProductAttentionOptions {
+                attn_mask: mask.as_ref().map(Cow::Borrowed),
+                dropout_p,
+                is_causal: by_kernel,
+                enable_gqa: groups > 1,
+                ..ScaledDotProductAttentionOptions::new()
+            };
+            return Ok((q.scaled_dot_product_attention_with(&k, &v, options)?, None));
+        }
+        let repeated = |x: Tensor| match groups {
+            1 => Ok(x),
+            _ => x.repeat_interleave(groups as i64, x.ndim() as isize - 3),
+        };
+        let weights = weights_of(&q, &repeated(k)?, mask.as_ref(), dropout_p)?;
+        let y = weights.matmul(&repeated(v)?)?;
+        let mut names = scores.names;
+        let weights = match options.average_attn_weights {
+            true => {
+                names.remove(names.len() - 3);
+                weights.mean(-3)?
+            }
+            false => weights,
+        };
+        let names = Names::new("MultiheadAttention", names)?;
+        Ok((y, Some(if names.is_named() { weights.rename(Some(names))? } else { weights })))
+    }
+
+    /// Keys or values with the learned one and with zeros at the end, as far as the layer has them.
+    #[track_caller]
+    fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
+        let mut sizes = x.sizes().to_vec();
+        let [.., heads, seq, width] = &mut sizes[..] else { return Ok(x) };
+        let own = [*heads, 1, *width];
+        *seq = 1;
+        let mut parts = vec![x.clone()];
+        if let Some(learned) = learned {
+            parts.push(learned.tensor().rename(None)?.reshape(own)?.expand(&sizes[..])?);
+        }
+        if self.config.add_zero_attn {
+            parts.push(TensorOptions::new().dtype(x.dtype()).zeros(&sizes[..])?);
+        }
+        if parts.len() == 1 {
+            return Ok(x);
+        }
+        Tensor::cat(&parts.iter().collect::<Vec<_>>(), -2)
+    }
+
+    /// The output with the dims of the queries.
+    #[track_caller]
+    fn join(&self, y: Tensor, query: &Tensor, places: &Places) -> Result<Tensor> {
+        let back = places.own_order();
+        let mut y = if back.is_sorted() { y } else { y.permute(back)? };
+        let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
+        sizes.push(self.config.embed.1);
+        y = y.reshape(sizes)?;
+        let weight = self.out_proj.weight().tensor().rename(None)?;
+        let bias = self.out_proj.bias().map(|bias| bias.tensor().rename(None)).transpose()?;
+        y = linear(&y, &weight, bias.as_ref())?;
+        if places.features + 1 != y.ndim() {
+            y = y.movedim(-1, places.features)?;
+        }
+        let name = |dim: usize| match dim == places.features {
+            true => self.config.embed.0.or(query.name(dim)),
+            false => query.name(dim),
+        };
+        let names = Names::new("MultiheadAttention", (0..y.ndim()).map(name))?;
+        if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
+    }
+
+    fn text(&self) -> String {
+        format!("MultiheadAttention({})", self.config.text())
+    }
+}
+
+#[track_caller]
+fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    F::linear_with(x, weight, LinearOptions { bias: bias.map(Cow::Borrowed) })
+}
+
+/// The input with its features at the end, without names.
+#[track_caller]
+fn last(x: &Tensor, places: &Places) -> Result<Tensor> {
+    let x = if x.has_names() { x.rename(None)? } else { x.clone() };
+    if places.features + 1 == x.ndim() { Ok(x) } else { x.movedim(places.features, -1) }
+}
+
+/// A projection as `[batch.., heads, seq, width]`, with size 1 for batch dims that the input lacks.
+#[track_caller]
+fn split(y: &Tensor, places: &Places, heads: usize) -> Result<Tensor> {
+    let (last, mut sizes) = (y.ndim() - 1, y.sizes().to_vec());
+    sizes.splice(last.., [heads, y.sizes()[last] / heads]);
+    let order = places.heads_order();
+    let y = y.reshape(sizes)?;
+    let mut y = if order.is_sorted() { y } else { y.permute(order)? };
+    for (at, _) in places.batch.iter().enumerate().filter(|(_, dim)| dim.is_none()) {
+        y = y.unsqueeze(at as isize)?;
+    }
+    Ok(y)
+}
+
+/// The mask with columns of 0 for keys that the layer adds.
+#[track_caller]
+fn widened(mask: &Tensor, keys: usize, extra: usize) -> Result<Tensor> {
+    let mut sizes = mask.sizes().to_vec();
+    let last = sizes.len() - 1;
+    sizes[last] = keys;
+    let mask = mask.expand(&sizes[..])?;
+    sizes[last] = extra;
+    let seen = TensorOptions::new().dtype(mask.dtype()).zeros(&sizes[..])?;
+    Tensor::cat(&[&mask, &seen], -1)
+}
+
+/// The weights `[.., queries, keys]`; those of a query that sees no key are 0.
+#[track_caller]
+fn weights_of(q: &Tensor, k: &Tensor, mask: Option<&Tensor>, dropout_p: f64) -> Result<Tensor> {
+    let scale = 1.0 / (q.sizes()[q.ndim() - 1] as f64).sqrt();
+    let scores = q.mul(scale)?.matmul(k.mt()?)?;
+    let weights = match mask {
+        None => scores.softmax(-1)?,
+        Some(mask) => {
+            let scores = scores.add(mask)?;
+            let blind = scores.detach().amax(keep(-1))?.eq(f64::NEG_INFINITY)?;
+            scores.masked_fill(&blind, 0.0)?.softmax(-1)?.masked_fill(&blind, 0.0)?
+        }
+    };
+    F::dropout_with(&weights, dropout_p, DropoutOptions { training: true })
+}
+
+impl Layer for MultiheadAttention {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        MultiheadAttention::forward(self, x)
+    }
+}
+
+impl Layer<(Tensor, Tensor, Tensor)> for MultiheadAttention {
+    #[track_caller]
+    fn forward(&self, (query, key, value): &(Tensor, Tensor, Tensor)) -> Result<Tensor> {
+        self.attend(query, key, value)
+    }
+}

@@ -1,0 +1,205 @@
+//! Rotary positions.
+
+use super::attention::dims::Seq;
+use super::place::{Named, Of, dim_text, named};
+use super::{Layer, called, within};
+use crate::Module;
+use crate::training::ModulePath;
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
+
+/// Rotary positions, for queries and keys: pair `i` of the features of position `p` is turned by the angle
+/// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key then
+/// depends on their distance and not on where they are.
+///
+/// The pairs are the features `i` and `i + width/2`, as in the usual files of Llama and GPT-NeoX, or `2i` and
+/// `2i + 1`, as in the paper, with [`interleaved`](RotaryEmbeddingBuilder::interleaved).
+///
+/// # Shapes
+/// - `x`: any dims that include the sequence and the features, in any order; without names `[.., seq, width]`
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
+/// # Source
+/// Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021), section 3.2.2.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::RotaryEmbedding;
+/// use namegrad::prelude::*;
+/// let rotary = RotaryEmbedding::new(("width", 4), "seq")?;
+/// let query = Tensor::randn([("N", 2), ("seq", 5), ("heads", 3), ("width", 4)])?;
+/// let turned = rotary.forward(&query)?;
+/// assert_eq!(turned.shape(), query.shape());
+/// // The first position is not turned, and the length of a vector does not change.
+/// assert!(turned.select("seq", 0)?.allclose(&query.select("seq", 0)?)?);
+/// assert!(turned.square()?.sum("width")?.allclose(&query.square()?.sum("width")?)?);
+/// // The next element of a sequence of which 5 are known:
+/// let next = Tensor::randn([("N", 2), ("seq", 1), ("heads", 3), ("width", 4)])?;
+/// assert_eq!(rotary.forward_from(&next, 5)?.shape(), next.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = RotaryEmbedding::text)]
+pub struct RotaryEmbedding {
+    #[module(skip)]
+    width: Named,
+    #[module(skip)]
+    seq: Seq,
+    base: f64,
+    interleaved: bool,
+    path: ModulePath,
+}
+
+/// A builder for [`RotaryEmbedding`]; see [`RotaryEmbedding::builder`].
+#[derive(Clone, Debug)]
+pub struct RotaryEmbeddingBuilder {
+    width: Result<Named>,
+    seq: Result<Seq>,
+    base: f64,
+    interleaved: bool,
+}
+
+impl RotaryEmbeddingBuilder {
+    /// What the angles fall by, from 1 to almost `1 / base` per position; the default is 10,000.
+    #[must_use]
+    pub fn base(mut self, base: f64) -> RotaryEmbeddingBuilder {
+        self.base = base;
+        self
+    }
+
+    /// Whether the features of a pair are beside each other; the default is `false`.
+    #[must_use]
+    pub fn interleaved(mut self, interleaved: bool) -> RotaryEmbeddingBuilder {
+        self.interleaved = interleaved;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid or odd size and for a
+    /// `base` that is not above 0.
+    #[track_caller]
+    pub fn build(self) -> Result<RotaryEmbedding> {
+        const LAYER: &str = "RotaryEmbedding";
+        let width = self.width?;
+        Error::ensure(width.1.is_multiple_of(2), ErrorKind::Value, LAYER, || {
+            format!("the number of features must be even, got {}", dim_text(width))
+        })?;
+        Error::ensure(self.base > 0.0 && self.base.is_finite(), ErrorKind::Value, LAYER, || {
+            format!("base must be above 0, got {}", self.base)
+        })?;
+        let (seq, base, interleaved) = (self.seq?, self.base, self.interleaved);
+        Ok(RotaryEmbedding { width, seq, base, interleaved, path: ModulePath::new() })
+    }
+}
+
+impl RotaryEmbedding {
+    /// A layer for the features `width` of a head, a size with or without a name, and the name or position of the
+    /// sequence.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for an odd number of features.
+    #[track_caller]
+    pub fn new(width: impl NewDim, seq: impl Into<Dim>) -> Result<RotaryEmbedding> {
+        RotaryEmbedding::builder(width, seq).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(width: impl NewDim, seq: impl Into<Dim>) -> RotaryEmbeddingBuilder {
+        let (width, seq) = (named("RotaryEmbedding", width), Seq::new("RotaryEmbedding", seq));
+        RotaryEmbeddingBuilder { width, seq, base: 10_000.0, interleaved: false }
+    }
+
+    /// The output for `x`, whose positions are counted from 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if it has another number of
+    /// features, [`ErrorKind::DType`] unless it is floating-point.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.forward_from(x, 0)
+    }
+
+    /// The output for `x`, whose positions are counted from `start`, such as the next element of a sequence of
+    /// which `start` are known.
+    ///
+    /// # Errors
+    /// Same as [`forward`](Self::forward).
+    #[track_caller]
+    pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let about = || self.about();
+        let of = Of { layer: "RotaryEmbedding", path: &self.path, dims: &about };
+        let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
+        let seq = if x.ndim() > 1 { self.seq.place(x, width, true) } else { None };
+        let Some(seq) = seq else {
+            let who = called(&self.path, &self.about());
+            let message = format!("{who} needs the dim '{}', which the input does not have", self.seq.text());
+            return Err(of.error(x, ErrorKind::NameNotFound, message));
+        };
+        if !x.dtype().is_floating_point() {
+            let message = format!("{} takes floats, not {}", called(&self.path, &self.about()), x.dtype());
+            return Err(of.error(x, ErrorKind::DType, message));
+        }
+        let n = x.ndim();
+        let others = (0..n).filter(|dim| ![seq, width].contains(dim));
+        let order: Vec<usize> = others.chain([seq, width]).collect();
+        let run = || {
+            let y = self.turned(&x.rename(None)?.permute(order.clone())?, start)?;
+            let mut back = vec![0; n];
+            order.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
+            let y = y.permute(back)?;
+            let names = Names::new("RotaryEmbedding", (0..n).map(|dim| x.name(dim)))?;
+            if names.is_named() { y.rename(Some(names)) } else { Ok(y) }
+        };
+        run().map_err(|error| within(error, "RotaryEmbedding", &self.path))
+    }
+
+    /// `[.., seq, width]` without names.
+    #[track_caller]
+    fn turned(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let (seq, half) = (x.sizes()[x.ndim() - 2], self.width.1 / 2);
+        if half == 0 {
+            return Ok(x.clone());
+        }
+        let options = TensorOptions::new().dtype(DType::F64);
+        let positions = options.arange(start as i64, (start + seq) as i64, 1)?.unsqueeze(1)?;
+        let exponents = options.arange(0, half as i64, 1)?.mul(-self.base.ln() / half as f64)?;
+        let angles = positions.mul(exponents.exp()?)?; // [seq, half]
+        let (cos, sin) = (angles.cos()?.to(x.dtype())?, angles.sin()?.to(x.dtype())?);
+        let pairs = match self.interleaved {
+            true => {
+                let mut sizes = x.sizes()[..x.ndim() - 1].to_vec();
+                sizes.extend([half, 2]);
+                x.reshape(sizes)?.unbind(-1)?
+            }
+            false => x.chunk(2, -1)?,
+        };
+        let (a, b) = (&pairs[0], &pairs[1]);
+        let turned = [a.mul(&cos)?.sub(b.mul(&sin)?)?, a.mul(&sin)?.add(b.mul(&cos)?)?];
+        let [a, b] = &turned;
+        match self.interleaved {
+            true => Tensor::stack(&[a, b], -1)?.reshape(x.sizes()),
+            false => Tensor::cat(&[a, b], -1),
+        }
+    }
+
+    fn about(&self) -> String {
+        format!("{}, along {}", dim_text(self.width), self.seq.text())
+    }
+
+    fn text(&self) -> String {
+        format!("RotaryEmbedding({})", self.about())
+    }
+}
+
+impl Layer for RotaryEmbedding {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        RotaryEmbedding::forward(self, x)
+    }
+}

@@ -1,0 +1,298 @@
+//! The decoder.
+
+use super::encoder::masked;
+use super::{Config, FeedForward, residual};
+use crate::Module;
+use crate::layers::attention::dims::Seq;
+use crate::layers::attention::setters;
+use crate::layers::{Dropout, Layer, LayerNorm, MultiheadAttention};
+use namegrad_autograd::Tensor;
+use namegrad_core::{Dim, NewDim, Result};
+
+/// A layer of a [`TransformerDecoder`]: self-attention, attention to the `memory`, which is the output of an
+/// encoder, and two linear maps with an activation between them, each with a residual connection and a layer norm.
+///
+/// The self-attention sees the whole sequence, unless the layer is
+/// [`causal`](TransformerDecoderLayerBuilder::causal) or there is a mask.
+///
+/// # Shapes
+/// - `tgt`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along. Without
+///   names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+/// - `memory`: the same, with its own length. Its sequence is the dim named in
+///   [`memory_seq`](TransformerDecoderLayerBuilder::memory_seq), otherwise the one with the layer's name, otherwise
+///   the only dim that `tgt` does not have.
+/// - result: the dims of `tgt`
+///
+/// # Parameters
+/// - `self_attn.*`, `multihead_attn.*`: see [`MultiheadAttention`]; the second one attends to the memory
+/// - `linear1.weight`: `[feedforward, embed]`, `linear2.weight`: `[embed, feedforward]`, and their biases
+/// - `norm1.weight` to `norm3.weight`: `[embed]`, ones, and their biases, zeros
+///
+/// # Source
+/// Vaswani et al., *Attention Is All You Need* (2017), section 3.1.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::TransformerDecoderLayer;
+/// use namegrad::prelude::*;
+/// let layer = TransformerDecoderLayer::builder(("embed", 8), ("heads", 2), "target").causal(true).build()?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// let memory = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
+/// assert_eq!(layer.forward(&target, &memory)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = TransformerDecoderLayer::text)]
+pub struct TransformerDecoderLayer {
+    self_attn: MultiheadAttention,
+    multihead_attn: MultiheadAttention,
+    #[module(flatten)]
+    feed_forward: FeedForward,
+    norm1: LayerNorm,
+    norm2: LayerNorm,
+    norm3: LayerNorm,
+    dropout1: Dropout,
+    norm_first: bool,
+    text: String,
+}
+
+/// A builder for [`TransformerDecoderLayer`]; see [`TransformerDecoderLayer::builder`].
+#[derive(Clone, Debug)]
+pub struct TransformerDecoderLayerBuilder {
+    pub(super) config: Config,
+}
+
+impl TransformerDecoderLayerBuilder {
+    /// Whether an element of the sequence sees only those up to itself, and the whole memory; the default is
+    /// `false`.
+    #[must_use]
+    pub fn causal(mut self, causal: bool) -> TransformerDecoderLayerBuilder {
+        self.config.causal = causal;
+        self
+    }
+
+    /// The sequence in the memory, if it has another name than in the target.
+    #[track_caller]
+    #[must_use]
+    pub fn memory_seq(mut self, seq: impl Into<Dim>) -> TransformerDecoderLayerBuilder {
+        self.config.memory_seq = Some(Seq::new(self.config.layer, seq));
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
+    #[track_caller]
+    pub fn build(self) -> Result<TransformerDecoderLayer> {
+        let config = self.config;
+        let mut to_memory = config.attention()?;
+        if let Some(seq) = config.memory_seq.clone().transpose()? {
+            to_memory = to_memory.key_seq(seq.dim());
+        }
+        Ok(TransformerDecoderLayer {
+            self_attn: config.self_attention()?,
+            multihead_attn: to_memory.build().map_err(|error| error.of(config.layer))?,
+            feed_forward: config.feed_forward()?,
+            norm1: config.norm()?,
+            norm2: config.norm()?,
+            norm3: config.norm()?,
+            dropout1: Dropout::new(config.dropout)?,
+            norm_first: config.norm_first,
+            text: config.text(),
+        })
+    }
+}
+
+/// The masks of a [`TransformerDecoder`] or of a layer of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerDecoderOptions<'a> {
+    tgt_mask: Option<&'a Tensor>,
+    memory_mask: Option<&'a Tensor>,
+    tgt_key_padding_mask: Option<&'a Tensor>,
+    memory_key_padding_mask: Option<&'a Tensor>,
+    tgt_is_causal: Option<bool>,
+    memory_is_causal: Option<bool>,
+}
+
+impl TransformerDecoderOptions<'_> {
+    /// Without masks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { TransformerDecoderOptions<'a> {
+    /// Which elements of the target are hidden from which, as in
+    /// [`MultiheadAttentionOptions::attn_mask`](crate::MultiheadAttentionOptions::attn_mask).
+    tgt_mask: &'a Tensor as Some,
+    /// Which elements of the memory are hidden from which of the target.
+    memory_mask: &'a Tensor as Some,
+    /// Which elements of the target are hidden from all, as in
+    /// [`MultiheadAttentionOptions::key_padding_mask`](crate::MultiheadAttentionOptions::key_padding_mask).
+    tgt_key_padding_mask: &'a Tensor as Some,
+    /// Which elements of the memory are hidden from all.
+    memory_key_padding_mask: &'a Tensor as Some,
+    /// Whether an element of the target sees only those up to itself; by default as the layer was built.
+    tgt_is_causal: bool as Some,
+    /// Whether an element of the target sees only the memory up to its own position; the default is `false`.
+    memory_is_causal: bool as Some,
+} }
+
+impl TransformerDecoderLayer {
+    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
+    /// name or position of the sequence.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::new`].
+    #[track_caller]
+    pub fn new(
+        embed: impl NewDim,
+        heads: impl NewDim,
+        seq: impl Into<Dim>,
+    ) -> Result<TransformerDecoderLayer> {
+        TransformerDecoderLayer::builder(embed, heads, seq).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(
+        embed: impl NewDim,
+        heads: impl NewDim,
+        seq: impl Into<Dim>,
+    ) -> TransformerDecoderLayerBuilder {
+        TransformerDecoderLayerBuilder { config: Config::new("TransformerDecoderLayer", embed, heads, seq) }
+    }
+
+    /// The output for a target and a memory, with the dims of the target.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend`].
+    #[track_caller]
+    pub fn forward(&self, tgt: &Tensor, memory: &Tensor) -> Result<Tensor> {
+        self.forward_with(tgt, memory, TransformerDecoderOptions::new())
+    }
+
+    /// [`forward`](Self::forward) with masks.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend_with`].
+    #[track_caller]
+    pub fn forward_with(
+        &self,
+        tgt: &Tensor,
+        memory: &Tensor,
+        options: TransformerDecoderOptions<'_>,
+    ) -> Result<Tensor> {
+        let own = masked(options.tgt_mask, options.tgt_key_padding_mask, options.tgt_is_causal);
+        let other = masked(options.memory_mask, options.memory_key_padding_mask, options.memory_is_causal);
+        let x = residual(tgt, &self.norm1, self.norm_first, |x| {
+            self.dropout1.forward(&self.self_attn.attend_with(x, x, x, own)?.output)
+        })?;
+        let x = residual(&x, &self.norm2, self.norm_first, |x| {
+            self.dropout1.forward(&self.multihead_attn.attend_with(x, memory, memory, other)?.output)
+        })?;
+        residual(&x, &self.norm3, self.norm_first, |x| self.feed_forward.forward(x))
+    }
+
+    fn text(&self) -> String {
+        format!("TransformerDecoderLayer({})", self.text)
+    }
+}
+
+impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
+    #[track_caller]
+    fn forward(&self, (tgt, memory): &(Tensor, Tensor)) -> Result<Tensor> {
+        TransformerDecoderLayer::forward(self, tgt, memory)
+    }
+}
+
+/// A sequence of [`TransformerDecoderLayer`]s, all of which attend to the same memory, with a norm at the end if it
+/// is given one.
+///
+/// # Shapes
+/// Those of a [layer](TransformerDecoderLayer).
+///
+/// # Parameters
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch, they
+///   are copies of one layer
+/// - `norm.*`: those of the norm
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::{TransformerDecoder, TransformerDecoderLayer};
+/// use namegrad::prelude::*;
+/// let layer = TransformerDecoderLayer::builder(("embed", 8), ("heads", 2), "target").dim_feedforward(16);
+/// let decoder = TransformerDecoder::new(layer.causal(true), 2)?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// let memory = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
+/// assert_eq!(decoder.forward(&target, &memory)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate)]
+pub struct TransformerDecoder {
+    layers: Vec<TransformerDecoderLayer>,
+    norm: Option<LayerNorm>,
+}
+
+impl TransformerDecoder {
+    /// A decoder of `num_layers` such layers, without a norm at the end.
+    ///
+    /// # Errors
+    /// Same as [`TransformerDecoderLayerBuilder::build`].
+    #[track_caller]
+    pub fn new(layer: TransformerDecoderLayerBuilder, num_layers: usize) -> Result<TransformerDecoder> {
+        let layers = (0..num_layers).map(|_| layer.clone().build()).collect::<Result<_>>()?;
+        Ok(TransformerDecoder { layers, norm: None })
+    }
+
+    /// The decoder with this norm at the end.
+    #[must_use]
+    pub fn with_norm(mut self, norm: LayerNorm) -> TransformerDecoder {
+        self.norm = Some(norm);
+        self
+    }
+
+    /// The layers.
+    pub fn layers(&self) -> &[TransformerDecoderLayer] {
+        &self.layers
+    }
+
+    /// The output for a target and a memory, with the dims of the target.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend`].
+    #[track_caller]
+    pub fn forward(&self, tgt: &Tensor, memory: &Tensor) -> Result<Tensor> {
+        self.forward_with(tgt, memory, TransformerDecoderOptions::new())
+    }
+
+    /// [`forward`](Self::forward) with masks, which all layers use.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend_with`].
+    #[track_caller]
+    pub fn forward_with(
+        &self,
+        tgt: &Tensor,
+        memory: &Tensor,
+        options: TransformerDecoderOptions<'_>,
+    ) -> Result<Tensor> {
+        let mut y = tgt.clone();
+        for layer in &self.layers {
+            y = layer.forward_with(&y, memory, options)?;
+        }
+        match &self.norm {
+            Some(norm) => norm.forward(&y),
+            None => Ok(y),
+        }
+    }
+}
+
+impl Layer<(Tensor, Tensor)> for TransformerDecoder {
+    #[track_caller]
+    fn forward(&self, (tgt, memory): &(Tensor, Tensor)) -> Result<Tensor> {
+        TransformerDecoder::forward(self, tgt, memory)
+    }
+}

@@ -1,0 +1,274 @@
+//! The encoder.
+
+use super::{Config, FeedForward, residual};
+use crate::Module;
+use crate::layers::attention::setters;
+use crate::layers::{Dropout, Layer, LayerNorm, MultiheadAttention, MultiheadAttentionOptions};
+use namegrad_autograd::Tensor;
+use namegrad_core::{Dim, NewDim, Result};
+
+/// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them, each
+/// with a residual connection and a layer norm.
+///
+/// The norms come after the sums: `norm1(x + attention(x))`; with
+/// [`norm_first`](TransformerEncoderLayerBuilder::norm_first), before: `x + attention(norm1(x))`.
+///
+/// # Shapes
+/// - `x`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along. Without
+///   names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// - `self_attn.*`: see [`MultiheadAttention`]
+/// - `linear1.weight`: `[feedforward, embed]`, `linear2.weight`: `[embed, feedforward]`, and their biases
+/// - `norm1.weight`, `norm2.weight`: `[embed]`, ones, and their biases, zeros
+///
+/// # Source
+/// Vaswani et al., *Attention Is All You Need* (2017), section 3.1; Xiong et al., *On Layer Normalization in the
+/// Transformer Architecture* (2020) for norms that come first.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::TransformerEncoderLayer;
+/// use namegrad::prelude::*;
+/// let block = TransformerEncoderLayer::builder(("embed", 8), ("heads", 2), "seq")
+///     .dim_feedforward(16)
+///     .activation(Tensor::gelu)
+///     .norm_first(true)
+///     .causal(true)
+///     .build()?;
+/// let x = Tensor::randn([("N", 3), ("embed", 8), ("seq", 5)])?;
+/// assert_eq!(block.forward(&x)?.shape(), x.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate, describe = TransformerEncoderLayer::text)]
+pub struct TransformerEncoderLayer {
+    self_attn: MultiheadAttention,
+    #[module(flatten)]
+    feed_forward: FeedForward,
+    norm1: LayerNorm,
+    norm2: LayerNorm,
+    dropout1: Dropout,
+    norm_first: bool,
+    text: String,
+}
+
+/// A builder for [`TransformerEncoderLayer`]; see [`TransformerEncoderLayer::builder`].
+#[derive(Clone, Debug)]
+pub struct TransformerEncoderLayerBuilder {
+    pub(super) config: Config,
+}
+
+impl TransformerEncoderLayerBuilder {
+    /// Whether an element of the sequence sees only those up to itself; the default is `false`.
+    #[must_use]
+    pub fn causal(mut self, causal: bool) -> TransformerEncoderLayerBuilder {
+        self.config.causal = causal;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
+    #[track_caller]
+    pub fn build(self) -> Result<TransformerEncoderLayer> {
+        let config = self.config;
+        Ok(TransformerEncoderLayer {
+            self_attn: config.self_attention()?,
+            feed_forward: config.feed_forward()?,
+            norm1: config.norm()?,
+            norm2: config.norm()?,
+            dropout1: Dropout::new(config.dropout)?,
+            norm_first: config.norm_first,
+            text: config.text(),
+        })
+    }
+}
+
+/// The masks of a [`TransformerEncoder`] or of a layer of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransformerEncoderOptions<'a> {
+    src_mask: Option<&'a Tensor>,
+    src_key_padding_mask: Option<&'a Tensor>,
+    is_causal: Option<bool>,
+}
+
+impl TransformerEncoderOptions<'_> {
+    /// Without masks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { TransformerEncoderOptions<'a> {
+    /// Which elements are hidden from which, as in [`MultiheadAttentionOptions::attn_mask`].
+    src_mask: &'a Tensor as Some,
+    /// Which elements are hidden from all, for example because they pad a sequence, as in
+    /// [`MultiheadAttentionOptions::key_padding_mask`].
+    src_key_padding_mask: &'a Tensor as Some,
+    /// Whether an element sees only those up to itself; by default as the layer was built.
+    is_causal: bool as Some,
+} }
+
+/// The options of an attention with these masks.
+pub(super) fn masked<'a>(
+    attn_mask: Option<&'a Tensor>,
+    key_padding_mask: Option<&'a Tensor>,
+    is_causal: Option<bool>,
+) -> MultiheadAttentionOptions<'a> {
+    let mut options = MultiheadAttentionOptions::new();
+    if let Some(mask) = attn_mask {
+        options = options.attn_mask(mask);
+    }
+    if let Some(mask) = key_padding_mask {
+        options = options.key_padding_mask(mask);
+    }
+    match is_causal {
+        Some(causal) => options.is_causal(causal),
+        None => options,
+    }
+}
+
+impl TransformerEncoderLayer {
+    /// A layer over the features `embed`, with this many `heads`, each a size with or without a name, and the
+    /// name or position of the sequence.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::new`].
+    #[track_caller]
+    pub fn new(
+        embed: impl NewDim,
+        heads: impl NewDim,
+        seq: impl Into<Dim>,
+    ) -> Result<TransformerEncoderLayer> {
+        TransformerEncoderLayer::builder(embed, heads, seq).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(
+        embed: impl NewDim,
+        heads: impl NewDim,
+        seq: impl Into<Dim>,
+    ) -> TransformerEncoderLayerBuilder {
+        TransformerEncoderLayerBuilder { config: Config::new("TransformerEncoderLayer", embed, heads, seq) }
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.forward_with(x, TransformerEncoderOptions::new())
+    }
+
+    /// [`forward`](Self::forward) with masks.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend_with`].
+    #[track_caller]
+    pub fn forward_with(&self, x: &Tensor, options: TransformerEncoderOptions<'_>) -> Result<Tensor> {
+        let masks = masked(options.src_mask, options.src_key_padding_mask, options.is_causal);
+        let x = residual(x, &self.norm1, self.norm_first, |x| {
+            self.dropout1.forward(&self.self_attn.attend_with(x, x, x, masks)?.output)
+        })?;
+        residual(&x, &self.norm2, self.norm_first, |x| self.feed_forward.forward(x))
+    }
+
+    fn text(&self) -> String {
+        format!("TransformerEncoderLayer({})", self.text)
+    }
+}
+
+impl Layer for TransformerEncoderLayer {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        TransformerEncoderLayer::forward(self, x)
+    }
+}
+
+/// A sequence of [`TransformerEncoderLayer`]s, with a norm at the end if it is given one.
+///
+/// # Shapes
+/// Those of a [layer](TransformerEncoderLayer).
+///
+/// # Parameters
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch, they
+///   are copies of one layer
+/// - `norm.*`: those of the norm
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::{TransformerEncoder, TransformerEncoderLayer};
+/// use namegrad::prelude::*;
+/// let layer = TransformerEncoderLayer::builder(("embed", 8), ("heads", 2), "seq").dim_feedforward(16);
+/// let encoder = TransformerEncoder::new(layer.norm_first(true), 2)?.with_norm(LayerNorm::new([("embed", 8)])?);
+/// let x = Tensor::randn([("N", 3), ("seq", 5), ("embed", 8)])?;
+/// assert_eq!(encoder.forward(&x)?.shape(), x.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate)]
+pub struct TransformerEncoder {
+    layers: Vec<TransformerEncoderLayer>,
+    norm: Option<LayerNorm>,
+}
+
+impl TransformerEncoder {
+    /// An encoder of `num_layers` such layers, without a norm at the end.
+    ///
+    /// # Errors
+    /// Same as [`TransformerEncoderLayerBuilder::build`].
+    #[track_caller]
+    pub fn new(layer: TransformerEncoderLayerBuilder, num_layers: usize) -> Result<TransformerEncoder> {
+        let layers = (0..num_layers).map(|_| layer.clone().build()).collect::<Result<_>>()?;
+        Ok(TransformerEncoder { layers, norm: None })
+    }
+
+    /// The encoder with this norm at the end.
+    #[must_use]
+    pub fn with_norm(mut self, norm: LayerNorm) -> TransformerEncoder {
+        self.norm = Some(norm);
+        self
+    }
+
+    /// The layers.
+    pub fn layers(&self) -> &[TransformerEncoderLayer] {
+        &self.layers
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend`].
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.forward_with(x, TransformerEncoderOptions::new())
+    }
+
+    /// [`forward`](Self::forward) with masks, which all layers use.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend_with`].
+    #[track_caller]
+    pub fn forward_with(&self, x: &Tensor, options: TransformerEncoderOptions<'_>) -> Result<Tensor> {
+        let mut y = x.clone();
+        for layer in &self.layers {
+            y = layer.forward_with(&y, options)?;
+        }
+        match &self.norm {
+            Some(norm) => norm.forward(&y),
+            None => Ok(y),
+        }
+    }
+}
+
+impl Layer for TransformerEncoder {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        TransformerEncoder::forward(self, x)
+    }
+}

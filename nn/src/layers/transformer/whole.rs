@@ -1,0 +1,178 @@
+//! Encoder and decoder.
+
+use super::{
+    Config, TransformerDecoder, TransformerDecoderLayerBuilder, TransformerDecoderOptions,
+    TransformerEncoder, TransformerEncoderLayerBuilder, TransformerEncoderOptions,
+};
+use crate::layers::Layer;
+use crate::layers::attention::dims::Seq;
+use crate::{Module, init};
+use namegrad_autograd::Tensor;
+use namegrad_core::{Dim, NewDim, Result};
+
+/// An encoder of the source and a decoder of the target, which attends to the output of the encoder.
+///
+/// It has 6 layers each by default, with a norm at the end. It sees the whole target, unless it is
+/// [`causal`](TransformerBuilder::causal) or there is a mask. Embeddings and positions are your own.
+///
+/// # Shapes
+/// - `src`: any dims that include the sequence and `embed`, in any order
+/// - `tgt`: the same, with its own length
+/// - result: the dims of `tgt`
+///
+/// The sequence of the source is the dim named in [`source_seq`](TransformerBuilder::source_seq), or has the same
+/// name as that of the target. Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+///
+/// # Parameters
+/// - `encoder.layers.0.*`, ..., `encoder.norm.*`: see [`TransformerEncoder`](crate::TransformerEncoder)
+/// - `decoder.layers.0.*`, ..., `decoder.norm.*`: see [`TransformerDecoder`](crate::TransformerDecoder)
+///
+/// All weights with several dims are Xavier uniform.
+///
+/// # Source
+/// Vaswani et al., *Attention Is All You Need* (2017), figure 1.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::Transformer;
+/// use namegrad::prelude::*;
+/// let model = Transformer::builder(("embed", 8), ("heads", 2), "target")
+///     .source_seq("source")
+///     .num_encoder_layers(2)
+///     .num_decoder_layers(1)
+///     .dim_feedforward(16)
+///     .causal(true)
+///     .build()?;
+/// let source = Tensor::randn([("N", 3), ("source", 7), ("embed", 8)])?;
+/// let target = Tensor::randn([("N", 3), ("target", 5), ("embed", 8)])?;
+/// assert_eq!(model.forward(&source, &target)?.shape(), target.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Module)]
+#[module(crate = crate)]
+pub struct Transformer {
+    encoder: TransformerEncoder,
+    decoder: TransformerDecoder,
+}
+
+/// A builder for [`Transformer`]; see [`Transformer::builder`].
+#[derive(Clone, Debug)]
+pub struct TransformerBuilder {
+    pub(super) config: Config,
+    encoder_layers: usize,
+    decoder_layers: usize,
+}
+
+impl TransformerBuilder {
+    /// The number of layers of the encoder; the default is 6.
+    #[must_use]
+    pub fn num_encoder_layers(mut self, layers: usize) -> TransformerBuilder {
+        self.encoder_layers = layers;
+        self
+    }
+
+    /// The number of layers of the decoder; the default is 6.
+    #[must_use]
+    pub fn num_decoder_layers(mut self, layers: usize) -> TransformerBuilder {
+        self.decoder_layers = layers;
+        self
+    }
+
+    /// The sequence in the source, if it has another name than in the target.
+    #[track_caller]
+    #[must_use]
+    pub fn source_seq(mut self, seq: impl Into<Dim>) -> TransformerBuilder {
+        self.config.memory_seq = Some(Seq::new(self.config.layer, seq));
+        self
+    }
+
+    /// Whether an element of the target sees only those up to itself, and the whole source; the default is
+    /// `false`.
+    #[must_use]
+    pub fn causal(mut self, causal: bool) -> TransformerBuilder {
+        self.config.causal = causal;
+        self
+    }
+
+    /// Builds the model.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttentionBuilder::build`](crate::MultiheadAttentionBuilder::build).
+    #[track_caller]
+    pub fn build(self) -> Result<Transformer> {
+        let mut of_encoder = Config { causal: false, ..self.config.clone() };
+        of_encoder.seq = self.config.memory_seq.clone().unwrap_or(of_encoder.seq);
+        let (encoder_norm, decoder_norm) = (of_encoder.norm()?, self.config.norm()?);
+        let of_encoder = TransformerEncoderLayerBuilder { config: of_encoder };
+        let of_decoder = TransformerDecoderLayerBuilder { config: self.config };
+        let model = Transformer {
+            encoder: TransformerEncoder::new(of_encoder, self.encoder_layers)?.with_norm(encoder_norm),
+            decoder: TransformerDecoder::new(of_decoder, self.decoder_layers)?.with_norm(decoder_norm),
+        };
+        for parameter in model.parameters().iter().filter(|parameter| parameter.ndim() > 1) {
+            init::xavier_uniform_(parameter)?;
+        }
+        Ok(model)
+    }
+}
+
+impl Transformer {
+    /// A model over the features `embed`, with this many `heads`, each a size with or without a name, and the
+    /// name or position of the sequence.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::new`](crate::MultiheadAttention::new).
+    #[track_caller]
+    pub fn new(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> Result<Transformer> {
+        Transformer::builder(embed, heads, seq).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(embed: impl NewDim, heads: impl NewDim, seq: impl Into<Dim>) -> TransformerBuilder {
+        let config = Config::new("Transformer", embed, heads, seq);
+        TransformerBuilder { config, encoder_layers: 6, decoder_layers: 6 }
+    }
+
+    /// The encoder.
+    pub fn encoder(&self) -> &TransformerEncoder {
+        &self.encoder
+    }
+
+    /// The decoder.
+    pub fn decoder(&self) -> &TransformerDecoder {
+        &self.decoder
+    }
+
+    /// The output for a source and a target, with the dims of the target.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend`](crate::MultiheadAttention::attend).
+    #[track_caller]
+    pub fn forward(&self, src: &Tensor, tgt: &Tensor) -> Result<Tensor> {
+        self.forward_with(src, tgt, TransformerEncoderOptions::new(), TransformerDecoderOptions::new())
+    }
+
+    /// [`forward`](Self::forward) with masks.
+    ///
+    /// # Errors
+    /// Same as [`MultiheadAttention::attend_with`](crate::MultiheadAttention::attend_with).
+    #[track_caller]
+    pub fn forward_with(
+        &self,
+        src: &Tensor,
+        tgt: &Tensor,
+        of_source: TransformerEncoderOptions<'_>,
+        of_target: TransformerDecoderOptions<'_>,
+    ) -> Result<Tensor> {
+        let memory = self.encoder.forward_with(src, of_source)?;
+        self.decoder.forward_with(tgt, &memory, of_target)
+    }
+}
+
+impl Layer<(Tensor, Tensor)> for Transformer {
+    #[track_caller]
+    fn forward(&self, (src, tgt): &(Tensor, Tensor)) -> Result<Tensor> {
+        Transformer::forward(self, src, tgt)
+    }
+}

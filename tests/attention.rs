@@ -1,0 +1,488 @@
+//! Attention and transformers: dims and masks by name, causal and padded sequences, PyTorch's state, and what the
+//! layers refuse.
+
+use namegrad::autograd::gradcheck_parameters;
+use namegrad::nn::{
+    MultiheadAttentionOptions, RotaryEmbedding, Transformer, TransformerDecoder, TransformerDecoderLayer,
+    TransformerDecoderOptions, TransformerEncoder, TransformerEncoderLayer, TransformerEncoderOptions,
+};
+use namegrad::prelude::*;
+
+fn close(a: &Tensor, b: &Tensor) {
+    let options = IscloseOptions::new().atol(1e-5).rtol(1e-5);
+    assert!(a.allclose_with(b, options).unwrap(), "{a} is not {b}");
+}
+
+/// All orders of these names.
+fn orders(names: &[&'static str]) -> Vec<Vec<&'static str>> {
+    match names {
+        [] => vec![vec![]],
+        _ => (0..names.len())
+            .flat_map(|at| {
+                let rest = [&names[..at], &names[at + 1..]].concat();
+                orders(&rest).into_iter().map(move |order| [&[names[at]], &order[..]].concat())
+            })
+            .collect(),
+    }
+}
+
+fn encoder_layer() -> Result<TransformerEncoderLayer> {
+    let layer = TransformerEncoderLayer::builder(("embed", 6), ("heads", 2), "seq").dim_feedforward(5);
+    layer.dropout(0.0).norm_first(true).activation(Tensor::gelu).build()
+}
+
+const DIMS: [(&str, usize); 4] = [("N", 2), ("seq", 4), ("embed", 6), ("row", 3)];
+
+/// Layers of one input with these dims.
+fn layers() -> Result<Vec<(&'static str, Box<dyn Layer>)>> {
+    let attention = || MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
+    let layer = TransformerEncoderLayer::builder(("embed", 6), ("heads", 3), "seq").dropout(0.0).causal(true);
+    let encoder = TransformerEncoder::new(layer.dim_feedforward(("hidden", 7)), 2)?;
+    Ok(vec![
+        ("MultiheadAttention", Box::new(attention().build()?)),
+        ("causal", Box::new(attention().causal(true).bias(false).build()?)),
+        ("more keys", Box::new(attention().causal(true).add_bias_kv(true).add_zero_attn(true).build()?)),
+        ("kv_heads", Box::new(attention().kv_heads(1).build()?)),
+        ("TransformerEncoderLayer", Box::new(encoder_layer()?)),
+        ("TransformerEncoder", Box::new(encoder.with_norm(LayerNorm::new([("embed", 6)])?))),
+    ])
+}
+
+/// The values and gradients by name do not depend on the order of the dims, and another dim rides along.
+#[test]
+fn the_order_of_dims_does_not_matter() -> Result<()> {
+    manual_seed(1);
+    for (name, layer) in layers()? {
+        let names = DIMS.map(|(name, _)| name);
+        let (x, factors) = (Tensor::randn(DIMS)?, Tensor::randn(DIMS)?);
+        let run = |x: &Tensor| -> Result<(Tensor, Tensor)> {
+            let x = x.detach().requiring_grad()?;
+            let y = layer.forward(&x)?;
+            assert_eq!(y.names(), x.names(), "{name}");
+            let y = y.align_to(names)?;
+            y.mul(&factors)?.sum(..)?.backward()?;
+            Ok((y, x.grad().unwrap().rename(Some(x.names().clone()))?.align_to(names)?))
+        };
+        let want = run(&x)?;
+        for order in orders(&names) {
+            let got = run(&x.align_to(order)?)?;
+            close(&got.0, &want.0);
+            close(&got.1, &want.1);
+        }
+        let row = layer.forward(&x.select("row", 1)?)?;
+        close(&row, &want.0.select("row", 1)?);
+        let one = layer.forward(&x.select("row", 1)?.select("N", 0)?)?;
+        close(&one, &row.select("N", 0)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn without_names_dims_have_pytorchs_order() -> Result<()> {
+    let attention = MultiheadAttention::new(("embed", 6), ("heads", 2), "seq")?;
+    let x = Tensor::randn([("seq", 4), ("N", 2), ("embed", 6)])?;
+    let want = attention.forward(&x)?.rename(None)?;
+    let bare = x.rename(None)?;
+    close(&attention.forward(&bare)?.rename(None)?, &want);
+    let batch_first = MultiheadAttention::builder(6, 2, "seq").batch_first(true).build()?;
+    let by_position = MultiheadAttention::new(6, 2, -2)?;
+    for layer in [&batch_first, &by_position] {
+        let state = attention.state_dict();
+        layer.load_state_dict_with(&state, namegrad::nn::LoadOptions::new().ignore_names(true))?;
+        let y = layer.forward(&bare.transpose(0, 1)?)?;
+        assert!(!y.has_names());
+        close(&y.transpose(0, 1)?, &want);
+        close(&layer.forward(&bare.select(1, 0)?)?, &want.select(1, 0)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_of_another_sequence() -> Result<()> {
+    manual_seed(2);
+    let layer = MultiheadAttention::new(("embed", 6), ("heads", 2), "target")?;
+    let target = Tensor::randn([("N", 2), ("target", 3), ("embed", 6)])?;
+    let source = Tensor::randn([("N", 2), ("source", 5), ("embed", 6)])?;
+    let want = layer.attend(&target, &source, &source)?;
+    assert_eq!(want.shape(), target.shape());
+    // By name in any order; under the name of the layer; under a name that the layer is given.
+    let turned = source.align_to(["embed", "source", "N"])?;
+    close(&layer.attend(&target, &turned, &source)?, &want);
+    let same = source.rename([("source", "target")])?;
+    close(&layer.attend(&target, &same, &turned)?, &want);
+    let named =
+        MultiheadAttention::builder(("embed", 6), ("heads", 2), "target").key_seq("source").build()?;
+    named.load_state_dict(&layer.state_dict())?;
+    close(&named.attend(&target, &turned, &turned)?, &want);
+    assert_eq!(named.attend(&target, &same, &same).unwrap_err().kind(), ErrorKind::NameNotFound);
+    // A source that all targets share.
+    let shared = source.select("N", 0)?;
+    let beside = Tensor::stack(&[&shared, &shared], 0)?.rename([Some("N"), Some("source"), Some("embed")])?;
+    let want = layer.attend(&target, &beside, &beside)?;
+    close(&layer.attend(&target, &shared, &shared)?, &want);
+    // Other features.
+    let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "target").kdim(("depth", 4)).vdim(3);
+    let layer = layer.build()?;
+    let depth = Tensor::randn([("depth", 4), ("N", 2), ("source", 5)])?;
+    let value = Tensor::randn((("N", 2), ("source", 5), 3))?;
+    assert_eq!(layer.attend(&target, &depth, &value)?.shape(), target.shape());
+    let paths: Vec<(String, String)> =
+        layer.named_parameters().into_iter().map(|(path, x)| (path, x.shape().to_string())).collect();
+    let paths: Vec<(&str, &str)> = paths.iter().map(|(path, shape)| (&path[..], &shape[..])).collect();
+    let wanted = [
+        ("q_proj_weight", "[embed=6, embed_in=6]"),
+        ("k_proj_weight", "[embed=6, depth=4]"),
+        ("v_proj_weight", "[embed=6, ?=3]"),
+        ("in_proj_bias", "[qkv=18]"),
+        ("out_proj.weight", "[embed=6, embed_in=6]"),
+        ("out_proj.bias", "[embed=6]"),
+    ];
+    assert_eq!(paths, wanted);
+    Ok(())
+}
+
+#[test]
+fn causal_attention_is_a_mask() -> Result<()> {
+    manual_seed(3);
+    let layer = MultiheadAttention::new(("embed", 6), ("heads", 2), "seq")?;
+    let x = Tensor::randn([("N", 3), ("seq", 4), ("embed", 6)])?;
+    let run = |options| layer.attend_with(&x, &x, &x, options).map(|attended| attended.output);
+    let options = MultiheadAttentionOptions::new;
+    let want = run(options().is_causal(true))?;
+    assert!(!want.allclose(&layer.forward(&x)?)?);
+    let hidden = Tensor::ones([4, 4])?.triu_with(TriuOptions::new().diagonal(1))?.to(DType::Bool)?;
+    let numbers = Tensor::zeros([4, 4])?.masked_fill(&hidden, f64::NEG_INFINITY)?;
+    let by_name = hidden.rename([Some("seq"), Some("seq_key")])?;
+    let heads = hidden.expand([6, 4, 4])?;
+    let turned = by_name.t()?;
+    for mask in [&hidden, &numbers, &by_name, &turned, &heads] {
+        for need_weights in [false, true] {
+            close(&run(options().attn_mask(mask).need_weights(need_weights))?, &want);
+            close(&run(options().attn_mask(mask).is_causal(true).need_weights(need_weights))?, &want);
+        }
+    }
+    // A mask for each head and each sequence, by name and in PyTorch's order.
+    let mask = Tensor::randn([("heads", 2), ("seq_key", 4), ("N", 3), ("seq", 4)])?;
+    let flat = mask.align_to(["N", "heads", "seq", "seq_key"])?.rename(None)?.reshape([6, 4, 4])?;
+    close(&run(options().attn_mask(&mask))?, &run(options().attn_mask(&flat))?);
+    Ok(())
+}
+
+#[test]
+fn padded_keys_are_ignored() -> Result<()> {
+    manual_seed(4);
+    let x = Tensor::randn([("N", 2), ("seq", 4), ("embed", 6)])?;
+    let other = Tensor::cat(
+        &[&x.narrow("seq", 0, 3)?, &Tensor::randn([("N", 2), ("seq", 1), ("embed", 6)])?],
+        "seq",
+    )?;
+    let padding = Tensor::new([[false, false, false, true], [false, false, false, true]])?;
+    let named = padding.rename([Some("N"), Some("seq")])?;
+    let layer = encoder_layer()?;
+    let short = layer.forward(&x.narrow("seq", 0, 3)?)?;
+    for padding in [&padding, &named, &named.t()?, &named.select("N", 0)?] {
+        let options = TransformerEncoderOptions::new().src_key_padding_mask(padding);
+        for x in [&x, &other] {
+            close(&layer.forward_with(x, options)?.narrow("seq", 0, 3)?, &short);
+        }
+    }
+    // A sequence of padding alone gives numbers.
+    let all = padding.ones_like()?.to(DType::Bool)?;
+    let attention = MultiheadAttention::new(("embed", 6), ("heads", 2), "seq")?;
+    for need_weights in [false, true] {
+        let options = MultiheadAttentionOptions::new().key_padding_mask(&all).need_weights(need_weights);
+        let y = attention.attend_with(&x, &x, &x, options)?.output;
+        assert_eq!(y.abs()?.sum(..)?.item::<f64>()?, 0.0); // the bias of the last map is 0
+    }
+    Ok(())
+}
+
+#[test]
+fn one_query_at_a_time_gives_what_all_give() -> Result<()> {
+    manual_seed(5);
+    let builder = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
+    for layer in [builder.clone().causal(true).build()?, builder.kv_heads(1).causal(true).build()?] {
+        let x = Tensor::randn([("N", 2), ("seq", 5), ("embed", 6)])?;
+        let full = layer.forward(&x)?;
+        for step in 0..5 {
+            let (last, seen) = (x.narrow("seq", step as isize, 1)?, x.narrow("seq", 0, step + 1)?);
+            let options = MultiheadAttentionOptions::new().is_causal(false);
+            let y = layer.attend_with(&last, &seen, &seen, options)?.output;
+            close(&y, &full.narrow("seq", step as isize, 1)?);
+        }
+    }
+    // The decoder, on growing prefixes.
+    let layer = TransformerDecoderLayer::builder(("embed", 6), ("heads", 2), "target").dim_feedforward(5);
+    let decoder = TransformerDecoder::new(layer.causal(true), 2)?;
+    decoder.eval();
+    let target = Tensor::randn([("N", 2), ("target", 4), ("embed", 6)])?;
+    let memory = Tensor::randn([("source", 3), ("N", 2), ("embed", 6)])?;
+    let full = decoder.forward(&target, &memory)?;
+    for length in 1..4 {
+        let prefix = target.narrow("target", 0, length)?;
+        close(&decoder.forward(&prefix, &memory)?, &full.narrow("target", 0, length)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_weights_are_those_of_the_output() -> Result<()> {
+    manual_seed(6);
+    let builder = || MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
+    let x = Tensor::randn([("embed", 6), ("seq", 3), ("N", 2)])?;
+    let more = builder().add_bias_kv(true).add_zero_attn(true).build()?;
+    for (layer, keys) in [(builder().build()?, 3), (builder().kv_heads(1).build()?, 3), (more, 5)] {
+        for causal in [false, true] {
+            let options = MultiheadAttentionOptions::new().is_causal(causal);
+            let plain = layer.attend_with(&x, &x, &x, options)?;
+            assert!(plain.weights.is_none());
+            let options = options.need_weights(true);
+            let averaged = layer.attend_with(&x, &x, &x, options)?;
+            let each = layer.attend_with(&x, &x, &x, options.average_attn_weights(false))?;
+            let ([averaged, each], outputs) =
+                ([averaged.weights.unwrap(), each.weights.unwrap()], [averaged.output, each.output]);
+            outputs.iter().for_each(|y| close(y, &plain.output));
+            assert_eq!(averaged.shape().to_string(), format!("[N=2, seq=3, seq_key={keys}]"));
+            assert_eq!(each.shape().to_string(), format!("[N=2, heads=2, seq=3, seq_key={keys}]"));
+            close(&each.mean("heads")?, &averaged);
+            close(&each.sum("seq_key")?, &Tensor::ones([("N", 2), ("heads", 2), ("seq", 3)])?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_of_an_encoder_layer() -> Result<()> {
+    manual_seed(7);
+    for norm_first in [false, true] {
+        let layer = TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").dim_feedforward(3);
+        let layer = layer.dropout(0.0).activation(Tensor::gelu).norm_first(norm_first).dtype(DType::F64);
+        let layer = layer.causal(true).build()?;
+        let x = TensorOptions::new().dtype(DType::F64).randn([("N", 2), ("seq", 3), ("embed", 4)])?;
+        gradcheck_parameters(|| layer.forward(&x), layer.named_parameters())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn state_has_pytorchs_paths_and_comes_back() -> Result<()> {
+    let builder =
+        Transformer::builder(("embed", 4), ("heads", 2), "seq").num_encoder_layers(1).dim_feedforward(3);
+    let model = builder.clone().num_decoder_layers(1).dropout(0.0).build()?;
+    let paths: Vec<String> = model.named_parameters().into_iter().map(|(path, _)| path).collect();
+    let attention = ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"];
+    let both = |layer: &str, of: &str| [format!("{layer}{of}.weight"), format!("{layer}{of}.bias")];
+    let mut wanted = Vec::new();
+    for (layer, attentions, norms) in [
+        ("encoder.layers.0.", &["self_attn"][..], 2),
+        ("decoder.layers.0.", &["self_attn", "multihead_attn"][..], 3),
+    ] {
+        attentions.iter().for_each(|of| wanted.extend(attention.map(|path| format!("{layer}{of}.{path}"))));
+        wanted.extend(both(layer, "linear1").into_iter().chain(both(layer, "linear2")));
+        (1..=norms).for_each(|number| wanted.extend(both(layer, &format!("norm{number}"))));
+        wanted.extend(both(&layer[..8], "norm"));
+    }
+    assert_eq!(paths, wanted);
+    let other = builder.num_decoder_layers(1).dropout(0.0).build()?;
+    let file = std::env::temp_dir().join(format!("namegrad-attention-{}.safetensors", std::process::id()));
+    model.state_dict().save(&file)?;
+    other.load_state_dict(&namegrad::nn::StateDict::load(&file)?)?;
+    std::fs::remove_file(&file).unwrap();
+    let (src, tgt) = (Tensor::randn([("seq", 3), ("embed", 4)])?, Tensor::randn([("seq", 2), ("embed", 4)])?);
+    assert!(model.forward(&src, &tgt)?.equal(&other.forward(&src, &tgt)?)?);
+    Ok(())
+}
+
+#[test]
+fn initial_values_are_pytorchs() -> Result<()> {
+    manual_seed(8);
+    let layer = MultiheadAttention::builder(("embed", 64), ("heads", 4), "seq").add_bias_kv(true).build()?;
+    let state = layer.state_dict();
+    let largest = |path: &str| state.get(path).unwrap().abs()?.amax(..)?.item::<f64>();
+    for (path, bound) in [("in_proj_weight", (6.0f64 / 256.0).sqrt()), ("out_proj.weight", 0.125)] {
+        assert!((0.98 * bound..=bound).contains(&largest(path)?), "{path}: {}", largest(path)?);
+    }
+    assert_eq!([largest("in_proj_bias")?, largest("out_proj.bias")?], [0.0; 2]);
+    let extra = state.get("bias_k").unwrap();
+    assert_eq!(extra.sizes(), [1, 1, 64]);
+    assert!((extra.std(..)?.item::<f64>()? - 0.125).abs() < 0.03);
+    Ok(())
+}
+
+#[test]
+fn masks_of_source_and_target() -> Result<()> {
+    manual_seed(9);
+    let model = Transformer::builder(("embed", 4), ("heads", 2), "target").source_seq("source").causal(true);
+    let model = model.num_encoder_layers(1).num_decoder_layers(2).dim_feedforward(3).dropout(0.0).build()?;
+    let source = Tensor::randn([("N", 2), ("source", 4), ("embed", 4)])?;
+    let target = Tensor::randn([("target", 3), ("N", 2), ("embed", 4)])?;
+    let padding =
+        Tensor::new([false, false, false, true])?.expand([2, 4])?.rename([Some("N"), Some("source")])?;
+    let y = model.forward_with(
+        &source,
+        &target,
+        TransformerEncoderOptions::new().src_key_padding_mask(&padding),
+        TransformerDecoderOptions::new().memory_key_padding_mask(&padding),
+    )?;
+    close(&y, &model.forward(&source.narrow("source", 0, 3)?, &target)?);
+    // The first of the target sees only itself.
+    let first = model.forward(&source, &target.narrow("target", 0, 1)?)?;
+    close(&first, &model.forward(&source, &target)?.narrow("target", 0, 1)?);
+    Ok(())
+}
+
+#[test]
+fn rotary_positions() -> Result<()> {
+    manual_seed(11);
+    for interleaved in [false, true] {
+        let rotary =
+            RotaryEmbedding::builder(("width", 6), "seq").base(100.0).interleaved(interleaved).build()?;
+        let x = Tensor::randn([("heads", 2), ("seq", 4), ("width", 6)])?;
+        let y = rotary.forward(&x)?;
+        let at = |x: &Tensor, seq: usize, feature: usize| -> Result<f64> {
+            x.select("heads", 1)?
+                .select("seq", seq as isize)?
+                .select("width", feature as isize)?
+                .item::<f64>()
+        };
+        for (seq, pair) in (0..4).flat_map(|seq| (0..3).map(move |pair| (seq, pair))) {
+            let (first, second) = if interleaved { (2 * pair, 2 * pair + 1) } else { (pair, pair + 3) };
+            let (sin, cos) = (seq as f64 * 100f64.powf(-2.0 * pair as f64 / 6.0)).sin_cos();
+            let (a, b) = (at(&x, seq, first)?, at(&x, seq, second)?);
+            assert!((at(&y, seq, first)? - (a * cos - b * sin)).abs() < 1e-5);
+            assert!((at(&y, seq, second)? - (a * sin + b * cos)).abs() < 1e-5);
+        }
+        for order in orders(&["heads", "seq", "width"]) {
+            close(&rotary.forward(&x.align_to(order)?)?.align_as(&x)?, &y);
+        }
+        close(&rotary.forward(&x.rename(None)?)?, &y.rename(None)?);
+        close(&rotary.forward_from(&x.narrow("seq", 2, 2)?, 2)?, &y.narrow("seq", 2, 2)?);
+    }
+    assert_eq!(RotaryEmbedding::new(("width", 5), "seq").unwrap_err().kind(), ErrorKind::Value);
+    let rotary = RotaryEmbedding::new(("width", 4), "seq")?;
+    let error = |x: Tensor| rotary.forward(&x).unwrap_err().kind();
+    assert_eq!(error(Tensor::ones([("time", 3), ("width", 4)])?), ErrorKind::NameNotFound);
+    assert_eq!(error(Tensor::ones([("seq", 3), ("width", 6)])?), ErrorKind::Shape);
+    assert_eq!(error(Tensor::ones([3, 4])?.to(DType::I64)?), ErrorKind::DType);
+    Ok(())
+}
+
+#[test]
+fn strict_names() -> Result<()> {
+    let layer = encoder_layer()?;
+    let x = Tensor::randn([("N", 2), ("embed", 6), ("seq", 3)])?;
+    namegrad::names::strict(|| {
+        assert_eq!(layer.forward(&x)?.shape(), x.shape());
+        assert!(layer.forward(&x.rename(None)?).is_err());
+        let attention = MultiheadAttention::new(("embed", 6), ("heads", 2), "target")?;
+        let target = x.rename([("seq", "target")])?;
+        // The name of the source is not guessed.
+        assert_eq!(attention.attend(&target, &x, &x).unwrap_err().kind(), ErrorKind::NameNotFound);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_summary_says() -> Result<()> {
+    let layer = encoder_layer()?;
+    assert_eq!(layer.describe(), "TransformerEncoderLayer(embed=6, heads=2, along seq)");
+    assert!(layer.to_string().contains("MultiheadAttention(embed=6, heads=2, along seq)"), "{layer}");
+    Ok(())
+}
+
+#[test]
+fn dropout_only_in_training() -> Result<()> {
+    let layer = MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq").dropout(0.5).build()?;
+    let x = Tensor::randn([("seq", 8), ("embed", 6)])?;
+    assert!(!layer.forward(&x)?.equal(&layer.forward(&x)?)?);
+    layer.eval();
+    assert!(layer.forward(&x)?.equal(&layer.forward(&x)?)?);
+    Ok(())
+}
+
+/// Learns to repeat the first of a sequence at the end.
+#[test]
+fn training_lowers_the_loss() -> Result<()> {
+    manual_seed(10);
+    let layer = encoder_layer()?;
+    let x = Tensor::randn([("N", 32), ("seq", 4), ("embed", 6)])?;
+    let target = x.narrow("seq", 0, 1)?;
+    let mut optimizer = Adam::builder(layer.parameters()).lr(0.01).build()?;
+    let mut losses = Vec::new();
+    for _ in 0..30 {
+        let loss = layer.forward(&x)?.narrow("seq", 3, 1)?.sub(&target)?.square()?.mean(..)?;
+        optimizer.zero_grad();
+        loss.backward()?;
+        optimizer.step()?;
+        losses.push(loss.item::<f64>()?);
+    }
+    assert!(losses[29] < 0.5 * losses[0], "{losses:?}");
+    Ok(())
+}
+
+#[derive(Module)]
+struct Model {
+    block: TransformerEncoderLayer,
+}
+
+#[test]
+fn wrong_calls() -> Result<()> {
+    let built = |heads: usize| MultiheadAttention::new(("embed", 6), ("heads", heads), "seq").unwrap_err();
+    assert_eq!([built(4).kind(), built(0).kind()], [ErrorKind::Value; 2]);
+    assert!(built(4).message().contains("embed=6 and heads=4"), "{}", built(4));
+    let builder = || MultiheadAttention::builder(("embed", 6), ("heads", 2), "seq");
+    for wrong in [builder().dropout(1.5), builder().kv_heads(0), builder().kv_heads(3)] {
+        assert_eq!(wrong.build().unwrap_err().kind(), ErrorKind::Value);
+    }
+    assert_eq!(builder().dtype(DType::I64).build().unwrap_err().kind(), ErrorKind::DType);
+
+    let model = Model { block: encoder_layer()? };
+    model.train(); // tells the layers their paths
+    let x = Tensor::ones([("N", 2), ("seq", 3), ("embed", 6)])?;
+    let narrow = model.block.forward(&x.narrow("embed", 0, 4)?).unwrap_err();
+    assert_eq!(narrow.kind(), ErrorKind::Shape);
+    assert!(narrow.message().contains("block."), "{narrow}");
+    assert_eq!(narrow.location().file(), file!());
+
+    let layer = builder().build()?;
+    let error = |x: &Tensor| layer.forward(x).unwrap_err();
+    assert_eq!(error(&x.rename([("seq", "time")])?).kind(), ErrorKind::NameNotFound);
+    assert_eq!(error(&x.rename([("embed", "F")])?).kind(), ErrorKind::NameNotFound);
+    assert_eq!(error(&x.narrow("embed", 0, 5)?).kind(), ErrorKind::Shape);
+    assert_eq!(error(&x.narrow("seq", 0, 0)?).kind(), ErrorKind::Shape);
+    assert_eq!(error(&x.select("seq", 0)?.select("N", 0)?).kind(), ErrorKind::Shape);
+    assert_eq!(error(&Tensor::ones([2, 3, 4, 6])?).kind(), ErrorKind::Shape);
+    assert_eq!(error(&x.to(DType::F64)?).kind(), ErrorKind::DType);
+    assert_eq!(error(&x.to(DType::I64)?).kind(), ErrorKind::DType);
+    assert_eq!(error(&x.narrow("seq", 0, 0)?).location().file(), file!());
+
+    let attend = |key: &Tensor, value: &Tensor| layer.attend(&x, key, value).unwrap_err().kind();
+    assert_eq!(attend(&x, &x.narrow("seq", 0, 2)?), ErrorKind::Shape);
+    assert_eq!(attend(&x.narrow("N", 0, 1)?, &x), ErrorKind::Shape);
+    let more = Tensor::ones([("T", 2), ("N", 2), ("seq", 3), ("embed", 6)])?;
+    assert_eq!(attend(&more, &x), ErrorKind::NameNotFound);
+
+    let masked = |mask: &Tensor| {
+        let options = MultiheadAttentionOptions::new().attn_mask(mask);
+        layer.attend_with(&x, &x, &x, options).unwrap_err()
+    };
+    assert_eq!(masked(&Tensor::ones([3, 2])?).kind(), ErrorKind::Shape);
+    assert_eq!(masked(&Tensor::ones([5, 3, 3])?).kind(), ErrorKind::Shape);
+    // Two sequences, not two heads.
+    assert_eq!(masked(&Tensor::ones([2, 3, 3])?).kind(), ErrorKind::Shape);
+    let by_name = Tensor::ones([("N", 2), ("seq", 3), ("seq_key", 3)])?;
+    layer.attend_with(&x, &x, &x, MultiheadAttentionOptions::new().attn_mask(&by_name))?;
+    // Without queries there is nothing to do; without keys, nothing to attend to.
+    assert_eq!(layer.attend(&x.narrow("seq", 0, 0)?, &x, &x)?.sizes(), [2, 0, 6]);
+    assert_eq!(masked(&Tensor::ones([("seq", 3), ("key", 3)])?).kind(), ErrorKind::NameNotFound);
+    assert_eq!(masked(&Tensor::ones([3, 3])?.to(DType::I64)?).kind(), ErrorKind::DType);
+    assert!(masked(&Tensor::ones([3, 2])?).message().contains("[N=2, heads=2, seq=3, seq_key=3]"));
+    let padded = |mask: &Tensor| {
+        let options = MultiheadAttentionOptions::new().key_padding_mask(mask);
+        layer.attend_with(&x, &x, &x, options).unwrap_err()
+    };
+    assert_eq!(padded(&Tensor::ones([2, 4])?).kind(), ErrorKind::Shape);
+    assert_eq!(padded(&Tensor::ones([3, 2, 4])?).kind(), ErrorKind::Shape);
+    assert_eq!(padded(&Tensor::ones([("N", 2), ("time", 3)])?).kind(), ErrorKind::NameNotFound);
+    Ok(())
+}
