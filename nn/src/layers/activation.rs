@@ -341,7 +341,7 @@ stateless! {
 /// assert_eq!(layer.named_parameters()[0].0, "weight");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Prelu::text)]
 pub struct Prelu {
     weight: Parameter,
@@ -416,6 +416,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::prelu(x, self.weight.tensor()).map_err(|error| within(error, "Prelu", &self.path))
     }
 

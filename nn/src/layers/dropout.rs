@@ -24,7 +24,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0; 4]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Dropout::text)]
 pub struct Dropout {
     p: f64,
@@ -54,6 +54,7 @@ impl Dropout {
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::dropout_with(x, self.p, DropoutOptions { training: self.training.get() })
             .map_err(|error| within(error, "Dropout", &self.path))
     }
@@ -81,7 +82,7 @@ fn check_probability(layer: &'static str, p: f64) -> Result<()> {
 macro_rules! of_maps {
     ($($(#[$doc:meta])* $layer:ident $function:ident $options:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $layer::text)]
         pub struct $layer {
             p: f64,
@@ -113,6 +114,7 @@ macro_rules! of_maps {
             /// Those of the function in [`functional`](crate::functional) that the layer calls.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let _running = self.path.running();
                 F::$function(x, self.p, self.dims.clone(), $options { training: self.training.get() })
                     .map_err(|error| within(error, stringify!($layer), &self.path))
             }
@@ -201,7 +203,7 @@ of_maps! {
 /// assert!(dropout.forward(&x)?.equal(&x)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = AlphaDropout::text)]
 pub struct AlphaDropout {
     p: f64,
@@ -231,6 +233,7 @@ impl AlphaDropout {
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::alpha_dropout_with(x, self.p, AlphaDropoutOptions { training: self.training.get() })
             .map_err(|error| within(error, "AlphaDropout", &self.path))
     }

@@ -135,7 +135,7 @@ setters!(EmbeddingBagBuilder);
 /// assert!(error.message().contains("index 65 at position [1] is out of range for 65 rows"));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Embedding::text)]
 pub struct Embedding {
     weight: Parameter,
@@ -198,6 +198,7 @@ impl Embedding {
     /// [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let table = &self.table;
         let fail = |error| within(error, "Embedding", &self.path);
         table.renorm(&self.weight, x).map_err(fail)?;
@@ -241,7 +242,7 @@ impl Layer for Embedding {
 /// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = EmbeddingBag::text)]
 pub struct EmbeddingBag {
     weight: Parameter,
@@ -345,6 +346,7 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
+        let _running = self.path.running();
         let table = &self.table;
         let fail = |error| within(error, "EmbeddingBag", &self.path);
         table.renorm(&self.weight, x).map_err(fail)?;

@@ -1,7 +1,8 @@
 //! [`Hooked`]: a layer with functions that are called with its values and gradients.
 
 use super::Layer;
-use crate::module::{Module, Visitor};
+use crate::field::Visitor;
+use crate::module::Module;
 use namegrad_autograd::{HookHandle, Op, Tensor};
 use namegrad_core::Result;
 use std::any::Any;

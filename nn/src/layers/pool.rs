@@ -63,7 +63,7 @@ impl<const N: usize> Over<N> {
 ///
 /// ```ignore
 /// /// The doc.
-/// #[derive(Debug, Module)]
+/// #[derive(Clone, Debug, Module)]
 /// pub struct AvgPool<const N: usize> { windows: Windows, over: Over<N>, path: ModulePath }
 /// pub type AvgPool1d = AvgPool<1>; ..
 ///
@@ -83,7 +83,7 @@ macro_rules! layers {
         $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] $way:ident { $($setting:ident)* }
     )*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $Layer::text)]
         pub struct $Layer<const N: usize> {
             #[module(skip)]
@@ -289,6 +289,7 @@ macro_rules! forward {
                 /// Same as [`forward`](Self::forward).
                 #[track_caller]
                 pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+                    let _running = self.path.running();
                     let dims = self.over.find(Self::NAME, &self.path, x)?;
                     max_over(Self::NAME, x, self.windows, &dims)
                         .map_err(|error| within(error, Self::NAME, &self.path))
@@ -304,6 +305,7 @@ macro_rules! forward {
                 /// [`ErrorKind::DType`] unless `x` is floating-point.
                 #[track_caller]
                 pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                    let _running = self.path.running();
                     let dims = self.over.find(Self::NAME, &self.path, x)?;
                     avg_over(Self::NAME, x, self.windows, &dims)
                         .map_err(|error| within(error, Self::NAME, &self.path))
@@ -343,6 +345,7 @@ impl<const N: usize> MaxUnpool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         let (kernel, stride, padding) = self.windows.sizes();
         unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes.into(), &dims)
@@ -369,7 +372,7 @@ impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
 /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = LpPool::text)]
 pub struct LpPool<const N: usize> {
     norm_type: f64,
@@ -414,6 +417,7 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         lp_over(Self::NAME, x, self.norm_type, self.windows, &dims)
             .map_err(|error| within(error, Self::NAME, &self.path))
@@ -463,7 +467,7 @@ impl<const N: usize> LpPoolBuilder<N> {
 /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=6, W=3]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = FractionalMaxPool::text)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
@@ -523,6 +527,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         let kernel = Extents::from(self.over.sizes);
         fractional_over(Self::NAME, x, None, kernel, self.size, &dims)

@@ -37,7 +37,7 @@ layers! { Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle }
 /// assert!(flatten.forward(&last)?.equal(&y)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Default, Module)]
+#[derive(Clone, Debug, Default, Module)]
 #[module(crate = crate, describe = Flatten::text)]
 pub struct Flatten {
     /// `None` for all dims but the first.
@@ -65,6 +65,7 @@ impl Flatten {
     /// of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         self.flattened(x).map_err(|error| within(error, "Flatten", &self.path))
     }
 
@@ -104,7 +105,7 @@ impl Flatten {
 /// assert_eq!(y.shape().to_string(), "[N=2, C=3, L=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Unflatten::text)]
 pub struct Unflatten {
     #[module(skip)]
@@ -131,6 +132,7 @@ impl Unflatten {
     /// the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         x.unflatten(self.dim.clone(), &self.shape).map_err(|error| within(error, "Unflatten", &self.path))
     }
 
@@ -151,7 +153,7 @@ fn check_factor(layer: &'static str, what: &str, factor: usize) -> Result<()> {
 macro_rules! shuffles {
     ($($(#[$doc:meta])* $layer:ident $function:ident $factor:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $layer::text)]
         pub struct $layer {
             factor: usize,
@@ -181,6 +183,7 @@ macro_rules! shuffles {
             /// divisible by the factor.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let _running = self.path.running();
                 F::$function(x, self.factor, self.dim.clone(), self.dims.clone())
                     .map_err(|error| within(error, stringify!($layer), &self.path))
             }
@@ -229,7 +232,7 @@ shuffles! {
 /// assert_eq!(y.to_vec::<i64>()?, [1, 3, 2, 4]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = ChannelShuffle::text)]
 pub struct ChannelShuffle {
     groups: usize,
@@ -256,6 +259,7 @@ impl ChannelShuffle {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::channel_shuffle(x, self.groups, self.dim.clone())
             .map_err(|error| within(error, "ChannelShuffle", &self.path))
     }
