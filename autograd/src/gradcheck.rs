@@ -418,7 +418,8 @@ impl Check<'_> {
         let wrong = counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let wrong: Vec<String> =
             wrong.map(|(input, count)| format!("{count} by {}", called(input))).collect();
-        let of_each = if wrong.len() > 1 { format!("; wrong are {}", wrong.join(", ")) } else { String::new() };
+        let of_each =
+            if wrong.len() > 1 { format!("; wrong are {}", wrong.join(", ")) } else { String::new() };
         let [got, want] = worst.numbers;
         let (of, by) = (place(&y.shape(), worst.output), place(&x.shape(), worst.element));
         let message = format!(

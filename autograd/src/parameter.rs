@@ -188,7 +188,8 @@ impl Parameter {
         const OP: &str = "Parameter::compute_by";
         let (value, own) = (computed.tensor()?, self.shape());
         if value.shape().sizes != own.sizes {
-            let message = format!("a parameter of sizes {:?} cannot be computed as {}", own.sizes, value.shape());
+            let message =
+                format!("a parameter of sizes {:?} cannot be computed as {}", own.sizes, value.shape());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([own, value.shape()]));
         }
         // Of the own tensor only the dims stay, which take no memory.

@@ -90,12 +90,27 @@ pub fn copy_of<T: Clone + 'static>(place: usize, make: impl FnOnce() -> T) -> Op
     if !COPYING.get() {
         return None;
     }
-    let known = COPIES.with_borrow(|copies| copies.of.get(&place).and_then(|copy| copy.downcast_ref()).cloned());
+    let known = plainly(|| {
+        COPIES.with_borrow(|copies| copies.of.get(&place).and_then(|copy| copy.downcast_ref::<T>()).cloned())
+    });
     Some(known.unwrap_or_else(|| {
         let copy = make();
-        COPIES.with_borrow_mut(|copies| copies.of.insert(place, Box::new(copy.clone())));
+        let kept = plainly(|| Box::new(copy.clone()));
+        COPIES.with_borrow_mut(|copies| copies.of.insert(place, kept));
         copy
     }))
+}
+
+/// Runs `f`, in which a clone of a copy is the same copy.
+fn plainly<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            COPYING.set(self.0);
+        }
+    }
+    let _restore = Restore(COPYING.replace(false));
+    f()
 }
 
 /// Whether clones of shared places are independent copies.

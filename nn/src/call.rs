@@ -3,9 +3,7 @@
 use crate::field::Entry;
 use crate::module::{Module, walk};
 use crate::pattern::nearest;
-use namegrad_autograd::{
-    Checked, GradCheckOptions, Parameter, Tensor, gradcheck_parameters_with, places,
-};
+use namegrad_autograd::{Checked, GradCheckOptions, Parameter, Tensor, gradcheck_parameters_with, places};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,15 +74,19 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
             return Err(Error::new(ErrorKind::Value, OP, message));
         };
         if own.sizes() != value.sizes() {
-            let message = format!("'{path}' is {} in the module and {} in the call", own.shape(), value.shape());
+            let message =
+                format!("'{path}' is {} in the module and {} in the call", own.shape(), value.shape());
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([own.shape(), value.shape()]));
         }
         own.check_names_of(OP, value.value()).map_err(|error| error.context(format_args!("'{path}': ")))?;
         if let Some((other, before)) = given.insert(*id, (path.clone(), value.clone()))
             && before.value().data_ptr() != value.value().data_ptr()
         {
-            let message = format!("'{other}' and '{path}' are the same parameter, and are given different values");
-            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([before.shape(), value.shape()]));
+            let message =
+                format!("'{other}' and '{path}' are the same parameter, and are given different values");
+            return Err(
+                Error::new(ErrorKind::Value, OP, message).with_operands([before.shape(), value.shape()])
+            );
         }
         let value = match own.has_names() && value.names() != own.names() {
             true => value.rename(Some(own.names().clone()))?,

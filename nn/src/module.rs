@@ -246,7 +246,7 @@ pub trait Module: fmt::Display {
     /// }
     /// let model = Model { hidden: Linear::new(("x", 2), ("h", 3))?, out: Linear::new(("h", 3), ("y", 1))? };
     /// let average = model.deep_copy()?;
-    /// model.out.weight().update(|weight| weight.zero_().map(drop))?;
+    /// model.out.weight().update(|weight| weight.mul_(0.0).map(drop))?;
     /// assert_ne!(average.out.weight().tensor(), model.out.weight().tensor());
     /// # Ok::<(), Error>(())
     /// ```

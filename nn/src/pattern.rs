@@ -109,10 +109,17 @@ impl Pattern {
         paths: impl Iterator<Item = &'p str> + Clone,
     ) -> Error {
         let text = &self.text;
-        let error = Error::new(ErrorKind::Value, op, match paths.clone().next() {
-            None => format!("no {what} matches '{text}', because there is none"),
-            Some(_) => format!("no {what} matches '{text}'; the nearest: {}", nearest(text, paths.clone()).join(", ")),
-        });
+        let error = Error::new(
+            ErrorKind::Value,
+            op,
+            match paths.clone().next() {
+                None => format!("no {what} matches '{text}', because there is none"),
+                Some(_) => format!(
+                    "no {what} matches '{text}'; the nearest: {}",
+                    nearest(text, paths.clone()).join(", ")
+                ),
+            },
+        );
         match closest_of(text, paths) {
             Some(path) => error.with_repair(format!("did you mean '{path}'?")),
             None => error,

@@ -125,7 +125,8 @@ impl Summary {
         walk(fields, &mut |path, entry| {
             // Whether a layer is around this entry.
             let around = |layer: &LayerSummary| {
-                layer.path.is_empty() || path.strip_prefix(&layer.path).is_some_and(|rest| rest.starts_with('.'))
+                layer.path.is_empty()
+                    || path.strip_prefix(&layer.path).is_some_and(|rest| rest.starts_with('.'))
             };
             match entry {
                 Entry::Module(module) => {

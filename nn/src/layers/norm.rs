@@ -4,11 +4,11 @@ use super::place::{Named, Of, dim_text, named};
 use super::{Layer, within};
 use crate::Module;
 use crate::buffer::Buffer;
+use crate::field::{Field, Visitor};
 use crate::functional as F;
 use crate::functional::options::{
     BatchNormOptions, GroupNormOptions, InstanceNormOptions, LocalResponseNormOptions,
 };
-use crate::field::{Field, Visitor};
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};

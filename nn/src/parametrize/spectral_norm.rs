@@ -156,9 +156,12 @@ pub fn spectral_norm_with(
     let parameter = find(OP, module, path)?;
     let weight = parameter.tensor();
     let dim = dim.into().look_up(OP, &[weight.value()])?;
-    Error::ensure(options.n_power_iterations > 0, ErrorKind::Value, OP, || {
-        "expected at least one power iteration, got n_power_iterations=0"
-    })?;
+    Error::ensure(
+        options.n_power_iterations > 0,
+        ErrorKind::Value,
+        OP,
+        || "expected at least one power iteration, got n_power_iterations=0",
+    )?;
     Error::ensure(weight.numel() > 0, ErrorKind::Shape, OP, || {
         format!("the weight {} has no elements", weight.shape())
     })?;

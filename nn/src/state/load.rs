@@ -96,7 +96,8 @@ impl LoadReport {
         let ignore_names =
             options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
         // Values with other sizes cannot be loaded.
-        let unfit = self.mismatched.iter().map(|(path, ..)| path).filter(|_| differ && !align && !ignore_names);
+        let unfit =
+            self.mismatched.iter().map(|(path, ..)| path).filter(|_| differ && !align && !ignore_names);
         let removed: String = unfit
             .chain(self.refused.iter().map(|(path, _)| path))
             .map(|path| format!("state.remove({path:?}); "))
@@ -243,7 +244,9 @@ impl StateDict {
             }
             let first = given_by[&place.id()];
             if first != path && !same_values(&values[first], given)? {
-                let reason = format!("is the same parameter as {first} in the model, and has other values in the state");
+                let reason = format!(
+                    "is the same parameter as {first} in the model, and has other values in the state"
+                );
                 report.refused.push((path.clone(), reason));
                 continue;
             }

@@ -141,10 +141,12 @@ impl StateDict {
     ) -> Result<StateDict> {
         let mut state = StateDict { values: tensors, shared: BTreeMap::new() };
         let shared = metadata.iter().filter_map(|(key, first)| Some((key.strip_prefix(SHARED)?, first)));
-        let shared: Vec<(&str, &String)> = shared.filter(|(path, _)| !state.values.contains_key(*path)).collect();
+        let shared: Vec<(&str, &String)> =
+            shared.filter(|(path, _)| !state.values.contains_key(*path)).collect();
         for (path, first) in shared {
             let Some(value) = state.values.get(first).filter(|_| !state.shared.contains_key(first)) else {
-                let message = format!("{file}: '{path}' has the value of '{first}', which the file does not have");
+                let message =
+                    format!("{file}: '{path}' has the value of '{first}', which the file does not have");
                 return Err(Error::new(ErrorKind::Format, "load", message));
             };
             let value = value.clone();
@@ -162,6 +164,7 @@ impl StateDict {
     /// Sets the value at a path and returns the previous one.
     ///
     /// ```
+    /// use namegrad::core::NamedTensor;
     /// use namegrad::prelude::*;
     /// let model = Linear::new(("in", 3), ("out", 2))?;
     /// let mut state = model.state_dict();
@@ -220,7 +223,11 @@ impl StateDict {
         for (path, value) in &self.values {
             let now = renamed(path).unwrap_or_else(|| path.clone());
             if now.is_empty() || values.insert(now.clone(), value.clone()).is_some() {
-                let what = if now.is_empty() { "no path".into() } else { format!("the path '{now}' of another value") };
+                let what = if now.is_empty() {
+                    "no path".into()
+                } else {
+                    format!("the path '{now}' of another value")
+                };
                 return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
             }
         }
@@ -234,7 +241,8 @@ impl StateDict {
     /// be aligned to a model: for files of other tools. Returns the number of values.
     ///
     /// ```
-    /// use namegrad::nn::LoadOptions;
+    /// use namegrad::core::NamedTensor;
+    /// use namegrad::nn::{LoadOptions, StateDict};
     /// use namegrad::prelude::*;
     /// let model = Linear::builder(("in", 3), ("out", 2)).bias(false).build()?;
     /// // Another tool stores the transposed weight.
@@ -242,7 +250,6 @@ impl StateDict {
     /// state.rename("kernel", "weight")?;
     /// state.refine_names("weight", ["in", "out"])?;
     /// model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
-    /// # use namegrad::nn::StateDict;
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -256,7 +263,10 @@ impl StateDict {
         let mut named = Vec::new();
         for (path, value) in self.values.iter().filter(|(path, _)| from.captures(path).is_some()) {
             let value = value.refine_names(names.clone());
-            named.push((path.clone(), value.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?));
+            named.push((
+                path.clone(),
+                value.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?,
+            ));
         }
         if named.is_empty() {
             return Err(from.unmatched(OP, "path of the state", self.values.keys().map(String::as_str)));
