@@ -6,7 +6,9 @@ use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{Buffer, LoadOptions, StateDict, pack_padded_sequence};
+use namegrad::nn::{
+    Buffer, LoadOptions, StateDict, functional_call, pack_padded_sequence, parametrize,
+};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 
@@ -347,7 +349,26 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     net.state_dict().save(path)?;
     let state = net.state_dict();
     net.load_state_dict_with(&state, LoadOptions::new().partial(true))?;
-    net.load_state_dict_with(&StateDict::load("net.pth")?, LoadOptions::new().ignore_names(true))?;
+    net.load_state_dict(&StateDict::load("net.pth")?)?;
+    let mut state = StateDict::default();
+    state.rename("module.**", "**")?;
+    net.freeze("fc")?;
+    net.freeze("blocks.*.norm")?;
+    net.deep_copy()?;
+    let (x, w) = (Tensor::ones([3])?, Tensor::ones([8, 3])?);
+    functional_call(net, [("weight", w)], || net.forward(&x))?;
+    parametrize::weight_norm(net, "fc.weight", "out")?;
+    parametrize::spectral_norm(net, "fc.weight", "out")?;
+    #[derive(Clone, Module)]
+    struct P;
+    impl parametrize::Parametrization for P {
+        fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
+            Ok(originals[0].clone())
+        }
+    }
+    parametrize::register(net, "fc.weight", P)?;
+    net.summary_of(|| net.forward(&x))?;
+    let (x, w) = (Tensor::ones([3])?, Parameter::new(Tensor::ones([3])?)?);
     let file = TensorFile::default();
     file.save("x.npz")?;
     TensorFile::load("x.npz")?;

@@ -554,5 +554,37 @@ fn hooks_of_a_layer_with_several_inputs() -> Result<()> {
     assert!(state.allclose(&bias.tanh()?)? && y.allclose(&state.relu()?.add(1.0)?)?);
     seen.remove();
     assert!(cell.forward(&inputs)?.0.allclose(&state.relu()?)?);
+
+    // Gradients of all inputs and outputs.
+    let cell = Hooked::new(Cell { update: Linear::new(("h", 3), ("h", 3))? });
+    let calls = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let list = calls.clone();
+    cell.register_gradient_hook(move |_, inputs, outputs| {
+        list.lock().unwrap().push((inputs.to_vec(), outputs.to_vec()));
+        Ok(Some(vec![inputs[0].clone(), inputs[1].as_ref().map(|g| g.mul(2.0)).transpose()?]))
+    });
+    let x = Tensor::randn([("h", 3)])?.requiring_grad()?;
+    let before = Tensor::randn([("h", 3)])?.requiring_grad()?;
+    let (_, state) = cell.forward(&(x.clone(), before.clone()))?;
+    state.sum(..)?.backward()?;
+    let plain = x.detach().requiring_grad()?;
+    cell.layer().forward(&(plain.clone(), before.detach()))?.1.sum(..)?.backward()?;
+    assert!(x.grad().unwrap().allclose(&plain.grad().unwrap())?);
+    assert!(before.grad().unwrap().allclose(&plain.grad().unwrap().mul(2.0)?)?);
+    {
+        let calls = calls.lock().unwrap();
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0].1[1].as_ref().unwrap().to_vec::<f32>()?, [1.0; 3]);
+    }
+    // Without gradients of inputs, the hook sees those of the outputs.
+    let hooked = Hooked::new(Cell { update: Linear::new(("h", 3), ("h", 3))? });
+    let list = calls.clone();
+    hooked.register_gradient_hook(move |_, inputs, outputs| {
+        list.lock().unwrap().push((inputs.to_vec(), outputs.to_vec()));
+        Ok(None)
+    });
+    hooked.forward(&inputs)?.1.sum(..)?.backward()?;
+    let calls = calls.lock().unwrap();
+    assert!(calls.len() == 2 && calls[1].0.iter().all(Option::is_none));
     Ok(())
 }

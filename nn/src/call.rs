@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 /// # Examples
 /// A step of gradient descent, through which a second gradient flows:
 /// ```
+/// use namegrad::autograd::grad_with;
 /// use namegrad::nn::functional_call;
 /// use namegrad::prelude::*;
 /// let layer = Linear::builder(("in", 1), ("out", 1)).bias(false).build()?;

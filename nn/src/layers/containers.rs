@@ -10,6 +10,13 @@ use std::ops::{Deref, DerefMut};
 
 /// Returns its input: a place for a layer that a model does not have.
 ///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::nn::Identity;
@@ -44,6 +51,9 @@ impl Layer for Identity {
 /// # Shapes
 /// - `x`: what the layer takes
 /// - result: the dims of `x`, which the output of the layer must have, too, in any order if they have names
+///
+/// # Parameters
+/// Those of the layer, under `inner`.
 ///
 /// # Source
 /// He et al., *Deep Residual Learning for Image Recognition* (2016), equation 1.

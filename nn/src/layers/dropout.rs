@@ -12,6 +12,13 @@ use namegrad_core::{Error, ErrorKind, Result};
 /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation,
 /// does nothing.
 ///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15 (2014).
 ///
@@ -136,6 +143,13 @@ of_maps! {
     /// [`F::dropout1d`](crate::functional::dropout1d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -149,6 +163,13 @@ of_maps! {
 
     /// [`F::dropout2d`](crate::functional::dropout2d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -164,6 +185,13 @@ of_maps! {
     /// [`F::dropout3d`](crate::functional::dropout3d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -177,6 +205,13 @@ of_maps! {
 
     /// [`F::feature_alpha_dropout`](crate::functional::feature_alpha_dropout) in training, of feature maps whose dims are
     /// found by name.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -192,6 +227,13 @@ of_maps! {
 
 /// [`F::alpha_dropout`](crate::functional::alpha_dropout) in training; in evaluation, does nothing. The output has
 /// the dims of `x`.
+///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
 ///
 /// # Examples
 /// ```

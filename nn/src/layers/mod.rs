@@ -17,6 +17,7 @@ mod rearrange;
 mod recurrent;
 mod sequential;
 mod stateless;
+mod tensors;
 
 pub use activation::*;
 pub use bilinear::{Bilinear, BilinearBuilder};
@@ -39,6 +40,7 @@ pub use pool::*;
 pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unflatten};
 pub use recurrent::*;
 pub use sequential::Sequential;
+pub use tensors::Tensors;
 
 use crate::Module;
 use crate::training::ModulePath;

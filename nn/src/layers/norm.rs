@@ -936,6 +936,9 @@ impl InstanceNorm {
 /// - `x`: any dims that include the channel dim, in any position
 /// - result: the dims of `x`
 ///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Krizhevsky, Sutskever, Hinton, *ImageNet Classification with Deep Convolutional Neural Networks* (2012),
 /// section 3.3.

@@ -195,6 +195,9 @@ layers! {
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
     /// - result: the dims of `x`, with the number of windows in place of those sizes
     ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -213,6 +216,9 @@ layers! {
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
     /// - result: the dims of `x`, with the number of windows in place of those sizes
     ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -228,6 +234,13 @@ layers! {
     /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the result.
     /// Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes of the layer in those dims
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -241,6 +254,13 @@ layers! {
     /// [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. The windows are those of
     /// [`AdaptiveMaxPool`].
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes of the layer in those dims
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -253,6 +273,13 @@ layers! {
     AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
     /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions that
     /// [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
+    ///
+    /// # Shapes
+    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes before pooling in those of the windows
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -363,6 +390,13 @@ impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
 /// The norm of each window over `N` dims, without absolute values: `(Σ x^p)^(1/p)`. [`LpPool1d`],
 /// [`LpPool2d`], [`LpPool3d`].
 ///
+/// # Shapes
+/// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+/// - result: the dims of `x`, with the number of windows in place of those sizes
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
@@ -454,6 +488,13 @@ impl<const N: usize> LpPoolBuilder<N> {
 
 /// The largest element of windows of one size at random places over `N` dims, which the layer finds by name:
 /// [`FractionalMaxPool2d`], [`FractionalMaxPool3d`].
+///
+/// # Shapes
+/// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+/// - result: the dims of `x`, with the number of windows in place of those sizes
+///
+/// # Parameters
+/// None.
 ///
 /// # Source
 /// Graham, *Fractional Max-Pooling* (2014), section 2.

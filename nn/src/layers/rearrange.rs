@@ -26,6 +26,13 @@ layers! { Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle }
 /// The elements are in the order of the dims as they were given, so the result does not depend on the order of
 /// the input's dims. [`Flatten::default`] flattens all dims but the first, like PyTorch's.
 ///
+/// # Shapes
+/// - `x`: any dims that include those to flatten, in any order
+/// - result: the dims of `x`, with the new dim in place of the first of those
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
@@ -95,6 +102,13 @@ impl Flatten {
 }
 
 /// Splits a dim into several.
+///
+/// # Shapes
+/// - `x`: any dims that include the dim to split
+/// - result: the dims of `x`, with the new dims in its place
+///
+/// # Parameters
+/// None.
 ///
 /// # Examples
 /// ```
@@ -197,6 +211,13 @@ macro_rules! shuffles {
 shuffles! {
     /// [`F::pixel_shuffle`] as a layer: moves channels into space.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include the channels `C r²` and the two dims of the image `H`, `W`, in any order
+    /// - result: the dims of `x`, with the sizes `C`, `H r` and `W r`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::nn::PixelShuffle;
@@ -208,6 +229,13 @@ shuffles! {
     /// ```
     PixelShuffle pixel_shuffle upscale_factor;
     /// [`F::pixel_unshuffle`] as a layer: moves space into channels.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include the channels `C` and the two dims of the image `H r`, `W r`, in any order
+    /// - result: the dims of `x`, with the sizes `C r²`, `H` and `W`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -222,6 +250,13 @@ shuffles! {
 }
 
 /// [`F::channel_shuffle`] as a layer: interleaves groups of channels.
+///
+/// # Shapes
+/// - `x`: any dims that include the channels, in any order
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
 ///
 /// # Examples
 /// ```

@@ -11,6 +11,13 @@ use std::sync::Arc;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
 ///
+/// # Shapes
+/// - `x`: what the first layer takes
+/// - result: the output of the last layer
+///
+/// # Parameters
+/// Those of the layers.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
