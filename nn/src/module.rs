@@ -186,9 +186,10 @@ pub trait Module: fmt::Display {
     /// let model = Sequential::new()
     ///     .then_named("hidden", Linear::new(("in", 3), ("h", 4))?)
     ///     .then_named("head", Linear::new(("h", 4), ("out", 2))?);
-    /// let weights = model.matching("*.weight")?.into_iter().map(|(_, parameter)| parameter);
-    /// let biases = model.matching("*.bias")?.into_iter().map(|(_, parameter)| parameter);
-    /// let optimizer = Sgd::builder(weights).lr(0.1).group(ParamGroup::new(biases).lr(0.2)).build()?;
+    /// // The biases learn at another rate.
+    /// let of = |pattern: &str| Ok::<_, Error>(model.matching(pattern)?.into_iter().map(|(_, parameter)| parameter));
+    /// let biases = of("*.bias")?.collect::<Vec<_>>();
+    /// let optimizer = Sgd::builder(of("*.weight")?).lr(0.1).group(biases, |sgd| sgd.lr = 0.2).build()?;
     /// assert_eq!(optimizer.parameters().len(), 4);
     /// # Ok::<(), Error>(())
     /// ```

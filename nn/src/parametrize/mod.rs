@@ -21,8 +21,9 @@
 //!
 //! impl Parametrization for Symmetric {
 //!     fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
-//!         let upper = originals[0].triu()?;
-//!         upper.add(&upper.t()?.rename(None)?)?.sub(&upper.diagonal()?.rename(None)?.diag_embed()?)
+//!         let upper = originals[0].rename(None)?;
+//!         let above = upper.triu_with(TriuOptions::new().diagonal(1))?;
+//!         upper.triu()?.add(&above.t()?)?.rename(Some(originals[0].names().clone()))
 //!     }
 //! }
 //!
