@@ -437,6 +437,41 @@ fn layers_of(text: &str) -> Vec<String> {
     found
 }
 
+/// The doc of a layer has the shapes by name, the parameters with their first values, and an example.
+#[test]
+fn every_layer_is_documented() {
+    let mut missing = Vec::new();
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for layer in layers_of(&text) {
+            let mut doc: Vec<&str> = Vec::new();
+            for line in text.lines().map(str::trim_start) {
+                if line.starts_with("///") {
+                    doc.push(line);
+                } else if line.starts_with(&format!("{layer} "))
+                    || line.starts_with(&format!("pub struct {layer}"))
+                {
+                    break;
+                } else if !line.starts_with("#[") {
+                    doc.clear();
+                }
+            }
+            // Those of elementwise functions come from the macro of their table.
+            let of_table = path.ends_with("activation.rs") && doc.len() < 3;
+            for section in ["/// # Shapes", "/// # Parameters", "/// # Examples"] {
+                if !of_table
+                    && !CONTAINERS.contains(&layer.as_str())
+                    && !doc.contains(&section)
+                    && layer != "Hooked"
+                {
+                    missing.push(format!("{layer}: {section}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 #[test]
 fn the_sources_are_read() {
     let found: BTreeSet<String> =
@@ -469,6 +504,7 @@ fn a_summary_of_a_run() -> Result<()> {
     assert_eq!(layer("4").multiply_adds, 2 * 128 * 10);
     assert_eq!(layer("4").output.unwrap().to_string(), "[N=2, class=10]");
     assert_eq!(summary.multiply_adds(), layer("0").multiply_adds + layer("4").multiply_adds);
+    println!("{summary}");
     assert!(summary.to_string().contains("multiply-adds"), "{summary}");
     assert!(model.summary_of(|| model.forward(&Tensor::ones([2])?)).is_err());
     assert!(!model.summary().to_string().contains("multiply-adds"));

@@ -165,9 +165,7 @@ impl Parameter {
         if let Some(substitute) = places::substitute(self.id()) {
             return substitute;
         }
-        if self.0.is_computed.load(Ordering::Acquire)
-            && let Some(computed) = self.0.computed()
-        {
+        if let Some(computed) = self.0.computed() {
             return computed.tensor().unwrap_or_else(|error| panic!("{error}"));
         }
         self.0.read().clone()
@@ -194,8 +192,8 @@ impl Parameter {
         }
         // Of the own tensor only the dims stay, which take no memory.
         let nothing = NamedTensor::zeros(())?.to(value.dtype())?.expand(own.sizes.as_slice())?;
-        *self.0.write() = Tensor::constant(nothing.with_names(own.names.clone()));
         self.set_computed(Some(computed));
+        *self.0.write() = Tensor::constant(nothing.with_names(own.names));
         Ok(())
     }
 
@@ -208,14 +206,15 @@ impl Parameter {
         let Some(computed) = self.0.computed() else { return Ok(()) };
         let value = computed.tensor()?.detach().into_value().with_names(self.shape().names);
         let value = Tensor::constant(value).requiring_grad()?;
-        self.set_computed(None);
         *self.0.write() = value;
+        self.set_computed(None);
         Ok(())
     }
 
     fn set_computed(&self, computed: Option<Arc<dyn Computed>>) {
-        self.0.is_computed.store(computed.is_some(), Ordering::Release);
-        *self.0.computed.write().unwrap_or_else(PoisonError::into_inner) = computed;
+        let mut own = self.0.computed.write().unwrap_or_else(PoisonError::into_inner);
+        *own = computed;
+        self.0.is_computed.store(own.is_some(), Ordering::Release);
     }
 
     /// The accumulated gradient.

@@ -4,7 +4,7 @@ use crate::field::Entry;
 use crate::module::{Module, walk};
 use crate::pattern::nearest;
 use namegrad_autograd::{Checked, GradCheckOptions, Parameter, Tensor, gradcheck_parameters_with, places};
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use std::collections::{BTreeMap, HashMap};
 
 /// Runs `f`, in which the parameters and buffers of `module` at these paths have these values: PyTorch's
@@ -62,7 +62,14 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
     let mut own = |path: &str, id: usize, value: NamedTensor| known.insert(path.to_string(), (id, value));
     walk(&|visitor| module.fields(visitor), &mut |path, entry| match entry {
         Entry::Parameter(parameter) => drop(own(path, parameter.id(), parameter.tensor().into_value())),
-        Entry::Computed(parameter) => drop(own(path, parameter.id(), parameter.tensor().into_value())),
+        Entry::Computed(parameter) => {
+            // Its dims; computing it may have effects.
+            let Shape { sizes, names } = parameter.shape();
+            let dims = NamedTensor::zeros(()).and_then(|zero| zero.expand(sizes.as_slice()));
+            if let Ok(dims) = dims {
+                own(path, parameter.id(), dims.with_names(names));
+            }
+        }
         Entry::Buffer(buffer) => drop(own(path, buffer.id(), buffer.value())),
         _ => {}
     });

@@ -100,7 +100,8 @@ impl Lora {
     }
 
     /// Adds the product to the weight, so that running the layer costs nothing more. While it is merged, the
-    /// adapter gets no gradient. A merged adapter stays as it is.
+    /// adapter gets no gradient. A merged adapter stays as it is. A state that is saved while it is merged has the
+    /// sum in place of the weight, so unmerge before you save or load one.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
