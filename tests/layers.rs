@@ -21,6 +21,8 @@ struct Row {
     /// The layer made with names, and without.
     named: Made,
     plain: Made,
+    /// A deep copy of another layer made with names.
+    copy: Made,
     /// What is known of a further dim.
     further: Further,
 }
@@ -54,6 +56,35 @@ impl<A: Results, B: Results> Results for (A, B) {
     }
 }
 
+impl Results for RecurrentOutput {
+    fn list(self) -> Vec<Tensor> {
+        vec![self.output, self.hn]
+    }
+}
+
+impl Results for LstmOutput {
+    fn list(self) -> Vec<Tensor> {
+        vec![self.output, self.hn, self.cn]
+    }
+}
+
+/// An [`LstmCell`] whose states are inputs of their own.
+#[derive(Clone, Module)]
+struct OfStates {
+    #[module(flatten)]
+    cell: LstmCell,
+}
+
+impl OfStates {
+    fn new(cell: LstmCell) -> OfStates {
+        OfStates { cell }
+    }
+
+    fn forward(&self, x: &Tensor, h: &Tensor, c: &Tensor) -> Result<(Tensor, Tensor)> {
+        self.cell.forward(x, (h, c))
+    }
+}
+
 /// A row has the layer with names, the layer without, and the inputs. After them comes what differs from
 /// [`Rides`]. The layer is in evaluation mode after `eval`.
 macro_rules! rows {
@@ -63,6 +94,7 @@ macro_rules! rows {
             inputs: vec![$($input.clone()),+],
             named: rows!(@made $named; $($input),+),
             plain: rows!(@made $plain; $($input),+),
+            copy: rows!(@made $named.deep_copy()?; $($input),+),
             #[allow(unused)]
             further: { let further = Rides; $(let further = $further;)? further },
         }),*]
@@ -92,6 +124,8 @@ fn rows() -> Result<Vec<Row>> {
     let (other, third) = (Tensor::randn(class)?, Tensor::randn(class)?);
     let (p, q) = (x.sigmoid()?, other.sigmoid()?);
     let few = Tensor::randn([("N", 3), ("E", 2)])?;
+    let other_few = Tensor::randn([("N", 3), ("E", 2)])?;
+    let series = Tensor::randn([("time", 5), ("N", 2), ("E", 3)])?;
     let classes = Tensor::new([1, 3, 0])?.refine_names(["N"])?;
     let signs = Tensor::new([1, -1, 1])?.refine_names(["N"])?;
     let all_signs = other.sign()?;
@@ -150,7 +184,15 @@ fn rows() -> Result<Vec<Row>> {
         Residual: Residual::new(Linear::new(("W", 4), ("W", 4))?), Residual::new(Linear::new(4, 4)?); image;
         Sequential: Sequential::new().then(Linear::new(("W", 4), ("out", 3))?).then(Relu),
             Sequential::new().then(Linear::new(4, 3)?).then(Relu); image;
-        Hooked: Hooked::new(Linear::new(("W", 4), ("out", 3))?), Hooked::new(Linear::new(4, 3)?); image;
+
+        Rnn: Rnn::new(("E", 3), ("hidden", 2), "time")?, Rnn::new(3, 2, 0)?; series;
+        Gru: Gru::builder(("E", 3), ("hidden", 2), "time").bidirectional(true).layers(2).build()?,
+            Gru::builder(3, 2, 0).bidirectional(true).layers(2).build()?; series;
+        Lstm: Lstm::new(("E", 3), ("hidden", 2), "time")?, Lstm::new(3, 2, 0)?; series;
+        RnnCell: RnnCell::new(("class", 4), ("E", 2))?, RnnCell::new(4, 2)?; x, few;
+        GruCell: GruCell::new(("class", 4), ("E", 2))?, GruCell::new(4, 2)?; x, few;
+        LstmCell: OfStates::new(LstmCell::new(("class", 4), ("E", 2))?), OfStates::new(LstmCell::new(4, 2)?);
+            x, few, other_few;
 
         Conv: Conv1d::new(("C", 4), ("F", 3), l)?, Conv1d::new(4, 3, l_)?; line;
         Conv: Conv2d::new(("C", 4), ("F", 3), hw)?, Conv2d::new(4, 3, hw_)?; image;
@@ -223,7 +265,7 @@ fn rows() -> Result<Vec<Row>> {
 }
 
 /// Layers that run what they are given, so no row can say what they do.
-const CONTAINERS: &[&str] = &["ModuleList", "ModuleDict"];
+const CONTAINERS: &[&str] = &["ModuleList", "ModuleDict", "Hooked"];
 
 /// The names of the dims.
 fn names(x: &Tensor) -> Vec<String> {
@@ -335,7 +377,7 @@ fn further_dims_ride_along() -> Result<()> {
 /// Without names, dims are found by position. A state of a layer with names fits one without.
 #[test]
 fn without_names_by_position() -> Result<()> {
-    for Row { name, inputs, named, plain, further } in rows()? {
+    for Row { name, inputs, named, plain, further, .. } in rows()? {
         let want = run(name, &named, &inputs);
         plain.module.load_state_dict(&named.module.state_dict())?;
         let unnamed: Vec<Tensor> = inputs.iter().map(|x| x.rename(None)).collect::<Result<_>>()?;
@@ -360,17 +402,12 @@ fn without_names_by_position() -> Result<()> {
     Ok(())
 }
 
-/// A layer that is part of a `Sequential` is copied with it, and has parameters of its own.
+/// Layers are copied with the model that they are a part of.
 #[test]
 fn layers_are_copied() -> Result<()> {
-    for Row { name, inputs, named, .. } in rows()? {
-        if inputs.len() > 1 || name == "Hooked" {
-            continue; // clones of `Hooked` share the layer
-        }
-        let copy = named.module.clone_in_box();
-        let copy = copy.unwrap_or_else(|| panic!("{name} is not cloned in a box; does it derive Clone?"));
-        assert_eq!(copy.describe(), named.module.describe());
-        assert_eq!(copy.state_dict().len(), named.module.state_dict().len(), "{name}");
+    for Row { name, inputs, named, copy, further, .. } in rows()? {
+        copy.module.load_state_dict(&named.module.state_dict())?;
+        assert_same(name, &run(name, &copy, &inputs), &run(name, &named, &inputs), further);
     }
     Ok(())
 }

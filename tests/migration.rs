@@ -6,9 +6,7 @@ use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
-use namegrad::nn::{
-    Buffer, LoadOptions, StateDict, functional_call, pack_padded_sequence, parametrize,
-};
+use namegrad::nn::{Buffer, LoadOptions, StateDict, functional_call, pack_padded_sequence, parametrize};
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
 

@@ -267,7 +267,7 @@ impl Check<'_> {
             .map(|x| format!("an input is of {}: differences in less than float64 prove little", x.dtype()));
         let (mut compared, mut worst) = (0, None::<Wrong>);
         let mut counts = vec![0; self.inputs.len()];
-        for input in 0..self.inputs.len() {
+        for (input, count) in counts.iter_mut().enumerate() {
             let rows = self.on_the_tape(&y, input)?;
             for element in 0..self.inputs[input].numel() {
                 let differences = self.by_difference(input, element, options)?;
@@ -279,7 +279,7 @@ impl Check<'_> {
                     if apart <= allowed {
                         continue;
                     }
-                    counts[input] += 1;
+                    *count += 1;
                     let excess = if apart.is_nan() { f64::INFINITY } else { apart / allowed };
                     if worst.as_ref().is_none_or(|worst| worst.excess < excess) {
                         worst = Some(Wrong { output, input, element, numbers: [got, want], excess });
