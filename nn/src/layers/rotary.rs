@@ -19,6 +19,9 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 /// - `x`: any dims that include the sequence and the features, in any order; without names `[.., seq, width]`
 /// - result: the dims of `x`
 ///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021), section 3.2.2.
 ///
@@ -38,7 +41,7 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 /// assert_eq!(rotary.forward_from(&next, 5)?.shape(), next.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = RotaryEmbedding::text)]
 pub struct RotaryEmbedding {
     #[module(skip)]
@@ -129,6 +132,7 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let _running = self.path.running();
         let about = || self.about();
         let of = Of { layer: "RotaryEmbedding", path: &self.path, dims: &about };
         let width = of.place(x, self.width, x.ndim().checked_sub(1))?;
