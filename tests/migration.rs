@@ -8,7 +8,7 @@ use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
 use namegrad::nn::{
     Buffer, LoadOptions, MultiheadAttentionOptions, StateDict, TransformerEncoder, TransformerEncoderLayer,
-    pack_padded_sequence,
+    functional_call, pack_padded_sequence, parametrize,
 };
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
@@ -358,7 +358,26 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     net.state_dict().save(path)?;
     let state = net.state_dict();
     net.load_state_dict_with(&state, LoadOptions::new().partial(true))?;
-    net.load_state_dict_with(&StateDict::load("net.pth")?, LoadOptions::new().ignore_names(true))?;
+    net.load_state_dict(&StateDict::load("net.pth")?)?;
+    let mut state = StateDict::default();
+    state.rename("module.**", "**")?;
+    net.freeze("fc")?;
+    net.freeze("blocks.*.norm")?;
+    net.deep_copy()?;
+    let (x, w) = (Tensor::ones([3])?, Tensor::ones([8, 3])?);
+    functional_call(net, [("weight", w)], || net.forward(&x))?;
+    parametrize::weight_norm(net, "fc.weight", "out")?;
+    parametrize::spectral_norm(net, "fc.weight", "out")?;
+    #[derive(Clone, Module)]
+    struct P;
+    impl parametrize::Parametrization for P {
+        fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
+            Ok(originals[0].clone())
+        }
+    }
+    parametrize::register(net, "fc.weight", P)?;
+    net.summary_of(|| net.forward(&x))?;
+    let (x, w) = (Tensor::ones([3])?, Parameter::new(Tensor::ones([3])?)?);
     let file = TensorFile::default();
     file.save("x.npz")?;
     TensorFile::load("x.npz")?;

@@ -57,8 +57,8 @@ pub struct Checked {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Autograd`] if elements differ; the message has their number and the worst of them, with its
-/// position and both values. Also if the output depends on no input, or if two calls of `f` give different
+/// [`ErrorKind::Autograd`] if elements differ; the message has their number for each input and the worst of
+/// them, with its position and both values. Also if the output depends on no input, or if two calls of `f` give different
 /// outputs. [`ErrorKind::Value`] if there are no inputs, [`ErrorKind::DType`] unless they are floats; the
 /// errors of `f`. Use `f64` inputs: in narrower dtypes, differences are so inexact that the check most likely
 /// fails. If it passes anyway, [`Checked::warning`] is set.
@@ -265,8 +265,9 @@ impl Check<'_> {
         let narrow = self.inputs.iter().find(|x| x.dtype() != DType::F64);
         let warning = narrow
             .map(|x| format!("an input is of {}: differences in less than float64 prove little", x.dtype()));
-        let (mut compared, mut count, mut worst) = (0, 0, None::<Wrong>);
-        for input in 0..self.inputs.len() {
+        let (mut compared, mut worst) = (0, None::<Wrong>);
+        let mut counts = vec![0; self.inputs.len()];
+        for (input, count) in counts.iter_mut().enumerate() {
             let rows = self.on_the_tape(&y, input)?;
             for element in 0..self.inputs[input].numel() {
                 let differences = self.by_difference(input, element, options)?;
@@ -278,7 +279,7 @@ impl Check<'_> {
                     if apart <= allowed {
                         continue;
                     }
-                    count += 1;
+                    *count += 1;
                     let excess = if apart.is_nan() { f64::INFINITY } else { apart / allowed };
                     if worst.as_ref().is_none_or(|worst| worst.excess < excess) {
                         worst = Some(Wrong { output, input, element, numbers: [got, want], excess });
@@ -288,7 +289,7 @@ impl Check<'_> {
         }
         match worst {
             None => Ok(Checked { warning }),
-            Some(worst) => Err(self.differs(&y, &worst, count, compared, warning)),
+            Some(worst) => Err(self.differs(&y, &worst, &counts, compared, warning)),
         }
     }
 
@@ -404,19 +405,25 @@ impl Check<'_> {
         &self,
         y: &Tensor,
         worst: &Wrong,
-        count: usize,
+        counts: &[usize],
         compared: usize,
         warning: Option<String>,
     ) -> Error {
         let x = &self.inputs[worst.input];
-        let input = match self.names.get(worst.input) {
+        let called = |input: usize| match self.names.get(input) {
             Some(name) => format!("'{name}'"),
-            None => format!("input {}", worst.input),
+            None => format!("input {input}"),
         };
+        let (input, count) = (called(worst.input), counts.iter().sum::<usize>());
+        let wrong = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let wrong: Vec<String> =
+            wrong.map(|(input, count)| format!("{count} by {}", called(input))).collect();
+        let of_each =
+            if wrong.len() > 1 { format!("; wrong are {}", wrong.join(", ")) } else { String::new() };
         let [got, want] = worst.numbers;
         let (of, by) = (place(&y.shape(), worst.output), place(&x.shape(), worst.element));
         let message = format!(
-            "{count} of {compared} derivatives differ. The worst: that of output{of} by {input}{by} is {got} on the tape and {want} by difference"
+            "{count} of {compared} derivatives differ. The worst: that of output{of} by {input}{by} is {got} on the tape and {want} by difference{of_each}"
         );
         let error = Error::new(ErrorKind::Autograd, self.op, message)
             .with_operands([x.shape()])

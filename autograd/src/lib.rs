@@ -29,9 +29,12 @@ pub mod functional;
 mod gradcheck;
 mod graph;
 mod hooks;
+mod observe;
 mod op;
 mod operators;
 mod parameter;
+#[doc(hidden)]
+pub mod places;
 pub mod registry;
 mod tape;
 
@@ -44,9 +47,10 @@ pub use gradcheck::{
 };
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
+pub use observe::{Observed, observe};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
-pub use parameter::Parameter;
+pub use parameter::{Computed, Parameter};
 pub use tape::{
     BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
     no_grad, set_grad_enabled,

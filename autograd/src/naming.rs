@@ -1,5 +1,7 @@
 //! Renaming the dims of a [`Tensor`]. The value is a view, and the record on the tape is the same.
 
+use crate::observe;
+use crate::tape::is_observed;
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
 
@@ -57,6 +59,9 @@ impl Tensor {
 
     /// Another value with the same record on the tape; names do not matter to a gradient.
     fn with_value(&self, value: NamedTensor) -> Tensor {
+        if is_observed() {
+            observe::tell("rename", &[self.value()], &[&value]);
+        }
         Tensor::from_parts(value, self.meta().cloned())
     }
 

@@ -1,8 +1,9 @@
 //! Recording ops on the tape, both built-in ops and your own.
 
+use crate::observe;
 use crate::tape::{
     Cx, Edge, Edges, Joint, JointInput, JointInputs, JointOutput, Meta, Origin, OutputGradients, Way,
-    is_anomaly_enabled, is_forgetting, is_grad_enabled, nan,
+    is_anomaly_enabled, is_forgetting, is_grad_enabled, is_looking, is_observed, nan,
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -166,6 +167,9 @@ impl Op {
             inputs.iter().flatten().for_each(|x| nan::carry(x.value(), &self.value));
             nan::settle(self.origin, &self.value);
         }
+        if is_observed() {
+            observe::tell(self.origin.op, &[], &[&self.value]);
+        }
         let inputs = joint_inputs(inputs);
         (is_tracked(&inputs) && self.value.dtype().is_floating_point()).then_some(inputs)
     }
@@ -186,8 +190,8 @@ impl Op {
     /// The result, recorded if an input requires a gradient.
     #[inline]
     pub fn output(self) -> Tensor {
-        if is_anomaly_enabled() {
-            nan::settle(self.origin, &self.value);
+        if is_looking() {
+            look(self.origin, &self.value);
         }
         self.finished()
     }
@@ -307,6 +311,9 @@ impl Outputs {
                 nan::settle(origin, value);
             }
         }
+        if is_observed() {
+            observe::tell(origin.op, &[], &values.iter().collect::<Vec<_>>());
+        }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) {
             return (values.into_iter().map(Tensor::constant).collect(), None);
@@ -323,6 +330,17 @@ impl Outputs {
             results.push(Tensor::from_parts(value, meta));
         }
         (results, Some((meeting, inputs, places)))
+    }
+}
+
+/// Looks at the output of an op of a user.
+#[cold]
+fn look(origin: Origin, output: &NamedTensor) {
+    if is_anomaly_enabled() {
+        nan::settle(origin, output);
+    }
+    if is_observed() {
+        observe::tell(origin.op, &[], &[output]);
     }
 }
 

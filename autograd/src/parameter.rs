@@ -1,9 +1,12 @@
-//! [`Parameter`]: a tensor that is shared by a layer and an optimizer.
+//! [`Parameter`]: a tensor that is shared by a layer and an optimizer, or computed from others ([`Computed`]).
 
+use crate::places;
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use std::any::Any;
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, ThreadId};
 
@@ -17,11 +20,26 @@ use std::thread::{self, ThreadId};
 /// assert_eq!(tied.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0, 1.0]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Parameter(Arc<Shared>);
+
+/// How a [`Parameter`] is computed from other parameters, such as a weight from its direction and its length.
+/// `namegrad::nn::parametrize` is made of this.
+pub trait Computed: Any + Send + Sync {
+    /// The current tensor of the parameter.
+    ///
+    /// # Errors
+    /// Those of the computation.
+    fn tensor(&self) -> Result<Tensor>;
+
+    /// The same computation from copies of the other parameters, for a deep copy of a model.
+    fn copied(&self) -> Arc<dyn Computed>;
+}
 
 struct Shared {
     tensor: RwLock<Tensor>,
+    /// Whether `computed` is `Some`: all that a parameter that is not computed looks at.
+    is_computed: AtomicBool,
+    computed: RwLock<Option<Arc<dyn Computed>>>,
     /// The thread that is updating the parameter.
     updating: Mutex<Option<ThreadId>>,
     updated: Condvar,
@@ -49,6 +67,7 @@ impl Shared {
     /// Waits until no other thread is updating the parameter.
     #[track_caller]
     fn turn(&self) -> Result<Turn<'_>> {
+        self.check_own("Parameter::update")?;
         let own = thread::current().id();
         let mut updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         if *updating == Some(own) {
@@ -62,6 +81,32 @@ impl Shared {
         }
         *updating = Some(own);
         Ok(Turn(self))
+    }
+
+    fn computed(&self) -> Option<Arc<dyn Computed>> {
+        if !self.is_computed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.computed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An error if the value is computed from other parameters.
+    #[track_caller]
+    fn check_own(&self, op: &'static str) -> Result<()> {
+        if !self.is_computed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let message = "the parameter is computed from others, which are to be changed instead";
+        Err(Error::new(ErrorKind::Autograd, op, message)
+            .with_operands([self.read().shape()])
+            .with_repair("use model.named_parameters(), or remove the parametrization"))
+    }
+}
+
+impl Clone for Parameter {
+    /// The same parameter.
+    fn clone(&self) -> Parameter {
+        places::copy_of(self.id(), || self.copied()).unwrap_or_else(|| Parameter(self.0.clone()))
     }
 }
 
@@ -79,13 +124,97 @@ impl Parameter {
                 .with_operands([value.shape()])
                 .with_repair("Parameter::new(x.to(DType::F32)?)?"));
         }
-        let tensor = RwLock::new(value.detach().requiring_grad()?);
-        Ok(Parameter(Arc::new(Shared { tensor, updating: Mutex::new(None), updated: Condvar::new() })))
+        Ok(Parameter::of(value.detach().requiring_grad()?))
+    }
+
+    fn of(tensor: Tensor) -> Parameter {
+        Parameter(Arc::new(Shared {
+            tensor: RwLock::new(tensor),
+            is_computed: AtomicBool::new(false),
+            computed: RwLock::new(None),
+            updating: Mutex::new(None),
+            updated: Condvar::new(),
+        }))
+    }
+
+    /// Another parameter with the same value, without its gradient.
+    fn copied(&self) -> Parameter {
+        let own = self.0.read();
+        let mut tensor = Tensor::constant(own.value().clone());
+        if own.requires_grad() {
+            tensor.requires_grad_(true).expect("the value of a parameter is of floats");
+        }
+        drop(own);
+        let copy = Parameter::of(tensor);
+        if let Some(computed) = self.0.computed() {
+            copy.set_computed(Some(computed.copied()));
+        }
+        copy
     }
 
     /// The current tensor, which is a leaf. Later updates do not change it.
+    ///
+    /// A parameter that is [computed](Computed) from others gives the result, which is not a leaf. In a
+    /// functional call, the tensor is the one given for the parameter.
+    ///
+    /// # Panics
+    /// If the parameter is computed from others, and that fails. It was computed once when that was set up, so
+    /// this takes other dtypes or an error of your own parametrization.
+    #[track_caller]
     pub fn tensor(&self) -> Tensor {
+        if let Some(substitute) = places::substitute(self.id()) {
+            return substitute;
+        }
+        if let Some(computed) = self.0.computed() {
+            return computed.tensor().unwrap_or_else(|error| panic!("{error}"));
+        }
         self.0.read().clone()
+    }
+
+    /// How the parameter is computed from others, if it is.
+    pub fn computed(&self) -> Option<Arc<dyn Computed>> {
+        self.0.computed()
+    }
+
+    /// Lets the parameter be computed from others from now on. Its own value and gradient are dropped.
+    ///
+    /// # Errors
+    /// The error of the computation, and [`ErrorKind::Shape`] if it does not give the sizes of the parameter.
+    /// Then nothing changes.
+    #[track_caller]
+    pub fn compute_by(&self, computed: Arc<dyn Computed>) -> Result<()> {
+        const OP: &str = "Parameter::compute_by";
+        let (value, own) = (computed.tensor()?, self.shape());
+        if value.shape().sizes != own.sizes {
+            let message =
+                format!("a parameter of sizes {:?} cannot be computed as {}", own.sizes, value.shape());
+            return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([own, value.shape()]));
+        }
+        // Of the own tensor only the dims stay, which take no memory.
+        let nothing = NamedTensor::zeros(())?.to(value.dtype())?.expand(own.sizes.as_slice())?;
+        self.set_computed(Some(computed));
+        *self.0.write() = Tensor::constant(nothing.with_names(own.names));
+        Ok(())
+    }
+
+    /// Lets the parameter have a value of its own again: the one that was computed last.
+    ///
+    /// # Errors
+    /// The error of the computation, after which nothing changes.
+    #[track_caller]
+    pub fn stop_computing(&self) -> Result<()> {
+        let Some(computed) = self.0.computed() else { return Ok(()) };
+        let value = computed.tensor()?.detach().into_value().with_names(self.shape().names);
+        let value = Tensor::constant(value).requiring_grad()?;
+        *self.0.write() = value;
+        self.set_computed(None);
+        Ok(())
+    }
+
+    fn set_computed(&self, computed: Option<Arc<dyn Computed>>) {
+        let mut own = self.0.computed.write().unwrap_or_else(PoisonError::into_inner);
+        *own = computed;
+        self.0.is_computed.store(own.is_some(), Ordering::Release);
     }
 
     /// The accumulated gradient.
@@ -99,6 +228,7 @@ impl Parameter {
     /// Same as [`Tensor::set_grad`].
     #[track_caller]
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        self.0.check_own("Parameter::set_grad")?;
         self.0.read().set_grad(grad)
     }
 
@@ -109,7 +239,10 @@ impl Parameter {
 
     /// The dtype.
     pub fn dtype(&self) -> DType {
-        self.0.read().dtype()
+        match self.0.is_computed.load(Ordering::Acquire) {
+            true => self.tensor().dtype(),
+            false => self.0.read().dtype(),
+        }
     }
 
     /// The number of dims.
@@ -129,7 +262,10 @@ impl Parameter {
 
     /// Whether a gradient is computed for the parameter. It is false if the parameter is frozen.
     pub fn requires_grad(&self) -> bool {
-        self.0.read().requires_grad()
+        match self.0.is_computed.load(Ordering::Acquire) {
+            true => self.tensor().requires_grad(),
+            false => self.0.read().requires_grad(),
+        }
     }
 
     /// Freezes the parameter (`false`) or unfreezes it (`true`).
@@ -138,6 +274,7 @@ impl Parameter {
     /// Same as [`Tensor::requires_grad_`].
     #[track_caller]
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
+        self.0.check_own("Parameter::set_requires_grad")?;
         self.0.write().requires_grad_(requires_grad).map(drop)
     }
 
@@ -159,7 +296,7 @@ impl Parameter {
     #[track_caller]
     pub fn update<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<R> {
         let _turn = self.0.turn()?;
-        let mut value = self.tensor().into_value();
+        let mut value = self.0.read().value().clone();
         let result = f(&mut value)?;
         self.0.write().update(|own| {
             *own = value;

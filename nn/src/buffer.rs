@@ -1,7 +1,7 @@
 //! [`Buffer`]: a tensor that a layer stores and saves but does not learn.
 
-use crate::module::{Entry, Field, Visitor};
-use namegrad_autograd::Tensor;
+use crate::field::{Entry, Field, Visitor};
+use namegrad_autograd::{Tensor, places};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,8 +38,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// assert_eq!(layer.state_dict().len(), 1); // it is saved with the parameters
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone)]
 pub struct Buffer(Arc<RwLock<NamedTensor>>);
+
+impl Clone for Buffer {
+    /// The same buffer.
+    fn clone(&self) -> Buffer {
+        places::copy_of(self.id(), || Buffer(Arc::new(RwLock::new(self.value()))))
+            .unwrap_or_else(|| Buffer(self.0.clone()))
+    }
+}
 
 impl Buffer {
     /// A buffer with this value, detached from the tape.
@@ -47,14 +54,24 @@ impl Buffer {
         Buffer(Arc::new(RwLock::new(value.into_value())))
     }
 
-    /// The current value.
+    /// What tells buffers apart.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The current value. In a functional call, the value given for the buffer.
     pub fn value(&self) -> NamedTensor {
+        if let Some(substitute) = places::substitute(self.id()) {
+            return substitute.into_value();
+        }
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The current value as a tensor that requires no gradient.
+    ///
+    /// In a functional call, the tensor given for the buffer, as it is.
     pub fn tensor(&self) -> Tensor {
-        Tensor::constant(self.value())
+        places::substitute(self.id()).unwrap_or_else(|| Tensor::constant(self.value()))
     }
 
     /// Sets another value with the same sizes, cast to the dtype of the buffer. The buffer keeps its names,
@@ -107,6 +124,10 @@ impl Buffer {
     }
 
     fn replace(&self, value: NamedTensor) {
+        if places::substitute(self.id()).is_some() {
+            places::set_substitute(self.id(), Tensor::constant(value));
+            return;
+        }
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
     }
 }

@@ -53,7 +53,8 @@
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
 //! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
 //!   layer, such as [`CrossEntropyLoss`].
-//! * Initial values of parameters: [`init`].
+//! * Initial values of parameters: [`init`]. Weights that are computed from other parameters: [`parametrize`].
+//! * A model run with other parameters: [`functional_call`]; its gradients checked: [`gradcheck_module`].
 //! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!
 //! An error of a layer names the layer and its path in the model: see [`ModulePath`].
@@ -62,18 +63,28 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod call;
+#[doc(hidden)]
+pub mod copy;
+mod field;
 pub mod functional;
 pub mod init;
 mod layers;
 mod module;
+pub mod parametrize;
+mod pattern;
 mod state;
 mod summary;
+mod trace;
 mod training;
 
 pub use buffer::Buffer;
+pub use call::{functional_call, gradcheck_module, gradcheck_module_with};
+pub use field::{Entry, Field, Visitor};
 pub use layers::*;
-pub use module::{Entry, Field, Module, Visitor};
+pub use module::Module;
 pub use namegrad_nn_derive::Module;
 pub use state::{LoadOptions, LoadReport, StateDict};
-pub use summary::Summary;
+pub use summary::{LayerSummary, Summary};
+pub use trace::Running;
 pub use training::{ModulePath, Training};

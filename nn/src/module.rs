@@ -1,13 +1,15 @@
-//! [`Module`], the trait of layers and models, [`Field`], the trait of their fields, and the walk over
-//! parameters by path.
+//! [`Module`], the trait of layers and models, and the walks over their parameters by path. `field.rs` has the
+//! fields of modules; `copy.rs`, `call.rs` and `parametrize` what else can be done with a module.
 
 use crate::buffer::Buffer;
+use crate::field::{Entry, Visitor};
+use crate::layers::Layer;
+use crate::pattern::Pattern;
 use crate::state::{LoadOptions, LoadReport, StateDict};
 use crate::summary::Summary;
-use crate::training::Training;
 use namegrad_autograd::Parameter;
 use namegrad_core::{DType, Error, ErrorKind, Result};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -173,6 +175,100 @@ pub trait Module: fmt::Display {
         Ok(())
     }
 
+    /// The parameters whose paths match a pattern, with their paths.
+    ///
+    /// In a pattern, `*` is any text without a dot, `**` any text, and `?` one character other than a dot. A
+    /// pattern that matches the path of a layer stands for all parameters in it: `blocks.*.norm` for
+    /// `blocks.0.norm.weight`, `blocks.0.norm.bias`, ...
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = Sequential::new()
+    ///     .then_named("hidden", Linear::new(("in", 3), ("h", 4))?)
+    ///     .then_named("head", Linear::new(("h", 4), ("out", 2))?);
+    /// // The biases learn at another rate.
+    /// let of = |pattern: &str| Ok::<_, Error>(model.matching(pattern)?.into_iter().map(|(_, parameter)| parameter));
+    /// let biases = of("*.bias")?.collect::<Vec<_>>();
+    /// let optimizer = Sgd::builder(of("*.weight")?).lr(0.1).group(biases, |sgd| sgd.lr = 0.2).build()?;
+    /// assert_eq!(optimizer.parameters().len(), 4);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the pattern matches no parameter; the error lists similar paths.
+    #[track_caller]
+    fn matching(&self, pattern: &str) -> Result<Vec<(String, Parameter)>> {
+        matching("matching", &|visitor| self.fields(visitor), pattern)
+    }
+
+    /// Freezes the parameters that match a [pattern](Self::matching), and returns their paths. A frozen
+    /// parameter gets no gradient, and optimizers leave it as it is.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = Sequential::new()
+    ///     .then_named("hidden", Linear::new(("in", 3), ("h", 4))?)
+    ///     .then_named("head", Linear::new(("h", 4), ("out", 2))?);
+    /// assert_eq!(model.freeze("hidden")?, ["hidden.weight", "hidden.bias"]);
+    /// let error = model.freeze("haed.*").unwrap_err();
+    /// assert!(error.to_string().contains("head.weight"));
+    /// model.unfreeze("**")?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`matching`](Self::matching); then nothing has changed.
+    #[track_caller]
+    fn freeze(&self, pattern: &str) -> Result<Vec<String>> {
+        set_frozen("freeze", &|visitor| self.fields(visitor), pattern, true)
+    }
+
+    /// Unfreezes the parameters that match a [pattern](Self::matching), and returns their paths.
+    ///
+    /// # Errors
+    /// Same as [`freeze`](Self::freeze).
+    #[track_caller]
+    fn unfreeze(&self, pattern: &str) -> Result<Vec<String>> {
+        set_frozen("unfreeze", &|visitor| self.fields(visitor), pattern, false)
+    }
+
+    /// An independent copy, with the same values, flags and ties between parameters, and without gradients. A
+    /// clone, by contrast, has the same parameters and buffers.
+    ///
+    /// The module and its fields implement `Clone`, usually by `#[derive(Clone)]`. Values are shared until one
+    /// of the copies changes, so this takes no memory at first.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// #[derive(Clone, Module)]
+    /// struct Model {
+    ///     hidden: Linear,
+    ///     out: Linear,
+    /// }
+    /// let model = Model { hidden: Linear::new(("x", 2), ("h", 3))?, out: Linear::new(("h", 3), ("y", 1))? };
+    /// let average = model.deep_copy()?;
+    /// model.out.weight().update(|weight| weight.mul_(0.0).map(drop))?;
+    /// assert_ne!(average.out.weight().tensor(), model.out.weight().tensor());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if a parameter or buffer of the copy is not independent, because it is behind
+    /// an `Arc`, or in a boxed layer that does not implement `Clone`. The error lists them.
+    #[track_caller]
+    fn deep_copy(&self) -> Result<Self>
+    where
+        Self: Clone,
+    {
+        crate::copy::deep_copy(self)
+    }
+
+    /// A clone in a box, if the module implements `Clone` and is a layer from tensor to tensor: what a
+    /// [`Sequential`](crate::Sequential) copies. The derive macro implements this.
+    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
+        None
+    }
+
     /// The number of elements of all parameters. A shared parameter counts once.
     ///
     /// ```
@@ -237,76 +333,36 @@ pub trait Module: fmt::Display {
     fn summary(&self) -> Summary {
         Summary::of(self.describe(), &|visitor| self.fields(visitor))
     }
-}
 
-/// A type that can be a field of a [`Module`]: a parameter, a buffer, a flag, another module, a list of
-/// these, or plain data.
-///
-/// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
-/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`], names and shapes of dims, and `Option`,
-/// `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use `#[module(skip)]` or
-/// implement this trait.
-///
-/// # Examples
-/// ```
-/// use namegrad::nn::{Field, Visitor};
-/// use namegrad::prelude::*;
-///
-/// enum Norm {
-///     Scale(Parameter),
-///     Off,
-/// }
-///
-/// impl Field for Norm {
-///     fn visit(&self, visitor: &mut Visitor<'_>) {
-///         if let Norm::Scale(scale) = self {
-///             visitor.field("scale", scale);
-///         }
-///     }
-/// }
-///
-/// #[derive(Module)]
-/// struct Block {
-///     linear: Linear,
-///     norm: Norm,
-///     other: Norm,
-///     eps: f64,
-/// }
-///
-/// let block = Block {
-///     linear: Linear::builder(("in", 3), ("out", 2)).bias(false).build()?,
-///     norm: Norm::Scale(Parameter::new(Tensor::ones([("out", 2)])?)?),
-///     other: Norm::Off,
-///     eps: 1e-5,
-/// };
-/// let paths: Vec<String> = block.named_parameters().into_iter().map(|(path, _)| path).collect();
-/// assert_eq!(paths, ["linear.weight", "norm.scale"]);
-/// # assert_eq!(block.eps, 1e-5);
-/// # Ok::<(), Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a field of a module",
-    label = "neither a module nor plain data",
-    note = "add #[derive(Module)] to your own type, or put `#[module(skip)]` on a field that holds no parameters"
-)]
-pub trait Field {
-    /// Shows the content of the field to the visitor.
-    fn visit(&self, visitor: &mut Visitor<'_>);
-}
-
-impl<M: Module + ?Sized> Field for M {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Module(&Description(self)));
-        self.fields(visitor);
-    }
-}
-
-/// The description of a module, which is created when it is printed.
-struct Description<'m, M: ?Sized>(&'m M);
-
-impl<M: Module + ?Sized> fmt::Display for Description<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.describe())
+    /// The [`summary`](Self::summary) with what `forward` does: for each layer the shape of its output and the
+    /// number of multiply-adds. The parameters and buffers stay as they are, and nothing is recorded for a
+    /// backward pass.
+    ///
+    /// [`LayerSummary`](crate::LayerSummary) says what is counted.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let model = Sequential::new().then(Linear::new(("in", 3), ("h", 4))?).then(Relu);
+    /// let x = Tensor::ones([("N", 2), ("in", 3)])?;
+    /// let summary = model.summary_of(|| model.forward(&x))?;
+    /// assert_eq!(summary.multiply_adds(), 2 * 3 * 4);
+    /// let linear = &summary.layers()[1];
+    /// assert_eq!((linear.path.as_str(), linear.parameters), ("0", 3 * 4 + 4));
+    /// assert_eq!(linear.output.as_ref().unwrap().to_string(), "[N=2, h=4]");
+    /// println!("{summary}");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `forward`.
+    #[track_caller]
+    fn summary_of<R>(&self, forward: impl FnOnce() -> Result<R>) -> Result<Summary>
+    where
+        Self: Sized,
+    {
+        let mut forward = Some(forward);
+        let mut run = || forward.take().map_or(Ok(()), |forward| forward().map(drop));
+        Summary::of_run(self.describe(), &|visitor| self.fields(visitor), &mut run)
     }
 }
 
@@ -315,7 +371,7 @@ pub(crate) type Fields<'m> = &'m dyn Fn(&mut Visitor<'_>);
 
 /// Calls `f` for everything in a module.
 pub(crate) fn walk(fields: Fields<'_>, f: &mut dyn FnMut(&str, Entry<'_>)) {
-    fields(&mut Visitor { path: String::new(), f });
+    fields(&mut Visitor::new(f));
 }
 
 fn named_parameters(fields: Fields<'_>) -> Vec<(String, Parameter)> {
@@ -356,6 +412,26 @@ fn set_training(fields: Fields<'_>, training: bool) {
 }
 
 #[track_caller]
+fn matching(op: &'static str, fields: Fields<'_>, pattern: &str) -> Result<Vec<(String, Parameter)>> {
+    let all = named_parameters(fields);
+    let pattern = Pattern::new(pattern);
+    let found: Vec<_> = all.iter().filter(|(path, _)| pattern.covers(path)).cloned().collect();
+    match found.is_empty() {
+        true => Err(pattern.unmatched(op, "parameter", all.iter().map(|(path, _)| path.as_str()))),
+        false => Ok(found),
+    }
+}
+
+#[track_caller]
+fn set_frozen(op: &'static str, fields: Fields<'_>, pattern: &str, frozen: bool) -> Result<Vec<String>> {
+    let found = matching(op, fields, pattern)?;
+    for (_, parameter) in &found {
+        parameter.set_requires_grad(!frozen)?;
+    }
+    Ok(found.into_iter().map(|(path, _)| path).collect())
+}
+
+#[track_caller]
 fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
     if !dtype.is_floating_point() {
         let message =
@@ -373,56 +449,15 @@ fn cast(fields: Fields<'_>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// An item that [`Module::entries`] finds.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub enum Entry<'a> {
-    /// A parameter.
-    Parameter(&'a Parameter),
-    /// A buffer.
-    Buffer(&'a Buffer),
-    /// The flag for training or evaluation mode.
-    Training(&'a Training),
-    /// A module, given by its [description](Module::describe). Its parts follow, with longer paths.
-    Module(&'a dyn fmt::Display),
-}
-
-/// Walks through the fields of modules and keeps track of the path. [`Field`] has an example.
-pub struct Visitor<'v> {
-    pub(crate) path: String,
-    f: &'v mut dyn FnMut(&str, Entry<'_>),
-}
-
-impl Visitor<'_> {
-    /// Visits a field, whose name becomes the next segment of the path.
-    pub fn field(&mut self, name: &str, field: &dyn Field) {
-        let length = self.path.len();
-        if length > 0 {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-        field.visit(self);
-        self.path.truncate(length);
-    }
-
-    /// Reports an item at the current path.
-    pub fn entry(&mut self, entry: Entry<'_>) {
-        (self.f)(&self.path, entry);
-    }
-}
-
-impl Field for Parameter {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        visitor.entry(Entry::Parameter(self));
-    }
-}
-
 impl<M: Module + ?Sized> Module for Box<M> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         (**self).fields(visitor);
     }
     fn describe(&self) -> String {
         (**self).describe()
+    }
+    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
+        (**self).clone_in_box()
     }
 }
 
@@ -433,74 +468,7 @@ impl<M: Module + ?Sized> Module for Arc<M> {
     fn describe(&self) -> String {
         (**self).describe()
     }
-}
-
-impl<F: Field> Field for Option<F> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        if let Some(field) = self {
-            field.visit(visitor);
-        }
+    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
+        (**self).clone_in_box()
     }
-}
-
-impl<F: Field> Field for [F] {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.iter().enumerate().for_each(|(index, field)| visitor.field(&index.to_string(), field));
-    }
-}
-
-impl<F: Field> Field for Vec<F> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.as_slice().visit(visitor);
-    }
-}
-
-impl<F: Field, const K: usize> Field for [F; K] {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.as_slice().visit(visitor);
-    }
-}
-
-impl<F: Field> Field for BTreeMap<String, F> {
-    fn visit(&self, visitor: &mut Visitor<'_>) {
-        self.iter().for_each(|(name, field)| visitor.field(name, field));
-    }
-}
-
-/// Types of fields without parameters. `bool` becomes
-///
-/// ```ignore
-/// impl Field for bool { fn visit(&self, _: &mut Visitor<'_>) {} }
-/// ```
-macro_rules! plain {
-    ($($ty:ty),* $(,)?) => {$(
-        impl Field for $ty { fn visit(&self, _: &mut Visitor<'_>) {} }
-    )*};
-}
-plain!(
-    bool,
-    char,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    f32,
-    f64,
-    String,
-    &'static str,
-    (),
-    namegrad_core::Name,
-    namegrad_core::Shape,
-    namegrad_core::Dim,
-    namegrad_core::DType,
-);
-
-impl<T> Field for std::marker::PhantomData<T> {
-    fn visit(&self, _: &mut Visitor<'_>) {}
 }

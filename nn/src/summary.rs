@@ -1,11 +1,17 @@
 //! The printed tree of the layers of a model.
 
-use crate::module::{Entry, Fields, walk};
-use std::collections::HashSet;
+use crate::field::Entry;
+use crate::module::{Fields, walk};
+use crate::trace::{Trace, traced};
+use crate::training::ModulePath;
+use namegrad_core::{NamedTensor, Result, Shape};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The layers of a model with their parameters, dims by name, and counts, as `println!("{model}")` shows
 /// them.
+///
+/// [`summary_of`](crate::Module::summary_of) adds the shapes of outputs and the numbers of multiply-adds.
 ///
 /// # Examples
 /// ```
@@ -16,7 +22,7 @@ use std::fmt;
 /// }
 /// let model = Model { blocks: vec![Linear::new(("in", 3), ("out", 2))?] };
 /// let summary = model.summary();
-/// assert_eq!((summary.total(), summary.trainable()), (8, 8));
+/// assert_eq!((summary.total(), summary.trainable(), summary.bytes()), (8, 8, 32));
 /// let text = summary.to_string();
 /// assert_eq!(text, model.to_string());
 /// assert!(text.contains("blocks.0         Linear(in=3 -> out=2)"), "{text}");
@@ -26,58 +32,155 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Summary {
-    title: String,
     rows: Vec<Row>,
+    layers: Vec<LayerSummary>,
+    /// Whether a run was measured.
+    ran: bool,
     total: usize,
     trainable: usize,
     bytes: usize,
 }
 
+/// A layer in a [`Summary`]: the model itself, which has an empty path, or one of its layers, which may have
+/// others inside.
+///
+/// Counts include the layers inside. A multiply-add is a product whose result is added to others: those of matrix
+/// products, convolutions, attention and recurrent layers count; sums, norms and elementwise ops do not.
+///
+/// A layer that has a [`ModulePath`] and calls [`running`](ModulePath::running), as all built-in layers do, has
+/// the output and the multiply-adds of its own. What any other layer computes counts for the layer around it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LayerSummary {
+    /// The path in the model.
+    pub path: String,
+    /// The [description](crate::Module::describe).
+    pub description: String,
+    /// The dims of the last tensor that the layer computed, if it ran and computed one.
+    pub output: Option<Shape>,
+    /// The number of elements of its parameters. A shared parameter counts once.
+    pub parameters: usize,
+    /// The bytes of its parameters.
+    pub bytes: usize,
+    /// The number of multiply-adds of all calls.
+    pub multiply_adds: usize,
+    /// The number of calls.
+    pub calls: usize,
+}
+
 #[derive(Clone, Debug)]
 struct Row {
     path: String,
-    what: String,
+    what: Text,
     count: Option<usize>,
     note: &'static str,
 }
 
+/// What a row shows: a value, or the layer with this number.
+#[derive(Clone, Debug)]
+enum Text {
+    Value(String),
+    Layer(usize),
+}
+
 impl Summary {
     pub(crate) fn of(title: String, fields: Fields<'_>) -> Summary {
-        let mut summary = Summary { title, rows: Vec::new(), total: 0, trainable: 0, bytes: 0 };
+        Summary::new(title, fields, None)
+    }
+
+    /// The summary of a model that `run` runs.
+    #[track_caller]
+    pub(crate) fn of_run(
+        title: String,
+        fields: Fields<'_>,
+        run: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Summary> {
+        let mut buffers = Vec::new();
+        walk(fields, &mut |_, entry| {
+            if let Entry::Buffer(buffer) = entry {
+                buffers.push((buffer.clone(), buffer.value()));
+            }
+        });
+        let (result, trace) = traced(run);
+        for (buffer, value) in &buffers {
+            buffer.set(value)?;
+        }
+        result?;
+        Ok(Summary::new(title, fields, Some(&trace)))
+    }
+
+    fn new(title: String, fields: Fields<'_>, trace: Option<&Trace>) -> Summary {
+        let mut summary = Summary {
+            rows: Vec::new(),
+            layers: vec![LayerSummary::new(String::new(), title)],
+            ran: trace.is_some(),
+            total: 0,
+            trainable: 0,
+            bytes: 0,
+        };
         let mut seen = HashSet::new();
+        // The parameters of each layer, and its place in the trace.
+        let mut own: Vec<HashMap<usize, (usize, usize)>> = vec![HashMap::new()];
+        let mut places = vec![Some(0)];
         walk(fields, &mut |path, entry| {
-            let path = path.to_string();
+            // Whether a layer is around this entry.
+            let around = |layer: &LayerSummary| {
+                layer.path.is_empty()
+                    || path.strip_prefix(&layer.path).is_some_and(|rest| rest.starts_with('.'))
+            };
             match entry {
                 Entry::Module(module) => {
-                    summary.rows.push(Row { path, what: module.to_string(), count: None, note: "" });
+                    let what = Text::Layer(summary.layers.len());
+                    summary.layers.push(LayerSummary::new(path.to_string(), module.to_string()));
+                    own.push(HashMap::new());
+                    places.push(None);
+                    summary.rows.push(Row { path: path.to_string(), what, count: None, note: "" });
+                }
+                Entry::Path(known) => {
+                    let layer = path.rsplit_once('.').map_or("", |(layer, _)| layer);
+                    if let Some(at) = summary.layers.iter().rposition(|other| other.path == layer) {
+                        places[at] = Some(known as *const ModulePath as usize);
+                    }
                 }
                 Entry::Parameter(parameter) => {
                     let value = parameter.tensor();
-                    let (count, first) = (value.numel(), seen.insert(parameter.id()));
+                    let (count, bytes) = (value.numel(), value.value().nbytes());
+                    let first = seen.insert(parameter.id());
                     if first {
                         summary.total += count;
                         summary.trainable += if parameter.requires_grad() { count } else { 0 };
-                        summary.bytes += value.value().nbytes();
+                        summary.bytes += bytes;
+                    }
+                    let layers = summary.layers.iter().zip(&mut own);
+                    for (_, own) in layers.filter(|(layer, _)| around(layer)) {
+                        own.insert(parameter.id(), (count, bytes));
                     }
                     let note = match (first, parameter.requires_grad()) {
                         (false, _) => "shared",
                         (true, false) => "frozen",
                         (true, true) => "",
                     };
-                    summary.rows.push(Row {
-                        path,
-                        what: format!("{:?}", value.value()),
-                        count: Some(count),
-                        note,
-                    });
+                    summary.rows.push(Row::value(path, value.value(), Some(count), note));
                 }
                 Entry::Buffer(buffer) => {
-                    let value = buffer.value();
-                    summary.rows.push(Row { path, what: format!("{value:?}"), count: None, note: "buffer" });
+                    summary.rows.push(Row::value(path, &buffer.value(), None, "buffer"));
                 }
-                Entry::Training(_) => {}
+                _ => {}
             }
         });
+        for ((layer, own), place) in summary.layers.iter_mut().zip(own).zip(places) {
+            layer.parameters = own.values().map(|(count, _)| count).sum();
+            layer.bytes = own.values().map(|(_, bytes)| bytes).sum();
+            if let Some(work) = place.and_then(|place| trace?.layers.get(&place)) {
+                layer.output = work.output.clone();
+                (layer.multiply_adds, layer.calls) = (work.multiply_adds, work.calls);
+            }
+        }
+        // What is known of all.
+        if let Some(all) = trace.and_then(|trace| trace.layers.get(&0)) {
+            let root = &mut summary.layers[0];
+            (root.output, root.multiply_adds, root.calls) = (all.output.clone(), all.multiply_adds, 1);
+        }
         summary
     }
 
@@ -89,6 +192,46 @@ impl Summary {
     /// The number of elements of parameters that are not frozen.
     pub fn trainable(&self) -> usize {
         self.trainable
+    }
+
+    /// The bytes of all parameters. A shared parameter counts once.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The model itself, then its layers in the order of their fields.
+    pub fn layers(&self) -> &[LayerSummary] {
+        &self.layers
+    }
+
+    /// The multiply-adds of the run of [`summary_of`](crate::Module::summary_of), as [`LayerSummary`] counts
+    /// them.
+    pub fn multiply_adds(&self) -> usize {
+        self.layers[0].multiply_adds
+    }
+
+    /// The text of a row, without its path and its count.
+    fn text(&self, row: &Row) -> String {
+        match &row.what {
+            Text::Value(text) => text.clone(),
+            Text::Layer(at) => {
+                let layer = &self.layers[*at];
+                let output = layer.output.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
+                format!("{}{output}", layer.description)
+            }
+        }
+    }
+}
+
+impl LayerSummary {
+    fn new(path: String, description: String) -> LayerSummary {
+        LayerSummary { path, description, output: None, parameters: 0, bytes: 0, multiply_adds: 0, calls: 0 }
+    }
+}
+
+impl Row {
+    fn value(path: &str, value: &NamedTensor, count: Option<usize>, note: &'static str) -> Row {
+        Row { path: path.to_string(), what: Text::Value(format!("{value:?}")), count, note }
     }
 }
 
@@ -107,27 +250,40 @@ fn grouped(number: usize) -> String {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { title, rows, total, trainable, bytes } = self;
-        f.write_str(title)?;
-        if rows.is_empty() {
+        let root = &self.layers[0];
+        f.write_str(&root.description)?;
+        if let Some(output) = &root.output {
+            write!(f, " -> {output}")?;
+        }
+        if self.rows.is_empty() && !self.ran {
             return Ok(()); // a layer such as `Relu` has nothing to count
         }
-        let widest =
-            |text: fn(&Row) -> &str| rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
-        let (width, wide) = (widest(|row| &row.path), widest(|row| &row.what));
-        for row in rows {
+        let texts: Vec<String> = self.rows.iter().map(|row| self.text(row)).collect();
+        let width = self.rows.iter().map(|row| row.path.chars().count()).max().unwrap_or(0);
+        let wide = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        for (row, text) in self.rows.iter().zip(&texts) {
             let count = row.count.map(grouped).unwrap_or_default();
-            let line = format!("  {:width$}  {:wide$}  {count:>12} {}", row.path, row.what, row.note);
+            let work = match row.what {
+                Text::Layer(at) if self.layers[at].multiply_adds > 0 => {
+                    format!("{} multiply-adds", grouped(self.layers[at].multiply_adds))
+                }
+                _ => String::new(),
+            };
+            let line = format!("  {:width$}  {text:wide$}  {count:>12} {}{work}", row.path, row.note);
             write!(f, "\n{}", line.trim_end())?;
         }
         writeln!(f)?;
         write!(
             f,
             "{} parameters, {} trainable, {:.2} MiB",
-            grouped(*total),
-            grouped(*trainable),
-            *bytes as f64 / (1 << 20) as f64
-        )
+            grouped(self.total),
+            grouped(self.trainable),
+            self.bytes as f64 / (1 << 20) as f64
+        )?;
+        match self.ran {
+            true => write!(f, ", {} multiply-adds", grouped(root.multiply_adds)),
+            false => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a model tells its layers: whether they are being trained ([`Training`]), and their paths
 //! ([`ModulePath`]).
 
-use crate::module::{Entry, Field, Visitor};
+use crate::field::{Entry, Field, Visitor};
+use crate::trace::{self, Running};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -62,6 +63,13 @@ impl Default for Training {
     }
 }
 
+impl Clone for Training {
+    /// Another flag with the same value.
+    fn clone(&self) -> Training {
+        Training(AtomicBool::new(self.get()))
+    }
+}
+
 impl Field for Training {
     fn visit(&self, visitor: &mut Visitor<'_>) {
         visitor.entry(Entry::Training(self));
@@ -115,6 +123,39 @@ impl ModulePath {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Says that the layer runs until the result is dropped. [`summary_of`](crate::Module::summary_of) asks for
+    /// it: it counts what a layer computes, and shows the last tensor that it computes as its output. The first
+    /// line of `forward` is `let _running = self.path.running();`. It costs nothing in other calls.
+    ///
+    /// ```
+    /// use namegrad::nn::ModulePath;
+    /// use namegrad::prelude::*;
+    ///
+    /// #[derive(Module, Default)]
+    /// struct Gram {
+    ///     path: ModulePath,
+    /// }
+    ///
+    /// impl Gram {
+    ///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    ///         let _running = self.path.running();
+    ///         x.t()?.mm(x)
+    ///     }
+    /// }
+    ///
+    /// #[derive(Module)]
+    /// struct Model {
+    ///     gram: Gram,
+    /// }
+    /// let model = Model { gram: Gram::default() };
+    /// let summary = model.summary_of(|| model.gram.forward(&Tensor::ones([3, 2])?))?;
+    /// assert_eq!(summary.layers()[1].multiply_adds, 2 * 3 * 2);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn running(&self) -> Running {
+        trace::enter(self)
+    }
+
     fn learn(&self, path: &str) {
         if self.get().is_none_or(|known| path.len() > known.len()) {
             *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
@@ -122,9 +163,17 @@ impl ModulePath {
     }
 }
 
+impl Clone for ModulePath {
+    /// A path of its own, which is the same at first.
+    fn clone(&self) -> ModulePath {
+        ModulePath(RwLock::new(self.get()))
+    }
+}
+
 impl Field for ModulePath {
     /// The path of the field is `blocks.0.path`; the path of the layer is `blocks.0`.
     fn visit(&self, visitor: &mut Visitor<'_>) {
         self.learn(visitor.path.rsplit_once('.').map_or("", |(layer, _)| layer));
+        visitor.entry(Entry::Path(self));
     }
 }

@@ -20,7 +20,7 @@ pub use modes::{
     detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, no_grad,
     set_grad_enabled,
 };
-pub(crate) use modes::{forgetting, is_forgetting};
+pub(crate) use modes::{forgetting, is_forgetting, is_looking, is_observed, observed};
 pub use walk::BackwardOptions;
 pub(crate) use walk::{ById, Goal, Root, walk};
 
@@ -171,7 +171,7 @@ pub(crate) fn record(
     value: NamedTensor,
     formulas: &'static [Formula],
 ) -> Tensor {
-    if is_anomaly_enabled() {
+    if is_looking() {
         let inputs: SmallVec<[&NamedTensor; 4]> = inputs.iter().map(|x| x.value()).collect();
         nan::look(op, &inputs, &[&value]);
     }
@@ -191,9 +191,9 @@ pub(crate) fn record(
     Op::made(op, value, edges)
 }
 
-/// Whether ops on these tensors are recorded or looked at for NaN.
+/// Whether ops on these tensors are recorded or looked at.
 pub(crate) fn follows(tensors: &[&Tensor]) -> bool {
-    tensors.iter().any(|x| x.tracked().is_some()) || is_anomaly_enabled()
+    tensors.iter().any(|x| x.tracked().is_some()) || is_looking()
 }
 
 /// The error of a walk over an op whose derivative was dropped.

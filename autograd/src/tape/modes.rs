@@ -16,8 +16,12 @@ enum Recording {
 
 thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    static ANOMALY: Cell<bool> = const { Cell::new(false) };
+    /// Who looks at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody.
+    static LOOKING: Cell<u8> = const { Cell::new(0) };
 }
+
+const ANOMALY: u8 = 1;
+const OBSERVER: u8 = 2;
 
 /// Sets a switch of the calling thread while `f` runs, and restores it afterwards, even after a panic.
 fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
@@ -111,11 +115,29 @@ pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
         }
     }
     let _forget = Forget; // after the switch is back, also after a panic
-    switched(&ANOMALY, true, f)
+    switched(&LOOKING, LOOKING.get() | ANOMALY, f)
+}
+
+/// Runs `f` with an observer, or without one.
+pub(crate) fn observed<R>(on: bool, f: impl FnOnce() -> R) -> R {
+    let others = LOOKING.get() & !OBSERVER;
+    switched(&LOOKING, if on { others | OBSERVER } else { others }, f)
 }
 
 /// Whether the calling thread checks for NaN.
 #[inline]
 pub fn is_anomaly_enabled() -> bool {
-    ANOMALY.get()
+    LOOKING.get() & ANOMALY != 0
+}
+
+/// Whether the calling thread has an observer of ops.
+#[inline]
+pub(crate) fn is_observed() -> bool {
+    LOOKING.get() & OBSERVER != 0
+}
+
+/// Whether anything looks at the values of ops: anomaly mode or an observer.
+#[inline]
+pub(crate) fn is_looking() -> bool {
+    LOOKING.get() != 0
 }

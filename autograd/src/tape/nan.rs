@@ -4,7 +4,8 @@
 //! A value is known by the address of its first element. The list holds the values themselves, so that no
 //! other takes their place; it is emptied when the mode ends.
 
-use super::{Origin, has_nan, is_anomaly_enabled};
+use super::{Origin, has_nan, is_anomaly_enabled, is_observed};
+use crate::observe;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Shape};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,10 +44,17 @@ fn remember(value: &NamedTensor, birth: Birth) {
     BIRTHS.with_borrow_mut(|births| births.of_values.insert(key(value), (value.clone(), birth)));
 }
 
-/// Looks at the outputs of an op. A NaN in one was born where that of an input was, or else here.
+/// Shows an op to the observer, and looks at its outputs in anomaly mode. A NaN in one was born where that of
+/// an input was, or else here.
 #[cold]
 #[track_caller]
 pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
+    if is_observed() {
+        observe::tell(op, inputs, outputs);
+    }
+    if !is_anomaly_enabled() {
+        return;
+    }
     let origin = Origin { op, at: Location::caller() };
     for output in outputs.iter().filter(|output| has_nan(output)) {
         let before = inputs.iter().filter(|x| has_nan(x));

@@ -103,7 +103,7 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
     }
 }
 
-/// In anomaly mode the values of an op are looked at. An op that gives no floats has no NaN.
+/// Anomaly mode and observers look at the values of an op. An op that gives no tensor has none.
 fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream {
     if row.outputs.form == Form::Truth {
         return quote!();
@@ -132,7 +132,7 @@ fn look(row: &Row, renamed: &Renamed, op: &str, values: &[Ident]) -> TokenStream
         }
         _ => quote!(&[#(&#values),*]),
     };
-    quote!(if crate::is_anomaly_enabled() { crate::tape::nan::look(#op, #inputs, #outputs); })
+    quote!(if crate::tape::is_looking() { crate::tape::nan::look(#op, #inputs, #outputs); })
 }
 
 /// The return value of the method, from tensors in variables with these names.

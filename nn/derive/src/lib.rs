@@ -118,6 +118,16 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             quote!(::std::string::String::from(#label))
         }
     };
+    // A layer that borrows something cannot be in a box of any lifetime.
+    let clone_in_box = input.generics.lifetimes().next().is_none().then(|| {
+        quote! {
+            fn clone_in_box(&self) -> ::std::option::Option<::std::boxed::Box<dyn #krate::Layer>> {
+                #[allow(unused_imports)]
+                use #krate::copy::{Cloned as _, NotClonedHere as _};
+                (&#krate::copy::Probe::<Self>::new()).clone_of(self)
+            }
+        }
+    });
     let generics = with_bounds(input.generics.clone(), &types, &krate);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
     let display = (!no_display).then(|| {
@@ -138,6 +148,7 @@ fn expand(input: DeriveInput) -> syn::Result<Tokens> {
             fn describe(&self) -> ::std::string::String {
                 #describe
             }
+            #clone_in_box
         }
         #display
     })

@@ -31,6 +31,13 @@ macro_rules! activations {
         $(#[$doc])*
         #[doc = concat!("[`F::", stringify!($op), "`](crate::functional::", stringify!($op), ") as a layer.")]
         ///
+        /// # Shapes
+        /// - `x`: any dims
+        /// - result: the dims of `x`
+        ///
+        /// # Parameters
+        /// None.
+        ///
         /// # Examples
         /// ```
         #[doc = concat!("use namegrad::nn::", stringify!($layer), ";")]
@@ -92,6 +99,13 @@ activations! {
 stateless! {
     /// `x` for `x > 0`, else `alpha (e^x - 1)`: [`Tensor::elu`] as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -106,6 +120,13 @@ stateless! {
     } => |_training| F::elu_with(x, EluOptions { alpha });
 
     /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: [`Tensor::celu`] as a layer. The output has the dims of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -122,6 +143,13 @@ stateless! {
 
     /// `x` for `x > 0`, else `negative_slope x`: [`Tensor::leaky_relu`] as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -136,6 +164,13 @@ stateless! {
     } => |_training| F::leaky_relu_with(x, LeakyReluOptions { negative_slope });
 
     /// `ln(1 + e^(beta x)) / beta`: [`Tensor::softplus`] as a layer. The output has the dims of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -154,6 +189,13 @@ stateless! {
 
     /// `x` limited to the range from `min_val` to `max_val`: [`Tensor::hardtanh`] as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -171,6 +213,13 @@ stateless! {
 
     /// `x` moved toward 0 by `lambd`: [`F::softshrink`](crate::functional::softshrink) as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -185,6 +234,13 @@ stateless! {
     } => |_training| F::softshrink_with(x, SoftshrinkOptions { lambd });
 
     /// `x` where `|x| > lambd`, else 0: [`F::hardshrink`](crate::functional::hardshrink) as a layer. The output has the dims of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -201,6 +257,13 @@ stateless! {
 
     /// `x Φ(x)`: [`F::gelu`](crate::functional::gelu) as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -216,6 +279,13 @@ stateless! {
 
     /// `x` for `x > 0`, else `a x`, with random `a` in training and their mean in evaluation:
     /// [`F::rrelu`](crate::functional::rrelu) as a layer. The output has the dims of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -236,6 +306,13 @@ stateless! {
 
     /// `x` for `x > threshold`, else `value`: [`Tensor::threshold`] as a layer. The output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -250,6 +327,13 @@ stateless! {
 
     /// `e^x / Σ e^x` along a dim: [`Tensor::softmax`] as a layer. The dim is found by name, and the
     /// output has the dims of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -268,6 +352,13 @@ stateless! {
     /// The logarithm of [`Softmax`], accurate even where that is close to 0. The dim is found by name, and the
     /// output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -285,6 +376,13 @@ stateless! {
     /// [`Softmax`] of `-x`. The dim is found by name, and the
     /// output has the dims of `x`.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -301,6 +399,13 @@ stateless! {
 
     /// `a sigmoid(b)` of the halves of `x` along a dim: [`F::glu`](crate::functional::glu) as a layer. The dim is found by
     /// name, and the output has half its size.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include `dim`, whose size is even
+    /// - result: the dims of `x`, with half of the size of `dim`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -341,7 +446,7 @@ stateless! {
 /// assert_eq!(layer.named_parameters()[0].0, "weight");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Prelu::text)]
 pub struct Prelu {
     weight: Parameter,
@@ -416,6 +521,7 @@ impl Prelu {
     /// [`ErrorKind::Shape`] unless `x` has as many channels, [`ErrorKind::DType`] for another dtype.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::prelu(x, self.weight.tensor()).map_err(|error| within(error, "Prelu", &self.path))
     }
 

@@ -37,7 +37,7 @@ use std::borrow::Cow;
 /// assert_eq!(layer.forward(&text, &image)?.shape().to_string(), "[N=5, out=2]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Bilinear::text)]
 pub struct Bilinear {
     weight: Parameter,
@@ -137,6 +137,7 @@ impl Bilinear {
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes do not fit.
     #[track_caller]
     pub fn forward(&self, x: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let fail = |error| within(error, "Bilinear", &self.path);
         let (x, mut other) = (self.last(x, self.dims[0])?, self.last(other, self.dims[1])?);
         let leading = |x: &Tensor| (0..x.ndim() - 1).map(|dim| x.name(dim)).collect::<Option<Vec<Name>>>();

@@ -2,13 +2,20 @@
 
 use super::Layer;
 use crate::Module;
-use crate::module::{Field, Visitor};
+use crate::field::{Field, Visitor};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Returns its input: a place for a layer that a model does not have.
+///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
 ///
 /// # Examples
 /// ```
@@ -45,6 +52,9 @@ impl Layer for Identity {
 /// - `x`: what the layer takes
 /// - result: the dims of `x`, which the output of the layer must have, too, in any order if they have names
 ///
+/// # Parameters
+/// Those of the layer, under `inner`.
+///
 /// # Source
 /// He et al., *Deep Residual Learning for Image Recognition* (2016), equation 1.
 ///
@@ -57,10 +67,30 @@ impl Layer for Identity {
 /// assert_eq!(block.named_parameters()[0].0, "inner.0.weight");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Module)]
-#[module(crate = crate)]
+#[derive(Clone)]
 pub struct Residual<L> {
     inner: L,
+}
+
+/// By hand, for the copy in a box, which the derive macro has only for layers without type parameters.
+impl<L: Module> Module for Residual<L> {
+    fn fields(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("inner", &self.inner);
+    }
+
+    fn describe(&self) -> String {
+        "Residual".into()
+    }
+
+    fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
+        Some(Box::new(Residual { inner: self.inner.clone_in_box()? }))
+    }
+}
+
+impl<L: Module> fmt::Display for Residual<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.summary().fmt(f)
+    }
 }
 
 impl<L: Layer> Residual<L> {
@@ -136,7 +166,7 @@ impl<L: Layer> fmt::Debug for Residual<L> {
 /// assert_eq!(model.named_parameters()[2].0, "blocks.1.weight");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Module)]
+#[derive(Clone, Module)]
 #[module(crate = crate)]
 pub struct ModuleList<M = Box<dyn Layer>> {
     #[module(flatten)]
@@ -209,13 +239,14 @@ impl<M: Field> fmt::Debug for ModuleList<M> {
 /// assert_eq!(heads.named_parameters()[0].0, "class.weight");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Module)]
+#[derive(Clone, Module)]
 #[module(crate = crate)]
 pub struct ModuleDict<M = Box<dyn Layer>> {
     #[module(flatten)]
     modules: ByName<M>,
 }
 
+#[derive(Clone)]
 struct ByName<M>(Vec<(String, M)>);
 
 impl<M: Field> Field for ByName<M> {

@@ -71,7 +71,7 @@ pub enum PaddingMode {
 /// assert_eq!(halving.forward(&images)?.shape().to_string(), "[N=2, C=3, H=4, W=5]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Conv::text)]
 pub struct Conv<const N: usize> {
     weight: Parameter,
@@ -116,7 +116,7 @@ pub type Conv3d = Conv<3>;
 /// assert_eq!(layer.weight().tensor().shape().to_string(), "[F=16, C=3, H=2, W=2]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = ConvTranspose::text)]
 pub struct ConvTranspose<const N: usize> {
     weight: Parameter,
@@ -519,6 +519,7 @@ impl<const N: usize> Conv<N> {
     /// output's name, [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let weight = self.weight.tensor();
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, mode, .. } = self.settings;
@@ -591,6 +592,7 @@ impl<const N: usize> ConvTranspose<N> {
     /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let weight = self.weight.tensor();
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, .. } = self.settings;

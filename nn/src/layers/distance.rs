@@ -9,6 +9,13 @@ use namegrad_core::{Dim, Dims, Result};
 stateless! {
     /// [`F::pairwise_distance`](crate::functional::pairwise_distance) of vectors along a dim, which is found by name.
     ///
+    /// # Shapes
+    /// - `x1`, `x2`: dims that broadcast and include `dim`
+    /// - result: the broadcast dims, without `dim`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -26,6 +33,13 @@ stateless! {
     } => |_training| F::pairwise_distance_with(x1, x2, dim, PairwiseDistanceOptions { p, eps });
 
     /// [`F::cosine_similarity`](crate::functional::cosine_similarity) of vectors along a dim, which is found by name.
+    ///
+    /// # Shapes
+    /// - `x1`, `x2`: dims that broadcast and include `dim`
+    /// - result: the broadcast dims, without `dim`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```

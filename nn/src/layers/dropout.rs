@@ -12,6 +12,13 @@ use namegrad_core::{Error, ErrorKind, Result};
 /// In training, sets each element to 0 with probability `p` and divides the others by `1 - p`; in evaluation,
 /// does nothing.
 ///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15 (2014).
 ///
@@ -24,7 +31,7 @@ use namegrad_core::{Error, ErrorKind, Result};
 /// assert_eq!(dropout.forward(&x)?.to_vec::<f32>()?, [1.0; 4]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Dropout::text)]
 pub struct Dropout {
     p: f64,
@@ -54,6 +61,7 @@ impl Dropout {
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::dropout_with(x, self.p, DropoutOptions { training: self.training.get() })
             .map_err(|error| within(error, "Dropout", &self.path))
     }
@@ -81,7 +89,7 @@ fn check_probability(layer: &'static str, p: f64) -> Result<()> {
 macro_rules! of_maps {
     ($($(#[$doc:meta])* $layer:ident $function:ident $options:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $layer::text)]
         pub struct $layer {
             p: f64,
@@ -113,6 +121,7 @@ macro_rules! of_maps {
             /// Those of the function in [`functional`](crate::functional) that the layer calls.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let _running = self.path.running();
                 F::$function(x, self.p, self.dims.clone(), $options { training: self.training.get() })
                     .map_err(|error| within(error, stringify!($layer), &self.path))
             }
@@ -134,6 +143,13 @@ of_maps! {
     /// [`F::dropout1d`](crate::functional::dropout1d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -147,6 +163,13 @@ of_maps! {
 
     /// [`F::dropout2d`](crate::functional::dropout2d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -162,6 +185,13 @@ of_maps! {
     /// [`F::dropout3d`](crate::functional::dropout3d) in training: drops whole feature maps, whose dims are found
     /// by name; any other dims have a fate for each index.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -175,6 +205,13 @@ of_maps! {
 
     /// [`F::feature_alpha_dropout`](crate::functional::feature_alpha_dropout) in training, of feature maps whose dims are
     /// found by name.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the feature maps, in any order
+    /// - result: the dims of `x`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -191,6 +228,13 @@ of_maps! {
 /// [`F::alpha_dropout`](crate::functional::alpha_dropout) in training; in evaluation, does nothing. The output has
 /// the dims of `x`.
 ///
+/// # Shapes
+/// - `x`: any dims
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
@@ -201,7 +245,7 @@ of_maps! {
 /// assert!(dropout.forward(&x)?.equal(&x)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = AlphaDropout::text)]
 pub struct AlphaDropout {
     p: f64,
@@ -231,6 +275,7 @@ impl AlphaDropout {
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::alpha_dropout_with(x, self.p, AlphaDropoutOptions { training: self.training.get() })
             .map_err(|error| within(error, "AlphaDropout", &self.path))
     }

@@ -10,7 +10,7 @@ use crate::functional::embedding::renormed;
 use crate::functional::options::{EmbeddingBagOptions, EmbeddingOptions};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use namegrad_core::{DType, Dim, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
 use std::borrow::Cow;
 
 /// What both layers have besides their weight.
@@ -135,7 +135,7 @@ setters!(EmbeddingBagBuilder);
 /// assert!(error.message().contains("index 65 at position [1] is out of range for 65 rows"));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Embedding::text)]
 pub struct Embedding {
     weight: Parameter,
@@ -198,6 +198,7 @@ impl Embedding {
     /// [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let table = &self.table;
         let fail = |error| within(error, "Embedding", &self.path);
         table.renorm(&self.weight, x).map_err(fail)?;
@@ -224,7 +225,8 @@ impl Layer for Embedding {
 /// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
 ///
 /// # Shapes
-/// - `x`: integers, `[.., items]`: the indices along the last dim are a bag
+/// - `x`: integers, `[.., items]`: the indices along the last dim, or the [`dim`](EmbeddingBagBuilder::dim) of the
+///   layer, are a bag
 /// - result: the other dims of `x`, followed by the dim of the vectors
 ///
 /// [`forward_bags`](Self::forward_bags) takes bags of different lengths.
@@ -241,7 +243,7 @@ impl Layer for Embedding {
 /// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = EmbeddingBag::text)]
 pub struct EmbeddingBag {
     weight: Parameter,
@@ -249,6 +251,9 @@ pub struct EmbeddingBag {
     table: Table,
     #[module(skip)]
     mode: BagMode,
+    /// The dim of the items of a bag; `None` for the last.
+    #[module(skip)]
+    items: Option<Dim>,
     include_last_offset: bool,
     path: ModulePath,
 }
@@ -258,6 +263,7 @@ pub struct EmbeddingBag {
 pub struct EmbeddingBagBuilder {
     table: Result<Table>,
     mode: BagMode,
+    items: Option<Dim>,
     include_last_offset: bool,
 }
 
@@ -265,6 +271,21 @@ impl EmbeddingBagBuilder {
     /// How the rows of a bag are combined; the default is their mean.
     pub fn mode(mut self, mode: BagMode) -> EmbeddingBagBuilder {
         self.mode = mode;
+        self
+    }
+
+    /// The dim along which the indices of `x` are a bag; the default is the last.
+    ///
+    /// ```
+    /// use namegrad::nn::EmbeddingBag;
+    /// use namegrad::prelude::*;
+    /// let bag = EmbeddingBag::builder(("vocab", 9), ("embed", 4)).dim("word").build()?;
+    /// let words = Tensor::new([[1, 0], [5, 0], [8, 2]])?.refine_names(["word", "N"])?;
+    /// assert_eq!(bag.forward(&words)?.shape().to_string(), "[N=2, embed=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn dim(mut self, dim: impl Into<Dim>) -> EmbeddingBagBuilder {
+        self.items = Some(dim.into());
         self
     }
 
@@ -281,10 +302,10 @@ impl EmbeddingBagBuilder {
     /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<EmbeddingBag> {
-        let EmbeddingBagBuilder { table, mode, include_last_offset } = self;
+        let EmbeddingBagBuilder { table, mode, items, include_last_offset } = self;
         let table = table?;
         let weight = table.weight("EmbeddingBag")?;
-        Ok(EmbeddingBag { weight, table, mode, include_last_offset, path: ModulePath::new() })
+        Ok(EmbeddingBag { weight, table, mode, items, include_last_offset, path: ModulePath::new() })
     }
 }
 
@@ -304,6 +325,7 @@ impl EmbeddingBag {
         EmbeddingBagBuilder {
             table: Table::new("EmbeddingBag", vocab, embed),
             mode: BagMode::Mean,
+            items: None,
             include_last_offset: false,
         }
     }
@@ -313,14 +335,22 @@ impl EmbeddingBag {
         &self.weight
     }
 
-    /// The output for bags along the last dim of `x`.
+    /// The output for bags along the last dim of `x`, or the dim of the layer.
     ///
     /// # Errors
     /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
     /// [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.forward_bags(x, None, None)
+        match &self.items {
+            Some(items) => {
+                let last = x
+                    .movedim(items.clone(), -1)
+                    .map_err(|error| within(error, "EmbeddingBag", &self.path))?;
+                self.forward_bags(&last, None, None)
+            }
+            None => self.forward_bags(x, None, None),
+        }
     }
 
     /// The output for a vector of indices, in which bags start at `offsets`, or for bags along the last dim
@@ -345,6 +375,7 @@ impl EmbeddingBag {
         offsets: Option<&Tensor>,
         per_sample_weights: Option<&Tensor>,
     ) -> Result<Tensor> {
+        let _running = self.path.running();
         let table = &self.table;
         let fail = |error| within(error, "EmbeddingBag", &self.path);
         table.renorm(&self.weight, x).map_err(fail)?;

@@ -1,10 +1,12 @@
 //! [`Hooked`]: a layer with functions that are called with its values and gradients.
 
-use super::Layer;
-use crate::module::{Module, Visitor};
+use super::{Layer, Tensors};
+use crate::field::Visitor;
+use crate::module::Module;
 use namegrad_autograd::{HookHandle, Op, Tensor};
 use namegrad_core::Result;
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +27,9 @@ use std::thread::ThreadId;
 /// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
 ///    output.
 ///
-/// Forward hooks work with every [`Layer`]. Gradient hooks work with layers from tensor to tensor.
+/// Forward hooks work with every [`Layer`]. Both kinds of gradient hooks above work with layers from tensor to
+/// tensor; [`register_gradient_hook`](Self::register_gradient_hook) works with any inputs and outputs that consist
+/// of [`Tensors`].
 ///
 /// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. A gradient
 /// hook applies to calls of `forward` between its registration and its removal, even if the backward pass
@@ -56,6 +60,13 @@ type Both<L, I, O> = dyn Fn(&L, &I, &O) -> Result<Option<O>> + Send + Sync;
 /// A hook for the gradients of the input, if it has one, and of the output.
 type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
+/// A hook for the gradients of all tensors of input and output.
+type OfAll<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
+/// The gradients of several tensors. One that does not require a gradient has none.
+type Grads = [Option<Tensor>];
+/// A value with other tensors in place of its own.
+type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
+
 /// Hooks of one kind with their numbers, in order of registration.
 type List<H> = Vec<(u64, Arc<H>)>;
 
@@ -65,6 +76,9 @@ struct Hooks<L, I, O> {
     forward: List<Both<L, I, O>>,
     backward_pre: List<One<L, Tensor>>,
     backward: List<Gradients<L>>,
+    of_all: List<OfAll<L>>,
+    /// How the tensors of input and output are replaced; `None` until there is a hook for all gradients.
+    replaced: Option<(Replaced<I>, Replaced<O>)>,
 }
 
 /// The hooks without their numbers. They run without the lock, so a hook can register or remove others.
@@ -92,6 +106,8 @@ where
             forward: Vec::new(),
             backward_pre: Vec::new(),
             backward: Vec::new(),
+            of_all: Vec::new(),
+            replaced: None,
         };
         Hooked { layer: Arc::new(layer), hooks: Arc::new(Mutex::new(hooks)) }
     }
@@ -143,15 +159,22 @@ where
     /// The errors of the layer and of the hooks.
     #[track_caller]
     pub fn forward(&self, input: &I) -> Result<O> {
-        let (before, after, passing) = {
+        let (before, after, passing, of_all) = {
             let hooks = self.hooks();
+            let of_all = OfCall {
+                layer: self.layer.clone(),
+                hooks: copied(&hooks.of_all),
+                of_outputs: Mutex::default(),
+            };
+            let of_all =
+                hooks.replaced.filter(|_| !of_all.hooks.is_empty()).map(|how| (Arc::new(of_all), how));
             let passing = Passing {
                 layer: self.layer.clone(),
                 before: copied(&hooks.backward_pre),
                 after: copied(&hooks.backward),
                 of_output: Mutex::default(),
             };
-            (copied(&hooks.forward_pre), copied(&hooks.forward), passing)
+            (copied(&hooks.forward_pre), copied(&hooks.forward), passing, of_all)
         };
         // The input, unless a hook replaces it.
         let mut other: Option<I> = None;
@@ -162,10 +185,28 @@ where
         if watched {
             other = on_tensor(other.as_ref().unwrap_or(input), place_of_its_own).or(other);
         }
+        let mut goes_on = false;
+        if let Some((call, (replaced, _))) = &of_all {
+            let input = other.as_ref().unwrap_or(input);
+            let own = Cell::new(false);
+            let passed = replaced(input, &|inputs| {
+                own.set(inputs.iter().any(Tensor::requires_grad));
+                let call = call.clone();
+                passed_through(inputs, move |g| call.inputs_reached(g))
+            });
+            goes_on = own.get();
+            other = Some(passed);
+        }
         let input = other.as_ref().unwrap_or(input);
         let mut output = self.layer.forward(input)?;
         for hook in after {
             output = hook(&self.layer, input, &output)?.unwrap_or(output);
+        }
+        if let Some((call, (_, replaced))) = of_all {
+            output = replaced(&output, &|outputs| {
+                let call = call.clone();
+                passed_through(outputs, move |g| call.outputs_reached(g, goes_on))
+            });
         }
         if watched {
             output = on_tensor(&output, place_of_its_own).unwrap_or(output);
@@ -174,6 +215,49 @@ where
             }
         }
         Ok(output)
+    }
+}
+
+impl<L, I, O> Hooked<L, I, O>
+where
+    L: Layer<I, O> + 'static,
+    I: Tensors + 'static,
+    O: Tensors + 'static,
+{
+    /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for each
+    /// tensor of the input and of the output, in order. A tensor that requires no gradient has `None`, and an
+    /// output that is not used has zeros. `Some` replaces the gradients of the inputs. If no input requires a
+    /// gradient, the hook is called when the gradients of the outputs are known.
+    ///
+    /// ```
+    /// use namegrad::nn::Hooked;
+    /// use namegrad::prelude::*;
+    /// #[derive(Module)]
+    /// struct Product;
+    ///
+    /// impl Layer<(Tensor, Tensor)> for Product {
+    ///     fn forward(&self, (a, b): &(Tensor, Tensor)) -> Result<Tensor> {
+    ///         a.mul(b)
+    ///     }
+    /// }
+    /// let layer = Hooked::new(Product);
+    /// // The second factor gets no gradient.
+    /// layer.register_gradient_hook(|_, grad_inputs, _| Ok(Some(vec![grad_inputs[0].clone(), None])));
+    /// let (a, b) = (Tensor::new(2.0)?.requiring_grad()?, Tensor::new(3.0)?.requiring_grad()?);
+    /// layer.forward(&(a.clone(), b.clone()))?.backward()?;
+    /// assert_eq!(a.grad().unwrap().item::<f32>()?, 3.0);
+    /// assert_eq!(b.grad().map_or(0.0, |g| g.item::<f32>().unwrap()), 0.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn register_gradient_hook(
+        &self,
+        hook: impl Fn(&L, &[Option<Tensor>], &[Option<Tensor>]) -> Result<Option<Vec<Option<Tensor>>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> HookHandle {
+        self.hooks().replaced = Some((replaced::<I>, replaced::<O>));
+        self.register::<OfAll<L>>(|hooks| &mut hooks.of_all, Arc::new(hook))
     }
 }
 
@@ -285,6 +369,55 @@ impl<L: Send + Sync + 'static> Passing<L> {
             grad_input = hook(&self.layer, Some(&grad_input), &grad_output)?.unwrap_or(grad_input);
         }
         Ok(Some(grad_input))
+    }
+}
+
+/// The value with the tensors that `f` makes of its own.
+fn replaced<T: Tensors>(value: &T, f: &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T {
+    let mut made = f(&value.list()).into_iter();
+    value.map(&mut |x| made.next().unwrap_or_else(|| x.clone()))
+}
+
+/// The same tensors with new records on the tape, whose gradients `f` gets together and may change.
+#[track_caller]
+fn passed_through(
+    tensors: &[Tensor],
+    f: impl Fn(&Grads) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+) -> Vec<Tensor> {
+    let values = tensors.iter().map(|x| x.value().clone()).collect();
+    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Some).collect();
+    Op::with_outputs("hooked", values).inputs(&inputs, move |gradients, _| f(gradients))
+}
+
+/// The data for the backward pass of one call of a layer with any inputs and outputs.
+struct OfCall<L> {
+    layer: Arc<L>,
+    hooks: Vec<Arc<OfAll<L>>>,
+    /// The gradients of the outputs until those of the inputs are known, for each thread that runs a backward
+    /// pass.
+    of_outputs: Mutex<HashMap<ThreadId, Vec<Option<Tensor>>>>,
+}
+
+impl<L> OfCall<L> {
+    fn outputs_reached(&self, gradients: &Grads, goes_on: bool) -> Result<Vec<Option<Tensor>>> {
+        if goes_on {
+            lock(&self.of_outputs).insert(std::thread::current().id(), gradients.to_vec());
+        } else {
+            for hook in &self.hooks {
+                hook(&self.layer, &[], gradients)?;
+            }
+        }
+        Ok(gradients.to_vec())
+    }
+
+    fn inputs_reached(&self, gradients: &Grads) -> Result<Vec<Option<Tensor>>> {
+        let mut of_inputs = gradients.to_vec();
+        let own = lock(&self.of_outputs).remove(&std::thread::current().id());
+        let Some(of_outputs) = own else { return Ok(of_inputs) };
+        for hook in &self.hooks {
+            of_inputs = hook(&self.layer, &of_inputs, &of_outputs)?.unwrap_or(of_inputs);
+        }
+        Ok(of_inputs)
     }
 }
 

@@ -40,7 +40,7 @@ use std::panic::Location;
 /// assert_eq!(square.weight().tensor().shape().to_string(), "[C=3, C_in=3]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Linear::text)]
 pub struct Linear {
     weight: Parameter,
@@ -166,6 +166,7 @@ impl Linear {
     /// `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
         let dim = self.input_dim(x)?;
         self.check(x, dim, weight.dtype())?;

@@ -11,6 +11,13 @@ stateless! {
     /// The mean squared error: [`F::mse_loss`](crate::functional::mse_loss) as a layer. A weight has the sizes of
     /// `x`. The names of both unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -28,6 +35,13 @@ stateless! {
 
     /// The mean absolute error: [`F::l1_loss`](crate::functional::l1_loss) as a layer. The names of both unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -42,6 +56,13 @@ stateless! {
     } => |_training| F::l1_loss_with(x, target, L1LossOptions { reduction, weight });
 
     /// [`F::smooth_l1_loss`](crate::functional::smooth_l1_loss) as a layer. The names of both unify.
+    ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -60,6 +81,13 @@ stateless! {
 
     /// [`F::huber_loss`](crate::functional::huber_loss) as a layer. The names of both unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -76,6 +104,13 @@ stateless! {
     } => |_training| F::huber_loss_with(x, target, HuberLossOptions { reduction, delta, weight });
 
     /// [`F::poisson_nll_loss`](crate::functional::poisson_nll_loss) as a layer. The names of both unify.
+    ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -99,6 +134,13 @@ stateless! {
 
     /// [`F::gaussian_nll_loss`](crate::functional::gaussian_nll_loss) as a layer. The names of all unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`, `var`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of all
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -120,6 +162,13 @@ stateless! {
     /// The binary cross entropy of probabilities: [`F::binary_cross_entropy`](crate::functional::binary_cross_entropy)
     /// as a layer. The names of both unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -138,6 +187,13 @@ stateless! {
     /// [`F::binary_cross_entropy_with_logits`](crate::functional::binary_cross_entropy_with_logits) as a layer. The names
     /// of both unify.
     ///
+    /// # Shapes
+    /// - `logits`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`, and `pos_weight` another.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -153,6 +209,13 @@ stateless! {
     } => |_training| F::binary_cross_entropy_with_logits_with(logits, target, BinaryCrossEntropyWithLogitsOptions { reduction, weight, pos_weight });
 
     /// The Kullback-Leibler divergence: [`F::kl_div`](crate::functional::kl_div) as a layer. The names of both unify.
+    ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -173,6 +236,14 @@ stateless! {
     /// The cross entropy of `softmax(logits)` along the class dim:
     /// [`F::cross_entropy`](crate::functional::cross_entropy) as a layer. The class dim is found by name wherever it
     /// is; the names of the other dims unify with those of the target.
+    ///
+    /// # Shapes
+    /// - `logits`: any dims that include the dim of the classes, in any order
+    /// - `target`: integers, the other dims; or probabilities, the dims of `logits`
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
     ///
     /// # Examples
     /// ```
@@ -195,6 +266,14 @@ stateless! {
     /// The negative log likelihood of classes: [`F::nll_loss`](crate::functional::nll_loss) as a layer, whose names
     /// work as in [`CrossEntropyLoss`].
     ///
+    /// # Shapes
+    /// - `log_probabilities`: any dims that include the dim of the classes, in any order
+    /// - `target`: integers, the other dims
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -213,6 +292,14 @@ stateless! {
 
     /// [`F::multi_margin_loss`](crate::functional::multi_margin_loss) as a layer, whose names work as in
     /// [`CrossEntropyLoss`].
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include the dim of the classes, in any order
+    /// - `target`: integers, the other dims
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
     ///
     /// # Examples
     /// ```
@@ -235,6 +322,14 @@ stateless! {
     /// [`F::multilabel_margin_loss`](crate::functional::multilabel_margin_loss) as a layer. The class dim is found by
     /// name; the names of `x` and the target unify.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include the dim of the classes, in any order
+    /// - `target`: integers, the dims of `x`
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -252,6 +347,13 @@ stateless! {
     /// [`F::multilabel_soft_margin_loss`](crate::functional::multilabel_soft_margin_loss) as a layer. The class dim is
     /// found by name; the names of `x` and the target unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, which include the dim of the classes
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None. The weight, if there is one, is a buffer: `weight`.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -268,6 +370,13 @@ stateless! {
 
     /// [`F::soft_margin_loss`](crate::functional::soft_margin_loss) as a layer. The names of both unify.
     ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -282,6 +391,13 @@ stateless! {
     } => |_training| F::soft_margin_loss_with(x, target, SoftMarginLossOptions { reduction });
 
     /// [`F::hinge_embedding_loss`](crate::functional::hinge_embedding_loss) as a layer. The names of both unify.
+    ///
+    /// # Shapes
+    /// - `x`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of both
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -300,6 +416,13 @@ stateless! {
 
     /// [`F::margin_ranking_loss`](crate::functional::margin_ranking_loss) as a layer. The names of all unify.
     ///
+    /// # Shapes
+    /// - `input1`, `input2`, `target`: the same dims, or dims that broadcast
+    /// - result: one number, or without reduction the dims of all
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -317,6 +440,14 @@ stateless! {
 
     /// [`F::cosine_embedding_loss`](crate::functional::cosine_embedding_loss) of vectors along a dim, which is found by
     /// name; the names of the other dims unify.
+    ///
+    /// # Shapes
+    /// - `input1`, `input2`: the same dims, which include `dim`
+    /// - `target`: the other dims
+    /// - result: one number, or without reduction the other dims
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -337,6 +468,13 @@ stateless! {
     /// [`F::triplet_margin_loss`](crate::functional::triplet_margin_loss) of vectors along a dim, which is found by
     /// name; the names of the other dims unify. For another distance, call
     /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss).
+    ///
+    /// # Shapes
+    /// - `anchor`, `positive`, `negative`: dims that broadcast and include `dim`
+    /// - result: one number, or without reduction the broadcast dims, without `dim`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -363,6 +501,15 @@ stateless! {
 
     /// [`F::ctc_loss`](crate::functional::ctc_loss) with a time dim and a class dim, which are found by name; the dim
     /// that is left is the batch.
+    ///
+    /// # Shapes
+    /// - `log_probs`: the dims of time and classes, and any dims of a batch, in any order
+    /// - `targets`: integers, the dims of the batch and one more; or a vector of all targets one after another
+    /// - `input_lengths`, `target_lengths`: integers, the dims of the batch
+    /// - result: one number, or without reduction the dims of the batch
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```

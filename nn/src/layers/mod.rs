@@ -19,6 +19,7 @@ mod recurrent;
 mod rotary;
 mod sequential;
 mod stateless;
+mod tensors;
 mod transformer;
 
 pub use activation::*;
@@ -44,6 +45,7 @@ pub use rearrange::{ChannelShuffle, Flatten, PixelShuffle, PixelUnshuffle, Unfla
 pub use recurrent::*;
 pub use rotary::{RotaryEmbedding, RotaryEmbeddingBuilder};
 pub use sequential::Sequential;
+pub use tensors::Tensors;
 pub use transformer::*;
 
 use crate::Module;

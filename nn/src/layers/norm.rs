@@ -4,11 +4,11 @@ use super::place::{Named, Of, dim_text, named};
 use super::{Layer, within};
 use crate::Module;
 use crate::buffer::Buffer;
+use crate::field::{Field, Visitor};
 use crate::functional as F;
 use crate::functional::options::{
     BatchNormOptions, GroupNormOptions, InstanceNormOptions, LocalResponseNormOptions,
 };
-use crate::module::{Field, Visitor};
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
@@ -16,7 +16,7 @@ use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, IntoShape, NewDim, Resul
 use std::borrow::Cow;
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Affine {
     weight: Option<Parameter>,
     bias: Option<Parameter>,
@@ -63,7 +63,7 @@ pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
 }
 
 /// Running statistics, with PyTorch's names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Running {
     mean: Buffer,
     var: Buffer,
@@ -183,7 +183,7 @@ macro_rules! setters {
 /// assert!(last.align_to(["N", "F", "H", "W"])?.allclose(&y)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = BatchNorm::text)]
 pub struct BatchNorm {
     #[module(flatten)]
@@ -297,6 +297,7 @@ impl BatchNorm {
     /// in training, if there is only one element per channel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
@@ -387,7 +388,7 @@ fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named
 /// assert!(y.mean("embed")?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = LayerNorm::text)]
 pub struct LayerNorm {
     #[module(flatten)]
@@ -471,6 +472,7 @@ impl LayerNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
         let [weight, bias] = self.affine.tensors();
         let options = LayerNormOptions { eps: self.eps, ..LayerNormOptions::new() };
@@ -510,7 +512,7 @@ impl LayerNorm {
 /// assert!(y.square()?.mean("embed")?.sub(1.0)?.abs()?.amax(..)?.item::<f64>()? < 1e-3);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = RmsNorm::text)]
 pub struct RmsNorm {
     #[module(flatten)]
@@ -598,6 +600,7 @@ impl RmsNorm {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
         let weight = self.affine.weight.as_ref().map(Parameter::tensor);
         let options = RmsNormOptions { weight: weight.as_ref().map(Cow::Borrowed), eps: self.eps };
@@ -638,7 +641,7 @@ impl RmsNorm {
 /// assert!(by_position.forward(&images.rename(None)?)?.allclose(&y.rename(None)?)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = GroupNorm::text)]
 pub struct GroupNorm {
     #[module(flatten)]
@@ -728,6 +731,7 @@ impl GroupNorm {
     /// another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dim = Of { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
             x,
             self.dim,
@@ -784,7 +788,7 @@ impl GroupNorm {
 /// assert!(y.mean(["H", "W"])?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = InstanceNorm::text)]
 pub struct InstanceNorm {
     #[module(flatten)]
@@ -888,6 +892,7 @@ impl InstanceNorm {
     /// another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
@@ -931,6 +936,9 @@ impl InstanceNorm {
 /// - `x`: any dims that include the channel dim, in any position
 /// - result: the dims of `x`
 ///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Krizhevsky, Sutskever, Hinton, *ImageNet Classification with Deep Convolutional Neural Networks* (2012),
 /// section 3.3.
@@ -944,7 +952,7 @@ impl InstanceNorm {
 /// assert_eq!(norm.forward(&images)?.shape(), images.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = LocalResponseNorm::text)]
 pub struct LocalResponseNorm {
     size: usize,
@@ -988,6 +996,7 @@ impl LocalResponseNorm {
     /// [`ErrorKind::NameNotFound`] if `x` has no channel dim.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
             .map_err(|error| within(error, "LocalResponseNorm", &self.path))
     }

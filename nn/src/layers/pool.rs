@@ -63,7 +63,7 @@ impl<const N: usize> Over<N> {
 ///
 /// ```ignore
 /// /// The doc.
-/// #[derive(Debug, Module)]
+/// #[derive(Clone, Debug, Module)]
 /// pub struct AvgPool<const N: usize> { windows: Windows, over: Over<N>, path: ModulePath }
 /// pub type AvgPool1d = AvgPool<1>; ..
 ///
@@ -83,7 +83,7 @@ macro_rules! layers {
         $Layer:ident $Builder:ident [$One:ident $Two:ident $Three:ident] $way:ident { $($setting:ident)* }
     )*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $Layer::text)]
         pub struct $Layer<const N: usize> {
             #[module(skip)]
@@ -195,6 +195,9 @@ layers! {
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
     /// - result: the dims of `x`, with the number of windows in place of those sizes
     ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -213,6 +216,9 @@ layers! {
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
     /// - result: the dims of `x`, with the number of windows in place of those sizes
     ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -228,6 +234,13 @@ layers! {
     /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the result.
     /// Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes of the layer in those dims
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -241,6 +254,13 @@ layers! {
     /// [`AdaptiveAvgPool1d`], [`AdaptiveAvgPool2d`], [`AdaptiveAvgPool3d`]. The windows are those of
     /// [`AdaptiveMaxPool`].
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes of the layer in those dims
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::prelude::*;
@@ -253,6 +273,13 @@ layers! {
     AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
     /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions that
     /// [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
+    ///
+    /// # Shapes
+    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they are the last
+    /// - result: the dims of `x`, with the sizes before pooling in those of the windows
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -289,6 +316,7 @@ macro_rules! forward {
                 /// Same as [`forward`](Self::forward).
                 #[track_caller]
                 pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+                    let _running = self.path.running();
                     let dims = self.over.find(Self::NAME, &self.path, x)?;
                     max_over(Self::NAME, x, self.windows, &dims)
                         .map_err(|error| within(error, Self::NAME, &self.path))
@@ -304,6 +332,7 @@ macro_rules! forward {
                 /// [`ErrorKind::DType`] unless `x` is floating-point.
                 #[track_caller]
                 pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                    let _running = self.path.running();
                     let dims = self.over.find(Self::NAME, &self.path, x)?;
                     avg_over(Self::NAME, x, self.windows, &dims)
                         .map_err(|error| within(error, Self::NAME, &self.path))
@@ -343,6 +372,7 @@ impl<const N: usize> MaxUnpool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_to(&self, x: &Tensor, indices: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         let (kernel, stride, padding) = self.windows.sizes();
         unpool_over(Self::NAME, [x, indices], kernel, stride, padding, sizes.into(), &dims)
@@ -360,6 +390,13 @@ impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
 /// The norm of each window over `N` dims, without absolute values: `(Σ x^p)^(1/p)`. [`LpPool1d`],
 /// [`LpPool2d`], [`LpPool3d`].
 ///
+/// # Shapes
+/// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+/// - result: the dims of `x`, with the number of windows in place of those sizes
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
@@ -369,7 +406,7 @@ impl<const N: usize> Layer<(Tensor, Tensor)> for MaxUnpool<N> {
 /// assert_eq!(pool.forward(&x)?.to_vec::<f32>()?, [5.0, 10.0]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = LpPool::text)]
 pub struct LpPool<const N: usize> {
     norm_type: f64,
@@ -414,6 +451,7 @@ impl<const N: usize> LpPool<N> {
     /// [`ErrorKind::Value`] for an exponent of 0, [`ErrorKind::DType`] unless `x` is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         lp_over(Self::NAME, x, self.norm_type, self.windows, &dims)
             .map_err(|error| within(error, Self::NAME, &self.path))
@@ -451,6 +489,13 @@ impl<const N: usize> LpPoolBuilder<N> {
 /// The largest element of windows of one size at random places over `N` dims, which the layer finds by name:
 /// [`FractionalMaxPool2d`], [`FractionalMaxPool3d`].
 ///
+/// # Shapes
+/// - `x`: any dims that include those of the windows, in any order; without names, they are the last
+/// - result: the dims of `x`, with the number of windows in place of those sizes
+///
+/// # Parameters
+/// None.
+///
 /// # Source
 /// Graham, *Fractional Max-Pooling* (2014), section 2.
 ///
@@ -463,7 +508,7 @@ impl<const N: usize> LpPoolBuilder<N> {
 /// assert_eq!(pool.forward(&x)?.shape().to_string(), "[N=2, C=3, H=6, W=3]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = FractionalMaxPool::text)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
@@ -523,6 +568,7 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_with_indices(&self, x: &Tensor) -> Result<Picked<Tensor>> {
+        let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         let kernel = Extents::from(self.over.sizes);
         fractional_over(Self::NAME, x, None, kernel, self.size, &dims)

@@ -26,6 +26,13 @@ layers! { Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle }
 /// The elements are in the order of the dims as they were given, so the result does not depend on the order of
 /// the input's dims. [`Flatten::default`] flattens all dims but the first, like PyTorch's.
 ///
+/// # Shapes
+/// - `x`: any dims that include those to flatten, in any order
+/// - result: the dims of `x`, with the new dim in place of the first of those
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
@@ -37,7 +44,7 @@ layers! { Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle }
 /// assert!(flatten.forward(&last)?.equal(&y)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Default, Module)]
+#[derive(Clone, Debug, Default, Module)]
 #[module(crate = crate, describe = Flatten::text)]
 pub struct Flatten {
     /// `None` for all dims but the first.
@@ -65,6 +72,7 @@ impl Flatten {
     /// of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         self.flattened(x).map_err(|error| within(error, "Flatten", &self.path))
     }
 
@@ -95,6 +103,13 @@ impl Flatten {
 
 /// Splits a dim into several.
 ///
+/// # Shapes
+/// - `x`: any dims that include the dim to split
+/// - result: the dims of `x`, with the new dims in its place
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::nn::Unflatten;
@@ -104,7 +119,7 @@ impl Flatten {
 /// assert_eq!(y.shape().to_string(), "[N=2, C=3, L=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Unflatten::text)]
 pub struct Unflatten {
     #[module(skip)]
@@ -131,6 +146,7 @@ impl Unflatten {
     /// the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         x.unflatten(self.dim.clone(), &self.shape).map_err(|error| within(error, "Unflatten", &self.path))
     }
 
@@ -151,7 +167,7 @@ fn check_factor(layer: &'static str, what: &str, factor: usize) -> Result<()> {
 macro_rules! shuffles {
     ($($(#[$doc:meta])* $layer:ident $function:ident $factor:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Module)]
+        #[derive(Clone, Debug, Module)]
         #[module(crate = crate, describe = $layer::text)]
         pub struct $layer {
             factor: usize,
@@ -181,6 +197,7 @@ macro_rules! shuffles {
             /// divisible by the factor.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let _running = self.path.running();
                 F::$function(x, self.factor, self.dim.clone(), self.dims.clone())
                     .map_err(|error| within(error, stringify!($layer), &self.path))
             }
@@ -194,6 +211,13 @@ macro_rules! shuffles {
 shuffles! {
     /// [`F::pixel_shuffle`] as a layer: moves channels into space.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include the channels `C r²` and the two dims of the image `H`, `W`, in any order
+    /// - result: the dims of `x`, with the sizes `C`, `H r` and `W r`
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::nn::PixelShuffle;
@@ -205,6 +229,13 @@ shuffles! {
     /// ```
     PixelShuffle pixel_shuffle upscale_factor;
     /// [`F::pixel_unshuffle`] as a layer: moves space into channels.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include the channels `C` and the two dims of the image `H r`, `W r`, in any order
+    /// - result: the dims of `x`, with the sizes `C r²`, `H` and `W`
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -220,6 +251,13 @@ shuffles! {
 
 /// [`F::channel_shuffle`] as a layer: interleaves groups of channels.
 ///
+/// # Shapes
+/// - `x`: any dims that include the channels, in any order
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::nn::ChannelShuffle;
@@ -229,7 +267,7 @@ shuffles! {
 /// assert_eq!(y.to_vec::<i64>()?, [1, 3, 2, 4]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = ChannelShuffle::text)]
 pub struct ChannelShuffle {
     groups: usize,
@@ -256,6 +294,7 @@ impl ChannelShuffle {
     /// size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         F::channel_shuffle(x, self.groups, self.dim.clone())
             .map_err(|error| within(error, "ChannelShuffle", &self.path))
     }

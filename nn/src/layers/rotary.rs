@@ -41,7 +41,7 @@ use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 /// assert_eq!(rotary.forward_from(&next, 5)?.shape(), next.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = RotaryEmbedding::text)]
 pub struct RotaryEmbedding {
     #[module(skip)]
@@ -132,6 +132,7 @@ impl RotaryEmbedding {
     /// Same as [`forward`](Self::forward).
     #[track_caller]
     pub fn forward_from(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let _running = self.path.running();
         let about = || self.about();
         let of = Of { layer: "RotaryEmbedding", path: &self.path, dims: &about };
         let width = of.place(x, self.width, x.ndim().checked_sub(1))?;

@@ -2,13 +2,21 @@
 
 use super::Layer;
 use crate::Module;
-use crate::module::{Field, Visitor};
+use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Tensor, places};
 use namegrad_core::{Error, Result};
 use std::fmt;
+use std::sync::Arc;
 
 /// Runs layers from tensor to tensor one after another. Their paths are `0`, `1`, ... or the given names.
+///
+/// # Shapes
+/// - `x`: what the first layer takes
+/// - result: the output of the last layer
+///
+/// # Parameters
+/// Those of the layers.
 ///
 /// # Examples
 /// ```
@@ -23,8 +31,9 @@ use std::fmt;
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// An error says in which layer it happened: `the layer 'head.0': ...`.
-#[derive(Default, Module)]
+/// An error says in which layer it happened: `the layer 'head.0': ...`. A clone has the same layers; a
+/// [`deep_copy`](Module::deep_copy) has its own.
+#[derive(Clone, Default, Module)]
 #[module(crate = crate)]
 pub struct Sequential {
     #[module(flatten)]
@@ -34,7 +43,24 @@ pub struct Sequential {
 
 /// Layers with the names that are their paths.
 #[derive(Default)]
-struct Layers(Vec<(String, Box<dyn Layer>)>);
+struct Layers(Vec<(String, Arc<dyn Layer>)>);
+
+impl Clone for Layers {
+    /// The same layers; in a deep copy, clones of them.
+    fn clone(&self) -> Layers {
+        if !places::is_copying() {
+            return Layers(self.0.clone());
+        }
+        let copy = |layer: &Arc<dyn Layer>| match layer.clone_in_box() {
+            Some(copy) => Arc::from(copy),
+            None => {
+                places::copy_failed(layer.describe());
+                layer.clone()
+            }
+        };
+        Layers(self.0.iter().map(|(name, layer)| (name.clone(), copy(layer))).collect())
+    }
+}
 
 impl Field for Layers {
     fn visit(&self, visitor: &mut Visitor<'_>) {
@@ -62,7 +88,7 @@ impl Sequential {
 
     /// Appends a layer, whose path is `name`.
     pub fn then_named(mut self, name: impl Into<String>, layer: impl Layer + 'static) -> Sequential {
-        self.layers.0.push((name.into(), Box::new(layer)));
+        self.layers.0.push((name.into(), Arc::new(layer)));
         self
     }
 
@@ -82,6 +108,7 @@ impl Sequential {
     /// The errors of the layers.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         let mut y = x.clone();
         for (name, layer) in &self.layers.0 {
             y = layer.forward(&y).map_err(|error| self.in_layer(name, error))?;

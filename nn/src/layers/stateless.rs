@@ -20,7 +20,7 @@ macro_rules! stateless {
         } => |$training:ident| $call:expr;
     )*) => {$(
         $(#[$doc])*
-        #[derive(Debug, $crate::Module)]
+        #[derive(Clone, Debug, $crate::Module)]
         #[module(crate = crate, describe = $layer::text)]
         pub struct $layer {
             $($weight: Option<$crate::Buffer>,)*
@@ -90,6 +90,7 @@ macro_rules! stateless {
             /// Those of the function in [`functional`](crate::functional) that the layer calls.
             #[track_caller]
             pub fn forward(&self, $($input: &Tensor),+) -> Result<Tensor> {
+                let _running = self.path.running();
                 $(
                     let $weight = self.$weight.as_ref().map(|weight| weight.tensor());
                     let $weight = $weight.as_ref().map(std::borrow::Cow::Borrowed);

@@ -2,6 +2,7 @@
 
 use super::{Reduction, check_floats};
 use namegrad_autograd::{Tensor, is_grad_enabled};
+use namegrad_core::names::Name;
 use namegrad_core::{DType, Error, ErrorKind, Result};
 use namegrad_macros::functional;
 
@@ -16,11 +17,13 @@ functional! { ctc;
     /// Unlike in PyTorch, an infinite loss has the gradient 0 instead of NaN.
     ///
     /// # Shapes
-    /// - `log_probs`: `time_dim` and `class_dim`, and the dim of the batch if there is one, in any order
+    /// - `log_probs`: `time_dim` and `class_dim`, and any dims of a batch, in any order
     /// - `targets`: integers `[batch, length]`, of which each row is used up to its target length; or a vector
     ///   of all targets one after another
     /// - `input_lengths`, `target_lengths`: integers `[batch]`, or one number without a batch
     /// - result: one number, or without reduction `[batch]`
+    ///
+    /// If the dims of the batch have names, they are found by name in all tensors that have these names.
     ///
     /// # Source
     /// Graves et al., *Connectionist Temporal Classification* (2006), section 4.1.
@@ -70,17 +73,21 @@ mod kernels {
     ) -> Result<Tensor> {
         check_floats(OP, &[("log_probs", log_probs)])?;
         let ndim = log_probs.ndim();
-        if !(2..=3).contains(&ndim) || time_dim == class_dim {
-            let message = "log_probs must have a time dim, a class dim and at most one batch dim";
+        if ndim < 2 || time_dim == class_dim {
+            let message = "log_probs must have a time dim and another class dim";
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([log_probs.shape()]));
         }
-        let batch_dim = (0..ndim).find(|dim| ![time_dim, class_dim].contains(dim));
-        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?;
-        let x = match batch_dim {
-            Some(batch) => x.permute([time_dim, batch, class_dim])?,
-            None => x.permute([time_dim, class_dim])?.unsqueeze(1)?,
-        }; // [time, batch, class]
-        let batch = Batch::new(&x, [targets, input_lengths, target_lengths], blank, batch_dim.is_some())?;
+        let batch_dims: Vec<usize> = (0..ndim).filter(|dim| ![time_dim, class_dim].contains(dim)).collect();
+        let sizes: Vec<usize> = batch_dims.iter().map(|dim| log_probs.sizes()[*dim]).collect();
+        let names: Vec<Option<Name>> = batch_dims.iter().map(|dim| log_probs.name(*dim)).collect();
+        let order: Vec<usize> = [&[time_dim], &batch_dims[..], &[class_dim]].concat();
+        let x = log_probs.rename(None)?.to(log_probs.dtype().compute())?.permute(order)?;
+        let count: usize = sizes.iter().product();
+        let x = x.reshape([log_probs.sizes()[time_dim], count, log_probs.sizes()[class_dim]])?;
+        let targets = &rows(targets, &names, &sizes)?;
+        let (input_lengths, target_lengths) =
+            (&in_order(input_lengths, &names)?, &in_order(target_lengths, &names)?);
+        let batch = Batch::new(&x, [targets, input_lengths, target_lengths], blank, !sizes.is_empty())?;
         let losses = batch.losses(&x, zero_infinity)?;
         let losses = match reduction {
             Reduction::Mean => {
@@ -90,11 +97,30 @@ mod kernels {
             }
             _ => losses,
         };
-        let losses = match batch_dim {
-            Some(dim) => losses.rename([log_probs.name(dim)])?,
-            None => losses.squeeze(0)?,
-        };
+        let losses = losses.reshape(&sizes[..])?.rename(names)?;
         reduction.apply(OP, losses)?.to(log_probs.dtype())
+    }
+}
+
+/// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch have
+/// names that `x` has too.
+#[track_caller]
+fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
+    let places = batch.iter().map(|name| name.and_then(|name| x.names().position(name)));
+    let Some(places) = places.collect::<Option<Vec<usize>>>() else { return Ok(x.clone()) };
+    let rest = (0..x.ndim()).filter(|dim| !places.contains(dim));
+    x.permute(places.iter().copied().chain(rest).collect::<Vec<usize>>())
+}
+
+/// Targets with a row for each sequence, unless they are a vector.
+#[track_caller]
+fn rows(targets: &Tensor, names: &[Option<Name>], sizes: &[usize]) -> Result<Tensor> {
+    let ordered = in_order(targets, names)?;
+    match ordered.sizes().strip_prefix(sizes) {
+        Some([width]) if sizes.len() > 1 => {
+            ordered.rename(None)?.reshape([sizes.iter().product::<usize>(), *width])
+        }
+        _ => Ok(ordered),
     }
 }
 

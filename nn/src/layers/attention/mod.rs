@@ -65,7 +65,7 @@ use std::borrow::Cow;
 /// assert_eq!(cross.attend(&target, &source, &source)?.shape(), target.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = MultiheadAttention::text)]
 pub struct MultiheadAttention {
     in_proj_weight: Option<Parameter>,
@@ -475,6 +475,7 @@ impl MultiheadAttention {
         value: &Tensor,
         options: MultiheadAttentionOptions<'_>,
     ) -> Result<Attended> {
+        let _running = self.path.running();
         let config = &self.config;
         let text = || config.text();
         let finder = Finder {

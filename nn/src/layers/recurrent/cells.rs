@@ -28,7 +28,7 @@ use namegrad_core::{Cell, DType, NewDim, Result, default_dtype};
 /// assert_eq!(cell.forward(&x, &h)?.shape().to_string(), "[N=2, hidden=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = RnnCell::text)]
 pub struct RnnCell {
     #[module(flatten)]
@@ -60,7 +60,7 @@ pub struct RnnCell {
 /// assert_eq!((h.shape().to_string(), c.shape()), ("[N=2, hidden=4]".into(), h.shape()));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = LstmCell::text)]
 pub struct LstmCell {
     #[module(flatten)]
@@ -84,7 +84,7 @@ pub struct LstmCell {
 /// assert!(cell.forward(&x, &h)?.allclose(&cell.forward(&x, None)?)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = GruCell::text)]
 pub struct GruCell {
     #[module(flatten)]

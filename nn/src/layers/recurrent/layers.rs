@@ -48,7 +48,7 @@ use namegrad_core::{Cell, DType, Dim, NewDim, Result, default_dtype};
 /// assert!(hn.select("layer", -1)?.equal(&output.select("time", -1)?)?);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Rnn::text)]
 pub struct Rnn {
     #[module(flatten)]
@@ -127,7 +127,7 @@ pub struct Rnn {
 /// assert_eq!(ended.output.select("N", 1)?.narrow("time", 2, 4)?.abs()?.sum(..)?.item::<f32>()?, 0.0);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Lstm::text)]
 pub struct Lstm {
     #[module(flatten)]
@@ -166,7 +166,7 @@ pub struct Lstm {
 /// assert_eq!(written.output.shape().to_string(), "[time=7, N=2, hidden=4]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Gru::text)]
 pub struct Gru {
     #[module(flatten)]

@@ -3,9 +3,9 @@
 use super::place::{Named, Of, dim_text};
 use super::places::Places;
 use super::within;
+use crate::field::{Field, Visitor};
 use crate::functional as F;
 use crate::functional::options::DropoutOptions;
-use crate::module::{Field, Visitor};
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::names::Name;
@@ -84,7 +84,7 @@ impl Settings {
 }
 
 /// The parameters of one direction of one layer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Weights {
     /// The end of their names, such as `_l0_reverse`.
     suffix: String,
@@ -190,7 +190,7 @@ fn uniform(settings: &Settings, dims: &[Named]) -> Result<Parameter> {
 }
 
 /// The body of [`Rnn`](super::Rnn), [`Lstm`](super::Lstm) and [`Gru`](super::Gru).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stack {
     settings: Settings,
     shape: Layers,
@@ -305,6 +305,7 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<Results> {
+        let _running = self.path.running();
         let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
         let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
         let known = time.map(|time| Dim::Index(time as isize));
@@ -382,7 +383,7 @@ impl Field for Stack {
 }
 
 /// The body of the cells: one step of one layer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Step {
     settings: Settings,
     weights: Weights,
@@ -406,6 +407,7 @@ impl Step {
     /// The next state, and for an LSTM the next cells. States that are not given are zeros.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
+        let _running = self.path.running();
         let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
         let hidden = self.settings.hidden;
         let places = Places::find(of, x, self.settings.input, None)?;

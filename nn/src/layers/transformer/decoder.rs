@@ -41,7 +41,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// assert_eq!(layer.forward(&target, &memory)?.shape(), target.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = TransformerDecoderLayer::text)]
 pub struct TransformerDecoderLayer {
     self_attn: MultiheadAttention,
@@ -229,7 +229,7 @@ impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
 /// assert_eq!(decoder.forward(&target, &memory)?.shape(), target.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate)]
 pub struct TransformerDecoder {
     layers: Vec<TransformerDecoderLayer>,

@@ -41,7 +41,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// assert_eq!(block.forward(&x)?.shape(), x.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = TransformerEncoderLayer::text)]
 pub struct TransformerEncoderLayer {
     self_attn: MultiheadAttention,
@@ -210,7 +210,7 @@ impl Layer for TransformerEncoderLayer {
 /// assert_eq!(encoder.forward(&x)?.shape(), x.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate)]
 pub struct TransformerEncoder {
     layers: Vec<TransformerEncoderLayer>,

@@ -116,7 +116,7 @@ impl Config {
 }
 
 /// `linear2(dropout(activation(linear1(x))))`, with dropout after it, too.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FeedForward {
     linear1: Linear,
     dropout: Dropout,

@@ -48,7 +48,7 @@ use namegrad_core::{Dim, NewDim, Result};
 /// assert_eq!(model.forward(&source, &target)?.shape(), target.shape());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate)]
 pub struct Transformer {
     encoder: TransformerEncoder,

@@ -1,0 +1,119 @@
+//! Deep copies of modules. In a deep copy, a clone of a parameter or a buffer is another one, the same for
+//! every clone of it; `autograd::places` knows them.
+
+use crate::field::{Entry, Visitor};
+use crate::layers::Layer;
+use crate::module::{Fields, Module, walk};
+use namegrad_autograd::{Tensor, places};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The clone of a module, with other parameters and buffers.
+#[track_caller]
+pub(crate) fn deep_copy<M: Module + Clone + ?Sized>(module: &M) -> Result<M> {
+    let (copy, failed) = places::copying(|| module.clone());
+    check(&|visitor| module.fields(visitor), &|visitor| copy.fields(visitor), failed)?;
+    Ok(copy)
+}
+
+/// An error if the copy shares something with the original.
+#[track_caller]
+fn check(own: Fields<'_>, copy: Fields<'_>, failed: Vec<String>) -> Result<()> {
+    let ids: HashSet<usize> = places_of(own).into_iter().map(|(_, id)| id).collect();
+    let shared = places_of(copy).into_iter().filter(|(_, id)| ids.contains(id));
+    let shared: Vec<String> = shared.map(|(path, _)| format!("'{path}'")).collect();
+    let message = match (failed.as_slice(), shared.as_slice()) {
+        ([], []) => return Ok(()),
+        ([], shared) => format!("the copy would share {} with the original", shared.join(", ")),
+        (failed, _) => format!("these boxed layers cannot be cloned: {}", failed.join(", ")),
+    };
+    Err(Error::new(ErrorKind::Unsupported, "deep_copy", message)
+        .with_repair("add #[derive(Clone)] to the layer, and hold it without an Arc"))
+}
+
+/// The parameters and buffers by path, with what tells them apart.
+fn places_of(fields: Fields<'_>) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    walk(fields, &mut |path, entry| {
+        let id = match entry {
+            Entry::Parameter(parameter) | Entry::Computed(parameter) => parameter.id(),
+            Entry::Buffer(buffer) => buffer.id(),
+            _ => return,
+        };
+        found.push((path.to_string(), id));
+    });
+    found
+}
+
+/// Clones a layer in a box. A layer that does not implement `Clone` becomes one whose `forward` is an error.
+impl Clone for Box<dyn Layer> {
+    fn clone(&self) -> Box<dyn Layer> {
+        self.clone_in_box().unwrap_or_else(|| {
+            let what = self.describe();
+            places::copy_failed(what.clone());
+            Box::new(NotCloned(what))
+        })
+    }
+}
+
+/// The clone of a layer that cannot be cloned.
+struct NotCloned(String);
+
+impl fmt::Display for NotCloned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+impl Module for NotCloned {
+    fn fields(&self, _: &mut Visitor<'_>) {}
+
+    fn describe(&self) -> String {
+        format!("a clone of {}, which cannot be cloned", self.0)
+    }
+}
+
+impl Layer for NotCloned {
+    #[track_caller]
+    fn forward(&self, _: &Tensor) -> Result<Tensor> {
+        let message = format!("{} does not implement Clone", self.0);
+        Err(Error::new(ErrorKind::Unsupported, "forward", message)
+            .with_repair("add #[derive(Clone)] to the layer"))
+    }
+}
+
+/// What the derive macro asks: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a layer
+/// that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
+#[doc(hidden)]
+pub struct Probe<T: ?Sized>(PhantomData<fn(&T)>);
+
+impl<T: ?Sized> Probe<T> {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Probe<T> {
+        Probe(PhantomData)
+    }
+}
+
+#[doc(hidden)]
+pub trait Cloned<T> {
+    fn clone_of(&self, layer: &T) -> Option<Box<dyn Layer>>;
+}
+
+impl<T: Layer + Clone + 'static> Cloned<T> for Probe<T> {
+    fn clone_of(&self, layer: &T) -> Option<Box<dyn Layer>> {
+        Some(Box::new(layer.clone()))
+    }
+}
+
+#[doc(hidden)]
+pub trait NotClonedHere<T: ?Sized> {
+    fn clone_of(&self, layer: &T) -> Option<Box<dyn Layer>>;
+}
+
+impl<T: ?Sized> NotClonedHere<T> for &Probe<T> {
+    fn clone_of(&self, _: &T) -> Option<Box<dyn Layer>> {
+        None
+    }
+}

@@ -1,0 +1,203 @@
+//! Patterns of paths, such as `blocks.*.norm`.
+
+use namegrad_core::names::closest_of;
+use namegrad_core::{Error, ErrorKind};
+
+/// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and `?`
+/// one character other than a dot.
+pub(crate) struct Pattern {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Char(char),
+    /// `?`
+    One,
+    /// `*`
+    Segment,
+    /// `**`
+    Any,
+    /// `**.`
+    Segments,
+}
+
+impl Pattern {
+    pub(crate) fn new(text: &str) -> Pattern {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some(first) = rest.chars().next() {
+            let (part, length) = match first {
+                _ if rest.starts_with("**.") => (Part::Segments, 3),
+                _ if rest.starts_with("**") => (Part::Any, 2),
+                '*' => (Part::Segment, 1),
+                '?' => (Part::One, 1),
+                first => (Part::Char(first), first.len_utf8()),
+            };
+            parts.push(part);
+            rest = &rest[length..];
+        }
+        Pattern { text: text.into(), parts }
+    }
+
+    /// The texts in place of the stars and question marks, if the pattern matches the path.
+    pub(crate) fn captures<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
+        // Where each part begins; the last one that can take more takes more when the rest does not fit.
+        let mut starts = vec![0];
+        let mut lengths: Vec<usize> = Vec::new();
+        let mut least = 0; // the shortest length that the part at hand may take
+        loop {
+            let (at, start) = (lengths.len(), starts[lengths.len()]);
+            let taken = match self.parts.get(at) {
+                Some(part) => part.takes(&path[start..], least),
+                None if start == path.len() => break,
+                None => None,
+            };
+            if let Some(length) = taken {
+                lengths.push(length);
+                starts.push(start + length);
+                least = 0;
+            } else {
+                // Back to the part before, which is to take more.
+                starts.pop();
+                least = lengths.pop()? + 1;
+            }
+        }
+        let each = self.parts.iter().zip(starts.iter().zip(&lengths));
+        let texts = each.filter(|(part, _)| !matches!(part, Part::Char(_)));
+        Some(texts.map(|(_, (start, length))| &path[*start..start + length]).collect())
+    }
+
+    /// Whether the pattern matches the path or that of a module around it.
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        ends.into_iter().any(|end| self.captures(&path[..end]).is_some())
+    }
+
+    /// The pattern with texts in place of its stars and question marks, in order. If there are fewer texts, the
+    /// others are empty.
+    pub(crate) fn filled(&self, texts: &[&str]) -> String {
+        let mut texts = texts.iter();
+        let mut path = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Char(char) => path.push(*char),
+                _ => {
+                    let text = texts.next().copied().unwrap_or_default().trim_end_matches('.');
+                    path.push_str(text);
+                    if *part == Part::Segments && !text.is_empty() {
+                        path.push('.');
+                    }
+                }
+            }
+        }
+        path
+    }
+
+    /// The number of stars and question marks.
+    pub(crate) fn stars(&self) -> usize {
+        self.parts.iter().filter(|part| !matches!(part, Part::Char(_))).count()
+    }
+
+    /// The error of a pattern that matches none of these paths.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn unmatched<'p>(
+        &self,
+        op: &'static str,
+        what: &str,
+        paths: impl Iterator<Item = &'p str> + Clone,
+    ) -> Error {
+        let text = &self.text;
+        let error = Error::new(
+            ErrorKind::Value,
+            op,
+            match paths.clone().next() {
+                None => format!("no {what} matches '{text}', because there is none"),
+                Some(_) => format!(
+                    "no {what} matches '{text}'; the nearest: {}",
+                    nearest(text, paths.clone()).join(", ")
+                ),
+            },
+        );
+        match closest_of(text, paths) {
+            Some(path) => error.with_repair(format!("did you mean '{path}'?")),
+            None => error,
+        }
+    }
+}
+
+impl Part {
+    /// The number of bytes that the part takes from the start of `rest`, at least `least`.
+    fn takes(self, rest: &str, least: usize) -> Option<usize> {
+        let first = rest.chars().next();
+        let fixed = |fits: bool| first.filter(|_| fits).map(char::len_utf8).filter(|length| *length >= least);
+        match self {
+            Part::Char(char) => fixed(first == Some(char)),
+            Part::One => fixed(first != Some('.')),
+            _ => {
+                let length = (least..=rest.len()).find(|length| rest.is_char_boundary(*length))?;
+                match self {
+                    Part::Segment => (!rest[..length].contains('.')).then_some(length),
+                    Part::Segments => (length..=rest.len())
+                        .find(|length| *length == 0 || rest.as_bytes()[*length - 1] == b'.'),
+                    _ => Some(length),
+                }
+            }
+        }
+    }
+}
+
+/// Up to five of the paths, those most like `wanted` first.
+pub(crate) fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
+    let mut left: Vec<&str> = paths.collect();
+    let mut found = Vec::new();
+    while found.len() < 5 && !left.is_empty() {
+        let next = closest_of(wanted, left.iter().copied()).unwrap_or(left[0]);
+        found.push(format!("'{next}'"));
+        left.retain(|path| *path != next);
+    }
+    if !left.is_empty() {
+        found.push("...".into());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn stars() {
+        let found = |pattern, path| Pattern::new(pattern).captures(path).map(|texts| texts.join("|"));
+        for (pattern, path, want) in [
+            ("a.b", "a.b", Some("")),
+            ("a.*", "a.b", Some("b")),
+            ("a.*", "a.b.c", None),
+            ("a.**", "a.b.c", Some("b.c")),
+            ("**.c", "a.b.c", Some("a.b.")),
+            ("**.c", "c", Some("")),
+            ("a.**.c", "a.c", Some("")),
+            ("*.x*.?", "ab.xy.z", Some("ab|y|z")),
+            ("*a*a", "banana", Some("b|nan")),
+            ("a?", "a.", None),
+            ("", "a", None),
+            ("**", "", Some("")),
+            ("**.c", "a.bc", None),
+        ] {
+            assert_eq!(found(pattern, path).as_deref(), want, "{pattern} {path}");
+        }
+        assert!(Pattern::new("blocks.*.norm").covers("blocks.0.norm.weight"));
+        assert!(!Pattern::new("norm").covers("norms.weight"));
+    }
+
+    #[test]
+    fn filled() {
+        let renamed = |from, to, path| Pattern::new(to).filled(&Pattern::new(from).captures(path).unwrap());
+        assert_eq!(renamed("model.**", "**", "model.a.b"), "a.b");
+        assert_eq!(renamed("**", "model.**", "a.b"), "model.a.b");
+        assert_eq!(renamed("enc.*.attn.**", "blocks.*.**", "enc.3.attn.q.weight"), "blocks.3.q.weight");
+        assert_eq!(renamed("**.gamma", "**.weight", "a.b.gamma"), "a.b.weight");
+        assert_eq!(renamed("**.gamma", "**.weight", "gamma"), "weight");
+    }
+}

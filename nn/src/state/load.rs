@@ -1,0 +1,298 @@
+//! Comparing a state with a model, and loading it.
+
+use super::StateDict;
+use crate::buffer::Buffer;
+use crate::field::Entry;
+use crate::module::{Fields, walk};
+use namegrad_autograd::Parameter;
+use namegrad_core::names::{closest_of, is_strict};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_macros::Setters;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// The mismatches that [`load_state_dict_with`](crate::Module::load_state_dict_with) allows. By default, the
+/// state must fit exactly.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::LoadOptions;
+/// use namegrad::prelude::*;
+/// let small = Linear::builder(("in", 3), ("out", 2)).bias(false).build()?;
+/// let model = Linear::new(("in", 3), ("out", 2))?;
+/// assert!(model.load_state_dict(&small.state_dict()).is_err());
+/// let report = model.load_state_dict_with(&small.state_dict(), LoadOptions::new().partial(true))?;
+/// assert_eq!(report.missing, ["bias"]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Setters)]
+pub struct LoadOptions {
+    /// Allow paths that only the state or only the model has.
+    pub partial: bool,
+    /// Align the dims of a value to those of the model by name, for example from `[N, H, W, C]` to
+    /// `[N, C, H, W]`.
+    pub align: bool,
+    /// Allow values whose dims have other names. (Dims without names fit in any case.)
+    pub ignore_names: bool,
+    /// Leave out values with other sizes or names than in the model: they are reported and not loaded.
+    pub skip_mismatched: bool,
+}
+
+/// What did not fit. [`LoadOptions`] has an example.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadReport {
+    /// Paths of the model that the state does not have.
+    pub missing: Vec<String>,
+    /// Paths of the state that the model does not have.
+    pub unexpected: Vec<String>,
+    /// Paths with other sizes or names: the dims in the model, then the dims in the state.
+    pub mismatched: Vec<(String, Shape, Shape)>,
+    /// Values that the model cannot have for another reason: the path and the reason.
+    pub refused: Vec<(String, String)>,
+}
+
+impl LoadReport {
+    /// Whether everything fit.
+    pub fn is_empty(&self) -> bool {
+        *self == LoadReport::default()
+    }
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        let lists = [
+            ("missing", &self.missing, &self.unexpected, "state"),
+            ("unexpected", &self.unexpected, &self.missing, "model"),
+        ];
+        for (what, paths, others, place) in lists {
+            let each = paths.iter().map(|path| match closest_of(path, others.iter().map(String::as_str)) {
+                Some(similar) => format!("{path} (the {place} has {similar})"),
+                None => path.clone(),
+            });
+            if !paths.is_empty() {
+                parts.push(format!("{what}: {}", each.collect::<Vec<_>>().join(", ")));
+            }
+        }
+        for (path, own, given) in &self.mismatched {
+            parts.push(format!("{path} is {own} in the model and {given} in the state"));
+        }
+        parts.extend(self.refused.iter().map(|(path, reason)| format!("{path} {reason}")));
+        f.write_str(&parts.join("; "))
+    }
+}
+
+impl LoadReport {
+    /// The call that loads the values that fit, for a repair.
+    fn repair(&self, options: LoadOptions) -> String {
+        if let Some(rename) = self.prefix() {
+            return format!("{rename}; model.load_state_dict(&state)?");
+        }
+        let every =
+            |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
+        let differ = !self.mismatched.is_empty();
+        let align = options.align || differ && every(same_dims);
+        let ignore_names =
+            options.ignore_names || differ && !align && every(|own, given| own.sizes == given.sizes);
+        // Values with other sizes cannot be loaded.
+        let unfit =
+            self.mismatched.iter().map(|(path, ..)| path).filter(|_| differ && !align && !ignore_names);
+        let removed: String = unfit
+            .chain(self.refused.iter().map(|(path, _)| path))
+            .map(|path| format!("state.remove({path:?}); "))
+            .collect();
+        let absent = !self.missing.is_empty() || !self.unexpected.is_empty();
+        let partial = options.partial || absent || !removed.is_empty();
+        let setters: String = [("partial", partial), ("align", align), ("ignore_names", ignore_names)]
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| format!(".{name}(true)"))
+            .collect();
+        format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
+    }
+
+    /// The call that adds or removes the prefix in which all paths differ, if they do.
+    fn prefix(&self) -> Option<String> {
+        let (missing, unexpected) = (&self.missing, &self.unexpected);
+        if missing.len() != unexpected.len() || !self.mismatched.is_empty() || !self.refused.is_empty() {
+            return None;
+        }
+        let longer = |long: &[String], short: &[String]| {
+            let prefix = long.first()?.strip_suffix(short.first()?.as_str())?.strip_suffix('.')?.to_string();
+            let fits = |(long, short): (&String, &String)| *long == format!("{prefix}.{short}");
+            long.iter().zip(short).all(fits).then_some(prefix)
+        };
+        match (longer(unexpected, missing), longer(missing, unexpected)) {
+            (Some(prefix), _) => Some(format!("state.rename(\"{prefix}.**\", \"**\")?")),
+            (_, Some(prefix)) => Some(format!("state.rename(\"**\", \"{prefix}.**\")?")),
+            _ => None,
+        }
+    }
+}
+
+/// Whether both have the same named dims of the same sizes, in any order.
+fn same_dims(own: &Shape, given: &Shape) -> bool {
+    let dims = |shape: &Shape| {
+        let mut dims: Vec<_> = shape.names.iter(shape.sizes.len()).zip(shape.sizes.iter().copied()).collect();
+        dims.sort();
+        dims
+    };
+    let named = |shape: &Shape| shape.names.iter(shape.sizes.len()).all(|name| name.is_some());
+    named(own) && named(given) && dims(own) == dims(given)
+}
+
+/// The target of a value in a model.
+enum Place {
+    Parameter(Parameter),
+    Buffer(Buffer),
+}
+
+impl Place {
+    fn value(&self) -> NamedTensor {
+        match self {
+            Place::Parameter(parameter) => parameter.tensor().into_value(),
+            Place::Buffer(buffer) => buffer.value(),
+        }
+    }
+
+    fn id(&self) -> usize {
+        match self {
+            Place::Parameter(parameter) => parameter.id(),
+            Place::Buffer(buffer) => buffer.id(),
+        }
+    }
+
+    #[track_caller]
+    fn set(&self, value: &NamedTensor) -> Result<()> {
+        match self {
+            Place::Parameter(parameter) => parameter.set(value.unnamed()),
+            Place::Buffer(buffer) => buffer.set(value.unnamed()),
+        }
+    }
+}
+
+fn places(fields: Fields<'_>) -> BTreeMap<String, Place> {
+    let mut places = BTreeMap::new();
+    walk(fields, &mut |path, entry| {
+        let place = match entry {
+            Entry::Parameter(parameter) => Place::Parameter(parameter.clone()),
+            Entry::Buffer(buffer) => Place::Buffer(buffer.clone()),
+            _ => return,
+        };
+        places.insert(path.to_string(), place);
+    });
+    places
+}
+
+impl StateDict {
+    /// Compares everything with `state`, then loads it.
+    #[track_caller]
+    pub(crate) fn load_into(&self, fields: Fields<'_>, options: LoadOptions) -> Result<LoadReport> {
+        let places = places(fields);
+        let (report, updates) = self.compare(&places, options)?;
+        let absent = !report.missing.is_empty() || !report.unexpected.is_empty();
+        let differ = !report.mismatched.is_empty() && !options.skip_mismatched;
+        if differ || !report.refused.is_empty() || absent && !options.partial {
+            let message = format!("the state does not fit the model: {report}");
+            let error = Error::new(ErrorKind::Value, "load_state_dict", message);
+            return Err(error.with_repair(report.repair(options)));
+        }
+        for (done, (place, value, _)) in updates.iter().enumerate() {
+            if let Err(error) = place.set(value) {
+                // A parameter that is being updated further up on this thread.
+                for (place, _, before) in &updates[..done] {
+                    place.set(before)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(report)
+    }
+
+    /// What does not fit, and the new values of the others, each with its place and the value before.
+    #[track_caller]
+    #[allow(clippy::type_complexity)]
+    fn compare<'p>(
+        &self,
+        places: &'p BTreeMap<String, Place>,
+        options: LoadOptions,
+    ) -> Result<(LoadReport, Vec<(&'p Place, NamedTensor, NamedTensor)>)> {
+        let values = &self.values;
+        // A shared parameter is not missing if the state has one of its paths.
+        let mut given_by: HashMap<usize, &String> = HashMap::new();
+        for (path, place) in places.iter().filter(|(path, _)| values.contains_key(*path)) {
+            given_by.entry(place.id()).or_insert(path);
+        }
+        let missing = places.iter().filter(|(_, place)| !given_by.contains_key(&place.id()));
+        let mut report = LoadReport {
+            missing: missing.map(|(path, _)| path.clone()).collect(),
+            unexpected: values.keys().filter(|path| !places.contains_key(*path)).cloned().collect(),
+            ..LoadReport::default()
+        };
+        let mut updates = Vec::new();
+        for (path, place) in places {
+            let Some(given) = values.get(path) else { continue };
+            let own = place.value();
+            let Some(value) = fitted(&own, given, options) else {
+                report.mismatched.push((path.clone(), own.shape(), given.shape()));
+                continue;
+            };
+            if let Some(reason) = unfit_dtype(own.dtype(), value.dtype()) {
+                report.refused.push((path.clone(), reason));
+                continue;
+            }
+            let first = given_by[&place.id()];
+            if first != path && !same_values(&values[first], given)? {
+                let reason = format!(
+                    "is the same parameter as {first} in the model, and has other values in the state"
+                );
+                report.refused.push((path.clone(), reason));
+                continue;
+            }
+            if first == path {
+                updates.push((place, value.to(own.dtype())?, own));
+            }
+        }
+        Ok((report, updates))
+    }
+}
+
+/// Why a value of dtype `given` cannot become one of `own`.
+fn unfit_dtype(own: DType, given: DType) -> Option<String> {
+    (given.is_floating_point() && !own.is_floating_point())
+        .then(|| format!("is of {own} in the model and of {given} in the state"))
+}
+
+/// Whether both have the same numbers; NaN is the same as NaN.
+#[track_caller]
+fn same_values(a: &NamedTensor, b: &NamedTensor) -> Result<bool> {
+    if a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() {
+        return Ok(true);
+    }
+    let bits = |x: &NamedTensor| -> Result<Vec<u64>> {
+        Ok(x.to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
+    };
+    Ok(a.sizes() == b.sizes() && bits(a)? == bits(b)?)
+}
+
+/// The value with the dims of the model, if it fits.
+fn fitted(own: &NamedTensor, given: &NamedTensor, options: LoadOptions) -> Option<NamedTensor> {
+    if options.align && own.names() != given.names() && own.has_names() && given.has_names() {
+        let aligned = given.align_as(own).ok()?;
+        return (aligned.sizes() == own.sizes()).then_some(aligned);
+    }
+    let names_agree = own.names() == given.names() || options.ignore_names || agree(own, given);
+    (own.sizes() == given.sizes() && names_agree).then(|| given.clone())
+}
+
+/// Whether no dim has a name on both sides that differs. In strict mode, an unnamed dim meets no named one.
+fn agree(own: &NamedTensor, given: &NamedTensor) -> bool {
+    let name = |x: &NamedTensor, dim| x.names().get(dim);
+    let fits = |dim| match (name(own, dim), name(given, dim)) {
+        (Some(own), Some(given)) => own == given,
+        (None, None) => true,
+        _ => !is_strict(),
+    };
+    own.ndim() == given.ndim() && (0..own.ndim()).all(fits)
+}

@@ -1,0 +1,299 @@
+//! The values of a model by path, and how they are saved and read. `load.rs` compares them with a model and
+//! loads them.
+
+mod load;
+
+pub use load::{LoadOptions, LoadReport};
+
+use crate::field::Entry;
+use crate::module::{Fields, walk};
+use crate::pattern::Pattern;
+use namegrad_core::names::NameList;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::{OpenFile, TensorFile};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The values of parameters and buffers by path, such as `hidden.weight`.
+///
+/// Creating one copies nothing, and later updates of the model do not change it. A parameter that two layers
+/// share has a value under both paths, as in PyTorch.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::StateDict;
+/// use namegrad::prelude::*;
+/// let (trained, fresh) = (Linear::new(("in", 3), ("out", 2))?, Linear::new(("in", 3), ("out", 2))?);
+/// # let path = std::env::temp_dir().join(format!("namegrad-state-{}.safetensors", std::process::id()));
+/// # let path = path.to_str().unwrap();
+/// trained.state_dict().save(path)?;
+/// let state = StateDict::load(path)?;
+/// # std::fs::remove_file(path).unwrap();
+/// assert_eq!(state.get("weight").unwrap().shape().to_string(), "[out=2, in=3]");
+/// fresh.load_state_dict(&state)?;
+/// assert!(fresh.weight().tensor().equal(&trained.weight().tensor())?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct StateDict {
+    values: BTreeMap<String, NamedTensor>,
+    /// The paths whose value is that of another path, because a parameter has both.
+    shared: BTreeMap<String, String>,
+}
+
+/// How the metadata of a file says that a path has the value of another: `shared:decoder.weight` is
+/// `embed.weight`.
+const SHARED: &str = "shared:";
+
+impl StateDict {
+    pub(crate) fn of(fields: Fields<'_>) -> StateDict {
+        let mut state = StateDict::default();
+        let mut places: Vec<(String, usize, NamedTensor)> = Vec::new();
+        walk(fields, &mut |path, entry| match entry {
+            Entry::Parameter(parameter) => {
+                places.push((path.to_string(), parameter.id(), parameter.tensor().into_value()));
+            }
+            Entry::Buffer(buffer) => places.push((path.to_string(), buffer.id(), buffer.value())),
+            _ => {}
+        });
+        let mut first = HashMap::new();
+        for (path, place, value) in places {
+            match first.get(&place) {
+                Some(other) => drop(state.shared.insert(path.clone(), String::clone(other))),
+                None => drop(first.insert(place, path.clone())),
+            }
+            state.values.insert(path, value);
+        }
+        state
+    }
+
+    /// Writes the values with the names of their dims to a safetensors file, or without names to a file whose
+    /// name ends in `.npz`. An existing file is replaced atomically.
+    ///
+    /// A safetensors file has the value of a shared parameter once, under its first path; its metadata has the
+    /// others: `shared:decoder.weight` is `embed.weight`. An `.npz` file, which has no metadata, has each.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] with the path.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.file(path.as_ref()).save(path)
+    }
+
+    /// The content of a file with this path.
+    fn file(&self, path: &Path) -> TensorFile {
+        let mut file = TensorFile { tensors: self.values.clone(), ..TensorFile::default() };
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
+            return file;
+        }
+        for (path, first) in &self.shared {
+            file.tensors.remove(path);
+            file.metadata.insert(format!("{SHARED}{path}"), first.clone());
+        }
+        file
+    }
+
+    /// Reads a file from [`save`](Self::save), any other safetensors file, a state dict of PyTorch (`.pt` or
+    /// `.pth`) or an `.npz` file: see [`TensorFile`]. Dims have the names in the file, if there are any.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] or [`ErrorKind::Format`], with the path and the reason.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
+        let TensorFile { tensors, metadata } = TensorFile::load(path.as_ref())?;
+        StateDict::read(tensors, &metadata, &path.as_ref().display().to_string())
+    }
+
+    /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied once,
+    /// from the file to its own memory.
+    ///
+    /// ```
+    /// use namegrad::io::OpenFile;
+    /// use namegrad::nn::StateDict;
+    /// use namegrad::prelude::*;
+    /// let layer = Linear::new(("in", 3), ("out", 2))?;
+    /// # let path = std::env::temp_dir().join(format!("namegrad-mapped-{}.safetensors", std::process::id()));
+    /// layer.state_dict().save(&path)?;
+    /// // SAFETY: no program changes the file while it is mapped.
+    /// let file = unsafe { OpenFile::map(&path)? };
+    /// layer.load_state_dict(&StateDict::from_file(&file)?)?;
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`OpenFile::tensor`].
+    #[track_caller]
+    pub fn from_file(file: &OpenFile) -> Result<StateDict> {
+        let mut tensors = BTreeMap::new();
+        for name in file.names() {
+            tensors.insert(name.to_string(), file.tensor(name)?);
+        }
+        StateDict::read(tensors, file.metadata(), "the file")
+    }
+
+    /// The content of a file, with the paths that share values.
+    #[track_caller]
+    fn read(
+        tensors: BTreeMap<String, NamedTensor>,
+        metadata: &BTreeMap<String, String>,
+        file: &str,
+    ) -> Result<StateDict> {
+        let mut state = StateDict { values: tensors, shared: BTreeMap::new() };
+        let shared = metadata.iter().filter_map(|(key, first)| Some((key.strip_prefix(SHARED)?, first)));
+        let shared: Vec<(&str, &String)> =
+            shared.filter(|(path, _)| !state.values.contains_key(*path)).collect();
+        for (path, first) in shared {
+            let Some(value) = state.values.get(first).filter(|_| !state.shared.contains_key(first)) else {
+                let message =
+                    format!("{file}: '{path}' has the value of '{first}', which the file does not have");
+                return Err(Error::new(ErrorKind::Format, "load", message));
+            };
+            let value = value.clone();
+            state.values.insert(path.to_string(), value);
+            state.shared.insert(path.to_string(), first.clone());
+        }
+        Ok(state)
+    }
+
+    /// The value at a path.
+    pub fn get(&self, path: &str) -> Option<&NamedTensor> {
+        self.values.get(path)
+    }
+
+    /// Sets the value at a path and returns the previous one.
+    ///
+    /// ```
+    /// use namegrad::core::NamedTensor;
+    /// use namegrad::prelude::*;
+    /// let model = Linear::new(("in", 3), ("out", 2))?;
+    /// let mut state = model.state_dict();
+    /// state.insert("bias", NamedTensor::zeros([("out", 2)])?);
+    /// model.load_state_dict(&state)?;
+    /// assert_eq!(model.bias().unwrap().tensor().to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn insert(&mut self, path: impl Into<String>, value: NamedTensor) -> Option<NamedTensor> {
+        let path = path.into();
+        self.separate(&path);
+        self.values.insert(path, value)
+    }
+
+    /// Removes the value at a path.
+    pub fn remove(&mut self, path: &str) -> Option<NamedTensor> {
+        self.separate(path);
+        self.values.remove(path)
+    }
+
+    /// Forgets which paths share the value of this one.
+    fn separate(&mut self, path: &str) {
+        self.shared.retain(|other, first| other != path && first != path);
+    }
+
+    /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of the
+    /// stars of `to`. `*` is any text without a dot, `**` any text. Returns the number of paths.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let mut state = Linear::new(("in", 3), ("out", 2))?.state_dict();
+    /// state.rename("**", "model.encoder.**")?; // a prefix
+    /// state.rename("model.**", "**")?; // without a prefix
+    /// state.rename("*.bias", "*.offset")?;
+    /// assert!(state.iter().map(|(path, _)| path).eq(["encoder.offset", "encoder.weight"]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if no path matches, if `to` has more stars than the pattern, or if two values would
+    /// have the same path. Then nothing has changed.
+    #[track_caller]
+    pub fn rename(&mut self, pattern: &str, to: &str) -> Result<usize> {
+        const OP: &str = "StateDict::rename";
+        let (from, target) = (Pattern::new(pattern), Pattern::new(to));
+        if target.stars() > from.stars() {
+            let message = format!("'{to}' has more stars than '{pattern}', which give it their texts");
+            return Err(Error::new(ErrorKind::Value, OP, message));
+        }
+        let renamed = |path: &str| from.captures(path).map(|texts| target.filled(&texts));
+        let count = self.values.keys().filter(|path| from.captures(path).is_some()).count();
+        if count == 0 {
+            return Err(from.unmatched(OP, "path of the state", self.values.keys().map(String::as_str)));
+        }
+        let mut values = BTreeMap::new();
+        for (path, value) in &self.values {
+            let now = renamed(path).unwrap_or_else(|| path.clone());
+            if now.is_empty() || values.insert(now.clone(), value.clone()).is_some() {
+                let what = if now.is_empty() {
+                    "no path".into()
+                } else {
+                    format!("the path '{now}' of another value")
+                };
+                return Err(Error::new(ErrorKind::Value, OP, format!("'{path}' would get {what}")));
+            }
+        }
+        self.values = values;
+        let own = |path: &String| renamed(path).unwrap_or_else(|| path.clone());
+        self.shared = self.shared.iter().map(|(path, first)| (own(path), own(first))).collect();
+        Ok(count)
+    }
+
+    /// Names the dims of the values whose paths match a pattern, as in [`rename`](Self::rename), so that they can
+    /// be aligned to a model: for files of other tools. Returns the number of values.
+    ///
+    /// ```
+    /// use namegrad::core::NamedTensor;
+    /// use namegrad::nn::{LoadOptions, StateDict};
+    /// use namegrad::prelude::*;
+    /// let model = Linear::builder(("in", 3), ("out", 2)).bias(false).build()?;
+    /// // Another tool stores the transposed weight.
+    /// let mut state: StateDict = [("kernel".to_string(), NamedTensor::ones([3, 2])?)].into_iter().collect();
+    /// state.rename("kernel", "weight")?;
+    /// state.refine_names("weight", ["in", "out"])?;
+    /// model.load_state_dict_with(&state, LoadOptions::new().align(true))?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if no path matches; the errors of
+    /// [`NamedTensor::refine_names`](namegrad_core::NamedTensor::refine_names). Then nothing has changed.
+    #[track_caller]
+    pub fn refine_names(&mut self, pattern: &str, names: impl NameList + Clone) -> Result<usize> {
+        const OP: &str = "StateDict::refine_names";
+        let from = Pattern::new(pattern);
+        let mut named = Vec::new();
+        for (path, value) in self.values.iter().filter(|(path, _)| from.captures(path).is_some()) {
+            let value = value.refine_names(names.clone());
+            named.push((
+                path.clone(),
+                value.map_err(|error| error.of(OP).context(format_args!("'{path}': ")))?,
+            ));
+        }
+        if named.is_empty() {
+            return Err(from.unmatched(OP, "path of the state", self.values.keys().map(String::as_str)));
+        }
+        let count = named.len();
+        self.values.extend(named);
+        Ok(count)
+    }
+
+    /// Paths and values, in the order of the paths.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &NamedTensor)> {
+        self.values.iter().map(|(path, value)| (path.as_str(), value))
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+impl FromIterator<(String, NamedTensor)> for StateDict {
+    fn from_iter<I: IntoIterator<Item = (String, NamedTensor)>>(values: I) -> StateDict {
+        StateDict { values: values.into_iter().collect(), shared: BTreeMap::new() }
+    }
+}

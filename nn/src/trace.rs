@@ -1,0 +1,157 @@
+//! Which layer runs, and what it computes: what a summary of a run is made of.
+
+use crate::training::ModulePath;
+use namegrad_autograd::{Observed, no_grad, observe};
+use namegrad_core::{NamedTensor, Shape};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the layers of a module computed, by the address of the [`ModulePath`] of each; that of the module around
+/// all layers is 0.
+#[derive(Default)]
+pub(crate) struct Trace {
+    pub(crate) layers: HashMap<usize, Work>,
+    running: Vec<usize>,
+    last: Option<Shape>,
+}
+
+/// What a layer computed.
+#[derive(Clone, Default)]
+pub(crate) struct Work {
+    /// The multiply-adds, with those of the layers inside.
+    pub(crate) multiply_adds: usize,
+    pub(crate) calls: usize,
+    /// The last tensor that the last call computed.
+    pub(crate) output: Option<Shape>,
+}
+
+/// The number of traces on all threads, so that layers ask nothing else in other programs.
+static TRACES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static TRACE: RefCell<Option<Rc<RefCell<Trace>>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` and returns what the layers computed.
+pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> (R, Trace) {
+    struct Restore(Option<Rc<RefCell<Trace>>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            TRACE.replace(self.0.take());
+            TRACES.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let trace = Rc::new(RefCell::new(Trace::default()));
+    TRACES.fetch_add(1, Ordering::Relaxed);
+    let restore = Restore(TRACE.replace(Some(trace.clone())));
+    let seen = trace.clone();
+    let root = Running::begin(Some(trace.clone()), 0);
+    let result = observe(move |op| seen.borrow_mut().see(op), || no_grad(f));
+    drop(root);
+    drop(restore);
+    (result, trace.take())
+}
+
+/// A layer that runs, until this is dropped. See [`ModulePath::running`].
+#[must_use = "the layer runs until this is dropped"]
+pub struct Running {
+    trace: Option<Rc<RefCell<Trace>>>,
+    layer: usize,
+    /// The last tensor before.
+    before: Option<Shape>,
+    here: PhantomData<*const ()>,
+}
+
+pub(crate) fn enter(path: &ModulePath) -> Running {
+    let trace = match TRACES.load(Ordering::Relaxed) {
+        0 => None,
+        _ => TRACE.with_borrow(Clone::clone),
+    };
+    Running::begin(trace, path as *const ModulePath as usize)
+}
+
+impl Running {
+    fn begin(trace: Option<Rc<RefCell<Trace>>>, layer: usize) -> Running {
+        let mut before = None;
+        if let Some(trace) = &trace {
+            let mut trace = trace.borrow_mut();
+            trace.running.push(layer);
+            before = trace.last.take();
+            trace.layers.entry(layer).or_default().calls += 1;
+        }
+        Running { trace, layer, before, here: PhantomData }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(trace) = &self.trace else { return };
+        let mut trace = trace.borrow_mut();
+        trace.running.pop();
+        let last = trace.last.clone();
+        if let Some(work) = trace.layers.get_mut(&self.layer) {
+            work.output = last.or(work.output.take());
+        }
+        if trace.last.is_none() {
+            trace.last = self.before.take(); // the layer computed nothing
+        }
+    }
+}
+
+impl Trace {
+    fn see(&mut self, op: &Observed<'_>) {
+        let count = multiply_adds(op);
+        let mut running = self.running.clone();
+        running.sort_unstable();
+        running.dedup(); // a layer that calls itself
+        for layer in running {
+            self.layers.entry(layer).or_default().multiply_adds += count;
+        }
+        if let Some(output) = op.outputs.first() {
+            self.last = Some(output.shape());
+        }
+    }
+}
+
+/// The multiplications whose results an op adds up: those of products, convolutions, attention and recurrent
+/// layers. Other ops count nothing.
+fn multiply_adds(op: &Observed<'_>) -> usize {
+    let (inputs, Some(output)) = (op.inputs, op.outputs.first()) else { return 0 };
+    let last = |x: &NamedTensor| x.sizes().last().copied().unwrap_or(1);
+    match (op.op, inputs) {
+        ("mm" | "bmm" | "matmul" | "mv" | "dot" | "linear", [a, ..]) => output.numel() * last(a),
+        ("addmm" | "addmv" | "baddbmm", [_, a, ..]) => output.numel() * last(a),
+        ("outer", _) => output.numel(),
+        // Each sum is over the dims that both inputs have and the output has not.
+        ("tensordot" | "contract", [a, b, ..]) => {
+            let named = output.has_names() || a.has_names() && output.ndim() == 0;
+            match named && (0..a.ndim()).all(|dim| a.names().get(dim).is_some()) {
+                true => {
+                    let summed = (0..a.ndim()).filter(|dim| {
+                        a.names().get(*dim).is_none_or(|name| output.names().position(name).is_none())
+                    });
+                    output.numel() * summed.map(|dim| a.sizes()[dim]).product::<usize>()
+                }
+                false => (a.numel() as f64 * b.numel() as f64 * output.numel() as f64).sqrt() as usize,
+            }
+        }
+        ("convolution", [_, weight, ..]) => output.numel() * per_channel(weight),
+        ("convolution_input", [g, weight, ..]) => g.numel() * per_channel(weight),
+        ("scaled_dot_product_attention", [query, key, ..]) if key.ndim() >= 2 => {
+            (query.numel() + output.numel()) * key.sizes()[key.ndim() - 2]
+        }
+        ("recurrent", [x, _, w_ih, w_hh, rest @ ..]) if x.ndim() == 3 => {
+            let projection = rest.iter().skip(1).filter(|x| x.ndim() == 2).map(|x| x.numel());
+            x.sizes()[0] * x.sizes()[1] * (w_ih.numel() + w_hh.numel() + projection.sum::<usize>())
+        }
+        _ => 0,
+    }
+}
+
+/// The multiply-adds of each element of the output of a convolution.
+fn per_channel(weight: &NamedTensor) -> usize {
+    weight.sizes().iter().skip(1).product()
+}

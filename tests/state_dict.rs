@@ -1,0 +1,313 @@
+//! State dicts: what loading reports, shared parameters, dims and paths of other tools, and files that are
+//! damaged or do not fit, after which nothing has changed.
+
+use namegrad::core::NamedTensor;
+use namegrad::io::{OpenFile, TensorFile};
+use namegrad::names::strict;
+use namegrad::nn::{Buffer, LoadOptions, LoadReport, StateDict};
+use namegrad::prelude::*;
+use std::path::PathBuf;
+
+/// A file that is removed when the test ends.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Temporary {
+        Temporary(std::env::temp_dir().join(format!("namegrad-state-dict-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[derive(Clone, Module)]
+struct Model {
+    embed: Embedding,
+    hidden: Linear,
+    norm: BatchNorm,
+    steps: Buffer,
+    /// The weight of `embed`.
+    decoder: Parameter,
+}
+
+impl Model {
+    fn new() -> Result<Model> {
+        let embed = Embedding::new(("vocab", 5), ("embed", 3))?;
+        Ok(Model {
+            decoder: embed.weight().clone(),
+            embed,
+            hidden: Linear::new(("embed", 3), ("hidden", 2))?,
+            norm: BatchNorm::new(("hidden", 2))?,
+            steps: Buffer::new(Tensor::new(0i64)?),
+        })
+    }
+}
+
+/// All values as numbers.
+fn numbers(model: &Model) -> Vec<(String, Vec<f64>)> {
+    let state = model.state_dict();
+    state
+        .iter()
+        .map(|(path, value)| (path.to_string(), value.to(DType::F64).unwrap().to_vec().unwrap()))
+        .collect()
+}
+
+/// Loading fails and changes nothing.
+fn refused(model: &Model, state: &StateDict, options: LoadOptions) -> Error {
+    let before = numbers(model);
+    let error = model.load_state_dict_with(state, options).unwrap_err();
+    assert_eq!(numbers(model), before);
+    error
+}
+
+#[test]
+fn one_error_reports_everything() -> Result<()> {
+    let model = Model::new()?;
+    let mut state = Model::new()?.state_dict();
+    let weight = state.remove("hidden.weight").unwrap();
+    state.insert("hiden.weight", weight);
+    state.insert("norm.running_mean", NamedTensor::zeros([("hidden", 7)])?);
+    state.insert("norm.bias", NamedTensor::zeros([("other", 2)])?);
+    state.insert("extra", NamedTensor::zeros([1])?);
+    state.insert("steps", NamedTensor::new(1.5)?);
+    let error = refused(&model, &state, LoadOptions::default());
+    let text = error.to_string();
+    for part in [
+        "missing: hidden.weight (the state has hiden.weight)",
+        "hiden.weight (the model has hidden.weight)",
+        "extra",
+        "norm.running_mean is [hidden=2] in the model and [hidden=7] in the state",
+        "norm.bias is [hidden=2] in the model and [other=2] in the state",
+        "steps is of int64 in the model and of float32 in the state",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    Ok(())
+}
+
+#[test]
+fn a_loose_load_reports_the_same() -> Result<()> {
+    let model = Model::new()?;
+    let mut state = Model::new()?.state_dict();
+    let weight = state.remove("hidden.weight").unwrap();
+    state.insert("hiden.weight", weight);
+    state.insert("norm.running_mean", NamedTensor::zeros([("hidden", 7)])?);
+    refused(&model, &state, LoadOptions::new().partial(true));
+    refused(&model, &state, LoadOptions::new().skip_mismatched(true));
+    let before = model.hidden.weight().tensor();
+    let report: LoadReport =
+        model.load_state_dict_with(&state, LoadOptions::new().partial(true).skip_mismatched(true))?;
+    assert_eq!(
+        (&report.missing[..], &report.unexpected[..]),
+        (&["hidden.weight".into()][..], &["hiden.weight".into()][..])
+    );
+    assert_eq!(report.mismatched[0].0, "norm.running_mean");
+    assert!(!report.is_empty());
+    assert!(model.hidden.weight().tensor().equal(&before)?);
+    assert_eq!(
+        model.hidden.bias().unwrap().tensor().to_vec::<f32>()?,
+        state.get("hidden.bias").unwrap().to_vec::<f32>()?
+    );
+    assert!(model.load_state_dict_with(&Model::new()?.state_dict(), LoadOptions::default())?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_shared_parameter_is_in_the_file_once_and_stays_shared() -> Result<()> {
+    let (model, other) = (Model::new()?, Model::new()?);
+    let state = model.state_dict();
+    assert!(state.get("decoder").is_some() && state.get("embed.weight").is_some());
+    let file = Temporary::new("tied.safetensors");
+    state.save(&file.0)?;
+    let raw = TensorFile::load(&file.0)?;
+    assert!(!raw.tensors.contains_key("decoder"), "the file has the value twice");
+    assert_eq!(raw.metadata["shared:decoder"], "embed.weight");
+    let loaded = StateDict::load(&file.0)?;
+    assert!(loaded.iter().map(|(path, _)| path).eq(state.iter().map(|(path, _)| path)));
+    other.load_state_dict(&loaded)?;
+    assert!(other.decoder.is(other.embed.weight()));
+    assert!(other.decoder.tensor().equal(&model.decoder.tensor())?);
+
+    // Files of other tools have one of the paths, in any way.
+    for left in ["decoder", "embed.weight"] {
+        let mut state = model.state_dict();
+        state.remove(left);
+        let other = Model::new()?;
+        other.load_state_dict(&state)?;
+        assert!(other.decoder.tensor().equal(&model.decoder.tensor())?);
+    }
+    // Two values for one parameter fit none.
+    let mut state = model.state_dict();
+    state.insert("decoder", NamedTensor::zeros([("vocab", 5), ("embed", 3)])?);
+    let error = refused(&other, &state, LoadOptions::default());
+    assert!(error.to_string().contains("embed.weight is the same parameter as decoder"), "{error}");
+    // A value that was set by itself is saved by itself.
+    state.save(&file.0)?;
+    assert!(TensorFile::load(&file.0)?.tensors.contains_key("decoder"));
+    // Without metadata, both paths are in the file.
+    let arrays = Temporary::new("tied.npz");
+    model.state_dict().save(&arrays.0)?;
+    assert_eq!(StateDict::load(&arrays.0)?.len(), model.state_dict().len());
+    Ok(())
+}
+
+#[test]
+fn metadata_of_a_file_that_shares_what_it_does_not_have() -> Result<()> {
+    let file = Temporary::new("shared.safetensors");
+    for (key, first) in [("shared:a", "b"), ("shared:a", "a"), ("shared:b", "a")] {
+        let mut content = TensorFile::default();
+        content.tensors.insert("c".into(), NamedTensor::zeros([2])?);
+        content.metadata.insert(key.into(), first.into());
+        content.save(&file.0)?;
+        assert_eq!(StateDict::load(&file.0).unwrap_err().kind(), ErrorKind::Format);
+    }
+    Ok(())
+}
+
+#[test]
+fn files_without_names_load_by_position() -> Result<()> {
+    let (model, other) = (Model::new()?, Model::new()?);
+    for name in ["plain.npz", "plain.safetensors"] {
+        let file = Temporary::new(name);
+        let unnamed: StateDict =
+            model.state_dict().iter().map(|(path, value)| (path.to_string(), value.unnamed())).collect();
+        unnamed.save(&file.0)?;
+        let state = StateDict::load(&file.0)?;
+        assert!(!state.get("hidden.weight").unwrap().has_names());
+        other.load_state_dict(&state)?;
+        assert_eq!(numbers(&other), numbers(&model));
+        assert_eq!(other.hidden.weight().tensor().shape().to_string(), "[hidden=2, embed=3]");
+        assert!(strict(|| other.load_state_dict(&state)).is_err());
+    }
+    // A model without names takes the values of one with names.
+    let plain = Linear::new(3, 2)?;
+    plain.load_state_dict(&model.hidden.state_dict())?;
+    assert!(!plain.weight().tensor().has_names());
+    Ok(())
+}
+
+#[test]
+fn dims_are_aligned_by_name() -> Result<()> {
+    let conv = Conv2d::builder(("C", 2), ("F", 3), [("H", 2), ("W", 2)]).bias(false).build()?;
+    let last = Conv2d::builder(("C", 2), ("F", 3), [("H", 2), ("W", 2)]).bias(false).build()?;
+    let weight = conv.weight().tensor();
+    // Another tool keeps the channels last, and calls the values otherwise.
+    let mut state = StateDict::default();
+    state.insert("conv.kernel", weight.align_to(["H", "W", "C", "F"])?.contiguous()?.into_value().unnamed());
+    state.rename("conv.kernel", "weight")?;
+    state.refine_names("weight", ["H", "W", "C", "F"])?;
+    assert!(last.load_state_dict(&state).is_err());
+    last.load_state_dict_with(&state, LoadOptions::new().align(true))?;
+    assert!(last.weight().tensor().equal(&weight)?);
+    assert_eq!(last.weight().tensor().shape().to_string(), "[F=3, C=2, H=2, W=2]");
+    Ok(())
+}
+
+#[test]
+fn paths_are_renamed_by_pattern() -> Result<()> {
+    let model = Sequential::new().then(Linear::new(2, 2)?).then(Linear::new(2, 2)?);
+    let mut state = model.state_dict();
+    assert_eq!(state.rename("**", "module.**")?, 4);
+    let error = model.load_state_dict(&state).unwrap_err();
+    let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict(&state)?";
+    assert_eq!(error.repair(), Some(repair));
+    state.rename("module.**", "**")?;
+    model.load_state_dict(&state)?;
+    state.rename("*.weight", "layers.*.kernel")?;
+    assert!(state.get("layers.1.kernel").is_some() && state.get("1.bias").is_some());
+
+    let before = state.clone();
+    for (from, to) in
+        [("*.weight", "*.w"), ("*.bias", "bias"), ("*.bias", "*.*"), ("*.bias", "layers.*.kernel")]
+    {
+        let error = state.rename(from, to).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
+        assert!(state.iter().map(|(path, _)| path).eq(before.iter().map(|(path, _)| path)));
+    }
+    assert!(state.rename("*.wieght", "*.w").unwrap_err().to_string().contains("layers.0.kernel"));
+    // Shared paths are renamed together.
+    let mut state = Model::new()?.state_dict();
+    state.rename("**", "model.**")?;
+    let file = Temporary::new("renamed.safetensors");
+    state.save(&file.0)?;
+    assert_eq!(TensorFile::load(&file.0)?.metadata["shared:model.decoder"], "model.embed.weight");
+    Ok(())
+}
+
+#[test]
+fn a_file_mapped_into_memory() -> Result<()> {
+    let (model, other) = (Model::new()?, Model::new()?);
+    let file = Temporary::new("mapped.safetensors");
+    model.state_dict().save(&file.0)?;
+    // SAFETY: nobody else knows the file.
+    let mapped = unsafe { OpenFile::map(&file.0)? };
+    other.load_state_dict(&StateDict::from_file(&mapped)?)?;
+    assert_eq!(numbers(&other), numbers(&model));
+    Ok(())
+}
+
+/// Each cut and each changed byte gives an error or a state of the same paths, never half of a state.
+#[test]
+fn damaged_files_change_nothing() -> Result<()> {
+    let model = Model::new()?;
+    for name in ["damaged.safetensors", "damaged.npz"] {
+        let file = Temporary::new(name);
+        model.state_dict().save(&file.0)?;
+        let bytes = std::fs::read(&file.0).unwrap();
+        let before = numbers(&model);
+        for length in (0..bytes.len()).step_by(7) {
+            std::fs::write(&file.0, &bytes[..length]).unwrap();
+            let error = StateDict::load(&file.0).map(drop).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Format), "{name} of {length} bytes: {error}");
+        }
+        for at in (0..bytes.len()).step_by(5) {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x55;
+            std::fs::write(&file.0, &wrong).unwrap();
+            let loaded = StateDict::load(&file.0).and_then(|state| {
+                let other = model.deep_copy()?;
+                let own = numbers(&other);
+                match other.load_state_dict(&state) {
+                    Ok(()) => Ok(()),
+                    Err(error) => {
+                        assert_eq!(numbers(&other), own, "{name}, byte {at}: {error}");
+                        Err(error)
+                    }
+                }
+            });
+            drop(loaded);
+        }
+        assert_eq!(numbers(&model), before);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_load_inside_of_an_update_changes_nothing() -> Result<()> {
+    let model = Linear::new(2, 2)?;
+    let other = Linear::new(2, 2)?.state_dict();
+    let before = model.state_dict();
+    let error = model.weight().update(|_| model.load_state_dict(&other)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Autograd);
+    for (path, value) in before.iter() {
+        assert_eq!(value.to_vec::<f32>()?, model.state_dict().get(path).unwrap().to_vec::<f32>()?, "{path}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_the_old_one() -> Result<()> {
+    let model = Model::new()?;
+    let file = Temporary::new("old.npz");
+    model.state_dict().save(&file.0)?;
+    let bytes = std::fs::read(&file.0).unwrap();
+    let mut state = model.state_dict();
+    state.insert("half", NamedTensor::zeros([2])?.to(DType::BF16)?); // NumPy has none
+    assert_eq!(state.save(&file.0).unwrap_err().kind(), ErrorKind::DType);
+    assert_eq!(std::fs::read(&file.0).unwrap(), bytes);
+    Ok(())
+}
