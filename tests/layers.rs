@@ -6,10 +6,12 @@ use namegrad::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+type Call = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
+
 /// A layer that is made, and its forward pass.
 struct Made {
     module: Arc<dyn Module>,
-    call: Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>,
+    call: Call,
 }
 
 /// A layer with its inputs.

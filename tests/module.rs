@@ -245,7 +245,7 @@ fn a_check_of_a_model_says_which_parameters_fail() -> Result<()> {
         let y = model.forward(&x)?;
         let bias = model.matching("tail.0.bias")?[0].1.tensor().square()?.sum(..)?;
         let norm = model.matching("blocks.0.norm.bias")?[0].1.tensor().exp()?.sum(..)?;
-        y.add(&bias.detach())?.add(&norm.detach())
+        y.add(bias.detach())?.add(norm.detach())
     };
     let error = gradcheck_module(&model, wrong).unwrap_err();
     assert_eq!((error.op(), error.location().file()), ("gradcheck_module", file!()));
@@ -407,7 +407,7 @@ fn lora_learns_little_and_is_merged() -> Result<()> {
     let part =
         |name: &str| state.get(&format!("blocks.1.linear.parametrizations.weight.{name}")).unwrap().unnamed();
     let want = part("original").add(&part("0.lora_B").mm(&part("0.lora_A"))?.mul(3.0)?)?;
-    assert!(weight.tensor().rename(None)?.allclose(&Tensor::constant(want))?);
+    assert!(weight.tensor().rename(None)?.allclose(Tensor::constant(want))?);
     assert!(
         !weight
             .tensor()
@@ -455,7 +455,7 @@ fn a_parametrization_of_a_user() -> Result<()> {
     }
     impl Parametrization for Squared {
         fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
-            originals[0].square()?.mul(&self.scale.tensor())
+            originals[0].square()?.mul(self.scale.tensor())
         }
         fn originals(&self, value: &Tensor) -> Result<Vec<Tensor>> {
             Ok(vec![value.abs()?.sqrt()?])
@@ -569,7 +569,7 @@ fn hooks_of_a_layer_with_several_inputs() -> Result<()> {
     state.sum(..)?.backward()?;
     let plain = x.detach().requiring_grad()?;
     cell.layer().forward(&(plain.clone(), before.detach()))?.1.sum(..)?.backward()?;
-    assert!(x.grad().unwrap().allclose(&plain.grad().unwrap())?);
+    assert!(x.grad().unwrap().allclose(plain.grad().unwrap())?);
     assert!(before.grad().unwrap().allclose(&plain.grad().unwrap().mul(2.0)?)?);
     {
         let calls = calls.lock().unwrap();

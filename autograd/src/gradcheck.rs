@@ -58,10 +58,10 @@ pub struct Checked {
 ///
 /// # Errors
 /// [`ErrorKind::Autograd`] if elements differ; the message has their number for each input and the worst of
-/// them, with its position and both values. Also if the output depends on no input, or if two calls of `f` give different
-/// outputs. [`ErrorKind::Value`] if there are no inputs, [`ErrorKind::DType`] unless they are floats; the
-/// errors of `f`. Use `f64` inputs: in narrower dtypes, differences are so inexact that the check most likely
-/// fails. If it passes anyway, [`Checked::warning`] is set.
+/// them, with its position and both values. Also if the output depends on no input, or if two calls of `f`
+/// give different outputs. [`ErrorKind::Value`] if there are no inputs, [`ErrorKind::DType`] unless they are
+/// floats; the errors of `f`. Use `f64` inputs: in narrower dtypes, differences are so inexact that the check
+/// most likely fails. If it passes anyway, [`Checked::warning`] is set.
 #[track_caller]
 pub fn gradcheck(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<Checked> {
     gradcheck_with(f, inputs, GradCheckOptions::default())

@@ -23,9 +23,9 @@ thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` and shows the observer each op that runs on this thread, in order. An op that is composed of others
-/// shows up as those. Ops that the observer itself calls are not shown. Inside another `observe`, only the inner
-/// observer sees the ops.
+/// Runs `f` and shows the observer each op that runs on this thread, in order. An op that is composed of
+/// others shows up as those. Ops that the observer itself calls are not shown. Inside another `observe`, only
+/// the inner observer sees the ops.
 ///
 /// # Examples
 /// ```

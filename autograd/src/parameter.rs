@@ -158,8 +158,8 @@ impl Parameter {
     /// functional call, the tensor is the one given for the parameter.
     ///
     /// # Panics
-    /// If the parameter is computed from others, and that fails. It was computed once when that was set up, so
-    /// this takes other dtypes or an error of your own parametrization.
+    /// If the parameter is computed from others, and that fails. It was computed once when that was set up,
+    /// so this takes other dtypes or an error of your own parametrization.
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
         if let Some(substitute) = places::substitute(self.id()) {

@@ -18,8 +18,8 @@ thread_local! {
     static COPIES: RefCell<Copies> = RefCell::default();
 }
 
-/// Runs `f` with `values` in place of those of the places with these addresses, on this thread alone. The former
-/// values are back afterwards, also after a panic.
+/// Runs `f` with `values` in place of those of the places with these addresses, on this thread alone. The
+/// former values are back afterwards, also after a panic.
 pub fn substituted<R>(values: Vec<(usize, Tensor)>, f: impl FnOnce() -> R) -> R {
     struct Restore(Vec<(usize, Option<Tensor>)>);
     impl Drop for Restore {
@@ -67,8 +67,8 @@ struct Copies {
     failed: Vec<String>,
 }
 
-/// Runs `f`, in which clones of shared places are independent copies. Two clones of the same place are the same
-/// copy. Also returns what could not be copied.
+/// Runs `f`, in which clones of shared places are independent copies. Two clones of the same place are the
+/// same copy. Also returns what could not be copied.
 pub fn copying<R>(f: impl FnOnce() -> R) -> (R, Vec<String>) {
     struct Restore(bool, Option<Copies>);
     impl Drop for Restore {

@@ -8,11 +8,13 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
 use std::collections::{BTreeMap, HashMap};
 
 /// Runs `f`, in which the parameters and buffers of `module` at these paths have these values: PyTorch's
-/// `torch.func.functional_call`. For meta-learning, averages of parameters, ensembles, and second derivatives.
+/// `torch.func.functional_call`. For meta-learning, averages of parameters, ensembles, and second
+/// derivatives.
 ///
-/// Gradients flow to the given tensors, and not to the parameters that they replace. Without names, a value gets
-/// those of the parameter. Parameters that are not given keep their values. A layer that sets a given buffer sets
-/// the value of this call alone. After `f`, also after an error or a panic, the module is as before.
+/// Gradients flow to the given tensors, and not to the parameters that they replace. Without names, a value
+/// gets those of the parameter. Parameters that are not given keep their values. A layer that sets a given
+/// buffer sets the value of this call alone. After `f`, also after an error or a panic, the module is as
+/// before.
 ///
 /// The values hold for this thread alone: other threads that run the module at the same time use its own
 /// parameters or those of their own call. An inner call replaces values of an outer one until it ends. A
@@ -20,9 +22,9 @@ use std::collections::{BTreeMap, HashMap};
 /// then be inside of `f`.
 ///
 /// # Errors
-/// The errors of `f`; [`ErrorKind::Value`] for a path that the module does not have, with similar ones, and for
-/// different values for a parameter that has two paths; [`ErrorKind::Shape`] and [`ErrorKind::NameMismatch`] for
-/// a value with other dims.
+/// The errors of `f`; [`ErrorKind::Value`] for a path that the module does not have, with similar ones, and
+/// for different values for a parameter that has two paths; [`ErrorKind::Shape`] and
+/// [`ErrorKind::NameMismatch`] for a value with other dims.
 ///
 /// # Examples
 /// A step of gradient descent, through which a second gradient flows:
@@ -105,9 +107,9 @@ fn resolved(module: &dyn Module, values: Vec<(String, Tensor)>) -> Result<Vec<(u
     Ok(found)
 }
 
-/// Compares the derivative of each output of `f` by every parameter of `module` that is not frozen with finite
-/// differences. The error names the parameters that differ by their paths. Afterwards, the parameters have their
-/// original values.
+/// Compares the derivative of each output of `f` by every parameter of `module` that is not frozen with
+/// finite differences. The error names the parameters that differ by their paths. Afterwards, the parameters
+/// have their original values.
 ///
 /// ```
 /// use namegrad::nn::gradcheck_module;

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 /// The clone of a module, with other parameters and buffers.
 #[track_caller]
-pub(crate) fn deep_copy<M: Module + Clone + ?Sized>(module: &M) -> Result<M> {
+pub(crate) fn deep_copy<M: Module + Clone>(module: &M) -> Result<M> {
     let (copy, failed) = places::copying(|| module.clone());
     check(&|visitor| module.fields(visitor), &|visitor| copy.fields(visitor), failed)?;
     Ok(copy)
@@ -84,8 +84,8 @@ impl Layer for NotCloned {
     }
 }
 
-/// What the derive macro asks: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a layer
-/// that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
+/// What the derive macro asks: `(&Probe::<Self>::new()).clone_of(self)` is a clone in a box if `Self` is a
+/// layer that can be cloned. The trait of `Probe` fits then; otherwise the compiler finds that of `&Probe`.
 #[doc(hidden)]
 pub struct Probe<T: ?Sized>(PhantomData<fn(&T)>);
 

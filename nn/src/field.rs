@@ -1,5 +1,5 @@
-//! [`Field`], the trait of the fields of modules, the types that have it, and the [`Visitor`] that walks through
-//! them.
+//! [`Field`], the trait of the fields of modules, the types that have it, and the [`Visitor`] that walks
+//! through them.
 
 use crate::buffer::Buffer;
 use crate::module::Module;
@@ -14,9 +14,9 @@ use std::fmt;
 /// these, or plain data.
 ///
 /// Every module is a field. So are [`Parameter`], [`Buffer`], [`Training`],
-/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`], names and shapes of dims, and `Option`,
-/// `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use `#[module(skip)]` or
-/// implement this trait.
+/// [`ModulePath`](crate::ModulePath), numbers, strings, [`DType`](namegrad_core::DType), names and shapes of
+/// dims, and `Option`, `Vec`, arrays and `BTreeMap<String, _>` of fields. For a field of another type, use
+/// `#[module(skip)]` or implement this trait.
 ///
 /// # Examples
 /// ```

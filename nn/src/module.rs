@@ -1,5 +1,5 @@
-//! [`Module`], the trait of layers and models, and the walks over their parameters by path. `field.rs` has the
-//! fields of modules; `copy.rs`, `call.rs` and `parametrize` what else can be done with a module.
+//! [`Module`], the trait of layers and models, and the walks over their parameters by path. `field.rs` has
+//! the fields of modules; `copy.rs`, `call.rs` and `parametrize` what else can be done with a module.
 
 use crate::buffer::Buffer;
 use crate::field::{Entry, Visitor};
@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 /// A layer or a model, whose parameters, buffers and layers have paths such as `blocks.0.weight`.
 ///
-/// Derive it. Every field must be a [`Field`]: a parameter, a buffer, another module, an `Option`, a `Vec` or
-/// an array of these, or plain data such as a number or a string. `forward` is your own method, with whatever
-/// arguments it needs; also implement [`Layer`](crate::Layer) if the module is to be part of a
-/// [`Sequential`](crate::Sequential).
+/// Derive it. Every field must be a [`Field`](crate::Field): a parameter, a buffer, another module, an
+/// `Option`, a `Vec` or an array of these, or plain data such as a number or a string. `forward` is your own
+/// method, with whatever arguments it needs; also implement [`Layer`](crate::Layer) if the module is to be
+/// part of a [`Sequential`](crate::Sequential).
 ///
 /// The derive macro also implements [`Display`](fmt::Display), so `println!("{model}")` prints the
 /// [`summary`](Self::summary).
 ///
 /// # Attributes of the derive macro
-/// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`]
+/// - `#[module(skip)]` on a field: the field is ignored, so its type need not be a [`Field`](crate::Field)
 /// - `#[module(flatten)]` on a field: the name of the field is left out of paths
 /// - `#[module(describe = path)]` on the struct: the [description](Self::describe) is `path(&self)` instead
 ///   of the name of the struct
@@ -128,14 +128,14 @@ pub trait Module: fmt::Display {
 
     /// Switches layers such as dropout to training mode.
     ///
-    /// [`Training`] has an example.
+    /// [`Training`](crate::Training) has an example.
     fn train(&self) {
         set_training(&|visitor| self.fields(visitor), true);
     }
 
     /// Switches layers such as dropout to evaluation mode.
     ///
-    /// [`Training`] has an example.
+    /// [`Training`](crate::Training) has an example.
     fn eval(&self) {
         set_training(&|visitor| self.fields(visitor), false);
     }
@@ -187,9 +187,9 @@ pub trait Module: fmt::Display {
     ///     .then_named("hidden", Linear::new(("in", 3), ("h", 4))?)
     ///     .then_named("head", Linear::new(("h", 4), ("out", 2))?);
     /// // The biases learn at another rate.
-    /// let of = |pattern: &str| Ok::<_, Error>(model.matching(pattern)?.into_iter().map(|(_, parameter)| parameter));
-    /// let biases = of("*.bias")?.collect::<Vec<_>>();
-    /// let optimizer = Sgd::builder(of("*.weight")?).lr(0.1).group(biases, |sgd| sgd.lr = 0.2).build()?;
+    /// let weights = model.matching("*.weight")?.into_iter().map(|(_, parameter)| parameter);
+    /// let biases = model.matching("*.bias")?.into_iter().map(|(_, parameter)| parameter);
+    /// let optimizer = Sgd::builder(weights).lr(0.1).group(biases, |sgd| sgd.lr = 0.2).build()?;
     /// assert_eq!(optimizer.parameters().len(), 4);
     /// # Ok::<(), Error>(())
     /// ```
@@ -235,8 +235,8 @@ pub trait Module: fmt::Display {
     /// An independent copy, with the same values, flags and ties between parameters, and without gradients. A
     /// clone, by contrast, has the same parameters and buffers.
     ///
-    /// The module and its fields implement `Clone`, usually by `#[derive(Clone)]`. Values are shared until one
-    /// of the copies changes, so this takes no memory at first.
+    /// The module and its fields implement `Clone`, usually by `#[derive(Clone)]`. Values are shared until
+    /// one of the copies changes, so this takes no memory at first.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -253,8 +253,8 @@ pub trait Module: fmt::Display {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if a parameter or buffer of the copy is not independent, because it is behind
-    /// an `Arc`, or in a boxed layer that does not implement `Clone`. The error lists them.
+    /// [`ErrorKind::Unsupported`] if a parameter or buffer of the copy is not independent, because it is
+    /// behind an `Arc`, or in a boxed layer that does not implement `Clone`. The error lists them.
     #[track_caller]
     fn deep_copy(&self) -> Result<Self>
     where
@@ -334,9 +334,9 @@ pub trait Module: fmt::Display {
         Summary::of(self.describe(), &|visitor| self.fields(visitor))
     }
 
-    /// The [`summary`](Self::summary) with what `forward` does: for each layer the shape of its output and the
-    /// number of multiply-adds. The parameters and buffers stay as they are, and nothing is recorded for a
-    /// backward pass.
+    /// The [`summary`](Self::summary) with what `forward` does: for each layer the shape of its output and
+    /// the number of multiply-adds. The parameters and buffers stay as they are, and nothing is recorded for
+    /// a backward pass.
     ///
     /// [`LayerSummary`](crate::LayerSummary) says what is counted.
     ///

@@ -3,8 +3,8 @@
 use namegrad_core::names::closest_of;
 use namegrad_core::{Error, ErrorKind};
 
-/// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and `?`
-/// one character other than a dot.
+/// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and
+/// `?` one character other than a dot.
 pub(crate) struct Pattern {
     text: String,
     parts: Vec<Part>,
@@ -74,8 +74,8 @@ impl Pattern {
         ends.into_iter().any(|end| self.captures(&path[..end]).is_some())
     }
 
-    /// The pattern with texts in place of its stars and question marks, in order. If there are fewer texts, the
-    /// others are empty.
+    /// The pattern with texts in place of its stars and question marks, in order. If there are fewer texts,
+    /// the others are empty.
     pub(crate) fn filled(&self, texts: &[&str]) -> String {
         let mut texts = texts.iter();
         let mut path = String::new();

@@ -119,7 +119,8 @@ stateless! {
         alpha: f64 = 1.0,
     } => |_training| F::elu_with(x, EluOptions { alpha });
 
-    /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: [`Tensor::celu`] as a layer. The output has the dims of `x`.
+    /// `x` for `x > 0`, else `alpha (e^(x / alpha) - 1)`: [`Tensor::celu`] as a layer. The output has the
+    /// dims of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -141,7 +142,8 @@ stateless! {
         alpha: f64 = 1.0,
     } => |_training| F::celu_with(x, CeluOptions { alpha });
 
-    /// `x` for `x > 0`, else `negative_slope x`: [`Tensor::leaky_relu`] as a layer. The output has the dims of `x`.
+    /// `x` for `x > 0`, else `negative_slope x`: [`Tensor::leaky_relu`] as a layer. The output has the dims
+    /// of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -187,7 +189,8 @@ stateless! {
         threshold: f64 = 20.0,
     } => |_training| F::softplus_with(x, SoftplusOptions { beta, threshold });
 
-    /// `x` limited to the range from `min_val` to `max_val`: [`Tensor::hardtanh`] as a layer. The output has the dims of `x`.
+    /// `x` limited to the range from `min_val` to `max_val`: [`Tensor::hardtanh`] as a layer. The output has
+    /// the dims of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -211,7 +214,8 @@ stateless! {
         max_val: Scalar = Scalar::Int(1),
     } => |_training| F::hardtanh_with(x, HardtanhOptions { min_val, max_val });
 
-    /// `x` moved toward 0 by `lambd`: [`F::softshrink`](crate::functional::softshrink) as a layer. The output has the dims of `x`.
+    /// `x` moved toward 0 by `lambd`: [`F::softshrink`](crate::functional::softshrink) as a layer. The output
+    /// has the dims of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -233,7 +237,8 @@ stateless! {
         lambd: f64 = 0.5,
     } => |_training| F::softshrink_with(x, SoftshrinkOptions { lambd });
 
-    /// `x` where `|x| > lambd`, else 0: [`F::hardshrink`](crate::functional::hardshrink) as a layer. The output has the dims of `x`.
+    /// `x` where `|x| > lambd`, else 0: [`F::hardshrink`](crate::functional::hardshrink) as a layer. The
+    /// output has the dims of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -304,7 +309,8 @@ stateless! {
         upper: f64 = 1.0 / 3.0,
     } => |training| F::rrelu_with(x, RreluOptions { lower, upper, training });
 
-    /// `x` for `x > threshold`, else `value`: [`Tensor::threshold`] as a layer. The output has the dims of `x`.
+    /// `x` for `x > threshold`, else `value`: [`Tensor::threshold`] as a layer. The output has the dims of
+    /// `x`.
     ///
     /// # Shapes
     /// - `x`: any dims
@@ -349,8 +355,8 @@ stateless! {
 
     } => |_training| F::softmax(x, dim);
 
-    /// The logarithm of [`Softmax`], accurate even where that is close to 0. The dim is found by name, and the
-    /// output has the dims of `x`.
+    /// The logarithm of [`Softmax`], accurate even where that is close to 0. The dim is found by name, and
+    /// the output has the dims of `x`.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dim`, in any order
@@ -397,8 +403,8 @@ stateless! {
 
     } => |_training| F::softmin(x, dim);
 
-    /// `a sigmoid(b)` of the halves of `x` along a dim: [`F::glu`](crate::functional::glu) as a layer. The dim is found by
-    /// name, and the output has half its size.
+    /// `a sigmoid(b)` of the halves of `x` along a dim: [`F::glu`](crate::functional::glu) as a layer. The
+    /// dim is found by name, and the output has half its size.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dim`, whose size is even
@@ -430,8 +436,8 @@ stateless! {
 /// # Parameters
 /// - `weight`: `[channels]`, 0.25
 ///
-/// A layer with one slope for all channels is `Prelu::new(1)`. If the dim of several channels is unnamed, it is
-/// dim 1 of `x`.
+/// A layer with one slope for all channels is `Prelu::new(1)`. If the dim of several channels is unnamed, it
+/// is dim 1 of `x`.
 ///
 /// # Source
 /// He et al., *Delving Deep into Rectifiers* (2015), equation 1.

@@ -7,7 +7,8 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, Dims, Result};
 
 stateless! {
-    /// [`F::pairwise_distance`](crate::functional::pairwise_distance) of vectors along a dim, which is found by name.
+    /// [`F::pairwise_distance`](crate::functional::pairwise_distance) of vectors along a dim, which is found
+    /// by name.
     ///
     /// # Shapes
     /// - `x1`, `x2`: dims that broadcast and include `dim`
@@ -32,7 +33,8 @@ stateless! {
         eps: f64 = 1e-6,
     } => |_training| F::pairwise_distance_with(x1, x2, dim, PairwiseDistanceOptions { p, eps });
 
-    /// [`F::cosine_similarity`](crate::functional::cosine_similarity) of vectors along a dim, which is found by name.
+    /// [`F::cosine_similarity`](crate::functional::cosine_similarity) of vectors along a dim, which is found
+    /// by name.
     ///
     /// # Shapes
     /// - `x1`, `x2`: dims that broadcast and include `dim`

@@ -140,8 +140,8 @@ macro_rules! of_maps {
     )*};
 }
 of_maps! {
-    /// [`F::dropout1d`](crate::functional::dropout1d) in training: drops whole feature maps, whose dims are found
-    /// by name; any other dims have a fate for each index.
+    /// [`F::dropout1d`](crate::functional::dropout1d) in training: drops whole feature maps, whose dims are
+    /// found by name; any other dims have a fate for each index.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the feature maps, in any order
@@ -161,8 +161,8 @@ of_maps! {
     /// ```
     Dropout1d dropout1d_with Dropout1dOptions;
 
-    /// [`F::dropout2d`](crate::functional::dropout2d) in training: drops whole feature maps, whose dims are found
-    /// by name; any other dims have a fate for each index.
+    /// [`F::dropout2d`](crate::functional::dropout2d) in training: drops whole feature maps, whose dims are
+    /// found by name; any other dims have a fate for each index.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the feature maps, in any order
@@ -182,8 +182,8 @@ of_maps! {
     /// ```
     Dropout2d dropout2d_with Dropout2dOptions;
 
-    /// [`F::dropout3d`](crate::functional::dropout3d) in training: drops whole feature maps, whose dims are found
-    /// by name; any other dims have a fate for each index.
+    /// [`F::dropout3d`](crate::functional::dropout3d) in training: drops whole feature maps, whose dims are
+    /// found by name; any other dims have a fate for each index.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the feature maps, in any order
@@ -203,8 +203,8 @@ of_maps! {
     /// ```
     Dropout3d dropout3d_with Dropout3dOptions;
 
-    /// [`F::feature_alpha_dropout`](crate::functional::feature_alpha_dropout) in training, of feature maps whose dims are
-    /// found by name.
+    /// [`F::feature_alpha_dropout`](crate::functional::feature_alpha_dropout) in training, of feature maps
+    /// whose dims are found by name.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the feature maps, in any order
@@ -225,8 +225,8 @@ of_maps! {
     FeatureAlphaDropout feature_alpha_dropout_with FeatureAlphaDropoutOptions;
 }
 
-/// [`F::alpha_dropout`](crate::functional::alpha_dropout) in training; in evaluation, does nothing. The output has
-/// the dims of `x`.
+/// [`F::alpha_dropout`](crate::functional::alpha_dropout) in training; in evaluation, does nothing. The
+/// output has the dims of `x`.
 ///
 /// # Shapes
 /// - `x`: any dims

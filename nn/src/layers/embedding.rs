@@ -80,14 +80,15 @@ impl Table {
 macro_rules! setters {
     ($builder:ident) => {
         impl $builder {
-            /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and gets
-            /// no gradient.
+            /// The index of padding, which counts from the end if it is negative. Its row starts as zeros and
+            /// gets no gradient.
             pub fn padding_idx(mut self, padding_idx: isize) -> $builder {
                 self.table.iter_mut().for_each(|table| table.padding_idx = Some(padding_idx));
                 self
             }
 
-            /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are used.
+            /// The largest norm of a row: larger rows are scaled down to it, in the weight, when they are
+            /// used.
             pub fn max_norm(mut self, max_norm: f64) -> $builder {
                 self.table.iter_mut().for_each(|table| table.max_norm = Some(max_norm));
                 self
@@ -194,8 +195,8 @@ impl Embedding {
     /// The rows at the indices in `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
-    /// [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of
+    /// integers, [`ErrorKind::DuplicateName`] if `x` already has the dim of the vectors.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
@@ -225,8 +226,8 @@ impl Layer for Embedding {
 /// A table of vectors that gives the mean, the sum or the maximum of the rows of each bag of indices.
 ///
 /// # Shapes
-/// - `x`: integers, `[.., items]`: the indices along the last dim, or the [`dim`](EmbeddingBagBuilder::dim) of the
-///   layer, are a bag
+/// - `x`: integers, `[.., items]`: the indices along the last dim, or the [`dim`](EmbeddingBagBuilder::dim)
+///   of the layer, are a bag
 /// - result: the other dims of `x`, followed by the dim of the vectors
 ///
 /// [`forward_bags`](Self::forward_bags) takes bags of different lengths.
@@ -338,8 +339,8 @@ impl EmbeddingBag {
     /// The output for bags along the last dim of `x`, or the dim of the layer.
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of integers,
-    /// [`ErrorKind::Value`] if `x` has fewer than two dims.
+    /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of
+    /// integers, [`ErrorKind::Value`] if `x` has fewer than two dims.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.items {

@@ -27,9 +27,9 @@ use std::thread::ThreadId;
 /// 6. [`register_full_backward_hook`](Self::register_full_backward_hook): with the gradients of input and
 ///    output.
 ///
-/// Forward hooks work with every [`Layer`]. Both kinds of gradient hooks above work with layers from tensor to
-/// tensor; [`register_gradient_hook`](Self::register_gradient_hook) works with any inputs and outputs that consist
-/// of [`Tensors`].
+/// Forward hooks work with every [`Layer`]. Both kinds of gradient hooks above work with layers from tensor
+/// to tensor; [`register_gradient_hook`](Self::register_gradient_hook) works with any inputs and outputs that
+/// consist of [`Tensors`].
 ///
 /// A hook returns `None`, or `Some` with a replacement. Its error becomes the error of the call. A gradient
 /// hook applies to calls of `forward` between its registration and its removal, even if the backward pass
@@ -224,10 +224,10 @@ where
     I: Tensors + 'static,
     O: Tensors + 'static,
 {
-    /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for each
-    /// tensor of the input and of the output, in order. A tensor that requires no gradient has `None`, and an
-    /// output that is not used has zeros. `Some` replaces the gradients of the inputs. If no input requires a
-    /// gradient, the hook is called when the gradients of the outputs are known.
+    /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for
+    /// each tensor of the input and of the output, in order. A tensor that requires no gradient has `None`,
+    /// and an output that is not used has zeros. `Some` replaces the gradients of the inputs. If no input
+    /// requires a gradient, the hook is called when the gradients of the outputs are known.
     ///
     /// ```
     /// use namegrad::nn::Hooked;

@@ -8,8 +8,8 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, Result};
 
 stateless! {
-    /// The mean squared error: [`F::mse_loss`](crate::functional::mse_loss) as a layer. A weight has the sizes of
-    /// `x`. The names of both unify.
+    /// The mean squared error: [`F::mse_loss`](crate::functional::mse_loss) as a layer. A weight has the
+    /// sizes of `x`. The names of both unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, or dims that broadcast
@@ -33,7 +33,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::mse_loss_with(x, target, MseLossOptions { reduction, weight });
 
-    /// The mean absolute error: [`F::l1_loss`](crate::functional::l1_loss) as a layer. The names of both unify.
+    /// The mean absolute error: [`F::l1_loss`](crate::functional::l1_loss) as a layer. The names of both
+    /// unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, or dims that broadcast
@@ -159,8 +160,9 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::gaussian_nll_loss_with(x, target, var, GaussianNllLossOptions { full, eps, reduction });
 
-    /// The binary cross entropy of probabilities: [`F::binary_cross_entropy`](crate::functional::binary_cross_entropy)
-    /// as a layer. The names of both unify.
+    /// The binary cross entropy of probabilities:
+    /// [`F::binary_cross_entropy`](crate::functional::binary_cross_entropy) as a layer. The names of both
+    /// unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, or dims that broadcast
@@ -184,8 +186,8 @@ stateless! {
     } => |_training| F::binary_cross_entropy_with(x, target, BinaryCrossEntropyOptions { reduction, weight });
 
     /// The binary cross entropy of `sigmoid(logits)`:
-    /// [`F::binary_cross_entropy_with_logits`](crate::functional::binary_cross_entropy_with_logits) as a layer. The names
-    /// of both unify.
+    /// [`F::binary_cross_entropy_with_logits`](crate::functional::binary_cross_entropy_with_logits) as a
+    /// layer. The names of both unify.
     ///
     /// # Shapes
     /// - `logits`, `target`: the same dims, or dims that broadcast
@@ -208,7 +210,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::binary_cross_entropy_with_logits_with(logits, target, BinaryCrossEntropyWithLogitsOptions { reduction, weight, pos_weight });
 
-    /// The Kullback-Leibler divergence: [`F::kl_div`](crate::functional::kl_div) as a layer. The names of both unify.
+    /// The Kullback-Leibler divergence: [`F::kl_div`](crate::functional::kl_div) as a layer. The names of
+    /// both unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, or dims that broadcast
@@ -234,8 +237,8 @@ stateless! {
     } => |_training| F::kl_div_with(x, target, KlDivOptions { reduction, log_target });
 
     /// The cross entropy of `softmax(logits)` along the class dim:
-    /// [`F::cross_entropy`](crate::functional::cross_entropy) as a layer. The class dim is found by name wherever it
-    /// is; the names of the other dims unify with those of the target.
+    /// [`F::cross_entropy`](crate::functional::cross_entropy) as a layer. The class dim is found by name
+    /// wherever it is; the names of the other dims unify with those of the target.
     ///
     /// # Shapes
     /// - `logits`: any dims that include the dim of the classes, in any order
@@ -263,8 +266,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::cross_entropy_with(logits, target, class_dim, CrossEntropyOptions { ignore_index, label_smoothing, reduction, weight });
 
-    /// The negative log likelihood of classes: [`F::nll_loss`](crate::functional::nll_loss) as a layer, whose names
-    /// work as in [`CrossEntropyLoss`].
+    /// The negative log likelihood of classes: [`F::nll_loss`](crate::functional::nll_loss) as a layer, whose
+    /// names work as in [`CrossEntropyLoss`].
     ///
     /// # Shapes
     /// - `log_probabilities`: any dims that include the dim of the classes, in any order
@@ -319,8 +322,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::multi_margin_loss_with(x, target, class_dim, MultiMarginLossOptions { p, margin, reduction, weight });
 
-    /// [`F::multilabel_margin_loss`](crate::functional::multilabel_margin_loss) as a layer. The class dim is found by
-    /// name; the names of `x` and the target unify.
+    /// [`F::multilabel_margin_loss`](crate::functional::multilabel_margin_loss) as a layer. The class dim is
+    /// found by name; the names of `x` and the target unify.
     ///
     /// # Shapes
     /// - `x`: any dims that include the dim of the classes, in any order
@@ -344,8 +347,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::multilabel_margin_loss_with(x, target, class_dim, MultilabelMarginLossOptions { reduction });
 
-    /// [`F::multilabel_soft_margin_loss`](crate::functional::multilabel_soft_margin_loss) as a layer. The class dim is
-    /// found by name; the names of `x` and the target unify.
+    /// [`F::multilabel_soft_margin_loss`](crate::functional::multilabel_soft_margin_loss) as a layer. The
+    /// class dim is found by name; the names of `x` and the target unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, which include the dim of the classes
@@ -390,7 +393,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::soft_margin_loss_with(x, target, SoftMarginLossOptions { reduction });
 
-    /// [`F::hinge_embedding_loss`](crate::functional::hinge_embedding_loss) as a layer. The names of both unify.
+    /// [`F::hinge_embedding_loss`](crate::functional::hinge_embedding_loss) as a layer. The names of both
+    /// unify.
     ///
     /// # Shapes
     /// - `x`, `target`: the same dims, or dims that broadcast
@@ -438,8 +442,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::margin_ranking_loss_with(input1, input2, target, MarginRankingLossOptions { margin, reduction });
 
-    /// [`F::cosine_embedding_loss`](crate::functional::cosine_embedding_loss) of vectors along a dim, which is found by
-    /// name; the names of the other dims unify.
+    /// [`F::cosine_embedding_loss`](crate::functional::cosine_embedding_loss) of vectors along a dim, which
+    /// is found by name; the names of the other dims unify.
     ///
     /// # Shapes
     /// - `input1`, `input2`: the same dims, which include `dim`
@@ -465,8 +469,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::cosine_embedding_loss_with(input1, input2, target, dim, CosineEmbeddingLossOptions { margin, reduction });
 
-    /// [`F::triplet_margin_loss`](crate::functional::triplet_margin_loss) of vectors along a dim, which is found by
-    /// name; the names of the other dims unify. For another distance, call
+    /// [`F::triplet_margin_loss`](crate::functional::triplet_margin_loss) of vectors along a dim, which is
+    /// found by name; the names of the other dims unify. For another distance, call
     /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss).
     ///
     /// # Shapes
@@ -492,19 +496,20 @@ stateless! {
         p: f64 = 2.0,
         /// What is added to a difference; the default is 1e-6.
         eps: f64 = 1e-6,
-        /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the default
-        /// is `false`.
+        /// Whether the distance of the negative is the smaller of those to the anchor and to the positive;
+        /// the default is `false`.
         swap: bool = false,
         /// How the losses are combined; the default is the mean.
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions { margin, p, eps, swap, reduction });
 
-    /// [`F::ctc_loss`](crate::functional::ctc_loss) with a time dim and a class dim, which are found by name; the dim
-    /// that is left is the batch.
+    /// [`F::ctc_loss`](crate::functional::ctc_loss) with a time dim and a class dim, which are found by name;
+    /// the dim that is left is the batch.
     ///
     /// # Shapes
     /// - `log_probs`: the dims of time and classes, and any dims of a batch, in any order
-    /// - `targets`: integers, the dims of the batch and one more; or a vector of all targets one after another
+    /// - `targets`: integers, the dims of the batch and one more; or a vector of all targets one after
+    ///   another
     /// - `input_lengths`, `target_lengths`: integers, the dims of the batch
     /// - result: one number, or without reduction the dims of the batch
     ///

@@ -223,8 +223,8 @@ setters! { BatchNormBuilder {
 } }
 
 impl BatchNormBuilder {
-    /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the average
-    /// of all batches.
+    /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
+    /// average of all batches.
     pub fn momentum(mut self, momentum: impl Into<Option<f64>>) -> BatchNormBuilder {
         self.momentum = momentum.into();
         self
@@ -540,8 +540,8 @@ setters! { RmsNormBuilder {
 } }
 
 impl RmsNormBuilder {
-    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of the
-    /// dtype.
+    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of
+    /// the dtype.
     pub fn eps(mut self, eps: impl Into<Option<f64>>) -> RmsNormBuilder {
         self.eps = eps.into();
         self
@@ -681,8 +681,8 @@ impl GroupNormBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
-    /// [`ErrorKind::Shape`] if the groups do not divide the channels, [`ErrorKind::DType`] for a dtype that is
-    /// not floating-point.
+    /// [`ErrorKind::Shape`] if the groups do not divide the channels, [`ErrorKind::DType`] for a dtype that
+    /// is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<GroupNorm> {
         let (dim, num_groups) = (self.dim?, self.num_groups);
@@ -703,8 +703,8 @@ impl GroupNorm {
     /// normalizes over a group and `dims`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size, [`ErrorKind::Shape`] if the groups
-    /// do not divide the channels.
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size, [`ErrorKind::Shape`] if the
+    /// groups do not divide the channels.
     #[track_caller]
     pub fn new(num_groups: usize, dim: impl NewDim, dims: impl Into<Dims>) -> Result<GroupNorm> {
         GroupNorm::builder(num_groups, dim, dims).build()
@@ -727,8 +727,8 @@ impl GroupNorm {
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim has
-    /// another size.
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim
+    /// has another size.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
@@ -888,8 +888,8 @@ impl InstanceNorm {
     /// The output for `x`, with the dims of `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim has
-    /// another size or if there is only one element per channel and instance.
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim
+    /// has another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
@@ -929,8 +929,8 @@ impl InstanceNorm {
     }
 }
 
-/// Local response normalization: `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around
-/// each channel.
+/// Local response normalization: `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels
+/// around each channel.
 ///
 /// # Shapes
 /// - `x`: any dims that include the channel dim, in any position

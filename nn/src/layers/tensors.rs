@@ -2,9 +2,9 @@
 
 use namegrad_autograd::Tensor;
 
-/// A value that consists of tensors: a tensor, an `Option`, a `Vec` or an array of such values, or a tuple of up
-/// to four. Gradient hooks of [`Hooked`](super::Hooked) see the tensors as a list. Implement it for your own
-/// struct.
+/// A value that consists of tensors: a tensor, an `Option`, a `Vec` or an array of such values, or a tuple of
+/// up to four. Gradient hooks of [`Hooked`](super::Hooked) see the tensors as a list. Implement it for your
+/// own struct.
 ///
 /// # Examples
 /// ```

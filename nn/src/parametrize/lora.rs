@@ -11,11 +11,11 @@ use namegrad_core::{Error, ErrorKind, Result, Shape};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `w + (alpha / rank) B A`: a frozen weight with an adapter of low rank, which is learned. Clones are the same
-/// adapter.
+/// `w + (alpha / rank) B A`: a frozen weight with an adapter of low rank, which is learned. Clones are the
+/// same adapter.
 ///
-/// [`lora`] adds it to weights. A weight with more than two dims, as of a convolution, is a matrix of its first
-/// dim and all others.
+/// [`lora`] adds it to weights. A weight with more than two dims, as of a convolution, is a matrix of its
+/// first dim and all others.
 ///
 /// # Parameters
 /// - `original`: the weight, frozen
@@ -87,7 +87,7 @@ impl Lora {
 
     /// `(alpha / rank) B A`, with the dims of the weight.
     fn product(&self, weight: &Tensor) -> Result<Tensor> {
-        let product = self.factors.b.tensor().mm(&self.factors.a.tensor())?.mul(self.scale)?;
+        let product = self.factors.b.tensor().mm(self.factors.a.tensor())?.mul(self.scale)?;
         match product.names() == weight.names() {
             true => Ok(product),
             false => product.rename(None)?.reshape(weight.sizes())?.rename(Some(weight.names().clone())),
@@ -100,8 +100,8 @@ impl Lora {
     }
 
     /// Adds the product to the weight, so that running the layer costs nothing more. While it is merged, the
-    /// adapter gets no gradient. A merged adapter stays as it is. A state that is saved while it is merged has the
-    /// sum in place of the weight, so unmerge before you save or load one.
+    /// adapter gets no gradient. A merged adapter stays as it is. A state that is saved while it is merged
+    /// has the sum in place of the weight, so unmerge before you save or load one.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].
@@ -140,9 +140,9 @@ impl Parametrization for Lora {
     }
 }
 
-/// Adds adapters of rank `rank` to the weights of `module` whose paths match a
-/// [pattern](Module::matching) such as `"blocks.*.attn.q.weight"`: `w + (alpha / rank) B A`, in which only `A` and
-/// `B` are learned. Returns the adapters, in the order of the paths. See [`Lora`].
+/// Adds adapters of rank `rank` to the weights of `module` whose paths match a [pattern](Module::matching)
+/// such as `"blocks.*.attn.q.weight"`: `w + (alpha / rank) B A`, in which only `A` and `B` are learned.
+/// Returns the adapters, in the order of the paths. See [`Lora`].
 ///
 /// All other parameters stay as they are; to learn nothing but the adapters, freeze the model first.
 ///

@@ -67,8 +67,8 @@ pub trait Parametrization: Module + Send + Sync {
     /// [`register`]; a later one, in the `forward` of a layer, is a panic.
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor>;
 
-    /// The first values of the originals, from the value that the parameter had: PyTorch's `right_inverse`. By
-    /// default, there is one original with that value.
+    /// The first values of the originals, from the value that the parameter had: PyTorch's `right_inverse`.
+    /// By default, there is one original with that value.
     ///
     /// # Errors
     /// Those of your formula.
@@ -141,8 +141,8 @@ impl crate::field::Field for StepField<'_> {
 /// parametrization is the original of this one, as in PyTorch. The dims stay the same.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones; [`ErrorKind::Shape`] if the
-/// computed parameter has other sizes; the errors of the parametrization. Then nothing has changed.
+/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones; [`ErrorKind::Shape`] if
+/// the computed parameter has other sizes; the errors of the parametrization. Then nothing has changed.
 #[track_caller]
 pub fn register<P>(module: &dyn Module, path: &str, parametrization: P) -> Result<()>
 where
@@ -155,8 +155,8 @@ where
 /// requires a gradient, with the value that was computed last.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] for a path that `module` does not have, or that is not parametrized; the errors of the
-/// parametrization.
+/// [`ErrorKind::Value`] for a path that `module` does not have, or that is not parametrized; the errors of
+/// the parametrization.
 #[track_caller]
 pub fn remove(module: &dyn Module, path: &str) -> Result<()> {
     const OP: &str = "parametrize::remove";

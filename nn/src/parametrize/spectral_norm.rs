@@ -36,8 +36,8 @@ impl Default for SpectralNormOptions {
 ///
 /// # Parameters
 /// - `original`: the weight
-/// - buffers `_u`: `[n]` and `_v`: `[m]`, for the weight as a matrix `[n, m]`: random vectors of length one after
-///   15 iterations at first
+/// - buffers `_u`: `[n]` and `_v`: `[m]`, for the weight as a matrix `[n, m]`: random vectors of length one
+///   after 15 iterations at first
 ///
 /// # Source
 /// Miyato et al., *Spectral Normalization for Generative Adversarial Networks* (2018), algorithm 1. PyTorch,
@@ -95,8 +95,8 @@ impl SpectralNorm {
         no_grad(|| {
             let (matrix, transposed) = (matrix.detach(), matrix.detach().t()?);
             for _ in 0..times {
-                u.set(self.unit(&matrix.mv(&v.tensor())?)?)?;
-                v.set(self.unit(&transposed.mv(&u.tensor())?)?)?;
+                u.set(self.unit(&matrix.mv(v.tensor())?)?)?;
+                v.set(self.unit(&transposed.mv(u.tensor())?)?)?;
             }
             Ok(())
         })
@@ -113,12 +113,12 @@ impl Parametrization for SpectralNorm {
         if self.training.get() {
             self.iterate(&matrix, self.options.n_power_iterations)?;
         }
-        weight.div(&u.tensor().dot(&matrix.mv(&v.tensor())?)?)
+        weight.div(&u.tensor().dot(&matrix.mv(v.tensor())?)?)
     }
 }
 
-/// Divides the weight of `module` at `path` by its largest singular value, as a matrix of `dim`, usually that of
-/// the outputs, and all other dims. See [`SpectralNorm`].
+/// Divides the weight of `module` at `path` by its largest singular value, as a matrix of `dim`, usually that
+/// of the outputs, and all other dims. See [`SpectralNorm`].
 ///
 /// # Errors
 /// [`ErrorKind::Value`] for a path that `module` does not have, [`ErrorKind::NameNotFound`] or

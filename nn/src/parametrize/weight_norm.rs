@@ -7,14 +7,14 @@ use namegrad_core::args::Argument;
 use namegrad_core::{Dim, Result, keep};
 use std::sync::Arc;
 
-/// `w = g v / |v|`: a weight by length and direction, separately for each index of one dim. Both `g` and `v` are
-/// learned.
+/// `w = g v / |v|`: a weight by length and direction, separately for each index of one dim. Both `g` and `v`
+/// are learned.
 ///
 /// [`weight_norm`] parametrizes a weight with it.
 ///
 /// # Parameters
-/// - `original0`: `g`, with the dims of the weight, of which only `dim` has more than one element; the norm of
-///   the weight at first
+/// - `original0`: `g`, with the dims of the weight, of which only `dim` has more than one element; the norm
+///   of the weight at first
 /// - `original1`: `v`, with the dims of the weight; the weight at first
 ///
 /// # Source

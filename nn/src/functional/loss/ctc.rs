@@ -9,17 +9,17 @@ use namegrad_macros::functional;
 functional! { ctc;
     /// The negative log probability of the label sequences `targets` in a model of longer sequences: the sum
     /// over all ways to repeat labels, and to put the class `blank` between them, until they fill the time
-    /// steps. `log_probs` is a result of [`Tensor::log_softmax`] over `class_dim`. The mean first divides each
-    /// loss by the length of its target. Targets that are too long for their inputs have the loss infinity, or
-    /// 0 with `zero_infinity`.
+    /// steps. `log_probs` is a result of [`Tensor::log_softmax`] over `class_dim`. The mean first divides
+    /// each loss by the length of its target. Targets that are too long for their inputs have the loss
+    /// infinity, or 0 with `zero_infinity`.
     ///
-    /// The gradient assumes that the probabilities of a step sum to 1, as in PyTorch: it is that of the logits.
-    /// Unlike in PyTorch, an infinite loss has the gradient 0 instead of NaN.
+    /// The gradient assumes that the probabilities of a step sum to 1, as in PyTorch: it is that of the
+    /// logits. Unlike in PyTorch, an infinite loss has the gradient 0 instead of NaN.
     ///
     /// # Shapes
     /// - `log_probs`: `time_dim` and `class_dim`, and any dims of a batch, in any order
-    /// - `targets`: integers `[batch, length]`, of which each row is used up to its target length; or a vector
-    ///   of all targets one after another
+    /// - `targets`: integers `[batch, length]`, of which each row is used up to its target length; or a
+    ///   vector of all targets one after another
     /// - `input_lengths`, `target_lengths`: integers `[batch]`, or one number without a batch
     /// - result: one number, or without reduction `[batch]`
     ///
@@ -102,8 +102,8 @@ mod kernels {
     }
 }
 
-/// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch have
-/// names that `x` has too.
+/// The dims in the order of the batch, followed by those that the batch has not, if all dims of the batch
+/// have names that `x` has too.
 #[track_caller]
 fn in_order(x: &Tensor, batch: &[Option<Name>]) -> Result<Tensor> {
     let places = batch.iter().map(|name| name.and_then(|name| x.names().position(name)));
@@ -194,9 +194,9 @@ impl Batch {
         Ok(Batch { steps, labels: rows.into_iter().map(<[i64]>::to_vec).collect(), blank: blank as i64 })
     }
 
-    /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label `k`,
-    /// and the states around it are blanks; `alpha` is the log probability to be in a state after the first
-    /// steps.
+    /// The loss of each sequence of `x`, `[time, batch, class]`. State `2k + 1` of the recursion is label
+    /// `k`, and the states around it are blanks; `alpha` is the log probability to be in a state after the
+    /// first steps.
     #[track_caller]
     fn losses(&self, x: &Tensor, zero_infinity: bool) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
@@ -252,8 +252,8 @@ impl Batch {
         losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
     }
 
-    /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities sum
-    /// to 1 by construction has no use for it, and gets the same gradient without.
+    /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities
+    /// sum to 1 by construction has no use for it, and gets the same gradient without.
     #[track_caller]
     fn normalization(&self, x: &Tensor) -> Result<Tensor> {
         let (time, batch) = (x.sizes()[0], x.sizes()[1]);
