@@ -438,6 +438,26 @@ fn layers_are_copied() -> Result<()> {
     Ok(())
 }
 
+/// A summary of a run shows the dims of what the layer gives.
+#[test]
+fn summaries_show_outputs() -> Result<()> {
+    let mut wrong = Vec::new();
+    for Row { name, inputs, named, .. } in rows()? {
+        let mut given = Vec::new();
+        let summary = named.module.summary_of(|| {
+            given = (named.call)(&inputs)?;
+            Ok(())
+        })?;
+        // A layer that computes nothing, such as dropout in evaluation mode, shows none.
+        let want = given[0].shape();
+        if let Some(shown) = summary.layers()[0].output.as_ref().filter(|shown| **shown != want) {
+            wrong.push(format!("{name}: {shown} in place of {want}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}
+
 /// Every type of layer in the sources has a row.
 #[test]
 fn every_layer_is_in_the_table() -> Result<()> {

@@ -136,6 +136,28 @@ fn copies_of_boxed_layers() -> Result<()> {
     assert!(!copy.parameters()[0].is(&list.parameters()[0]));
     assert_eq!(paths(&copy), paths(&list));
     assert!(copy[1].forward(&input()?).is_ok());
+    // Layers over any number of dims, and layers with layers inside.
+    let image = [("H", 3), ("W", 3)];
+    let model = Sequential::new()
+        .then(Conv2d::builder(("C", 2), ("C", 2), image).padding(1).build()?)
+        .then(BatchNorm::new(("C", 2))?)
+        .then(MaxPool2d::new([("H", 2), ("W", 2)])?)
+        .then(Relu)
+        .then(namegrad::nn::Gelu::new()?)
+        .then(Residual::new(Sequential::new().then(Linear::new(("C", 2), ("C", 2))?)))
+        .then_named(
+            "head",
+            Sequential::new().then(Flatten::new(["C", "H", "W"], "x")?).then(Dropout::new(0.1)?),
+        );
+    model.eval();
+    let images = Tensor::randn([("N", 2), ("C", 2), ("H", 4), ("W", 4)])?;
+    let copy = model.deep_copy()?;
+    assert!(copy.forward(&images)?.equal(&model.forward(&images)?)?);
+    model.train();
+    model.forward(&images)?;
+    let running = |model: &Sequential| model.state_dict().get("1.running_mean").unwrap().to_vec::<f32>();
+    assert_ne!(running(&model)?, running(&copy)?);
+    assert_eq!(running(&copy)?, [0.0; 2]);
     let mut named: ModuleDict<Linear> = ModuleDict::new();
     named.insert("a", linear()?)?;
     assert!(!named.deep_copy()?.get("a")?.weight().is(named.get("a")?.weight()));

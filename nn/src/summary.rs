@@ -179,7 +179,8 @@ impl Summary {
         // What is known of all.
         if let Some(all) = trace.and_then(|trace| trace.layers.get(&0)) {
             let root = &mut summary.layers[0];
-            (root.output, root.multiply_adds, root.calls) = (all.output.clone(), all.multiply_adds, 1);
+            root.output = root.output.take().or(all.output.clone());
+            (root.multiply_adds, root.calls) = (all.multiply_adds, 1);
         }
         summary
     }

@@ -1,7 +1,7 @@
 //! Which layer runs, and what it computes: what a summary of a run is made of.
 
 use crate::training::ModulePath;
-use namegrad_autograd::{Observed, no_grad, observe};
+use namegrad_autograd::{Observed, Tensor, no_grad, observe};
 use namegrad_core::{NamedTensor, Shape};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -83,6 +83,15 @@ impl Running {
             trace.layers.entry(layer).or_default().calls += 1;
         }
         Running { trace, layer, before, here: PhantomData }
+    }
+}
+
+impl Running {
+    /// Says what the output of the layer is, if that is not the last tensor that it computes.
+    pub fn gives(&self, output: &Tensor) {
+        if let Some(trace) = &self.trace {
+            trace.borrow_mut().last = Some(output.shape());
+        }
     }
 }
 

@@ -124,8 +124,9 @@ impl ModulePath {
     }
 
     /// Says that the layer runs until the result is dropped. [`summary_of`](crate::Module::summary_of) asks for
-    /// it: it counts what a layer computes, and shows the last tensor that it computes as its output. The first
-    /// line of `forward` is `let _running = self.path.running();`. It costs nothing in other calls.
+    /// it: it counts what a layer computes, and shows the last tensor that it computes as its output, unless
+    /// [`gives`](Running::gives) says otherwise. The first line of `forward` is
+    /// `let _running = self.path.running();`. It costs nothing in other calls.
     ///
     /// ```
     /// use namegrad::nn::ModulePath;

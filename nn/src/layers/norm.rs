@@ -297,7 +297,7 @@ impl BatchNorm {
     /// in training, if there is only one element per channel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
+        let measured = self.path.running();
         let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
@@ -313,7 +313,9 @@ impl BatchNorm {
         };
         let fail = |error| within(error, "BatchNorm", &self.path);
         let Some(running) = &self.running else {
-            return Ok(F::batch_norm_with(x, dim, options).map_err(fail)?.0);
+            let y = F::batch_norm_with(x, dim, options).map_err(fail)?.0;
+            measured.gives(&y);
+            return Ok(y);
         };
         let (count, momentum) = running.counted(self.momentum)?;
         let options = BatchNormOptions {
@@ -326,6 +328,7 @@ impl BatchNorm {
         if training {
             running.set(&mean, &var, count)?;
         }
+        measured.gives(&y);
         Ok(y)
     }
 
@@ -892,7 +895,7 @@ impl InstanceNorm {
     /// has another size or if there is only one element per channel and instance.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let _running = self.path.running();
+        let measured = self.path.running();
         let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
             x,
             self.dim,
@@ -908,7 +911,9 @@ impl InstanceNorm {
         };
         let fail = |error| within(error, "InstanceNorm", &self.path);
         let Some(running) = &self.running else {
-            return Ok(F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?.0);
+            let y = F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?.0;
+            measured.gives(&y);
+            return Ok(y);
         };
         let (count, momentum) = running.counted(self.momentum)?;
         let options = InstanceNormOptions {
@@ -921,6 +926,7 @@ impl InstanceNorm {
         if training {
             running.set(&mean, &var, count)?;
         }
+        measured.gives(&y);
         Ok(y)
     }
 

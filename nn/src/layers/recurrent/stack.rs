@@ -305,7 +305,7 @@ impl Stack {
         lengths: Option<&Tensor>,
         time: Option<usize>,
     ) -> Result<Results> {
-        let _running = self.path.running();
+        let running = self.path.running();
         let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.dims() };
         let (name, hidden) = (self.settings.hidden.0, self.settings.hidden.1);
         let known = time.map(|time| Dim::Index(time as isize));
@@ -337,7 +337,9 @@ impl Stack {
             .run(flat, [h0, c0], lengths.as_ref())
             .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
         let cn = if self.settings.cell == Cell::Lstm { of_c.restore(&cn)? } else { cn };
-        Ok(Results { output: of_output.restore(&y)?, hn: of_h.restore(&hn)?, cn })
+        let (output, hn) = (of_output.restore(&y)?, of_h.restore(&hn)?);
+        running.gives(&output);
+        Ok(Results { output, hn, cn })
     }
 
     /// The layers for `x`, `[time, batch, features]`, and first states `[layers, batch, hidden]`.
@@ -407,7 +409,7 @@ impl Step {
     /// The next state, and for an LSTM the next cells. States that are not given are zeros.
     #[track_caller]
     pub(super) fn forward(&self, x: &Tensor, [h, c]: [Option<&Tensor>; 2]) -> Result<[Tensor; 2]> {
-        let _running = self.path.running();
+        let running = self.path.running();
         let of = Of { layer: self.settings.layer, path: &self.path, dims: &|| self.settings.dims() };
         let hidden = self.settings.hidden;
         let places = Places::find(of, x, self.settings.input, None)?;
@@ -428,7 +430,9 @@ impl Step {
             .run(self.settings.cell, &flat, [h, c], None, false)
             .map_err(|error| within(error.with_operands([x.shape()]), self.settings.layer, &self.path))?;
         let cn = if self.settings.cell == Cell::Lstm { way.restore(&cn)? } else { cn };
-        Ok([way.restore(&hn)?, cn])
+        let hn = way.restore(&hn)?;
+        running.gives(&hn);
+        Ok([hn, cn])
     }
 }
 
