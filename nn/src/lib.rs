@@ -39,25 +39,23 @@
 //! # Where to find what
 //!
 //! * Models: derive [`Module`]. A field can be any [`Field`]: a [`Parameter`](namegrad_autograd::Parameter),
-//! a [`Buffer`], a [`Training`] flag, another module, or plain data. * Layers: [`Linear`], [`Bilinear`],
-//! [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Embedding`], [`EmbeddingBag`],
-//! [`Dropout`],
-//! [`Relu`] and other activations; normalizations [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`],
-//! [`InstanceNorm`],
+//!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
+//! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Embedding`], [`EmbeddingBag`], [`Dropout`],
+//!   [`Relu`] and other activations; normalizations [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`],
 //!   [`LocalResponseNorm`]; rearrangements [`Flatten`], [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`],
-//! [`ChannelShuffle`]. * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions;
-//! their steps [`RnnCell`],
+//!   [`ChannelShuffle`].
+//! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
 //!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a
 //!   [`PackedSequence`].
 //! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`],
 //!   [`RotaryEmbedding`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
-//! [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement. * Losses and
-//! layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
-//! layer, such as [`CrossEntropyLoss`]. * Initial values of parameters: [`init`]. Weights that are computed
-//! from other parameters: [`parametrize`]. * A model run with other parameters: [`functional_call`]; its
-//! gradients checked: [`gradcheck_module`]. * Saving and loading a model: [`StateDict`], [`LoadOptions`].
-//! Printing a model: [`Summary`].
+//!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
+//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
+//!   layer, such as [`CrossEntropyLoss`].
+//! * Initial values of parameters: [`init`]. Weights that are computed from other parameters: [`parametrize`].
+//! * A model run with other parameters: [`functional_call`]; its gradients checked: [`gradcheck_module`].
+//! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!
 //! An error of a layer names the layer and its path in the model: see [`ModulePath`].
 

@@ -52,8 +52,8 @@ impl<const N: usize> Over<N> {
     }
 }
 
-/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how
-/// the sizes become [`Windows`]; and the settings that the builder has. The row
+/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how the
+/// sizes become [`Windows`]; and the settings that the builder has. The row
 ///
 /// ```ignore
 /// /// The doc.
@@ -231,8 +231,8 @@ layers! {
         stride padding ceil_mode count_include_pad divisor_override
     }
     /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
-    /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the
-    /// result. Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
+    /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the result.
+    /// Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
@@ -271,12 +271,11 @@ layers! {
     /// # Ok::<(), Error>(())
     /// ```
     AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
-    /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions
-    /// that [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
+    /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions that
+    /// [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
     ///
     /// # Shapes
-    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they
-    ///   are the last
+    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they are the last
     /// - result: the dims of `x`, with the sizes before pooling in those of the windows
     ///
     /// # Parameters
@@ -357,8 +356,7 @@ forward! {
 }
 
 impl<const N: usize> MaxUnpool<N> {
-    /// Zeros, with the elements of `x` at `indices`. The result has the smallest sizes that have such
-    /// windows.
+    /// Zeros, with the elements of `x` at `indices`. The result has the smallest sizes that have such windows.
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if `indices` has other sizes,
@@ -541,8 +539,8 @@ impl<const N: usize> FractionalMaxPool<N> {
     /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio
-    /// that is not between 0 and 1.
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio that
+    /// is not between 0 and 1.
     #[track_caller]
     pub fn to_ratio(dims: [impl NewDim; N], ratio: f64) -> Result<FractionalMaxPool<N>> {
         if !(ratio > 0.0 && ratio < 1.0) {
