@@ -333,6 +333,7 @@ fn bad_padding() -> Result<()> {
     assert_eq!(kind(F::pad_with(&x, [4, 0], mode(PadMode::Reflect))), ErrorKind::Value);
     assert_eq!(kind(F::pad_with(&x, [0, 5], mode(PadMode::Circular))), ErrorKind::Value);
     assert_eq!(kind(F::pad_with(&x.narrow(2, 0, 0)?, [1, 0], mode(PadMode::Replicate))), ErrorKind::Value);
+    assert_eq!(kind(F::pad_with(&x, [-4, 1], mode(PadMode::Circular))), ErrorKind::Value);
     assert_eq!(kind(F::pad(&x, [-3, -2])), ErrorKind::Value);
     assert_eq!(kind(F::pad(&x, [1, 2, 3])), ErrorKind::Value);
     assert_eq!(kind(F::pad(&x, [1; 8])), ErrorKind::Value);

@@ -115,7 +115,7 @@ fn fitted(op: &Op, x: &Tensor) -> Tensor {
     if op.info.name == "nn.binary_cross_entropy" && x.dtype().is_floating_point() {
         return x.sigmoid().unwrap();
     }
-    if op.info.name == "nn.affine_grid" {
+    if op.info.name == "nn.affine_grid" && x.numel() > 0 {
         let one = x.rename(None).unwrap().reshape([-1]).unwrap().narrow(0, 0, 1).unwrap();
         return one.expand([1, 2, 3]).unwrap();
     }

@@ -41,25 +41,15 @@ impl<T: Real> Points<T> {
         let count = grid.len() / dims.max(1);
         let mut index = vec![NOWHERE; count * each];
         let mut weight = vec![T::ZERO; count * each];
-        for (at, coordinates) in grid.chunks_exact(dims.max(1)).enumerate() {
-            let (index, weight) = (&mut index[at * each..][..each], &mut weight[at * each..][..each]);
-            (index[0], weight[0]) = (0, T::ONE);
-            let mut made = 1;
-            for dim in 0..dims {
-                let around = around(coordinates[dims - 1 - dim], sizes[dim], how, how.slopes[dim]);
-                // From the last, so that no product is overwritten before it is used.
-                for k in (0..made).rev() {
-                    let (before, factor) = (index[k], weight[k]);
-                    for t in (0..around.count).rev() {
-                        let inside = before != NOWHERE && around.index[t] != NOWHERE;
-                        index[k * around.count + t] =
-                            if inside { before * sizes[dim] + around.index[t] } else { NOWHERE };
-                        weight[k * around.count + t] = factor * around.weight[t];
-                    }
-                }
-                made *= around.count;
+        let parts = (Parts::new(&mut index), Parts::new(&mut weight));
+        parallel(count, TASK / (16 * each) + 1, |range| {
+            for at in range {
+                let place = at * each..(at + 1) * each;
+                // SAFETY: positions have their own places, and each is run by one thread.
+                let (index, weight) = unsafe { (parts.0.part(place.clone()), parts.1.part(place)) };
+                around_all(&grid[at * dims..][..dims], sizes, how, index, weight);
             }
-        }
+        });
         Points { each, index, weight }
     }
 
@@ -84,6 +74,32 @@ impl<T: Real> Points<T> {
             }
         }
         sum
+    }
+}
+
+/// The elements around a position, products of those along each dim.
+fn around_all<T: Real>(
+    coordinates: &[T],
+    sizes: &[usize],
+    how: Sampling,
+    index: &mut [usize],
+    weight: &mut [T],
+) {
+    (index[0], weight[0]) = (0, T::ONE);
+    let (dims, mut made) = (sizes.len(), 1);
+    for dim in 0..dims {
+        let around = around(coordinates[dims - 1 - dim], sizes[dim], how, how.slopes[dim]);
+        // From the last, so that no product is overwritten before it is used.
+        for k in (0..made).rev() {
+            let (before, factor) = (index[k], weight[k]);
+            for t in (0..around.count).rev() {
+                let inside = before != NOWHERE && around.index[t] != NOWHERE;
+                index[k * around.count + t] =
+                    if inside { before * sizes[dim] + around.index[t] } else { NOWHERE };
+                weight[k * around.count + t] = factor * around.weight[t];
+            }
+        }
+        made *= around.count;
     }
 }
 
@@ -189,14 +205,19 @@ pub(crate) fn gather<'y, T: Real>(
     let (count, len) = (points.count(), x.len() / planes.max(1));
     assert!(y.len() == planes * count && x.len() == planes * len);
     let parts = Parts::new(y);
-    parallel(if count == 0 { 0 } else { planes }, TASK / (count * points.each).max(1) + 1, |range| {
-        for plane in range {
-            // SAFETY: planes do not overlap, and each is run by one thread.
-            let y = unsafe { parts.part(plane * count..(plane + 1) * count) };
-            write_each(y, |at| points.sum(at, &x[plane * len..][..len]));
+    parallel(planes * count, TASK / points.each + 1, |range| {
+        // SAFETY: elements do not overlap, and each is run by one thread.
+        let mut y = unsafe { parts.part(range.clone()) };
+        let mut at = range.start;
+        while at < range.end {
+            let (plane, first) = (at / count, at % count);
+            let length = (count - first).min(range.end - at);
+            let (now, rest) = y.split_at_mut(length);
+            write_each(now, |k| points.sum(first + k, &x[plane * len..][..len]));
+            (y, at) = (rest, at + length);
         }
     });
-    // SAFETY: each plane was written.
+    // SAFETY: each element was written.
     unsafe { written(y) }
 }
 

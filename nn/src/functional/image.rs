@@ -288,7 +288,7 @@ mod kernels {
             return Err(fail(ErrorKind::Shape, message));
         }
         let grid = positions(&sizes[2..], align_corners, theta.dtype())?
-            .matmul(&theta.rename(None)?.transpose(1, 2)?)
+            .matmul(&theta.rename(None)?.contiguous()?.transpose(1, 2)?)
             .map_err(|error| about(error, OP, &[theta]))?;
         let shape: Vec<usize> = [&sizes[..1], &sizes[2..], &[dims]].concat();
         let mut names: Vec<Option<Name>> = size.iter().map(|dim| dim.name).collect();
@@ -401,7 +401,11 @@ pub(crate) fn repeated(
             _ => isize::MAX as usize,
         };
         let more = pad[0].max(pad[1]);
-        let made = padded_length(op, x, *dim, *pad)?;
+        let mut made = padded_length(op, x, *dim, *pad)?;
+        let fewer: usize = pad.iter().map(|pad| pad.min(&0).unsigned_abs()).sum();
+        if mode == PadMode::Circular && fewer == length {
+            made = 0; // nothing is left to repeat
+        }
         if more > 0 && more.unsigned_abs() > most || made == 0 {
             let mode = format!("{mode:?}").to_lowercase();
             let message = match made {
