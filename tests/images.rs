@@ -202,8 +202,8 @@ fn gradients_of_resizing() -> Result<()> {
     for mode in [Mode::Nearest, Mode::NearestExact, Mode::Bilinear, Mode::Bicubic, Mode::Area] {
         for size in [[5, 3], [2, 9]] {
             let of = |x: &[Tensor]| F::interpolate_with(&x[0], size, InterpolateOptions::new().mode(mode));
-            gradcheck(of, &[x.clone()])?;
-            gradgradcheck(|x| of(x)?.square(), &[x.clone()])?;
+            gradcheck(of, std::slice::from_ref(&x))?;
+            gradgradcheck(|x| of(x)?.square(), std::slice::from_ref(&x))?;
         }
     }
     let smooth = InterpolateOptions::new().mode(Mode::Bicubic).antialias(true);
@@ -296,8 +296,8 @@ fn gradients_of_padding() -> Result<()> {
     let x = numbers(&[2, 3, 4]);
     for mode in [PadMode::Constant, PadMode::Reflect, PadMode::Replicate, PadMode::Circular] {
         let of = |x: &[Tensor]| F::pad_with(&x[0], [2, -1, 1, 2], PadOptions::new().mode(mode));
-        gradcheck(of, &[x.clone()])?;
-        gradgradcheck(|x| of(x)?.square(), &[x.clone()])?;
+        gradcheck(of, std::slice::from_ref(&x))?;
+        gradgradcheck(|x| of(x)?.square(), std::slice::from_ref(&x))?;
     }
     Ok(())
 }
@@ -518,7 +518,10 @@ fn affine_maps() -> Result<()> {
             want.extend([0, 3].map(|row| t[n * 6 + row] * x + t[n * 6 + row + 1] * y + t[n * 6 + row + 2]));
         }
         close(&grid.to_vec()?, &want, "a grid");
-        gradcheck(|theta| F::affine_grid_with(&theta[0], [2, 1, 3, 1], options()), &[theta.clone()])?;
+        gradcheck(
+            |theta| F::affine_grid_with(&theta[0], [2, 1, 3, 1], options()),
+            std::slice::from_ref(&theta),
+        )?;
     }
     let volume = F::affine_grid(&numbers(&[1, 3, 4]), [("N", 1), ("C", 2), ("D", 2), ("H", 3), ("W", 4)])?;
     assert_eq!(volume.shape().to_string(), "[N=1, D=2, H=3, W=4, ?=3]");

@@ -159,7 +159,7 @@ fn around<T: Real>(coordinate: T, n: usize, how: Sampling, order: u8) -> Around<
         }
     }
     for _ in 0..order {
-        around.weight.iter_mut().for_each(|weight| *weight = *weight * slope);
+        around.weight.iter_mut().for_each(|weight| *weight *= slope);
     }
     around
 }

@@ -268,7 +268,7 @@ mod kernels {
         let fail = |kind, message: String| fail(OP, kind, message, &[theta]).at(caller);
         theta.value().check_float(OP)?;
         let sizes: Option<Vec<usize>> = size.iter().map(|dim| dim.size).collect();
-        let sizes = sizes.filter(|sizes| sizes.len() < 3 || !sizes.iter().any(|size| *size == 0));
+        let sizes = sizes.filter(|sizes| sizes.len() < 3 || !sizes.contains(&0));
         let Some(sizes) = sizes else {
             return Err(fail(ErrorKind::Value, "the sizes of the images must be at least 1".into()));
         };
