@@ -15,6 +15,13 @@ use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result, Scalar};
 stateless! {
     /// [`F::pad`](crate::functional::pad) with a number as a layer: adds elements around dims.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::nn::ConstantPad;
@@ -27,6 +34,13 @@ stateless! {
     ConstantPad ConstantPadBuilder (x) { pad: Pads, value: Scalar } [] {
     } => |_training| F::pad_with(x, pad, PadOptions::new().value(value));
     /// Adds zeros around dims, found by name, or removes elements if numbers are negative.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -41,6 +55,13 @@ stateless! {
     } => |_training| F::pad(x, pad);
     /// Adds the elements of dims in reverse around them, without the ones at the edges.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::nn::ReflectionPad;
@@ -53,6 +74,13 @@ stateless! {
     ReflectionPad ReflectionPadBuilder (x) { pad: Pads } [] {
     } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Reflect));
     /// Repeats the elements at the edges of dims around them.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -67,6 +95,13 @@ stateless! {
     } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Replicate));
     /// Adds the elements from the other end of dims around them.
     ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
     /// # Examples
     /// ```
     /// use namegrad::nn::CircularPad;
@@ -80,6 +115,13 @@ stateless! {
     } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Circular));
     /// [`F::interpolate`](crate::functional::interpolate) as a layer: resizes images to a size, or with
     /// `builder(None)` by a factor.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are resized, in any order; without names, `[N, C, ..]`
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
     ///
     /// # Examples
     /// ```
@@ -176,6 +218,9 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// - `x`: any dims that include the channels and the two dims of the windows
 /// - result: the other dims of `x`, the channels times the elements of a window, and the windows
 ///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::nn::Unfold;
@@ -185,7 +230,7 @@ fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -
 /// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, C=12, window=6]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Unfold::text)]
 pub struct Unfold {
     #[module(skip)]
@@ -205,6 +250,9 @@ pub struct Unfold {
 ///   last dim
 /// - result: the other dims of `x`, the channels, and the two dims of the image
 ///
+/// # Parameters
+/// None.
+///
 /// # Examples
 /// ```
 /// use namegrad::nn::Fold;
@@ -214,7 +262,7 @@ pub struct Unfold {
 /// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, C=3, H=4, W=6]");
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug, Module)]
+#[derive(Clone, Debug, Module)]
 #[module(crate = crate, describe = Fold::text)]
 pub struct Fold {
     #[module(skip)]
@@ -310,6 +358,7 @@ impl Unfold {
     /// [`ErrorKind::Value`] for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         self.unfolded(x).map_err(|error| within(error, "Unfold", &self.path))
     }
 
@@ -402,6 +451,7 @@ impl Fold {
     /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
         self.folded(x).map_err(|error| within(error, "Fold", &self.path))
     }
 
