@@ -7,6 +7,7 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
+use common::training::Mlp;
 use common::{digits, training};
 use namegrad::prelude::*;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             test.count(),
             flags.seed
         );
-        training::train("Handwritten digits", &flags, &train, &test, digits::CLASSES)
+        let model = Mlp::new(train.features(), flags.hidden, flags.dropout, digits::CLASSES)?;
+        training::train("Handwritten digits", &flags, &model, &train, &test, digits::CLASSES)
     })
 }

@@ -5,6 +5,7 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
+use common::training::Mlp;
 use common::{idx, training};
 use namegrad::prelude::*;
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         manual_seed(flags.seed);
         let (train, test) = idx::load(&data)?;
         println!("MNIST: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
-        training::train("MNIST", &flags, &train, &test, idx::CLASSES)
+        let model = Mlp::new(train.features(), flags.hidden, flags.dropout, idx::CLASSES)?;
+        training::train("MNIST", &flags, &model, &train, &test, idx::CLASSES)
     })
 }

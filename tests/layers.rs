@@ -143,6 +143,7 @@ fn rows() -> Result<Vec<Row>> {
     let words = Tensor::new([[1, 5, 8], [0, 0, 2]])?.refine_names(["N", "word"])?;
     let (l, hw, dhw) = ([("L", 2)], [("H", 2), ("W", 2)], [("D", 2), ("H", 2), ("W", 2)]);
     let (l_, hw_, dhw_) = ([2], [2, 2], [2, 2, 2]);
+    let columns = Tensor::randn([("N", 2), ("C", 16), ("window", 15)])?;
     let pooled = MaxPool2d::new(hw)?.forward_with_indices(&image)?;
     let pooled_line = MaxPool1d::new(l)?.forward_with_indices(&line)?;
     let pooled_volume = MaxPool3d::new(dhw)?.forward_with_indices(&volume)?;
@@ -241,6 +242,15 @@ fn rows() -> Result<Vec<Row>> {
 
         Flatten: Flatten::new(["C", "H", "W"], "features")?, Flatten::default(); image;
         Unflatten: Unflatten::new("C", [("A", 2), ("B", 2)])?, Unflatten::new(1, [2, 2])?; image;
+        ZeroPad: ZeroPad::new([("H", (1, 2)), ("W", (2, 0))])?, ZeroPad::new([2, 0, 1, 2])?; image;
+        ConstantPad: ConstantPad::new([("H", 1)], 0.5)?, ConstantPad::new([0, 0, 1, 1], 0.5)?; image;
+        ReflectionPad: ReflectionPad::new([("H", (1, 2)), ("W", (2, 0))])?, ReflectionPad::new([2, 0, 1, 2])?; image;
+        ReplicationPad: ReplicationPad::new([("W", (2, 1))])?, ReplicationPad::new([2, 1])?; image;
+        CircularPad: CircularPad::new([("H", (1, 2)), ("W", (2, 0))])?, CircularPad::new([2, 0, 1, 2])?; image;
+        Upsample: Upsample::new([("H", 8), ("W", 3)])?, Upsample::new([8, 3])?; image;
+        Unfold: Unfold::builder("C", hw).name("window").build()?, Unfold::new(1, hw_)?; image;
+        Fold: Fold::builder("C", [("H", 4), ("W", 6)], [2, 2]).windows("window").build()?,
+            Fold::new(1, [4, 6], [2, 2])?; columns;
         PixelShuffle: PixelShuffle::new(2, "C", ["H", "W"])?, PixelShuffle::new(2, 1, [2, 3])?; image;
         PixelUnshuffle: PixelUnshuffle::new(2, "C", ["H", "W"])?, PixelUnshuffle::new(2, 1, [2, 3])?; image;
         ChannelShuffle: ChannelShuffle::new(2, "C")?, ChannelShuffle::new(2, 1)?; image;

@@ -7,8 +7,8 @@ use namegrad::io::TensorFile;
 use namegrad::names;
 use namegrad::nn::init::{self, Fan, KaimingOptions, XavierOptions};
 use namegrad::nn::{
-    Buffer, LoadOptions, MultiheadAttentionOptions, StateDict, TransformerEncoder, TransformerEncoderLayer,
-    functional_call, pack_padded_sequence, parametrize,
+    Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
+    TransformerEncoderLayer, functional_call, pack_padded_sequence, parametrize,
 };
 use namegrad::optim::clip_grad_norm_;
 use namegrad::prelude::*;
@@ -340,6 +340,15 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         lstm.forward_with(&x, LstmOptions::new().lengths(&lengths))?;
         pack_padded_sequence(&x, &lengths, "time")?;
     }
+    F::pad(&x, [("H", (1, 1)), ("W", (0, 2))])?;
+    ReflectionPad::new([("H", 1), ("W", 1)])?;
+    F::interpolate_with(
+        &x,
+        None,
+        InterpolateOptions::new().scale_factor([("H", 2.0), ("W", 2.0)]).mode(F::InterpolateMode::Bilinear),
+    )?;
+    let theta = w.clone();
+    F::grid_sample(&x, &F::affine_grid(&theta, [("N", 4), ("C", 3), ("H", 5), ("W", 7)])?)?;
     F::cross_entropy(&logits, &target, "class")?;
     F::cross_entropy_with(&logits, &target, "class", CrossEntropyOptions::new().label_smoothing(0.1))?;
     let (q, k, v) = (&x, &x, &x);

@@ -26,6 +26,8 @@ mod conv;
 mod count;
 #[path = "ops/functional.rs"]
 mod functional;
+#[path = "ops/image.rs"]
+mod image;
 #[path = "ops/index.rs"]
 mod index;
 #[path = "ops/linalg.rs"]
@@ -64,6 +66,7 @@ fn tested() -> BTreeSet<&'static str> {
         count::OPS,
         shape::OPS,
         slice::OPS,
+        image::OPS,
         index::OPS,
         matmul::OPS,
         linalg::OPS,

@@ -54,6 +54,16 @@ fn windows_with_padding_and_incomplete_ones() -> Result<()> {
     Ok(())
 }
 
+/// With padding and dilation, the first element of a window may be before that of the window before it.
+#[test]
+fn windows_whose_first_elements_go_back() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?;
+    let windows = Windows::sliding(2).stride(1).padding(1).dilation(2);
+    assert_eq!(x.max_pool(windows)?.values.to_vec::<f32>()?, [2.0, 1.0]);
+    assert_eq!(x.avg_pool(windows.count_include_pad(false))?.to_vec::<f32>()?, [2.0, 1.0]);
+    Ok(())
+}
+
 #[test]
 fn the_first_of_equal_elements_and_nan() -> Result<()> {
     let x = Tensor::new([1.0, 3.0, 3.0, 0.0, f64::NAN, 2.0])?;

@@ -340,6 +340,7 @@ fn tensors() -> Result<Vec<Tensor>> {
         floats(&[2, 2, 2, 2])?,
         floats(&[2, 2, 2, 2, 2])?,
         floats(&[1, 1, 2])?,
+        floats(&[1, 2, 3])?,
         floats(&[1, 1, 3, 3])?,
         whole(&[3, 3, 3])?,
     ])
@@ -350,8 +351,10 @@ fn values(arg: &ArgInfo) -> Vec<Given<'static>> {
     match arg.ty {
         "Dim" | "Dims" | "Reduced" | "Place" => vec![0.into(), 1.into(), [0, 1].into(), "A".into()],
         "Contraction" => vec!["A".into()],
-        "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into()],
-        "usize" | "Windows" => vec![1.into(), 3.into()],
+        "Shape" => vec![[3, 3].into(), [3, 3, 3].into(), [9].into(), [1, 1, 2, 2].into()],
+        "usize" | "Windows" | "Resize" => vec![1.into(), 3.into()],
+        "Sampling" => vec!["linear".into()],
+        "Pads" => vec![[1, 1].into()],
         "Extents" => {
             vec![1.into(), 3.into(), 5.into(), [1].into(), [1, 1].into(), [1, 3].into(), [1, 1, 1].into()]
         }
@@ -404,6 +407,9 @@ fn some_work(
             let mut args: Vec<_> = needed.iter().map(|arg| arg.name).zip(values.iter().cloned()).collect();
             if op.info.name == "nn.batch_norm" {
                 args.push(("training", true.into())); // otherwise it needs running statistics
+            }
+            if op.info.name == "nn.interpolate" {
+                args.push(("size", 2.into())); // or a factor
             }
             call(&given, &args)
         })

@@ -45,6 +45,10 @@ pub(crate) struct TrainFlags {
     #[arg(long, value_name = "N", default_value_t = 64, allow_hyphen_values = true, value_parser = within(1..=1_000_000usize))]
     pub(crate) batch_size: usize,
 
+    /// Steps in an epoch at most; 0 goes through all the data
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = within(0..=100_000_000usize))]
+    pub(crate) steps: usize,
+
     /// Learning rate per step
     #[arg(long, value_name = "RATE", default_value_t = 1e-3, allow_hyphen_values = true, value_parser = learning_rate)]
     pub(crate) lr: f64,

@@ -2,8 +2,8 @@
 //!
 //! `samples` is a data set in memory; `digits` (embedded) and `idx` (MNIST, from a folder) read one. `flags`
 //! has the command line and the exit code, `progress` the progress bar of an epoch, `confusion`, `plot` and
-//! `lines` show the results, `text` reads a text as numbers of characters, and `atomic` writes files. `diagram`,
-//! which draws a tape, is used only by `07_tape`.
+//! `lines` show the results, `picture` draws, `text` reads a text as numbers of characters, and `atomic` writes
+//! files. `diagram`, which draws a tape, is used only by `07_tape`.
 
 #![allow(dead_code, reason = "each example uses its own part of what is here")]
 
@@ -13,6 +13,7 @@ pub(crate) mod digits;
 pub(crate) mod flags;
 pub(crate) mod idx;
 pub(crate) mod lines;
+pub(crate) mod picture;
 pub(crate) mod plot;
 pub(crate) mod progress;
 pub(crate) mod samples;

@@ -1,4 +1,4 @@
-//! Code that the two training examples share: the model, the training loop, and the files that it writes.
+//! Code that the training examples share: a model, the training loop, and the files that it writes.
 
 use super::Result;
 use super::confusion::ConfusionMatrix;
@@ -24,15 +24,18 @@ impl Mlp {
             out: Linear::new(("hidden", hidden), ("class", classes))?,
         })
     }
+}
 
-    /// Logits `[N, class]` for images `[N, pixels]`.
-    pub(crate) fn forward(&self, images: &Tensor) -> namegrad::Result<Tensor> {
-        let h = self.hidden.forward(images)?.relu()?;
+impl Layer for Mlp {
+    /// Logits `[N, class]` for images `[N, C, H, W]`.
+    fn forward(&self, images: &Tensor) -> namegrad::Result<Tensor> {
+        let pixels = images.flatten(["C", "H", "W"], "pixels")?;
+        let h = self.hidden.forward(&pixels)?.relu()?;
         self.out.forward(&self.dropout.forward(&h)?)
     }
 }
 
-/// Images `[N, pixels]` and labels `[N]`.
+/// Images `[N, C, H, W]` with one channel, and labels `[N]`.
 struct Set {
     images: Tensor,
     labels: Tensor,
@@ -42,7 +45,10 @@ impl Set {
     fn new(samples: &Samples) -> namegrad::Result<Set> {
         let n = samples.count();
         Ok(Set {
-            images: Tensor::from_slice(&samples.pixels, [("N", n), ("pixels", samples.features())])?,
+            images: Tensor::from_slice(
+                &samples.pixels,
+                [("N", n), ("C", 1), ("H", samples.height), ("W", samples.width)],
+            )?,
             labels: Tensor::from_slice(&samples.labels, [("N", n)])?,
         })
     }
@@ -68,23 +74,23 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains an [`Mlp`], prints a line for each epoch and the confusion matrix at the end, and writes the curves
+/// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the confusion matrix at the end, and writes the curves
 /// and the checkpoint.
 pub(crate) fn train(
     title: &str,
     flags: &TrainFlags,
+    model: &impl Layer,
     train: &Samples,
     test: &Samples,
     classes: usize,
 ) -> Result<()> {
     let (train, test) = (Set::new(train)?, Set::new(test)?);
-    let model = Mlp::new(train.images.size("pixels")?, flags.hidden, flags.dropout, classes)?;
-    println!("{model}\n");
+    println!("{}\n", model.summary());
     let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
     let mut history = Vec::new();
     for epoch in 1..=flags.epochs {
-        let (train_loss, train_accuracy) = run_epoch(&model, &mut optimizer, &train, flags, epoch)?;
-        let (test_loss, predicted) = evaluate(&model, &test)?;
+        let (train_loss, train_accuracy) = run_epoch(model, &mut optimizer, &train, flags, epoch)?;
+        let (test_loss, predicted) = evaluate(model, &test)?;
         let test_accuracy = accuracy(&predicted, &test.labels)?;
         println!(
             "epoch {epoch:3}  train loss {train_loss:.4}  accuracy {:6.2} %  |  test loss {test_loss:.4}  accuracy {:6.2} %",
@@ -93,7 +99,7 @@ pub(crate) fn train(
         );
         history.push(Epoch { train_loss, test_loss, train_accuracy, test_accuracy });
     }
-    let (_, predicted) = evaluate(&model, &test)?;
+    let (_, predicted) = evaluate(model, &test)?;
     let pairs = test.labels.to_vec::<i64>()?.into_iter().zip(predicted.to_vec::<i64>()?);
     println!("\n{}\n", ConfusionMatrix::new(classes, pairs)?);
     let (curves, checkpoint) = (flags.out.join("curves.svg"), flags.out.join("model.safetensors"));
@@ -105,7 +111,7 @@ pub(crate) fn train(
 
 /// Makes one pass over the training data in random order. Returns the mean loss and accuracy during the pass.
 fn run_epoch(
-    model: &Mlp,
+    model: &impl Layer,
     optimizer: &mut dyn Optimizer,
     train: &Set,
     flags: &TrainFlags,
@@ -113,9 +119,10 @@ fn run_epoch(
 ) -> Result<(f64, f64)> {
     model.train();
     let order = Tensor::randperm(train.len())?;
-    let steps = train.len().div_ceil(flags.batch_size);
+    let all = train.len().div_ceil(flags.batch_size);
+    let steps = if flags.steps == 0 { all } else { flags.steps.min(all) };
     let bar = epoch_bar(epoch, flags.epochs, steps as u64);
-    let (mut losses, mut right) = (0.0, 0.0);
+    let (mut losses, mut right, mut seen) = (0.0, 0.0, 0);
     for step in 0..steps {
         let start = step * flags.batch_size;
         let size = flags.batch_size.min(train.len() - start);
@@ -131,17 +138,29 @@ fn run_epoch(
         let loss = loss.item::<f64>()?;
         losses += loss * size as f64;
         right += accuracy(&logits.argmax("class")?, &batch.labels)? * size as f64;
+        seen += size;
         bar.set_message(format!("loss {loss:.4}"));
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok((losses / train.len() as f64, right / train.len() as f64))
+    Ok((losses / seen as f64, right / seen as f64))
 }
 
+/// Images that are evaluated at a time.
+const EVALUATED: usize = 256;
+
 /// The mean loss on a data set, and the predicted class of each sample.
-fn evaluate(model: &Mlp, set: &Set) -> Result<(f64, Tensor)> {
+fn evaluate(model: &impl Layer, set: &Set) -> Result<(f64, Tensor)> {
     model.eval();
-    let logits = no_grad(|| model.forward(&set.images))?;
+    // In parts, which fit into caches.
+    let parts = no_grad(|| {
+        set.images
+            .split(EVALUATED, "N")?
+            .iter()
+            .map(|images| model.forward(images))
+            .collect::<namegrad::Result<Vec<_>>>()
+    })?;
+    let logits = Tensor::cat(&parts.iter().collect::<Vec<_>>(), "N")?;
     Ok((F::cross_entropy(&logits, &set.labels, "class")?.item::<f64>()?, logits.argmax("class")?))
 }
 

@@ -42,7 +42,8 @@
 //!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
 //! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`MaxPool`], [`AvgPool`] and other pooling, [`Embedding`], [`EmbeddingBag`], [`Dropout`],
 //!   [`Relu`] and other activations; normalizations [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`],
-//!   [`LocalResponseNorm`]; rearrangements [`Flatten`], [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`],
+//!   [`LocalResponseNorm`]; images [`ZeroPad`] and other padding, [`Upsample`], [`Unfold`], [`Fold`];
+//!   rearrangements [`Flatten`], [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`],
 //!   [`ChannelShuffle`].
 //! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
 //!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a

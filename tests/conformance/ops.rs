@@ -123,6 +123,19 @@ table! {
     "nn.TransformerDecoderLayer" => |c| attention::decoder(c)?;
     "nn.batch_norm" => |c| running(c, "nn.batch_norm")?;
     "nn.instance_norm" => |c| running(c, "nn.instance_norm")?;
+    "nn.upsample" | "nn.upsample_nearest" => |c| by_name::required("nn.interpolate", c)?;
+    "nn.upsample_bilinear" => |c| {
+        let options = InterpolateOptions::new().mode(F::InterpolateMode::Bilinear).align_corners(true);
+        let floats = |key: &str| -> Answer<Vec<f64>> {
+            let list = c.arg(key).and_then(Json::as_array).cloned();
+            let list = list.or_else(|| c.arg(key).map(|one| vec![one.clone(); 2])).unwrap_or_default();
+            Ok(list.iter().filter_map(Json::as_f64).collect())
+        };
+        match c.has("size") {
+            true => F::interpolate_with(c.x(0)?, &c.ints("size")?[..], options)?,
+            false => F::interpolate_with(c.x(0)?, None, options.scale_factor(&floats("scale_factor")?[..]))?,
+        }
+    };
     "nn.embedding" => |c| {
         let outputs = by_name::required("nn.embedding", c)?;
         if c.has("max_norm") {

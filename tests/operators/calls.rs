@@ -2244,6 +2244,30 @@ fn call_avg_pool_input(x: &Tensor, windows: Windows, sizes: Extents) -> Result<(
 }
 
 #[rustfmt::skip]
+fn call_resample(x: &Tensor, dims: Dims, resize: Resize) -> Result<()> {
+    x.resample(dims, resize)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_resample_input(x: &Tensor, dims: Dims, resize: Resize, sizes: Extents) -> Result<()> {
+    x.resample_input(dims, resize, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_sample_at(x: &Tensor, grid: &Tensor, sampling: Sampling) -> Result<()> {
+    x.sample_at(grid, sampling)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_sample_at_input(x: &Tensor, grid: &Tensor, sampling: Sampling, sizes: Extents) -> Result<()> {
+    x.sample_at_input(grid, sampling, sizes)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_layer_norm(x: &Tensor, dims: Dims) -> Result<()> {
     x.layer_norm(dims)?;
     Ok(())
@@ -3336,6 +3360,54 @@ fn call_nn_fold(x: &Tensor, output_size: Extents, kernel_size: Extents, dilation
 }
 
 #[rustfmt::skip]
+fn call_nn_pad(x: &Tensor, pad: Pads) -> Result<()> {
+    F::pad(x, pad)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_pad_with(x: &Tensor, pad: Pads, mode: PadMode, value: Scalar) -> Result<()> {
+    F::pad_with(x, pad, PadOptions::new().mode(mode).value(value))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_interpolate(x: &Tensor, size: SizesByDim) -> Result<()> {
+    F::interpolate(x, size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_interpolate_with(x: &Tensor, size: SizesByDim, scale_factor: Factors, mode: InterpolateMode, align_corners: Option<bool>, recompute_scale_factor: Option<bool>, antialias: bool, dims: SlidingDims) -> Result<()> {
+    F::interpolate_with(x, size, InterpolateOptions::new().scale_factor(scale_factor).mode(mode).align_corners(align_corners).recompute_scale_factor(recompute_scale_factor).antialias(antialias).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_grid_sample(x: &Tensor, grid: &Tensor) -> Result<()> {
+    F::grid_sample(x, grid)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_grid_sample_with(x: &Tensor, grid: &Tensor, mode: SampleMode, padding_mode: Outside, align_corners: bool, dims: SlidingDims) -> Result<()> {
+    F::grid_sample_with(x, grid, GridSampleOptions::new().mode(mode).padding_mode(padding_mode).align_corners(align_corners).dims(dims))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_affine_grid(theta: &Tensor, size: &[isize]) -> Result<()> {
+    F::affine_grid(theta, size)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_affine_grid_with(theta: &Tensor, size: &[isize], align_corners: bool) -> Result<()> {
+    F::affine_grid_with(theta, size, AffineGridOptions::new().align_corners(align_corners))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_linear(x: &Tensor, weight: &Tensor) -> Result<()> {
     F::linear(x, weight)?;
     Ok(())
@@ -3846,7 +3918,7 @@ fn call_nn_fractional_max_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()>
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool2d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+fn call_nn_fractional_max_pool2d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Factors) -> Result<()> {
     F::fractional_max_pool2d_with(x, kernel_size, FractionalMaxPool2dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
     Ok(())
 }
@@ -3858,7 +3930,7 @@ fn call_nn_fractional_max_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()>
 }
 
 #[rustfmt::skip]
-fn call_nn_fractional_max_pool3d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Option<f64>) -> Result<()> {
+fn call_nn_fractional_max_pool3d_with(x: &Tensor, kernel_size: Extents, samples: &Tensor, output_size: Extents, output_ratio: Factors) -> Result<()> {
     F::fractional_max_pool3d_with(x, kernel_size, FractionalMaxPool3dOptions::new().samples(samples).output_size(output_size).output_ratio(output_ratio))?;
     Ok(())
 }
@@ -4580,6 +4652,10 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("fractional_max_pool", |given| Some(call_fractional_max_pool(given.tensor("x")?, given.tensor("samples")?, given.arg("kernel")?, given.arg("sizes")?))),
     ("avg_pool", |given| Some(call_avg_pool(given.tensor("x")?, given.arg("windows")?))),
     ("avg_pool_input", |given| Some(call_avg_pool_input(given.tensor("x")?, given.arg("windows")?, given.arg("sizes")?))),
+    ("resample", |given| Some(call_resample(given.tensor("x")?, given.arg("dims")?, given.arg("resize")?))),
+    ("resample_input", |given| Some(call_resample_input(given.tensor("x")?, given.arg("dims")?, given.arg("resize")?, given.arg("sizes")?))),
+    ("sample_at", |given| Some(call_sample_at(given.tensor("x")?, given.tensor("grid")?, given.arg("sampling")?))),
+    ("sample_at_input", |given| Some(call_sample_at_input(given.tensor("x")?, given.tensor("grid")?, given.arg("sampling")?, given.arg("sizes")?))),
     ("layer_norm", |given| Some(call_layer_norm(given.tensor("x")?, given.arg("dims")?))),
     ("layer_norm", |given| Some(call_layer_norm_with(given.tensor("x")?, given.arg("dims")?, given.tensor("weight")?, given.tensor("bias")?, given.arg("eps")?))),
     ("rms_norm", |given| Some(call_rms_norm(given.tensor("x")?, given.arg("dims")?))),
@@ -4762,6 +4838,14 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.embedding_bag", |given| Some(call_nn_embedding_bag_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("offsets")?, given.tensor("per_sample_weights")?, given.arg("mode")?, given.arg("padding_idx")?, given.arg("max_norm")?, given.arg("norm_type")?, given.arg("scale_grad_by_freq")?, given.arg("include_last_offset")?))),
     ("nn.unfold", |given| Some(call_nn_unfold(given.tensor("x")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
     ("nn.fold", |given| Some(call_nn_fold(given.tensor("x")?, given.arg("output_size")?, given.arg("kernel_size")?, given.arg("dilation")?, given.arg("padding")?, given.arg("stride")?))),
+    ("nn.pad", |given| Some(call_nn_pad(given.tensor("x")?, given.arg("pad")?))),
+    ("nn.pad", |given| Some(call_nn_pad_with(given.tensor("x")?, given.arg("pad")?, given.arg("mode")?, given.arg("value")?))),
+    ("nn.interpolate", |given| Some(call_nn_interpolate(given.tensor("x")?, given.arg("size")?))),
+    ("nn.interpolate", |given| Some(call_nn_interpolate_with(given.tensor("x")?, given.arg("size")?, given.arg("scale_factor")?, given.arg("mode")?, given.arg("align_corners")?, given.arg("recompute_scale_factor")?, given.arg("antialias")?, given.arg("dims")?))),
+    ("nn.grid_sample", |given| Some(call_nn_grid_sample(given.tensor("x")?, given.tensor("grid")?))),
+    ("nn.grid_sample", |given| Some(call_nn_grid_sample_with(given.tensor("x")?, given.tensor("grid")?, given.arg("mode")?, given.arg("padding_mode")?, given.arg("align_corners")?, given.arg("dims")?))),
+    ("nn.affine_grid", |given| Some(call_nn_affine_grid(given.tensor("theta")?, &given.sizes("size")?))),
+    ("nn.affine_grid", |given| Some(call_nn_affine_grid_with(given.tensor("theta")?, &given.sizes("size")?, given.arg("align_corners")?))),
     ("nn.linear", |given| Some(call_nn_linear(given.tensor("x")?, given.tensor("weight")?))),
     ("nn.linear", |given| Some(call_nn_linear_with(given.tensor("x")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.bilinear", |given| Some(call_nn_bilinear(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?))),

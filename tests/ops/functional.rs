@@ -48,6 +48,20 @@ cases! {
             match i[2] * 4 + i[3] { 5 => x.at(&[0, 0, 0, 0]), 2 => x.at(&[0, 0, 0, 1]), _ => 0.0 }
         };
     }
+    grid_sample {
+        (x: values("N=2 C=2 H=2 W=4"), grid: numbers("N=2 H=1 W=2 ?=2", [-0.2, 0.1, 0.3, -0.2, 0.2, 0.3, 0.35, 0.05]))
+            => "N=2 C=2 H=1 W=2" floats, |i| {
+            let [w, h] = [(0, 4), (1, 2)].map(|(k, n)| ((grid.at(&[i[0], 0, i[3], k]) + 1.0) * n as f64 - 1.0) / 2.0);
+            let weight = |at: f64, k: usize| (1.0 - (at - k as f64).abs()).max(0.0);
+            (0..8).map(|k| weight(h, k / 4) * weight(w, k % 4) * x.at(&[i[0], i[1], k / 4, k % 4])).sum()
+        }, scale 9.0;
+    }
+    affine_grid {
+        (theta: values("N=2 ?=2 ?=3"); [2, 1, 2, 1]) => "N=2 ?=2 ?=1 ?=2" floats, |i| {
+            let row = |k: usize| theta.at(&[i[0], i[3], k]);
+            row(1) * (i[1] as f64 - 0.5) + row(2)
+        }, scale 9.0;
+    }
     mse_loss {
         (x: values("N=2 C=3"), target: values("C=3"); "none") => "N=2 C=3" numeric, |i| (x.at(i) - target.at(&i[1..])).powi(2), scale 9.0;
     }

@@ -110,12 +110,19 @@ impl Drawn {
     }
 }
 
-/// `x` with as many dims as a function such as `conv3d` takes at least, or as probabilities.
+/// `x` with as many dims as a function such as `conv3d` takes at least, as probabilities, or as affine maps.
 fn fitted(op: &Op, x: &Tensor) -> Tensor {
     if op.info.name == "nn.binary_cross_entropy" && x.dtype().is_floating_point() {
         return x.sigmoid().unwrap();
     }
+    if op.info.name == "nn.affine_grid" && x.numel() > 0 {
+        let one = x.rename(None).unwrap().reshape([-1]).unwrap().narrow(0, 0, 1).unwrap();
+        return one.expand([1, 2, 3]).unwrap();
+    }
     let least = ["1d", "2d", "3d"].iter().position(|end| op.info.name.ends_with(end)).map_or(0, |at| at + 2);
+    let of_images =
+        ["sample_at", "sample_at_input", "nn.grid_sample", "nn.interpolate"].contains(&op.info.name);
+    let least = if of_images { 3 } else { least };
     (x.ndim()..least).fold(x.clone(), |x, _| x.unsqueeze(0).unwrap())
 }
 
@@ -307,6 +314,12 @@ impl Draw {
             (sizes[0], sizes[1]) = (others[first], others[1 - first]);
             return self.tensor(&sizes, dtype);
         }
+        if tensor.name == "grid" && sizes.len() > 2 {
+            // A position for each element, most of them inside.
+            sizes.remove(1);
+            sizes.push(sizes.len() - 1);
+            return self.tensor(&sizes, dtype).mul(0.4).unwrap().to(dtype).unwrap();
+        }
         if tensor.name == "repeats" {
             return Tensor::full([[].as_slice(), &[length]][self.below(2)], 2)
                 .unwrap()
@@ -344,6 +357,10 @@ impl Draw {
             "Dim" => self.dim(x),
             "Dims" | "Reduced" | "Contraction" => self.dims(x),
             "Place" => (self.below(2 * x.ndim() + 3) as i64 - x.ndim() as i64 - 1).into(),
+            // The sizes of images for a map of them.
+            "Shape" if arg.name == "size" && x.sizes() == [1, 2, 3] => {
+                [1, 1 + self.below(2), 1 + self.below(3), 2].into()
+            }
             "Shape" => self.shape(x),
             "NewName" => word(&["new", "other"]),
             "NewNames" => ["new", "other"].into(),
@@ -353,11 +370,18 @@ impl Draw {
             "Approximate" => word(&["none", "tanh"]),
             "Cell" => word(&["tanh", "relu", "lstm", "gru"]),
             "BagMode" => word(&["sum", "mean", "max"]),
+            "Sampling" => word(&["nearest", "linear", "cubic"]),
+            "SampleMode" => word(&["nearest", "bilinear", "bicubic"]),
+            "Outside" => word(&["zeros", "border", "reflection"]),
+            "PadMode" => word(&["constant", "reflect", "replicate", "circular"]),
+            "InterpolateMode" => word(&["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "area"]),
             "Indexing" => word(&["ij", "xy"]),
             "Equation" => word(&["i->", "ij->ji", "...i->i...", "i,i->i", "ij,ij,ij->", "...,...->..."]),
             "Sections" if self.below(2) == 0 => self.below(4).into(),
             "Sections" => [self.below(3), self.below(3)].into(),
             "Indices" => self.indices(),
+            "Pads" => [self.below(4) as i64 - 1, self.below(3) as i64].into(),
+            "SizesByDim" | "Resize" => (self.below(6) as i64).into(),
             "Padding" => self.below(3).into(),
             // The sizes before a window made them smaller.
             "Extents" if arg.name == "sizes" => (x.sizes().last().unwrap_or(&1) + self.below(3)).into(),

@@ -57,6 +57,8 @@ pub(crate) mod conv;
 
 pub(crate) mod pool;
 
+pub(crate) mod image;
+
 pub(crate) mod norm;
 
 pub(crate) mod attention;

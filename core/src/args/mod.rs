@@ -4,8 +4,10 @@
 //! The argument types in the rows of [`ops`](crate::ops) are defined here. Each implements [`Argument`]; to
 //! add a kind of argument, implement it for a new type.
 
+mod by_dim;
 mod dims;
 mod extents;
+pub(crate) mod image;
 mod shape;
 mod value;
 pub(crate) mod windows;
@@ -13,8 +15,10 @@ pub(crate) mod windows;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 
+pub use self::by_dim::{ByDim, Factors, OfDims, Pads, SizesByDim};
 pub use self::dims::{Over, Reduced};
 pub use self::extents::{Extents, Padding, SPATIAL};
+pub use self::image::{Interpolation, Outside, Resize, Sampling};
 pub use self::shape::{NewName, NewNames, Place, Shape};
 pub use self::value::Value;
 pub use self::windows::Windows;

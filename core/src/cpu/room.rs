@@ -55,6 +55,22 @@ pub(crate) fn copy<'a, T: Copy>(y: &'a mut Room<T>, x: &[T]) -> &'a mut [T] {
     unsafe { written(y) }
 }
 
+/// `count` parts of `len` elements, one after another: `f` writes its part and returns it.
+pub(crate) fn write_in_turn<T>(
+    y: &mut Room<T>,
+    count: usize,
+    len: usize,
+    f: impl for<'y> Fn(usize, &'y mut Room<T>) -> &'y mut [T],
+) -> &mut [T] {
+    assert_eq!(y.len(), count * len);
+    for (at, part) in y.chunks_exact_mut(len.max(1)).enumerate() {
+        let place = (part.as_ptr(), part.len());
+        check_is(place, f(at, part));
+    }
+    // SAFETY: the parts make up `y`, and each was returned as elements.
+    unsafe { written(y) }
+}
+
 /// A vector of `n` elements that `write` writes.
 #[inline]
 pub(crate) fn vec_of<T>(n: usize, write: impl FnOnce(&mut Room<T>) -> &mut [T]) -> Vec<T> {

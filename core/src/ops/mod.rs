@@ -16,7 +16,7 @@
 //! | [`index`], [`mask`] | parts by index and by mask |
 //! | [`join`] | concatenation |
 //! | [`matmul`], [`linalg`] | products, linear algebra |
-//! | [`conv`], [`pool`] | convolution, pooling |
+//! | [`conv`], [`pool`], [`image`] | convolution, pooling, resizing and sampling of images |
 //! | [`norm`], [`attention`], [`recurrent`], [`loss`] | normalization, attention, recurrent layers, losses |
 //!
 //! The other files have methods without rows: [`naming`], [`align`] and [`flatten`] for names, [`create`],
@@ -42,6 +42,7 @@ pub mod data;
 pub mod flatten;
 #[doc(hidden)]
 pub mod gradients;
+pub mod image;
 pub mod index;
 pub mod join;
 pub mod linalg;
@@ -88,7 +89,7 @@ macro_rules! tables {
         }
     };
 }
-tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool norm attention recurrent loss }
+tables! { unary binary reduce along pick count shape slice index mask join matmul linalg conv pool image norm attention recurrent loss }
 
 use crate::dtype::Category;
 

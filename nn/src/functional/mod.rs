@@ -10,6 +10,7 @@ mod distance;
 mod dropout;
 pub(crate) mod embedding;
 mod fold;
+pub(crate) mod image;
 pub(crate) mod layout;
 mod linear;
 mod loss;
@@ -42,7 +43,7 @@ macro_rules! tables {
 pub use attention::*;
 pub use loss::{ClassDim, Reduction};
 tables! {
-    activation conv distance dropout embedding fold linear
+    activation conv distance dropout embedding fold image linear
     loss::classes loss::ctc loss::margin loss::probability loss::regression loss::similarity
     norm pool shuffle
 }

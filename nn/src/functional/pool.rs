@@ -5,7 +5,7 @@
 
 use super::layout::{about, fail};
 use namegrad_autograd::Tensor;
-use namegrad_core::args::{Argument, Dims, Extents, Positions, Value, Windows};
+use namegrad_core::args::{Argument, Dims, Extents, Factors, OfDims, Positions, Value, Windows};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Picked, Result};
 use namegrad_macros::functional;
 use std::panic::Location;
@@ -191,10 +191,10 @@ functional! { pool;
     /// # Errors
     /// [`ErrorKind::Shape`] if the windows do not fit, [`ErrorKind::Value`] for both a size and a ratio, or
     /// a ratio that is not between 0 and 1.
-    fractional_max_pool2d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Option<f64> = None)
+    fractional_max_pool2d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names "keeps input names";
     /// [`fractional_max_pool2d`] over the last three dims.
-    fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Option<f64> = None)
+    fractional_max_pool3d (x, samples?; kernel_size: Extents, output_size: Extents = None, output_ratio: Factors = Factors::NONE)
         on floats names "keeps input names";
     /// The opposite of a maximum over windows of the last dim: zeros, with the elements of `x` at the
     /// positions `indices` that [`max_pool`](Tensor::max_pool) gave. The size of the result is `output_size`,
@@ -272,7 +272,7 @@ mod kernels {
         ): lp_pool1d 1, lp_pool2d 2, lp_pool3d 3;
         fractional (
             x: &Tensor, samples: Option<&Tensor>, kernel_size: Extents, output_size: Extents,
-            output_ratio: Option<f64>
+            output_ratio: OfDims<f64>
         ): fractional_max_pool2d 2, fractional_max_pool3d 3;
         unpool (
             x: &Tensor, indices: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents,
@@ -375,13 +375,14 @@ mod kernels {
         samples: Option<&Tensor>,
         kernel_size: Extents,
         output_size: Extents,
-        output_ratio: Option<f64>,
+        output_ratio: OfDims<f64>,
     ) -> Result<Tensor> {
         let dims = last(of, x)?;
-        let sizes = match (output_size.is_none(), output_ratio) {
-            (false, None) => Size::Of(output_size),
-            (true, ratio) => Size::Ratio(ratio.unwrap_or(0.5)),
-            (false, Some(_)) => {
+        let sizes = match (output_size.is_none(), output_ratio.is_none()) {
+            (false, true) => Size::Of(output_size),
+            (true, true) => Size::Ratio(Factors::from(0.5).resolve(of.0, x.value())?),
+            (true, false) => Size::Ratio(output_ratio),
+            (false, false) => {
                 let message = "`output_size` and `output_ratio` say the same: give one of them".to_string();
                 return Err(fail(of.0, ErrorKind::Value, message, &[x]));
             }
@@ -503,11 +504,31 @@ pub(crate) fn lp_over(
 }
 
 /// The sizes of the result of a fractional pooling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Size {
     Of(Extents),
-    /// As a part of the sizes of the input.
-    Ratio(f64),
+    /// As parts of the sizes of the input.
+    Ratio(OfDims<f64>),
+}
+
+/// The factors for `dims`: those that were given for them, one for all, or a list in their order.
+#[track_caller]
+fn factors(op: &'static str, x: &Tensor, ratios: &OfDims<f64>, dims: &[usize]) -> Result<Vec<f64>> {
+    let of = |dim: &usize| {
+        let at = ratios.dims.as_ref()?.iter().position(|other| other == dim)?;
+        ratios.numbers.get(at).copied()
+    };
+    let ratios = match ratios.dims {
+        Some(_) => dims.iter().map(of).collect(),
+        None => ratios.over(dims.len()),
+    };
+    match ratios {
+        Some(ratios) => Ok(ratios),
+        None => {
+            let message = format!("`output_ratio` must be one number or {}, one for each dim", dims.len());
+            Err(fail(op, ErrorKind::Value, message, &[x]))
+        }
+    }
 }
 
 /// The largest elements of windows at random places over `dims`, for the function or layer `op`.
@@ -523,14 +544,16 @@ pub(crate) fn fractional_over(
     let (moved, order) = with_last(op, x, dims.len(), dims)?;
     let sizes = match size {
         Size::Of(sizes) => sizes,
-        Size::Ratio(ratio) if ratio > 0.0 && ratio < 1.0 => {
+        Size::Ratio(ratios) => {
+            let ratios = factors(op, x, &ratios, dims)?;
+            if let Some(ratio) = ratios.iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
+                let message = format!("`output_ratio` must be between 0 and 1, got {ratio}");
+                return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("0.5"));
+            }
+            let lengths = dims.iter().map(|dim| x.sizes()[*dim] as f64);
             let sizes: Vec<usize> =
-                dims.iter().map(|dim| (x.sizes()[*dim] as f64 * ratio) as usize).collect();
+                lengths.zip(&ratios).map(|(length, ratio)| (length * ratio) as usize).collect();
             Extents::from(&sizes[..])
-        }
-        Size::Ratio(ratio) => {
-            let message = format!("`output_ratio` must be between 0 and 1, got {ratio}");
-            return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("0.5"));
         }
     };
     let planes = moved.sizes()[..moved.ndim() - dims.len()].iter().product();

@@ -3,7 +3,9 @@
 
 use super::{Layer, called, within};
 use crate::Module;
+use crate::functional::PadMode;
 use crate::functional::conv::{Slide, transposed_images};
+use crate::functional::image::repeated;
 use crate::functional::layout::{Layout, Wanted};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
@@ -314,42 +316,21 @@ fn padded(
             dilation.into_iter().zip(kernel).map(total).map(|total| (total / 2, total - total / 2)).collect()
         }
     };
-    let mut images = images;
-    for (at, (before, after)) in around.into_iter().enumerate() {
-        let dim = images.ndim() - dims + at;
-        let length = images.sizes()[dim];
-        let most = match mode {
-            PaddingMode::Reflect => length.saturating_sub(1),
-            PaddingMode::Circular => length,
-            _ => {
-                if length == 0 {
-                    0
-                } else {
-                    isize::MAX as usize / 4
-                }
-            }
-        };
-        if before.max(after) > most {
-            let message = format!(
-                "{mode:?} padding of a length of {length} can be at most {most}, got {}",
-                before.max(after)
-            );
-            return Err(
-                Error::new(ErrorKind::Shape, op, message.to_lowercase()).with_operands([images.shape()])
-            );
-        }
-        let (length, start) = (length as i64, -(before as i64));
-        let place = |at: i64| match mode {
-            PaddingMode::Circular => at.rem_euclid(length),
-            PaddingMode::Reflect if at < 0 => -at,
-            PaddingMode::Reflect if at >= length => 2 * (length - 1) - at,
-            _ => at.clamp(0, length - 1),
-        };
-        let places: Vec<i64> = (start..length + after as i64).map(place).collect();
-        let count = places.len();
-        images = images.index_select(Tensor::from_slice(&places, [count])?, dim)?;
-    }
-    Ok(images)
+    let mode = match mode {
+        PaddingMode::Zeros => PadMode::Constant,
+        PaddingMode::Reflect => PadMode::Reflect,
+        PaddingMode::Replicate => PadMode::Replicate,
+        PaddingMode::Circular => PadMode::Circular,
+    };
+    let first = images.ndim() - dims;
+    let pads: Vec<(usize, [isize; 2])> = around
+        .into_iter()
+        .enumerate()
+        .map(|(at, (before, after))| {
+            (first + at, [before, after].map(|pad| isize::try_from(pad).unwrap_or(isize::MAX)))
+        })
+        .collect();
+    repeated(op, &images, &pads, mode)
 }
 
 /// The parts of the two layers that differ only in names: accessors, `new`, `Layer`. The row
@@ -592,16 +573,88 @@ impl<const N: usize> ConvTranspose<N> {
     /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.made(x, None)
+    }
+
+    /// [`forward`](Self::forward) for a result with these sizes in the dims of the kernel, which a convolution
+    /// would take to those of `x`: PyTorch's `output_size`. The output padding of the layer is not used.
+    ///
+    /// # Errors
+    /// Those of [`forward`](Self::forward); [`ErrorKind::Value`] for sizes that a convolution does not take to
+    /// those of `x`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let layer = ConvTranspose1d::builder(("F", 2), ("C", 1), [("L", 3)]).stride(2).build()?;
+    /// let x = Tensor::rand([("F", 2), ("L", 4)])?;
+    /// assert_eq!(layer.forward(&x)?.shape().to_string(), "[C=1, L=9]");
+    /// assert_eq!(layer.forward_to(&x, 10)?.shape().to_string(), "[C=1, L=10]");
+    /// assert!(layer.forward_to(&x, 11).is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn forward_to(&self, x: &Tensor, sizes: impl Into<Extents>) -> Result<Tensor> {
+        self.made(x, Some(sizes.into()))
+    }
+
+    #[track_caller]
+    fn made(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
         let _running = self.path.running();
         let weight = self.weight.tensor();
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, .. } = self.settings;
         let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
-        let slide = Slide { stride, padding, output_padding: self.output_padding, dilation, groups };
-        let bias = self.bias.as_ref().map(Parameter::tensor);
         let images = layout.apply(x)?;
+        let mut slide = Slide { stride, padding, output_padding: self.output_padding, dilation, groups };
+        if let Some(sizes) = sizes {
+            let lengths = &images.sizes()[images.ndim() - N..];
+            let kernel = self.settings.kernel.map(|(_, size)| size);
+            slide.output_padding = lacking(Self::NAME, x, lengths, &kernel, sizes, slide)
+                .map_err(|error| within(error, Self::NAME, &self.path))?;
+        }
+        let bias = self.bias.as_ref().map(Parameter::tensor);
         let y = transposed_images(Self::NAME, images, [x, &weight], N, bias.as_ref(), slide)
             .map_err(|error| within(error, Self::NAME, &self.path))?;
         layout.restore(y)
     }
+}
+
+/// The output padding with which a transposed convolution makes `sizes`.
+#[track_caller]
+fn lacking(
+    op: &'static str,
+    x: &Tensor,
+    lengths: &[usize],
+    kernel: &[usize],
+    sizes: Extents,
+    slide: Slide,
+) -> Result<Extents> {
+    let dims = lengths.len();
+    let caller = Location::caller();
+    let numbers = |name, extents: Extents| {
+        extents.over(op, name, dims).map_err(|error| error.with_operands([x.shape()]).at(caller))
+    };
+    let wanted = numbers("output_size", sizes.without_batch(dims))?;
+    let (stride, dilation) = (numbers("stride", slide.stride)?, numbers("dilation", slide.dilation)?);
+    let padding = numbers("padding", slide.padding)?;
+    let mut all = Vec::with_capacity(dims);
+    for dim in 0..dims {
+        let span = dilation[dim].saturating_mul(kernel[dim].saturating_sub(1)).saturating_add(1);
+        let least = (lengths[dim].saturating_sub(1).saturating_mul(stride[dim]).saturating_add(span))
+            .saturating_sub(padding[dim].saturating_mul(2));
+        let most = least.saturating_add(stride[dim].saturating_sub(1));
+        let given = wanted.get(dim).copied().unwrap_or(0);
+        match given.checked_sub(least).filter(|_| given <= most) {
+            Some(extra) => all.push(extra),
+            None => {
+                let message = format!(
+                    "a convolution takes the sizes {least} to {most} to a length of {}, and `output_size` is {given}",
+                    lengths[dim]
+                );
+                return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]).at(caller));
+            }
+        }
+    }
+    Ok(Extents::from(&all[..]))
 }

@@ -9,6 +9,7 @@ mod distance;
 mod dropout;
 mod embedding;
 mod hooked;
+mod image;
 mod linear;
 mod loss;
 mod norm;
@@ -34,6 +35,7 @@ pub use distance::*;
 pub use dropout::*;
 pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuilder};
 pub use hooked::Hooked;
+pub use image::*;
 pub use linear::{Linear, LinearBuilder};
 pub use loss::*;
 pub use norm::{

@@ -7,7 +7,7 @@ use crate::functional::layout::sliding_dims;
 use crate::functional::pool::{Size, avg_over, fractional_over, lp_over, max_over, unpool_over};
 use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
-use namegrad_core::args::{Extents, Positions, Windows};
+use namegrad_core::args::{Argument, Extents, Factors, Positions, Windows};
 use namegrad_core::names::Name;
 use namegrad_core::{Error, ErrorKind, NewDim, Picked, Result};
 
@@ -486,6 +486,13 @@ impl<const N: usize> LpPoolBuilder<N> {
     }
 }
 
+/// The sizes of the result of a fractional pooling.
+#[derive(Clone, Debug)]
+enum Target {
+    Size(Extents),
+    Ratio(Factors),
+}
+
 /// The largest element of windows of one size at random places over `N` dims, which the layer finds by name:
 /// [`FractionalMaxPool2d`], [`FractionalMaxPool3d`].
 ///
@@ -512,7 +519,7 @@ impl<const N: usize> LpPoolBuilder<N> {
 #[module(crate = crate, describe = FractionalMaxPool::text)]
 pub struct FractionalMaxPool<const N: usize> {
     #[module(skip)]
-    size: Size,
+    size: Target,
     #[module(skip)]
     over: Over<N>,
     path: ModulePath,
@@ -533,22 +540,24 @@ impl<const N: usize> FractionalMaxPool<N> {
     #[track_caller]
     pub fn to_size(dims: [impl NewDim; N], sizes: impl Into<Extents>) -> Result<FractionalMaxPool<N>> {
         let over = Over::new(Self::NAME, dims)?;
-        Ok(FractionalMaxPool { size: Size::Of(sizes.into()), over, path: ModulePath::new() })
+        Ok(FractionalMaxPool { size: Target::Size(sizes.into()), over, path: ModulePath::new() })
     }
 
-    /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's.
+    /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's: one
+    /// number, a list of one for each dim, or pairs such as `[("H", 0.5), ("W", 0.7)]`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio that
     /// is not between 0 and 1.
     #[track_caller]
-    pub fn to_ratio(dims: [impl NewDim; N], ratio: f64) -> Result<FractionalMaxPool<N>> {
-        if !(ratio > 0.0 && ratio < 1.0) {
+    pub fn to_ratio(dims: [impl NewDim; N], ratio: impl Into<Factors>) -> Result<FractionalMaxPool<N>> {
+        let ratio = ratio.into();
+        if let Some(ratio) = ratio.numbers().iter().find(|ratio| !(**ratio > 0.0 && **ratio < 1.0)) {
             let message = format!("the ratio must be between 0 and 1, got {ratio}");
             return Err(Error::new(ErrorKind::Value, Self::NAME, message));
         }
         let over = Over::new(Self::NAME, dims)?;
-        Ok(FractionalMaxPool { size: Size::Ratio(ratio), over, path: ModulePath::new() })
+        Ok(FractionalMaxPool { size: Target::Ratio(ratio), over, path: ModulePath::new() })
     }
 
     /// The largest element of each window.
@@ -571,7 +580,16 @@ impl<const N: usize> FractionalMaxPool<N> {
         let _running = self.path.running();
         let dims = self.over.find(Self::NAME, &self.path, x)?;
         let kernel = Extents::from(self.over.sizes);
-        fractional_over(Self::NAME, x, None, kernel, self.size, &dims)
+        let size = match &self.size {
+            Target::Size(sizes) => Size::Of(*sizes),
+            Target::Ratio(ratios) => Size::Ratio(
+                ratios
+                    .clone()
+                    .resolve(Self::NAME, x.value())
+                    .map_err(|error| within(error, Self::NAME, &self.path))?,
+            ),
+        };
+        fractional_over(Self::NAME, x, None, kernel, size, &dims)
             .map_err(|error| within(error, Self::NAME, &self.path))
     }
 

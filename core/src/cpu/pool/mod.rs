@@ -47,7 +47,7 @@ impl Regular {
         let start = spans.iter().position(is_whole).unwrap_or(0);
         let end = spans.iter().rposition(is_whole).map_or(0, |last| last + 1);
         let span = spans.get(start).copied().unwrap_or(Span { first: 0, count: 0, divisor: 1 });
-        let stride = spans.get(start + 1).map_or(0, |next| next.first - span.first);
+        let stride = spans.get(start + 1).map_or(0, |next| next.first.saturating_sub(span.first));
         let is_next = |(at, other): (usize, &Span)| {
             let alike = other.count == size && other.divisor == span.divisor;
             alike && other.first == span.first + at * stride

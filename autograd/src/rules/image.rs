@@ -1,0 +1,57 @@
+//! Derivatives of resizing and sampling: both are linear in the images, and their transposes are ops.
+
+use crate::Tensor;
+use crate::rules::kernel;
+use namegrad_core::Result;
+use namegrad_core::args::Sampling;
+use namegrad_core::ops::image::sample_at_backward;
+use namegrad_macros::derivatives;
+
+derivatives! { image; |g, cx|
+    resample(x; dims, resize) -> y {
+        x: [; dims resize] g.resample_input(dims, resize, &lengths(cx.sizes(), dims)[..])?
+    }
+    resample_input(x; dims, resize) -> y { x: [; dims resize] g.resample(dims, resize)? }
+    sample_at(x, grid; sampling) -> y {
+        (x grid): [x grid; sampling] sampled(g, x, grid, sampling, wants)?
+            => sample_at_backward(g.value(), x.value(), grid.value(), sampling, wants)?
+                .map(|gradient| gradient.map(kernel))
+    }
+    sample_at_input(x, grid; sampling) -> y {
+        x: [grid; sampling] unnamed(g)?.sample_at(&unnamed(grid)?, sampling)?,
+        grid: [x grid; sampling] of_grid(&unnamed(g)?, x, grid, sampling)?
+    }
+}
+
+/// The sizes of `dims`.
+fn lengths(sizes: &[usize], dims: &[usize]) -> Vec<usize> {
+    dims.iter().map(|dim| sizes[*dim]).collect()
+}
+
+fn unnamed(x: &Tensor) -> Result<Tensor> {
+    x.rename(None)
+}
+
+fn sampled(
+    g: &Tensor,
+    x: &Tensor,
+    grid: &Tensor,
+    sampling: Sampling,
+    wants: [bool; 2],
+) -> Result<[Option<Tensor>; 2]> {
+    let (x, grid) = (&unnamed(x)?, &unnamed(grid)?);
+    let images = || g.sample_at_input(grid, sampling, &x.sizes()[2..]);
+    Ok([
+        if wants[0] { Some(images()?) } else { None },
+        if wants[1] { Some(of_grid(x, g, grid, sampling)?) } else { None },
+    ])
+}
+
+/// The gradient of the grid: for each coordinate, the slopes of the images along its dim, times `g`, summed over
+/// the channels. The first coordinate is that of the last dim.
+fn of_grid(images: &Tensor, g: &Tensor, grid: &Tensor, sampling: Sampling) -> Result<Tensor> {
+    let (g, grid) = (unnamed(g)?, unnamed(grid)?);
+    let slope = |dim: usize| images.sample_at(&grid, sampling.slope(dim))?.mul(&g)?.sum(1);
+    let slopes = (0..images.ndim() - 2).rev().map(slope).collect::<Result<Vec<Tensor>>>()?;
+    Tensor::stack(&slopes.iter().collect::<Vec<_>>(), -1)
+}

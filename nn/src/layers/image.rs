@@ -1,0 +1,488 @@
+//! Layers that pad and resize images, and that take them apart into windows.
+
+use super::place::{Named, dim_text, named};
+use super::stateless::stateless;
+use super::{Layer, called, within};
+use crate::Module;
+use crate::functional::options::{InterpolateOptions, PadOptions};
+use crate::functional::{self as F, InterpolateMode, PadMode, layout::sliding_dims, pool::SlidingDims};
+use crate::training::ModulePath;
+use namegrad_autograd::Tensor;
+use namegrad_core::args::{Extents, Factors, NewName, Pads, SizesByDim};
+use namegrad_core::names::Name;
+use namegrad_core::{Dim, Error, ErrorKind, NewDim, Result, Scalar};
+
+stateless! {
+    /// [`F::pad`](crate::functional::pad) with a number as a layer: adds elements around dims.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::ConstantPad;
+    /// use namegrad::prelude::*;
+    /// let layer = ConstantPad::new([("W", (1, 2))], 9.0)?;
+    /// let x = Tensor::new([[1.0, 2.0]])?.refine_names(["H", "W"])?;
+    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [9.0, 1.0, 2.0, 9.0, 9.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ConstantPad ConstantPadBuilder (x) { pad: Pads, value: Scalar } [] {
+    } => |_training| F::pad_with(x, pad, PadOptions::new().value(value));
+    /// Adds zeros around dims, found by name, or removes elements if numbers are negative.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::ZeroPad;
+    /// use namegrad::prelude::*;
+    /// let layer = ZeroPad::new([("H", (1, 1)), ("W", (0, 2))])?;
+    /// let x = Tensor::rand([("N", 2), ("H", 4), ("W", 5), ("C", 3)])?;
+    /// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, H=6, W=7, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ZeroPad ZeroPadBuilder (x) { pad: Pads } [] {
+    } => |_training| F::pad(x, pad);
+    /// Adds the elements of dims in reverse around them, without the ones at the edges.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::ReflectionPad;
+    /// use namegrad::prelude::*;
+    /// let layer = ReflectionPad::new([("W", 2)])?;
+    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
+    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ReflectionPad ReflectionPadBuilder (x) { pad: Pads } [] {
+    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Reflect));
+    /// Repeats the elements at the edges of dims around them.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::ReplicationPad;
+    /// use namegrad::prelude::*;
+    /// let layer = ReplicationPad::new([("W", (1, 2))])?;
+    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
+    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 3.0, 3.0, 3.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ReplicationPad ReplicationPadBuilder (x) { pad: Pads } [] {
+    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Replicate));
+    /// Adds the elements from the other end of dims around them.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are padded, in any order
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::CircularPad;
+    /// use namegrad::prelude::*;
+    /// let layer = CircularPad::new([("W", (1, 2))])?;
+    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?.refine_names(["H", "W"])?;
+    /// assert_eq!(layer.forward(&x)?.to_vec::<f32>()?, [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    CircularPad CircularPadBuilder (x) { pad: Pads } [] {
+    } => |_training| F::pad_with(x, pad, PadOptions::new().mode(PadMode::Circular));
+    /// [`F::interpolate`](crate::functional::interpolate) as a layer: resizes images to a size, or with
+    /// `builder(None)` by a factor.
+    ///
+    /// # Shapes
+    /// - `x`: any dims that include those that are resized, in any order; without names, `[N, C, ..]`
+    /// - result: the dims of `x`, with the new sizes
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::nn::Upsample;
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::rand([("N", 2), ("H", 4), ("W", 5), ("C", 3)])?;
+    /// let twice = Upsample::builder(None).scale_factor([("H", 2.0), ("W", 2.0)]).build()?;
+    /// assert_eq!(twice.forward(&x)?.shape().to_string(), "[N=2, H=8, W=10, C=3]");
+    /// let smooth = Upsample::builder([("H", 6), ("W", 6)]).mode(F::InterpolateMode::Bilinear).build()?;
+    /// assert_eq!(smooth.forward(&x)?.shape().to_string(), "[N=2, H=6, W=6, C=3]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    Upsample UpsampleBuilder (x) { size: SizesByDim } [] {
+        /// The factors, instead of a size.
+        scale_factor: Factors = Factors::NONE,
+        /// How elements are made; the default is [`InterpolateMode::Nearest`].
+        mode: InterpolateMode = InterpolateMode::Nearest,
+        /// Whether the first and the last elements stay where they are.
+        align_corners: Option<bool> = None,
+        /// Whether the quotient of the sizes is used instead of the factor from which the size was computed.
+        recompute_scale_factor: Option<bool> = None,
+        /// Whether images that become smaller are smoothed; the default is `false`.
+        antialias: bool = false,
+        /// The dims, if the size or the factors have no names; by default those after the batch and the
+        /// channels.
+        dims: SlidingDims = SlidingDims::LAST,
+    } => |_training| F::interpolate_with(
+        x,
+        size,
+        InterpolateOptions { scale_factor, mode, align_corners, recompute_scale_factor, antialias, dims },
+    );
+}
+
+/// How windows lie on an image.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    kernel: [Named; 2],
+    dilation: Extents,
+    padding: Extents,
+    stride: Extents,
+}
+
+impl Windows {
+    #[track_caller]
+    fn new(layer: &'static str, kernel: [impl NewDim; 2]) -> Result<Windows> {
+        let mut dims = [(None, 0); 2];
+        for (to, dim) in dims.iter_mut().zip(kernel) {
+            *to = named(layer, dim)?;
+        }
+        if dims.iter().any(|(_, size)| *size == 0) {
+            let message = "a window must have at least one element along each dim, got 0";
+            return Err(Error::new(ErrorKind::Value, layer, message));
+        }
+        Ok(Windows { kernel: dims, dilation: 1.into(), padding: 0.into(), stride: 1.into() })
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        self.kernel.map(|(_, size)| size)
+    }
+
+    fn text(&self) -> String {
+        self.kernel.map(dim_text).join(", ")
+    }
+}
+
+/// `x` with these dims last and the others as one before them, and the other dims.
+#[track_caller]
+fn flattened(x: &Tensor, last: &[usize]) -> Result<(Tensor, Vec<usize>)> {
+    let others: Vec<usize> = (0..x.ndim()).filter(|dim| !last.contains(dim)).collect();
+    let batch = others.iter().map(|dim| x.sizes()[*dim]).product();
+    let sizes: Vec<usize> = [batch].into_iter().chain(last.iter().map(|dim| x.sizes()[*dim])).collect();
+    let order: Vec<usize> = others.iter().chain(last).copied().collect();
+    Ok((x.rename(None)?.permute(order)?.reshape(sizes)?, others))
+}
+
+/// The reverse of [`flattened`], for a result whose last dims have other names.
+#[track_caller]
+fn unflattened(y: Tensor, x: &Tensor, others: &[usize], last: &[Option<Name>]) -> Result<Tensor> {
+    let sizes: Vec<usize> =
+        others.iter().map(|dim| x.sizes()[*dim]).chain(y.sizes()[1..].iter().copied()).collect();
+    let names: Vec<Option<&str>> = others
+        .iter()
+        .map(|dim| x.name(*dim))
+        .chain(last.iter().copied())
+        .map(|name| name.map(Name::as_str))
+        .collect();
+    let y = y.reshape(sizes)?;
+    if names.iter().any(Option::is_some) { y.rename(names) } else { Ok(y) }
+}
+
+/// The windows of images, each as a column: [`F::unfold`] as a layer, which finds its dims by name.
+///
+/// # Shapes
+/// - `x`: any dims that include the channels and the two dims of the windows
+/// - result: the other dims of `x`, the channels times the elements of a window, and the windows
+///
+/// # Parameters
+/// None.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::Unfold;
+/// use namegrad::prelude::*;
+/// let layer = Unfold::builder("C", [("H", 2), ("W", 2)]).stride(2).name("window").build()?;
+/// let x = Tensor::rand([("N", 2), ("H", 4), ("W", 6), ("C", 3)])?;
+/// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, C=12, window=6]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = Unfold::text)]
+pub struct Unfold {
+    #[module(skip)]
+    channels: Dim,
+    #[module(skip)]
+    windows: Windows,
+    #[module(skip)]
+    name: Option<Name>,
+    path: ModulePath,
+}
+
+/// The images whose windows have these columns, summed where windows overlap: [`F::fold`] as a layer, which
+/// finds its dims by name.
+///
+/// # Shapes
+/// - `x`: any dims that include the channels, times the elements of a window, and the windows, by default the
+///   last dim
+/// - result: the other dims of `x`, the channels, and the two dims of the image
+///
+/// # Parameters
+/// None.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::Fold;
+/// use namegrad::prelude::*;
+/// let layer = Fold::builder("C", [("H", 4), ("W", 6)], [2, 2]).stride(2).windows("window").build()?;
+/// let x = Tensor::rand([("N", 2), ("window", 6), ("C", 12)])?;
+/// assert_eq!(layer.forward(&x)?.shape().to_string(), "[N=2, C=3, H=4, W=6]");
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = Fold::text)]
+pub struct Fold {
+    #[module(skip)]
+    channels: Dim,
+    #[module(skip)]
+    output: [Named; 2],
+    #[module(skip)]
+    windows: Windows,
+    #[module(skip)]
+    columns: Dim,
+    path: ModulePath,
+}
+
+/// The options that both builders have.
+macro_rules! windows {
+    ($($builder:ident)*) => {$(
+        impl $builder {
+            /// The step from one window to the next; the default is 1. One number for both dims or a list of
+            /// two, as for all such options.
+            pub fn stride(self, stride: impl Into<Extents>) -> Self {
+                self.set(|windows| windows.stride = stride.into())
+            }
+
+            /// The zeros around the image that windows also have; the default is 0.
+            pub fn padding(self, padding: impl Into<Extents>) -> Self {
+                self.set(|windows| windows.padding = padding.into())
+            }
+
+            /// The distance between the elements of a window; the default is 1.
+            pub fn dilation(self, dilation: impl Into<Extents>) -> Self {
+                self.set(|windows| windows.dilation = dilation.into())
+            }
+
+            fn set(mut self, change: impl FnOnce(&mut Windows)) -> Self {
+                if let Ok(windows) = &mut self.windows {
+                    change(windows);
+                }
+                self
+            }
+        }
+    )*};
+}
+windows! { UnfoldBuilder FoldBuilder }
+
+/// A builder for [`Unfold`]; see [`Unfold::builder`].
+#[derive(Clone, Debug)]
+pub struct UnfoldBuilder {
+    channels: Dim,
+    /// The windows, or the error in one of the dims.
+    windows: Result<Windows>,
+    name: NewName,
+}
+
+impl UnfoldBuilder {
+    /// The name of the dim of the windows; by default it has none.
+    pub fn name(mut self, name: impl Into<NewName>) -> UnfoldBuilder {
+        self.name = name.into();
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Those of [`Unfold::new`]; [`ErrorKind::InvalidName`].
+    #[track_caller]
+    pub fn build(self) -> Result<Unfold> {
+        let name = self.name.name().map_err(|error| error.of("Unfold"))?;
+        Ok(Unfold { channels: self.channels, windows: self.windows?, name, path: ModulePath::new() })
+    }
+}
+
+impl Unfold {
+    /// A layer for channels along `channels` and windows over two dims, each a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
+    #[track_caller]
+    pub fn new(channels: impl Into<Dim>, kernel: [impl NewDim; 2]) -> Result<Unfold> {
+        Unfold::builder(channels, kernel).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(channels: impl Into<Dim>, kernel: [impl NewDim; 2]) -> UnfoldBuilder {
+        let windows = Windows::new("Unfold", kernel);
+        UnfoldBuilder { channels: channels.into(), windows, name: NewName::None }
+    }
+
+    /// The windows of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if no window fits,
+    /// [`ErrorKind::Value`] for a stride or dilation of 0.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        self.unfolded(x).map_err(|error| within(error, "Unfold", &self.path))
+    }
+
+    #[track_caller]
+    fn unfolded(&self, x: &Tensor) -> Result<Tensor> {
+        let Windows { dilation, padding, stride, kernel } = self.windows;
+        let dims = sliding_dims("Unfold", x, &kernel.map(|(name, _)| name))?;
+        let channel = channel("Unfold", &self.channels, x, &dims, &self.path)?;
+        let (images, others) = flattened(x, &[channel, dims[0], dims[1]])?;
+        let columns = F::unfold(&images, self.windows.sizes(), dilation, padding, stride)
+            .map_err(|error| error.with_operands([x.shape()]))?;
+        unflattened(columns, x, &others, &[x.name(channel), self.name])
+    }
+
+    fn text(&self) -> String {
+        format!("Unfold({})", self.windows.text())
+    }
+}
+
+/// The position of the channels, which must not be one of the other dims.
+#[track_caller]
+fn channel(op: &'static str, dim: &Dim, x: &Tensor, others: &[usize], path: &ModulePath) -> Result<usize> {
+    let channel = namegrad_core::Argument::resolve(dim.clone(), op, x.value())?;
+    if x.ndim() == 0 || others.contains(&channel) {
+        let message = format!("{} takes one dim for two", called(path, &format!("channels {dim:?}")));
+        return Err(Error::new(ErrorKind::Shape, op, message).with_operands([x.shape()]));
+    }
+    Ok(channel)
+}
+
+/// A builder for [`Fold`]; see [`Fold::builder`].
+#[derive(Clone, Debug)]
+pub struct FoldBuilder {
+    channels: Dim,
+    output: Result<[Named; 2]>,
+    /// The windows, or the error in one of the dims.
+    windows: Result<Windows>,
+    columns: Dim,
+}
+
+impl FoldBuilder {
+    /// The dim of the windows; the default is the last.
+    pub fn windows(mut self, dim: impl Into<Dim>) -> FoldBuilder {
+        self.columns = dim.into();
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Those of [`Fold::new`].
+    #[track_caller]
+    pub fn build(self) -> Result<Fold> {
+        let (output, windows) = (self.output?, self.windows?);
+        Ok(Fold { channels: self.channels, output, windows, columns: self.columns, path: ModulePath::new() })
+    }
+}
+
+impl Fold {
+    /// A layer for channels along `channels` that makes images with the dims `output`, each a size with or
+    /// without a name, of windows with these sizes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size.
+    #[track_caller]
+    pub fn new(channels: impl Into<Dim>, output: [impl NewDim; 2], kernel: [impl NewDim; 2]) -> Result<Fold> {
+        Fold::builder(channels, output, kernel).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(
+        channels: impl Into<Dim>,
+        output: [impl NewDim; 2],
+        kernel: [impl NewDim; 2],
+    ) -> FoldBuilder {
+        let windows = Windows::new("Fold", kernel);
+        let [height, width] = output;
+        let output = match (named("Fold", height), named("Fold", width)) {
+            (Ok(height), Ok(width)) => Ok([height, width]),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        FoldBuilder { channels: channels.into(), output, windows, columns: Dim::Index(-1) }
+    }
+
+    /// The images.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if there are other numbers of
+    /// windows or elements, [`ErrorKind::DuplicateName`] if `x` has another dim with a name of the result.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        self.folded(x).map_err(|error| within(error, "Fold", &self.path))
+    }
+
+    #[track_caller]
+    fn folded(&self, x: &Tensor) -> Result<Tensor> {
+        let Windows { dilation, padding, stride, .. } = self.windows;
+        let columns = namegrad_core::Argument::resolve(self.columns.clone(), "Fold", x.value())?;
+        let channel = channel("Fold", &self.channels, x, &[columns], &self.path)?;
+        let (matrices, others) = flattened(x, &[channel, columns])?;
+        let sizes = self.output.map(|(_, size)| size);
+        let images = F::fold(&matrices, sizes, self.windows.sizes(), dilation, padding, stride)
+            .map_err(|error| error.with_operands([x.shape()]))?;
+        let [height, width] = self.output.map(|(name, _)| name);
+        unflattened(images, x, &others, &[x.name(channel), height, width])
+    }
+
+    fn text(&self) -> String {
+        format!("Fold(-> {}, {})", self.output.map(dim_text).join(", "), self.windows.text())
+    }
+}
+
+impl Layer for Unfold {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Unfold::forward(self, x)
+    }
+}
+
+impl Layer for Fold {
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        Fold::forward(self, x)
+    }
+}
