@@ -19,8 +19,8 @@ use crate::random::{Generator, fill_bernoulli};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The queries of a block.
-const ROWS: usize = 64;
+/// The queries of a block. The keys of a block are packed once for all of them.
+const ROWS: usize = 128;
 /// The keys of a block.
 const COLS: usize = 128;
 /// The independent sums of a row.
@@ -129,7 +129,7 @@ impl<T: Real + MatmulElement> Attention<T> {
             // SAFETY: the caller guarantees that the matrices are valid.
             unsafe { self.scores(&block, scores) };
             let rows = Rows { max: &mut max, sum: &mut sum, y: &mut *y, depth: self.depth };
-            vectorize(Soften { n, of: PhantomData }, (&mut *scores, rows));
+            vectorize(Soften { seen: self.seen(&block), of: PhantomData }, (&mut *scores, rows));
             self.drop_weights(&block, scores, kept);
             let c = Mat { ptr: y.as_mut_ptr(), row_stride: self.depth as isize, col_stride: 1 };
             let weights = Mat { ptr: scores.as_ptr(), row_stride: n as isize, col_stride: 1 };
@@ -171,12 +171,12 @@ impl<T: Real + MatmulElement> Attention<T> {
                 }
             }
         }
-        if self.causal {
-            for (at, scores) in i.clone().zip(scores.chunks_exact_mut(n)) {
-                let first_hidden = (at + 1).saturating_sub(j.start).min(n);
-                scores[first_hidden..].fill(T::NEG_INFINITY);
-            }
-        }
+    }
+
+    /// The keys of a block that its queries see.
+    fn seen(&self, block: &Block) -> Seen {
+        let before = if self.causal { Some((block.i.start, block.j.start)) } else { None };
+        Seen { n: block.j.len(), before }
     }
 
     /// Sets some weights of a block to 0 and divides the others by the probability to be kept. `kept` becomes
@@ -303,7 +303,7 @@ impl<T: Real + MatmulElement> Pass<'_, T> {
         let rows = head * p.queries + i.start..head * p.queries + i.end;
         // SAFETY: the caller guarantees that the matrices are valid.
         unsafe { p.scores(block, scores) };
-        vectorize(Weights { n, lse: &self.lse[rows.clone()] }, &mut scores[..]);
+        vectorize(Weights { seen: p.seen(block), lse: &self.lse[rows.clone()] }, &mut scores[..]);
         let g =
             Mat { ptr: self.g[rows.start * p.depth..].as_ptr(), row_stride: p.depth as isize, col_stride: 1 };
         let of_weights = Mat { ptr: gradients.as_mut_ptr(), row_stride: n as isize, col_stride: 1 };
@@ -356,6 +356,29 @@ impl<T: Real + MatmulElement> Pass<'_, T> {
     }
 }
 
+/// Which of the `n` keys of a block its queries see.
+#[derive(Clone, Copy)]
+struct Seen {
+    n: usize,
+    /// The positions of the first query and the first key if a query sees only the keys up to its own;
+    /// otherwise it sees all.
+    before: Option<(usize, usize)>,
+}
+
+impl Seen {
+    /// The scores of a row that become weights. The others become 0, except for a few, which become `-∞`, so that
+    /// those returned fill whole lanes.
+    #[inline(always)]
+    fn hide<T: Real>(self, row: usize, scores: &mut [T]) -> &mut [T] {
+        let Some((query, key)) = self.before else { return scores };
+        let seen = (query + row + 1).saturating_sub(key).min(self.n);
+        let (weights, others) = scores.split_at_mut(seen.next_multiple_of(LANES).min(self.n));
+        weights[seen..].fill(T::NEG_INFINITY);
+        others.fill(T::ZERO);
+        weights
+    }
+}
+
 /// What is known of each query so far, and its result, not yet divided by the sum.
 struct Rows<'a, T> {
     max: &'a mut [T],
@@ -367,7 +390,7 @@ struct Rows<'a, T> {
 /// Replaces the scores of a block, in rows of `n`, by `exp(score - max)` and updates what is known of the
 /// queries.
 struct Soften<T> {
-    n: usize,
+    seen: Seen,
     of: PhantomData<T>,
 }
 
@@ -380,8 +403,9 @@ impl<T: Real> Vectorized for Soften<T> {
             (simd.numbers_mut(rows.max), simd.numbers_mut(rows.sum), simd.numbers_mut(rows.y));
         let known = max.iter_mut().zip(sum);
         for (row, (scores, (max, sum))) in
-            simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(known).enumerate()
+            simd.numbers_mut(scores).chunks_exact_mut(self.seen.n).zip(known).enumerate()
         {
+            let scores = self.seen.hide(row, scores);
             let old = *max;
             *max = largest(scores, old);
             let shift = shift(*max);
@@ -398,7 +422,7 @@ impl<T: Real> Vectorized for Soften<T> {
 
 /// Replaces the scores of a block by the weights `exp(score - lse)`.
 struct Weights<'a, T> {
-    n: usize,
+    seen: Seen,
     lse: &'a [T],
 }
 
@@ -407,8 +431,9 @@ impl<T: Real> Vectorized for Weights<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, scores: &mut [T]) {
-        for (scores, lse) in simd.numbers_mut(scores).chunks_exact_mut(self.n).zip(simd.numbers(self.lse)) {
-            exp_row(scores, shift(*lse));
+        let rows = simd.numbers_mut(scores).chunks_exact_mut(self.seen.n).zip(simd.numbers(self.lse));
+        for (row, (scores, lse)) in rows.enumerate() {
+            exp_row(self.seen.hide(row, scores), shift(*lse));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Plane, Planes};
 use crate::args::windows::Span;
+use crate::cpu::fold::{Fold, Sum, fold_middle};
 use crate::cpu::math::Real;
 use crate::cpu::norm::sum;
 use crate::cpu::room::{Room, fill, written};
@@ -14,9 +15,20 @@ pub(crate) fn mean<'y, T: Real>(
     planes: Planes<'_>,
     divisor: Option<usize>,
     y: &'y mut Room<T>,
-) -> &'y mut [T] {
+) -> &'y mut [T]
+where
+    Sum: Fold<T, Acc = T>,
+{
     let [len, windows] = planes.sizes();
     assert!(x.len() == planes.count * len && y.len() == planes.count * windows);
+    if let [plane] = planes.each
+        && let Some(spans) = plane.only_window()
+    {
+        let y = fold_middle(Sum, x, [planes.count, len, 1], y);
+        let divisor = divisor_of(spans, divisor);
+        y.iter_mut().for_each(|y| *y /= divisor);
+        return y;
+    }
     let parts = Parts::new(y);
     planes.run(len + windows, |at, plane| {
         // SAFETY: each plane has its own windows, and is run by one thread.

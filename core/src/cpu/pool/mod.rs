@@ -77,6 +77,16 @@ impl Plane {
         self.dims.iter().map(|along| along.spans.len()).product()
     }
 
+    /// The only window, if it has all elements.
+    fn only_window(&self) -> Option<[Span; 3]> {
+        let whole = |along: &Along| match along.spans[..] {
+            [span] => (span.count == along.length && along.length > 0).then_some(span),
+            _ => None,
+        };
+        let [depth, height, width] = self.dims.each_ref().map(whole);
+        Some([depth?, height?, width?])
+    }
+
     /// Calls `f` with each window that is not regular: its number, and its part along each dim.
     #[inline(always)]
     fn each_other(&self, mut f: impl FnMut(usize, [Span; 3])) {
