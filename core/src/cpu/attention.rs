@@ -409,12 +409,15 @@ impl<T: Real> Vectorized for Soften<T> {
             let old = *max;
             *max = largest(scores, old);
             let shift = shift(*max);
+            let total = exp_row(scores, shift);
+            if old == *max || old == S::Number::<T>::NEG_INFINITY {
+                *sum += total; // what was summed so far has the same maximum, or is 0
+                continue;
+            }
             let factor = (old - shift).exp();
-            *sum = *sum * factor + exp_row(scores, shift);
-            if factor != S::Number::<T>::ONE {
-                for y in &mut y[row * rows.depth..][..rows.depth] {
-                    *y *= factor;
-                }
+            *sum = *sum * factor + total;
+            for y in &mut y[row * rows.depth..][..rows.depth] {
+                *y *= factor;
             }
         }
     }

@@ -29,6 +29,8 @@ type OfRuns<'a, T> = &'a [T];
 /// What [`sums`] adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Terms {
+    /// `Σ x` and `Σ (x - own)²`, where `own` is the mean of the run.
+    Moments,
     /// `Σ x`.
     Values,
     /// `Σ (x - mean)²`.
@@ -38,7 +40,7 @@ pub(crate) enum Terms {
 }
 
 /// The sums over each run; with one element in a run, over each channel. The second is 0 unless there are
-/// [`Terms::Products`].
+/// two terms. There are no [`Terms::Moments`] of a channel.
 pub(crate) fn sums<T: Real>(
     terms: Terms,
     x: &[T],
@@ -106,6 +108,12 @@ impl<T: Real> Vectorized for Sums<'_, T> {
             let mean =
                 if mean.is_empty() { S::Number::<T>::ZERO } else { mean[(self.from + at) % mean.len()] };
             match self.terms {
+                Terms::Moments => {
+                    let total = sum(x, x, |x, _| x);
+                    let own = total / S::Number::<T>::from_f64(self.inner as f64);
+                    *first = total.to_f64();
+                    *second = sum(x, x, |x, _| (x - own) * (x - own)).to_f64();
+                }
                 Terms::Values => *first = sum(x, x, |x, _| x).to_f64(),
                 Terms::Squares => *first = sum(x, x, |x, _| (x - mean) * (x - mean)).to_f64(),
                 Terms::Products => {
@@ -135,6 +143,7 @@ impl<T: Real> Vectorized for Columns<'_, T> {
         let channels = first.len();
         for (x, g) in x.chunks_exact(channels).zip(g.chunks_exact(channels)) {
             match self.terms {
+                Terms::Moments => unreachable!("a run of one element has no deviation"),
                 Terms::Values => {
                     for (sum, x) in first.iter_mut().zip(x) {
                         *sum += *x;

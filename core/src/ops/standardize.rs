@@ -176,11 +176,30 @@ pub(crate) fn forward(
     let (plan, dtype) = (Plan::new(x, how), x.dtype().compute());
     let dense = plan.dense(x, dtype)?;
     let n = plan.n as f64;
-    let [totals, _] = plan.sums(Terms::Values, &dense, &dense, None)?;
-    let mean: Vec<f64> = plan.by_group(&totals, |_| 1.0).into_iter().map(|sum| sum / n).collect();
+    let mean_of = |totals: &[f64]| -> Vec<f64> {
+        plan.by_group(totals, |_| 1.0).into_iter().map(|sum| sum / n).collect()
+    };
+    let inner = plan.layout.inner as f64;
+    let (mean, squares) = match plan.layout.inner > 1 {
+        true => {
+            // One pass over the input: the squares around the mean of a run, and what the mean of all adds.
+            let [totals, mut squares] = plan.sums(Terms::Moments, &dense, &dense, None)?;
+            let mean = mean_of(&totals);
+            for (run, (square, total)) in squares.iter_mut().zip(&totals).enumerate() {
+                *square += inner * (total / inner - mean[plan.group_of(run)]).powi(2);
+            }
+            (mean, squares)
+        }
+        false => {
+            let [totals, _] = plan.sums(Terms::Values, &dense, &dense, None)?;
+            let mean = mean_of(&totals);
+            let centers = plan.of_runs(x, dtype, |group, _| mean[group])?;
+            let [squares, _] = plan.sums(Terms::Squares, &dense, &dense, Some(&centers))?;
+            (mean, squares)
+        }
+    };
     let centers = plan.of_runs(x, dtype, |group, _| mean[group])?;
-    let [squares, _] = plan.sums(Terms::Squares, &dense, &dense, Some(&centers))?;
-    let var: Vec<f64> = plan.by_group(&squares, |_| 1.0).into_iter().map(|sum| sum / n).collect();
+    let var = mean_of(&squares);
     let scale = of_channels(weight, 1.0, plan.layout.channels)?;
     let shift = of_channels(bias, 0.0, plan.layout.channels)?;
     let across = plan.of_runs(x, dtype, |group, channel| scale[channel] / (var[group] + eps).sqrt())?;
