@@ -1207,3 +1207,56 @@ fn a_dim_that_was_stored_before_its_name_was_used_was_not_found() -> Result<()> 
     assert_eq!(x.sum(stored)?.item::<f32>()?, 3.0);
     Ok(())
 }
+
+#[test]
+fn linear_without_input_features_failed_for_more_than_two_dims() -> Result<()> {
+    let y = F::linear_with(
+        &Tensor::zeros([2, 3, 0])?,
+        &Tensor::zeros([4, 0])?,
+        LinearOptions::new().bias(&Tensor::new([1.0, 2.0, 3.0, 4.0])?),
+    )?;
+    assert_eq!(y.sizes(), [2, 3, 4]);
+    assert_eq!(y.select(0, 1)?.select(0, 2)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn what_drops_nothing_asked_for_a_dim_of_channels() -> Result<()> {
+    let x = Tensor::new([1.0, 2.0])?;
+    assert!(F::dropout2d_with(&x, 0.5, [0; 0], Dropout2dOptions::new().training(false)).is_err()); // no two dims
+    let y = F::feature_alpha_dropout(&x, 0.5, [0; 0])?;
+    assert!(y.equal(&x)?);
+    let training = FeatureAlphaDropoutOptions::new().training(true);
+    assert_eq!(F::feature_alpha_dropout_with(&x, 0.5, [0; 0], training).unwrap_err().kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn the_divisor_of_a_mean_of_windows_could_not_be_negative_and_integers_had_no_mean() -> Result<()> {
+    let x = Tensor::new([[[1.0, 3.0], [5.0, 7.0]]])?.requiring_grad()?;
+    let y = F::avg_pool2d_with(&x, 2, AvgPool2dOptions::new().divisor_override(-2))?;
+    assert_eq!(y.to_vec::<f32>()?, [-8.0]);
+    y.sum(..)?.backward()?;
+    assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [-0.5; 4]);
+    let whole = F::avg_pool1d(&Tensor::new([[-1, -2, 3, 4]])?, 2)?; // rounded toward zero
+    assert_eq!((whole.dtype(), whole.to_vec::<i64>()?), (DType::I64, vec![-1, 3]));
+    Ok(())
+}
+
+#[test]
+fn a_stride_of_zero_put_all_maxima_into_one_place() -> Result<()> {
+    let (x, indices) = (Tensor::ones([1, 1, 2])?, Tensor::new([[[0, 1]]])?);
+    let options = MaxUnpool1dOptions::new().stride(0);
+    assert_eq!(F::max_unpool1d_with(&x, &indices, 2, options).unwrap_err().kind(), ErrorKind::Value);
+    Ok(())
+}
+
+#[test]
+fn distances_and_bilinear_forms_of_integers_were_refused() -> Result<()> {
+    let (a, b) = (Tensor::new([[3, 4]])?, Tensor::new([[0, 0]])?);
+    let distance = F::pairwise_distance(&a, &b, -1)?;
+    assert!(distance.dtype() == DType::F32 && (distance.item::<f32>()? - 5.0).abs() < 1e-4);
+    let y = F::bilinear(&a, &a, &Tensor::new([[[1, 0], [0, 1]]])?)?;
+    assert_eq!(y.to_vec::<i64>()?, [25]);
+    Ok(())
+}

@@ -123,7 +123,7 @@ fn given<'c>(value: &Json, ty: &str, c: &'c Call<'_>) -> Answer<Given<'c>> {
     }
 }
 
-fn plain(value: &Json, ty: &str) -> Answer<ops::Value> {
+pub(crate) fn plain(value: &Json, ty: &str) -> Answer<ops::Value> {
     let number = ["f64", "Option<f64>", "Scalar"].contains(&ty);
     Ok(match value {
         Json::Null => ops::Value::None,

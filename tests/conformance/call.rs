@@ -140,6 +140,16 @@ impl<'a> Call<'a> {
         self.args.keys().map(String::as_str).filter(|key| !read.contains(key)).collect()
     }
 
+    /// Makes positional tensors of lists of integers under these keywords.
+    pub(crate) fn lists_as_tensors(&mut self, keys: &[&str]) -> Answer<()> {
+        for key in keys.iter().filter(|key| self.args.get(**key).is_some_and(Json::is_array)) {
+            let list: Vec<i64> = self.ints(key)?.into_iter().map(|number| number as i64).collect();
+            self.positional.push(self.inputs.len());
+            self.inputs.push(Some(Tensor::from_slice(&list, [list.len()])?));
+        }
+        Ok(())
+    }
+
     /// The number of positional tensors.
     pub(crate) fn count(&self) -> usize {
         self.positional.len()

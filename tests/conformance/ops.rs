@@ -6,12 +6,12 @@
 //! reads the positional tensor 0; an in-place form uses `c.in_place`.
 
 use crate::conformance::attention;
-use crate::conformance::by_name;
+use crate::conformance::by_name::{self, plain};
 use crate::conformance::call::{Answer, Call, IntoOutputs, Value, copied, dim, dims, missing, unwritable};
 use crate::conformance::properties::{positions_of, properties};
 use crate::conformance::recurrent::recurrent;
 use namegrad::autograd::Index;
-use namegrad::core::args::Windows;
+use namegrad::core::args::{Extents, Windows};
 use namegrad::core::names::Renaming;
 use namegrad::core::{Argument, Dim, Name, NameArg, Scalar};
 use namegrad::prelude::*;
@@ -75,9 +75,12 @@ table! {
         Some(_) => by_name::required("trunc_divide", c)?,
         None => by_name::required("div", c)?,
     };
-    "nn.max_pool1d" => |c| pooled(c, 1, "nn.max_pool1d")?;
-    "nn.max_pool2d" => |c| pooled(c, 2, "nn.max_pool2d")?;
-    "nn.max_pool3d" => |c| pooled(c, 3, "nn.max_pool3d")?;
+    "nn.max_pool1d" => |c| pooled(c, "nn.max_pool1d")?;
+    "nn.max_pool2d" => |c| pooled(c, "nn.max_pool2d")?;
+    "nn.max_pool3d" => |c| pooled(c, "nn.max_pool3d")?;
+    "nn.fractional_max_pool2d" => |c| fractional(c, 2)?;
+    "nn.fractional_max_pool3d" => |c| fractional(c, 3)?;
+    "nn.ctc_loss" => |c| { c.lists_as_tensors(&["input_lengths", "target_lengths"])?; by_name::required("nn.ctc_loss", c)? };
     "nn.adaptive_max_pool1d" => |c| adaptively_pooled(c, 1, "nn.adaptive_max_pool1d")?;
     "nn.adaptive_max_pool2d" => |c| adaptively_pooled(c, 2, "nn.adaptive_max_pool2d")?;
     "nn.adaptive_max_pool3d" => |c| adaptively_pooled(c, 3, "nn.adaptive_max_pool3d")?;
@@ -435,23 +438,39 @@ table! {
     };
 }
 
-/// Pooling over the last `dims` dims, with the indices if the call asks for them.
-fn pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Value>> {
+/// The numbers of an argument, which may be missing.
+fn extents(c: &Call<'_>, key: &str) -> Answer<Extents> {
+    match c.arg(key) {
+        None => Ok(Extents::default()),
+        Some(Json::Array(list)) if list.is_empty() => Ok(Extents::default()), // as in PyTorch
+        Some(value) => match Extents::from_value(&plain(value, "Extents")?) {
+            Some(extents) => Ok(extents),
+            None => missing(format!("`{key}` {value}")),
+        },
+    }
+}
+
+/// Pooling over the last dims, with the indices if the call asks for them.
+fn pooled(c: &mut Call<'_>, name: &str) -> Answer<Vec<Value>> {
     if !c.flag("return_indices", false) {
         return by_name::required(name, c);
     }
-    let numbers = |key: &str, default: isize| -> Answer<Vec<usize>> {
-        let given = if c.has(key) { c.ints(key)? } else { vec![default] };
-        Ok((0..dims).map(|dim| given[if given.len() == 1 { 0 } else { dim }] as usize).collect())
-    };
-    let kernel = numbers("kernel_size", 1)?;
-    let mut windows = Windows::sliding(&kernel[..]).ceil_mode(c.flag("ceil_mode", false));
-    if c.has("stride") {
-        windows = windows.stride(&numbers("stride", 1)?[..]);
-    }
-    let windows = windows.padding(&numbers("padding", 0)?[..]).dilation(&numbers("dilation", 1)?[..]);
-    let Picked { values, indices } = c.x(0)?.max_pool(windows)?;
+    let of_all = |extents: Extents| if extents.is_none() { Extents::from(0) } else { extents };
+    let dims = if name.ends_with("1d") { 1 } else if name.ends_with("2d") { 2 } else { 3 };
+    let kernel = Windows::sliding(each(extents(c, "kernel_size")?, dims)).stride(extents(c, "stride")?);
+    let dilation = if c.has("dilation") { extents(c, "dilation")? } else { 1.into() };
+    c.arg("dilation");
+    let windows = kernel.padding(of_all(extents(c, "padding")?)).dilation(dilation);
+    let Picked { values, indices } = c.x(0)?.max_pool(windows.ceil_mode(c.flag("ceil_mode", false)))?;
     Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
+}
+
+/// One number for each dim.
+fn each(extents: Extents, dims: usize) -> Extents {
+    match extents.over("conformance", "kernel_size", dims) {
+        Ok(numbers) => Extents::from(&numbers[..]),
+        Err(_) => extents,
+    }
 }
 
 /// Adaptive pooling over the last `dims` dims, with the indices if the call asks for them.
@@ -459,11 +478,40 @@ fn adaptively_pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Va
     if !c.flag("return_indices", false) {
         return by_name::required(name, c);
     }
-    let given = c.ints("output_size")?;
-    let sizes: Vec<usize> =
-        (0..dims).map(|dim| given[if given.len() == 1 { 0 } else { dim }] as usize).collect();
-    let Picked { values, indices } = c.x(0)?.max_pool(Windows::adaptive(&sizes[..]))?;
+    let x = c.x(0)?;
+    let lengths = &x.sizes()[x.ndim().saturating_sub(dims)..];
+    let sizes = extents(c, "output_size")?.or_lengths("max_pool", "output_size", lengths)?;
+    let Picked { values, indices } = x.max_pool(Windows::adaptive(&sizes[..]))?;
     Ok(vec![Value::Tensor(values), Value::Tensor(indices)])
+}
+
+/// Pooling by fractions over the last dims, at drawn places or those of `_random_samples`.
+fn fractional(c: &mut Call<'_>, dims: usize) -> Answer<Vec<Value>> {
+    let (x, kernel) = (c.x(0)?, extents(c, "kernel_size")?);
+    let drawn = match c.tensor("_random_samples") {
+        Some(samples) => samples.clone(),
+        None => {
+            let planes: usize = x.sizes()[..x.ndim().saturating_sub(dims)].iter().product();
+            TensorOptions::new().dtype(x.dtype()).rand([1, planes, dims])?
+        }
+    };
+    let lengths = &x.sizes()[x.ndim().saturating_sub(dims)..];
+    let ratio = |at: usize| match c.arg("output_ratio") {
+        Some(Json::Array(list)) => list[at].as_f64(),
+        one => one.and_then(Json::as_f64),
+    };
+    let sizes = match c.has("output_size") {
+        true => extents(c, "output_size")?.over("fractional_max_pool", "output_size", dims)?,
+        false => lengths
+            .iter()
+            .enumerate()
+            .map(|(at, length)| (*length as f64 * ratio(at).unwrap_or(0.5)) as usize)
+            .collect(),
+    };
+    (c.arg("output_size"), c.arg("output_ratio"));
+    let Picked { values, indices } = x.fractional_max_pool(&drawn, kernel, &sizes[..])?;
+    let count = if c.flag("return_indices", false) { 2 } else { 1 };
+    Ok([values, indices].into_iter().take(count).map(Value::Tensor).collect())
 }
 
 /// Rolls by one shift after another; without dims, rolls the flattened tensor.

@@ -32,7 +32,7 @@ pub struct Windows {
     dilation: Extents,
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor: Option<usize>,
+    divisor: Option<isize>,
 }
 
 impl Windows {
@@ -84,7 +84,7 @@ impl Windows {
     }
 
     /// What a mean divides by instead of the size of the window; `None` is the size.
-    pub fn divisor_override(self, divisor: impl Into<Option<usize>>) -> Windows {
+    pub fn divisor_override(self, divisor: impl Into<Option<isize>>) -> Windows {
         Windows { divisor: divisor.into(), ..self }
     }
 
@@ -99,7 +99,7 @@ impl Windows {
     }
 
     /// What all means divide by, if it was given.
-    pub(crate) fn divisor(&self) -> Option<usize> {
+    pub(crate) fn divisor(&self) -> Option<isize> {
         self.divisor
     }
 

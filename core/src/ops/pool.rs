@@ -54,7 +54,7 @@ ops! { pool;
     /// ```
     fractional_max_pool (x, samples; kernel: Extents, sizes: Extents) -> Picked { values, indices }
         on floats names "keeps input names";
-    /// The mean of each of the [`Windows`] over the last dims.
+    /// The mean of each of the [`Windows`] over the last dims; means of integers are rounded toward zero.
     ///
     /// # Shapes
     /// - `x`: any dims before those of the windows
@@ -69,7 +69,7 @@ ops! { pool;
     /// assert_eq!(x.avg_pool(Windows::sliding(2).stride(1))?.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    avg_pool (x; windows: Windows) on floats names "keeps input names";
+    avg_pool (x; windows: Windows) on floats integers names "keeps input names";
     /// The gradient of the input of an [`avg_pool`](Self::avg_pool), from the gradient of its output: each
     /// element, divided by the size of its window, added to all elements of the window. `sizes` are those of
     /// the input in the dims of the windows.
@@ -245,7 +245,10 @@ pub mod kernels {
     #[track_caller]
     pub(crate) fn avg_pool(x: &NamedTensor, windows: Windows) -> Result<NamedTensor> {
         const OP: &str = "avg_pool";
-        x.check_float(OP)?;
+        x.check_not_bool(OP)?;
+        if x.dtype().category() != Category::Float {
+            return avg_pool(&*x.cast(DType::F64)?, windows)?.into_dtype(x.dtype());
+        }
         let lines = windows.lines(OP, x)?;
         let wide = x.dtype().compute();
         let out = Unwritten::new(OP, with_last(x, lines.iter().map(|line| line.count)), wide)?;

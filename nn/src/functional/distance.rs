@@ -3,7 +3,7 @@
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Over;
 use namegrad_core::options::VectorNormOptions;
-use namegrad_core::{Error, ErrorKind, Name, Result, keep};
+use namegrad_core::{DType, Error, ErrorKind, Name, Result, keep};
 use namegrad_macros::functional;
 
 functional! { distance;
@@ -38,8 +38,8 @@ functional! { distance;
     /// ```
     ///
     /// # Errors
-    /// Same as [`cosine_similarity`].
-    pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats
+    /// Same as [`cosine_similarity`], but integers are taken too.
+    pairwise_distance (x1, x2; dim: Reduced of x1, x2 or -1, p: f64 = 2.0, eps: f64 = 1e-6) on floats integers
         names "removes dimensions";
     /// The distances `(Σ |a - b|^p)^(1/p)` of all pairs of the vectors in a matrix, which are along `dim`, in
     /// the order 0 and 1, 0 and 2, ..., 1 and 2, .... The result is a vector whose dim is called `name` or
@@ -67,7 +67,10 @@ mod kernels {
 
     #[track_caller]
     pub(super) fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: usize, eps: f64) -> Result<Tensor> {
-        let [x1, x2] = broadcast("cosine_similarity", x1, x2)?;
+        for x in [x1, x2] {
+            x.value().check_float("cosine_similarity")?;
+        }
+        let [x1, x2] = broadcast(x1, x2)?;
         if x1.ndim() == 0 {
             return unit(&x1, &x1.abs()?, eps)?.mul(unit(&x2, &x2.abs()?, eps)?);
         }
@@ -83,7 +86,13 @@ mod kernels {
         p: f64,
         eps: f64,
     ) -> Result<Tensor> {
-        let [x1, x2] = broadcast("pairwise_distance", x1, x2)?;
+        if let Some(x) = [x1, x2].into_iter().find(|x| x.dtype() == DType::Bool) {
+            let message = "not implemented for bool; it takes the integers and floats";
+            return Err(Error::new(ErrorKind::DType, "pairwise_distance", message)
+                .with_operands([x.shape()])
+                .with_repair("x.to(DType::F32)?"));
+        }
+        let [x1, x2] = broadcast(x1, x2)?;
         x1.sub(&x2)?.add(eps)?.vector_norm_with(dims, VectorNormOptions::new().ord(p))
     }
 
@@ -106,10 +115,7 @@ mod kernels {
 
 /// Both tensors with the sizes and names of their pairs.
 #[track_caller]
-fn broadcast(op: &'static str, x1: &Tensor, x2: &Tensor) -> Result<[Tensor; 2]> {
-    for x in [x1, x2] {
-        x.value().check_float(op)?;
-    }
+fn broadcast(x1: &Tensor, x2: &Tensor) -> Result<[Tensor; 2]> {
     let mut both = Tensor::broadcast_tensors(&[x1, x2])?;
     let x2 = both.remove(1);
     Ok([both.remove(0), x2])

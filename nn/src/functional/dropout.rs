@@ -201,7 +201,9 @@ mod kernels {
         training: bool,
     ) -> Result<Tensor> {
         check("feature_alpha_dropout", x, p)?;
-        check_maps("feature_alpha_dropout", x, &dims)?;
+        if training && p > 0.0 && p < 1.0 {
+            check_maps("feature_alpha_dropout", x, &dims)?;
+        }
         alpha_dropped("feature_alpha_dropout", x, p, &dims, training)
     }
 }
@@ -255,7 +257,9 @@ fn dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool)
 #[track_caller]
 fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
     check(op, x, p)?;
-    check_maps(op, x, dims)?;
+    if training && p > 0.0 && p < 1.0 {
+        check_maps(op, x, dims)?;
+    }
     dropped(op, x, p, dims, training)
 }
 

@@ -1,7 +1,7 @@
 //! The affine map.
 
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Names, Result, Sizes};
+use namegrad_core::{DType, Error, ErrorKind, Names, Result, Sizes};
 use namegrad_macros::functional;
 use std::panic::Location;
 
@@ -50,7 +50,7 @@ functional! { linear;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in name.
-    bilinear (x, other, weight, bias?) on floats names "unifies names from inputs";
+    bilinear (x, other, weight, bias?) on floats integers names "unifies names from inputs";
 }
 
 mod kernels {
@@ -89,7 +89,8 @@ mod kernels {
         }
         let names = Names::new("linear", x.names().iter(last + 1).take(last).chain([weight.name(0)]))
             .map_err(|error| error.with_operands([x.shape(), weight.shape()]))?;
-        let rows = x.rename(None)?.reshape([-1, x.sizes()[last] as isize])?;
+        let count: usize = x.sizes()[..last].iter().product(); // rows may have no elements
+        let rows = x.rename(None)?.reshape([count, x.sizes()[last]])?;
         let mut sizes = Sizes::from_slice(x.sizes());
         sizes[last] = weight.sizes()[0];
         linear(&rows, &weight.rename(None)?, bias.map(|bias| bias.rename(None)).transpose()?.as_ref())?
@@ -153,7 +154,10 @@ mod two {
             let message = format!("the dims before the last differ: {leading:?} and {of_other:?}");
             return fail(ErrorKind::Shape, message);
         }
-        x.value().check_float(OP)?;
+        if x.dtype() == DType::Bool {
+            let message = "not implemented for bool; it takes the integers and floats".into();
+            return fail(ErrorKind::DType, message).map_err(|error| error.with_repair("x.to(DType::F32)?"));
+        }
         for (which, input) in [("other", Some(other)), ("weight", Some(weight)), ("bias", bias)] {
             let Some(input) = input.filter(|input| input.dtype() != x.dtype()) else { continue };
             let message = format!("x is {}, and the {which} is {}", x.dtype(), input.dtype());

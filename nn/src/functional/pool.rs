@@ -111,17 +111,17 @@ functional! { pool;
     avg_pool1d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
         count_include_pad: bool = true, dims: SlidingDims = SlidingDims::LAST
-    ) on floats names "keeps input names";
+    ) on floats integers names "keeps input names";
     /// [`avg_pool1d`] over two dims.
     avg_pool2d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
-        count_include_pad: bool = true, divisor_override: Option<usize> = None, dims: SlidingDims = SlidingDims::LAST
-    ) on floats names "keeps input names";
+        count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
+    ) on floats integers names "keeps input names";
     /// [`avg_pool1d`] over three dims.
     avg_pool3d (
         x; kernel_size: Extents, stride: Extents = None, padding: Extents = 0, ceil_mode: bool = false,
-        count_include_pad: bool = true, divisor_override: Option<usize> = None, dims: SlidingDims = SlidingDims::LAST
-    ) on floats names "keeps input names";
+        count_include_pad: bool = true, divisor_override: Option<isize> = None, dims: SlidingDims = SlidingDims::LAST
+    ) on floats integers names "keeps input names";
     /// The largest element of each of `output_size` windows over one dim. Window `i` of `n` is from
     /// `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements. In a list, `None` is the size that the dim has.
     ///
@@ -261,7 +261,7 @@ mod kernels {
         ): avg_pool1d 1;
         avg (
             x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool,
-            count_include_pad: bool, divisor_override: Option<usize>, dims: Option<Positions>
+            count_include_pad: bool, divisor_override: Option<isize>, dims: Option<Positions>
         ): avg_pool2d 2, avg_pool3d 3;
         adaptive_max (x: &Tensor, output_size: Extents, dims: Option<Positions>):
             adaptive_max_pool1d 1, adaptive_max_pool2d 2, adaptive_max_pool3d 3;
@@ -322,7 +322,7 @@ mod kernels {
         padding: Extents,
         ceil_mode: bool,
         count_include_pad: bool,
-        divisor_override: Option<usize>,
+        divisor_override: Option<isize>,
         dims: Option<Positions>,
     ) -> Result<Tensor> {
         let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
@@ -339,6 +339,7 @@ mod kernels {
 
     #[track_caller]
     fn adaptive_avg(of: Of, x: &Tensor, output_size: Extents, dims: Option<Positions>) -> Result<Tensor> {
+        x.value().check_float(of.0)?;
         let dims = or_last(of, x, dims)?;
         avg_over(of.0, x, adaptive(of, x, output_size, &dims)?, &dims)
     }
@@ -589,6 +590,9 @@ pub(crate) fn unpool_over(
     };
     let kernel = numbers("kernel_size", kernel_size)?;
     let stride = if stride.is_none() { kernel.clone() } else { numbers("stride", stride)? };
+    Error::ensure(!stride.contains(&0), ErrorKind::Value, op, || {
+        format!("`stride` must be at least 1, got {stride:?}")
+    })?;
     let padding = numbers("padding", padding)?;
     let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
     for (at, dim) in dims.iter().enumerate().filter(|_| output_size.is_none()) {

@@ -181,7 +181,7 @@ macro_rules! layers {
     };
     (@ divisor_override) => {
         /// What a mean divides by instead of the size of the window.
-        pub fn divisor_override(self, divisor: usize) -> Self {
+        pub fn divisor_override(self, divisor: isize) -> Self {
             Self { windows: self.windows.divisor_override(divisor), ..self }
         }
     };

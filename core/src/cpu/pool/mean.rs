@@ -13,7 +13,7 @@ use crate::cpu::threads::Parts;
 pub(crate) fn mean<'y, T: Real>(
     x: &[T],
     planes: Planes<'_>,
-    divisor: Option<usize>,
+    divisor: Option<isize>,
     y: &'y mut Room<T>,
 ) -> &'y mut [T]
 where
@@ -39,7 +39,7 @@ where
     unsafe { written(y) }
 }
 
-fn mean_of_plane<T: Real>(x: &[T], plane: &Plane, divisor: Option<usize>, y: &mut Room<T>) {
+fn mean_of_plane<T: Real>(x: &[T], plane: &Plane, divisor: Option<isize>, y: &mut Room<T>) {
     vectorize(Means { x, plane, divisor }, y);
 }
 
@@ -47,7 +47,7 @@ fn mean_of_plane<T: Real>(x: &[T], plane: &Plane, divisor: Option<usize>, y: &mu
 struct Means<'a, T> {
     x: &'a [T],
     plane: &'a Plane,
-    divisor: Option<usize>,
+    divisor: Option<isize>,
 }
 
 impl<T: Real> Vectorized for Means<'_, T> {
@@ -96,16 +96,16 @@ fn add<T: Real>(x: &[T], stride: usize, y: &mut [T]) {
 }
 
 /// What the sum of a window is divided by.
-fn divisor_of<T: Real>(spans: [Span; 3], given: Option<usize>) -> T {
-    let size = || spans.iter().map(|span| span.divisor).product();
-    T::from_f64(given.unwrap_or_else(size) as f64)
+fn divisor_of<T: Real>(spans: [Span; 3], given: Option<isize>) -> T {
+    let size = || spans.iter().map(|span| span.divisor).product::<usize>() as f64;
+    T::from_f64(given.map_or_else(size, |given| given as f64))
 }
 
 /// The gradient of a mean: each of `g`, divided, is added to the elements of its window.
 pub(crate) fn mean_backward<'x, T: Real>(
     g: &[T],
     planes: Planes<'_>,
-    divisor: Option<usize>,
+    divisor: Option<isize>,
     dx: &'x mut Room<T>,
 ) -> &'x mut [T] {
     let [len, windows] = planes.sizes();
@@ -120,7 +120,7 @@ pub(crate) fn mean_backward<'x, T: Real>(
     unsafe { written(dx) }
 }
 
-fn spread<T: Real>(g: &[T], plane: &Plane, divisor: Option<usize>, dx: &mut [T]) {
+fn spread<T: Real>(g: &[T], plane: &Plane, divisor: Option<isize>, dx: &mut [T]) {
     vectorize(Spread { g, plane, divisor }, dx);
 }
 
@@ -128,7 +128,7 @@ fn spread<T: Real>(g: &[T], plane: &Plane, divisor: Option<usize>, dx: &mut [T])
 struct Spread<'a, T> {
     g: &'a [T],
     plane: &'a Plane,
-    divisor: Option<usize>,
+    divisor: Option<isize>,
 }
 
 impl<T: Real> Vectorized for Spread<'_, T> {

@@ -58,7 +58,7 @@ functional! { similarity;
         anchor, positive, negative;
         dim: Dim or -1,
         margin: f64 = 1.0, p: f64 = 2.0, eps: f64 = 1e-6, swap: bool = false, reduction: Reduction = Reduction::Mean
-    ) on floats names "removes dimensions";
+    ) on floats integers names "removes dimensions";
 }
 
 mod kernels {
