@@ -99,7 +99,9 @@ pub mod prelude {
     };
     pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
-    pub use namegrad_core::{DType, Error, ErrorKind, Picked, Result, StdMean, VarMean, except, keep};
+    pub use namegrad_core::{
+        DType, Error, ErrorKind, Picked, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
+    };
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{

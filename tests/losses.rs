@@ -206,7 +206,9 @@ fn wrong_input_of_losses_is_an_error() -> Result<()> {
         let targets = Tensor::from_slice(targets, [targets.len()])?;
         F::ctc_loss(&log_p, &targets, &Tensor::new(input)?, &Tensor::new(target)?, 0, 1)
     };
-    assert_eq!(kind(ctc(&[1, 3], 4, 2)).0, ErrorKind::Index);
+    let (out_of_range, text) = kind(ctc(&[1, 3], 4, 2));
+    assert_eq!(out_of_range, ErrorKind::Index);
+    assert!(text.contains("Target 3, label 1 of sequence 0, is out of bounds for 3 classes"), "{text}");
     assert_eq!(kind(ctc(&[1, 2], 5, 2)).0, ErrorKind::Value);
     assert_eq!(kind(ctc(&[1, 2], 4, 3)).0, ErrorKind::Value);
     assert_eq!(nn::AlphaDropout::new(-0.1).err().unwrap().kind(), ErrorKind::Value);

@@ -370,6 +370,9 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     net.load_state_dict(&StateDict::load("net.pth")?)?;
     let mut state = StateDict::default();
     state.rename("module.**", "**")?;
+    let table = Embedding::new(("vocab", 8), ("embed", 3))?;
+    let (embed, vocab) = (("embed", 3), ("vocab", 8));
+    Linear::builder(embed, vocab).weight(table.weight()).build()?;
     net.freeze("fc")?;
     net.freeze("blocks.*.norm")?;
     net.deep_copy()?;

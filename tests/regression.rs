@@ -1227,7 +1227,10 @@ fn what_drops_nothing_asked_for_a_dim_of_channels() -> Result<()> {
     let y = F::feature_alpha_dropout(&x, 0.5, [0; 0])?;
     assert!(y.equal(&x)?);
     let training = FeatureAlphaDropoutOptions::new().training(true);
-    assert_eq!(F::feature_alpha_dropout_with(&x, 0.5, [0; 0], training).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(
+        F::feature_alpha_dropout_with(&x, 0.5, [0; 0], training).unwrap_err().kind(),
+        ErrorKind::Shape
+    );
     Ok(())
 }
 
@@ -1258,5 +1261,46 @@ fn distances_and_bilinear_forms_of_integers_were_refused() -> Result<()> {
     assert!(distance.dtype() == DType::F32 && (distance.item::<f32>()? - 5.0).abs() < 1e-4);
     let y = F::bilinear(&a, &a, &Tensor::new([[[1, 0], [0, 1]]])?)?;
     assert_eq!(y.to_vec::<i64>()?, [25]);
+    Ok(())
+}
+
+#[test]
+fn errors_of_some_layers_had_the_line_of_a_closure() -> Result<()> {
+    use namegrad::nn::{
+        MultiheadAttentionOptions, TransformerDecoderLayer, TransformerDecoderOptions,
+        TransformerEncoderLayer, TransformerEncoderOptions,
+    };
+    let x = Tensor::ones([("N", 2), ("seq", 3), ("embed", 4)])?;
+    let layer = MultiheadAttention::new(("embed", 4), ("heads", 2), "seq")?;
+    let encoder = TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").build()?;
+    let decoder = TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq").build()?;
+    let attend = |options| layer.attend_with(&x, &x, &x, options).map(drop);
+    let (wrong, hidden) = (Tensor::ones([3, 5])?, Tensor::ones([3, 5])?.gt(0)?);
+    let options = ScaledDotProductAttentionOptions::new().attn_mask(&wrong);
+    let errors = [
+        attend(MultiheadAttentionOptions::new().attn_mask(&wrong)),
+        attend(MultiheadAttentionOptions::new().key_padding_mask(&hidden)),
+        MultiheadAttention::new(("embed", 4), ("heads", 3), "seq").map(drop),
+        TransformerEncoderLayer::builder(("embed", 4), ("heads", 2), "seq").dropout(2.0).build().map(drop),
+        encoder.forward_with(&x, TransformerEncoderOptions::new().src_mask(&wrong)).map(drop),
+        encoder.forward(&wrong).map(drop),
+        decoder.forward_with(&x, &x, TransformerDecoderOptions::new().memory_mask(&wrong)).map(drop),
+        TransformerDecoderLayer::builder(("embed", 4), ("heads", 3), "seq").build().map(drop),
+        TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq")
+            .dim_feedforward(usize::MAX)
+            .build()
+            .map(drop),
+        x.scaled_dot_product_attention_with(&x, &x, options).map(drop),
+        Conv2d::new(("C", usize::MAX), ("F", 4), [("H", 3), ("W", 3)]).map(drop),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
+    // A mask of padding is shown as it was given.
+    let error = attend(MultiheadAttentionOptions::new().key_padding_mask(&hidden)).unwrap_err();
+    assert!(
+        error.message().ends_with("key_padding_mask [3, 5] does not broadcast to [N=2, seq=3]"),
+        "{error}"
+    );
     Ok(())
 }

@@ -311,3 +311,35 @@ fn a_file_that_cannot_be_written_leaves_the_old_one() -> Result<()> {
     assert_eq!(std::fs::read(&file.0).unwrap(), bytes);
     Ok(())
 }
+
+#[test]
+fn layers_can_share_a_weight() -> Result<()> {
+    let table = Embedding::new(("vocab", 5), ("embed", 3))?;
+    let head = Linear::builder(("embed", 3), ("vocab", 5)).weight(table.weight()).bias(false).build()?;
+    let model = Sequential::new().then_named("table", table.clone()).then_named("head", head.clone());
+    assert_eq!((model.named_parameters().len(), model.parameters().len()), (2, 1));
+    model.forward(&Tensor::new([1, 4])?)?.sum(..)?.backward()?;
+    assert_eq!(head.weight().grad().unwrap(), table.weight().grad().unwrap());
+    let file = Temporary::new("weight.safetensors");
+    model.state_dict().save(&file.0)?;
+    model.load_state_dict(&StateDict::load(&file.0)?)?;
+    assert!(head.weight().is(table.weight()));
+    let again = Embedding::builder(5, 3).padding_idx(1).weight(head.weight()).build()?; // by position
+    assert!(again.weight().is(table.weight()));
+
+    let copy = head.deep_copy()?;
+    assert!(!copy.weight().is(head.weight()));
+    for (layer, kind) in [
+        (Linear::builder(("embed", 3), ("vocab", 4)), ErrorKind::Shape),
+        (Linear::builder(("vocab", 3), ("embed", 5)), ErrorKind::NameMismatch),
+    ] {
+        let error = layer.weight(table.weight()).build().unwrap_err();
+        assert_eq!((error.kind(), error.op(), error.location().file()), (kind, "Linear", file!()));
+    }
+    let error = Embedding::builder(("vocab", 5), ("embed", 2)).weight(table.weight()).build().unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, "Embedding"));
+    let message =
+        "the weight of this layer has the dims [vocab=5, embed=2], and the given one has [vocab=5, embed=3]";
+    assert_eq!(error.message(), message);
+    Ok(())
+}

@@ -90,8 +90,18 @@ impl Npy {
     }
 }
 
+/// The length of a file according to its header, of which `start` is the beginning. It is at most `length`.
+pub(crate) fn length(start: &[u8], length: usize) -> std::result::Result<usize, String> {
+    parse_start(start, length).map(|npy| npy.data.end)
+}
+
 /// Reads the header of a file that is completely in memory. Anything after the elements is ignored.
 fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
+    parse_start(file, file.len())
+}
+
+/// Reads the header of a file of `file_length` bytes that begins with `file`.
+fn parse_start(file: &[u8], file_length: usize) -> std::result::Result<Npy, String> {
     let after_magic = file.strip_prefix(MAGIC).ok_or("not an npy file: it does not start with \\x93NUMPY")?;
     let (version, rest) = after_magic.split_first_chunk().ok_or("the npy file ends in its version")?;
     let (length, rest) = match version {
@@ -109,9 +119,9 @@ fn parse_header(file: &[u8]) -> std::result::Result<Npy, String> {
     })?;
     let (big_endian, dtype) = parse_descr(fields.descr)?;
     let bytes = fields.shape.iter().try_fold(dtype.itemsize(), |n, &size| n.checked_mul(size));
-    let end = bytes.and_then(|bytes| start.checked_add(bytes)).filter(|&end| end <= file.len());
+    let end = bytes.and_then(|bytes| start.checked_add(bytes)).filter(|&end| end <= file_length);
     let Some(end) = end else {
-        let found = file.len() - start;
+        let found = file_length - start;
         return Err(format!(
             "sizes {:?} of {dtype} do not fit in the {found} bytes of the npy file",
             fields.shape

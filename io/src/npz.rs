@@ -8,11 +8,13 @@ use crate::input::Input;
 use crate::npy;
 use crate::zip::{Archive, Writer};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 const SUFFIX: &str = ".npy";
 /// The longest name of an entry in a zip archive, in bytes.
 const LONGEST_NAME: usize = u16::MAX as usize;
+/// The longest header of an array that is read, in bytes.
+const LONGEST_HEADER: u64 = 1 << 20;
 
 /// An array that is written: its name, its header and its values.
 pub(crate) type Array<'a> = (&'a String, Vec<u8>, &'a NamedTensor);
@@ -56,11 +58,50 @@ pub(crate) fn read(input: &Input, archive: &mut Archive<'_>) -> Result<TensorFil
                 entry.name
             )));
         };
-        let bytes = archive.open(&entry).and_then(|content| content.into_vec());
-        let bytes = bytes.map_err(|error| input.failed(&error))?;
         let malformed = |message: String| input.malformed(format!("array '{name}': {message}"));
+        let failed = |error: io::Error| input.failed(&error);
+        let mut content = archive.open(&entry).map_err(failed)?;
+        // The header first: a small file can claim to be a large one, and contain many zeros.
+        let mut bytes = Vec::new();
+        content.by_ref().take(LONGEST_HEADER).read_to_end(&mut bytes).map_err(failed)?;
+        let length =
+            npy::length(&bytes, usize::try_from(entry.size).unwrap_or(usize::MAX)).map_err(malformed)?;
+        let rest = entry.size - length as u64;
+        if rest > 0 {
+            return Err(malformed(format!("{rest} bytes follow its elements")));
+        }
+        content.read_to_end(&mut bytes).map_err(failed)?;
         let x = npy::parse(input.op, bytes, &malformed)?;
         file.tensors.insert(name.to_string(), x);
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_is_as_long_as_its_header_says() {
+        let x = NamedTensor::ones([2, 3]).unwrap();
+        let header = npy::header(x.dtype(), x.sizes()).unwrap();
+        for (extra, missing) in [(0, 0), (1, 0), (10_000_000, 0), (0, 1)] {
+            let mut bytes = Vec::new();
+            let mut zip = Writer::new(&mut bytes);
+            let content = [&header[..], &[0; 24][missing..], &vec![0; extra]].concat();
+            zip.add("a.npy", &|out| out.write_all(&content)).unwrap();
+            zip.finish().unwrap();
+            match TensorFile::from_bytes(&bytes) {
+                Ok(file) => assert_eq!((extra, missing, file.tensors["a"].sizes()), (0, 0, &[2, 3][..])),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Format);
+                    let message = error.message();
+                    assert!(
+                        message.contains(if extra > 0 { "follow its elements" } else { "do not fit" }),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -30,6 +30,8 @@ use std::path::Path;
 /// code is ever run. A tensor in nested dicts is called by its path, such as `model.fc.weight`. Tensors that
 /// share storage in PyTorch share a buffer. Files of versions before 1.6 and TorchScript programs are errors.
 ///
+/// The tensors are plain values; `Tensor::constant(value)` makes a tensor with a tape of one.
+///
 /// # Source
 /// Hugging Face, *Safetensors*, section "Format". NumPy, `numpy.savez`. PyTorch, `torch/_utils.py` and
 /// `torch/serialization.py`.

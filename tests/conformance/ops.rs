@@ -456,7 +456,13 @@ fn pooled(c: &mut Call<'_>, name: &str) -> Answer<Vec<Value>> {
         return by_name::required(name, c);
     }
     let of_all = |extents: Extents| if extents.is_none() { Extents::from(0) } else { extents };
-    let dims = if name.ends_with("1d") { 1 } else if name.ends_with("2d") { 2 } else { 3 };
+    let dims = if name.ends_with("1d") {
+        1
+    } else if name.ends_with("2d") {
+        2
+    } else {
+        3
+    };
     let kernel = Windows::sliding(each(extents(c, "kernel_size")?, dims)).stride(extents(c, "stride")?);
     let dilation = if c.has("dilation") { extents(c, "dilation")? } else { 1.into() };
     c.arg("dilation");
@@ -508,7 +514,7 @@ fn fractional(c: &mut Call<'_>, dims: usize) -> Answer<Vec<Value>> {
             .map(|(at, length)| (*length as f64 * ratio(at).unwrap_or(0.5)) as usize)
             .collect(),
     };
-    (c.arg("output_size"), c.arg("output_ratio"));
+    ["output_size", "output_ratio"].map(|name| c.arg(name)); // used: they gave the sizes
     let Picked { values, indices } = x.fractional_max_pool(&drawn, kernel, &sizes[..])?;
     let count = if c.flag("return_indices", false) { 2 } else { 1 };
     Ok([values, indices].into_iter().take(count).map(Value::Tensor).collect())

@@ -349,10 +349,11 @@ pub(crate) mod kernels {
         let numbers = mask.unnamed().to(dtype)?;
         // `true` is 0, and `false` is -∞.
         let numbers = if mask.dtype() == DType::Bool { numbers.log()? } else { numbers };
-        numbers.expand(&sizes[..]).map_err(|_| {
+        let Ok(expanded) = numbers.expand(&sizes[..]) else {
             let message = format!("the mask of sizes {:?} does not broadcast to {sizes:?}", mask.sizes());
-            Error::about(&[mask], ErrorKind::Shape, OP, message)
-        })
+            return Err(Error::about(&[mask], ErrorKind::Shape, OP, message));
+        };
+        Ok(expanded)
     }
 
     /// The names of the result, by the rules of the two products. Queries and keys can have the same name,

@@ -251,10 +251,14 @@ fn parameters(
         Shape::new(channels.into_iter().chain(kernel.iter().copied())).map_err(|error| error.of(op))?;
     let fan: usize = shape.sizes.iter().skip(1).fold(1, |fan, size| fan.saturating_mul(*size));
     let bound = 1.0 / (fan.max(1) as f64).sqrt();
-    let uniform = |shape: Shape| TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
-    let weight = Parameter::new(uniform(shape).map_err(|error| error.of(op))?)?;
+    let options = TensorOptions::new().dtype(dtype);
+    let weight = options.clone().uniform(shape, -bound, bound).map_err(|error| error.of(op))?;
+    let weight = Parameter::new(weight)?;
     let bias = match bias {
-        true => Some(Parameter::new(uniform(Shape::new([output])?).map_err(|error| error.of(op))?)?),
+        true => {
+            let bias = options.uniform(Shape::new([output])?, -bound, bound);
+            Some(Parameter::new(bias.map_err(|error| error.of(op))?)?)
+        }
         false => None,
     };
     Ok((weight, bias))

@@ -1,5 +1,6 @@
 //! Tables of vectors.
 
+use super::linear::shared;
 use super::norm::check_dtype;
 use super::place::{Named, dim_text, named};
 use super::{Layer, within};
@@ -22,6 +23,7 @@ struct Table {
     norm_type: f64,
     scale_grad_by_freq: bool,
     dtype: DType,
+    given: Option<Parameter>,
 }
 
 impl Table {
@@ -34,22 +36,26 @@ impl Table {
             norm_type: 2.0,
             scale_grad_by_freq: false,
             dtype: default_dtype(),
+            given: None,
         })
     }
 
-    /// The weight, normally distributed, with zeros for padding.
+    /// The weight: the one that was given, or else normally distributed, with zeros for padding.
     #[track_caller]
-    fn weight(&self, layer: &'static str) -> Result<Parameter> {
+    fn weight(&mut self, layer: &'static str) -> Result<Parameter> {
         check_dtype(layer, self.dtype)?;
+        let rows = self.dims[0].1 as isize;
+        if let Some(padding) = self.padding_idx.filter(|padding| !(-rows..rows).contains(padding)) {
+            let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
+            return Err(Error::new(ErrorKind::Value, layer, message));
+        }
+        if let Some(weight) = self.given.take() {
+            return shared(layer, weight, self.dims);
+        }
         let shape = Shape::new(self.dims)?;
         let value = TensorOptions::new().dtype(self.dtype).normal(shape, 0.0, 1.0);
         let mut value = value.map_err(|error| error.of(layer))?;
         if let Some(padding) = self.padding_idx {
-            let rows = self.dims[0].1 as isize;
-            if !(-rows..rows).contains(&padding) {
-                let message = format!("padding_idx {padding} is not one of the {rows} rows of the weight");
-                return Err(Error::new(ErrorKind::Value, layer, message));
-            }
             let row = Tensor::from_slice(&[padding.rem_euclid(rows) as i64], [1])?;
             value = value.index_fill(&row, 0.0, 0)?;
         }
@@ -106,6 +112,13 @@ macro_rules! setters {
                 self
             }
 
+            /// A parameter in place of a new weight, such as the weight of another layer, which both then share.
+            /// It has the dims of the vocabulary and of the vectors, by name or by position.
+            pub fn weight(mut self, weight: &Parameter) -> $builder {
+                self.table.iter_mut().for_each(|table| table.given = Some(weight.clone()));
+                self
+            }
+
             /// The dtype of the weight; the default is the default dtype.
             pub fn dtype(mut self, dtype: DType) -> $builder {
                 self.table.iter_mut().for_each(|table| table.dtype = dtype);
@@ -156,10 +169,11 @@ impl EmbeddingBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or
-    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point.
+    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point, [`ErrorKind::Shape`] or
+    /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Embedding> {
-        let table = self.table?;
+        let mut table = self.table?;
         Ok(Embedding { weight: table.weight("Embedding")?, table, path: ModulePath::new() })
     }
 }
@@ -300,11 +314,12 @@ impl EmbeddingBagBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or
-    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point.
+    /// `padding_idx`, [`ErrorKind::DType`] for a dtype that is not floating-point, [`ErrorKind::Shape`] or
+    /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<EmbeddingBag> {
         let EmbeddingBagBuilder { table, mode, items, include_last_offset } = self;
-        let table = table?;
+        let mut table = table?;
         let weight = table.weight("EmbeddingBag")?;
         Ok(EmbeddingBag { weight, table, mode, items, include_last_offset, path: ModulePath::new() })
     }

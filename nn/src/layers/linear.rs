@@ -60,11 +60,27 @@ type Named = (Option<Name>, usize);
 pub struct LinearBuilder {
     /// The input and output dims, or the error in one of them.
     dims: Result<(Named, Named)>,
+    weight: Option<Parameter>,
     bias: bool,
     dtype: DType,
 }
 
 impl LinearBuilder {
+    /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It has the
+    /// dims `[out, in]`, by name or by position; the bias gets its dtype.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let table = Embedding::new(("vocab", 65), ("embed", 8))?;
+    /// let head = Linear::builder(("embed", 8), ("vocab", 65)).weight(table.weight()).build()?;
+    /// assert!(head.weight().is(table.weight()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn weight(mut self, weight: &Parameter) -> LinearBuilder {
+        self.weight = Some(weight.clone());
+        self
+    }
+
     /// Whether the layer has a bias; the default is `true`.
     pub fn bias(mut self, bias: bool) -> LinearBuilder {
         self.bias = bias;
@@ -81,17 +97,23 @@ impl LinearBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
-    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point, [`ErrorKind::Shape`] or
+    /// [`ErrorKind::NameMismatch`] for a [`weight`](Self::weight) with other dims.
     #[track_caller]
     pub fn build(self) -> Result<Linear> {
-        let LinearBuilder { dims, bias, dtype } = self;
+        let LinearBuilder { dims, weight, bias, dtype } = self;
         let (input, output) = dims?;
+        let dtype = weight.as_ref().map_or(dtype, Parameter::dtype);
         if !dtype.is_floating_point() {
             let message = format!("the parameters of a layer are floating-point, not {dtype}");
             return Err(Error::new(ErrorKind::DType, "Linear", message).with_repair(".dtype(DType::F32)"));
         }
         let bound = 1.0 / (input.1.max(1) as f64).sqrt();
-        let weight = uniform(&[output, (input_of_weight(input.0, output.0)?, input.1)], bound, dtype)?;
+        let dims = [output, (input_of_weight(input.0, output.0)?, input.1)];
+        let weight = match weight {
+            Some(weight) => shared("Linear", weight, dims)?,
+            None => uniform(&dims, bound, dtype)?,
+        };
         let bias = if bias { Some(uniform(&[output], bound, dtype)?) } else { None };
         Ok(Linear { weight, bias, input, output, path: ModulePath::new() })
     }
@@ -103,6 +125,21 @@ fn uniform(dims: &[Named], bound: f64, dtype: DType) -> Result<Parameter> {
     let shape = Shape::new(dims.iter().copied())?;
     let value = TensorOptions::new().dtype(dtype).uniform(shape, -bound, bound);
     Parameter::new(value.map_err(|error| error.of("Linear"))?)
+}
+
+/// The parameter, if it has these dims, some of which may have no name.
+#[track_caller]
+pub(super) fn shared(layer: &'static str, weight: Parameter, dims: [Named; 2]) -> Result<Parameter> {
+    let (own, wanted) = (weight.shape(), Shape::new(dims)?);
+    let kind = if own.sizes != wanted.sizes {
+        ErrorKind::Shape
+    } else if (0..2).any(|dim| own.names.get(dim).zip(wanted.names.get(dim)).is_some_and(|(a, b)| a != b)) {
+        ErrorKind::NameMismatch
+    } else {
+        return Ok(weight);
+    };
+    let message = format!("the weight of this layer has the dims {wanted}, and the given one has {own}");
+    Err(Error::new(kind, layer, message).with_operands([own]))
 }
 
 /// How errors refer to a dim with this name.
@@ -145,7 +182,7 @@ impl Linear {
             (Ok(input), Ok(output)) => Ok((input, output)),
             (Err(error), _) | (_, Err(error)) => Err(error.of("Linear")),
         };
-        LinearBuilder { dims, bias: true, dtype: default_dtype() }
+        LinearBuilder { dims, weight: None, bias: true, dtype: default_dtype() }
     }
 
     /// The weight, `[out, in]`.

@@ -116,7 +116,8 @@ use std::sync::Arc;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a layer from `{Input}` to `{Output}`",
     label = "not such a layer",
-    note = "implement `Layer` for it: fn forward(&self, input: &{Input}) -> Result<{Output}>"
+    note = "implement `Layer` for it: fn forward(&self, input: &{Input}) -> Result<{Output}>",
+    note = "a `Result` must be unwrapped first, with `?`"
 )]
 pub trait Layer<Input: ?Sized = Tensor, Output = Tensor>: Module + Send + Sync {
     /// The output for `input`.

@@ -71,7 +71,8 @@ impl StateDict {
     /// name ends in `.npz`. An existing file is replaced atomically.
     ///
     /// A safetensors file has the value of a shared parameter once, under its first path; its metadata has the
-    /// others: `shared:decoder.weight` is `embed.weight`. An `.npz` file, which has no metadata, has each.
+    /// others: `shared:decoder.weight` is `embed.weight`. In Python, `safetensors.torch.load_model(model, path)` loads
+    /// it into a model that shares them, too. An `.npz` file, which has no metadata, has each.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] with the path.

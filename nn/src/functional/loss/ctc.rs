@@ -184,11 +184,15 @@ impl Batch {
                 return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([targets.shape()]));
             }
         };
-        if let Some(bad) =
-            rows.iter().flat_map(|row| row.iter()).find(|class| !(0..classes as i64).contains(*class))
+        let targets_of =
+            rows.iter().enumerate().flat_map(|(n, row)| row.iter().enumerate().map(move |at| (n, at)));
+        if let Some((n, (at, bad))) =
+            targets_of.into_iter().find(|(_, (_, class))| !(0..classes as i64).contains(*class))
         {
-            let message =
-                format!("Target {bad} is out of bounds for {classes} classes: they are 0 to {}", classes - 1);
+            let message = format!(
+                "Target {bad}, label {at} of sequence {n}, is out of bounds for {classes} classes: they are 0 to {}",
+                classes - 1
+            );
             return Err(Error::new(ErrorKind::Index, OP, message).with_operands([targets.shape()]));
         }
         Ok(Batch { steps, labels: rows.into_iter().map(<[i64]>::to_vec).collect(), blank: blank as i64 })

@@ -274,6 +274,11 @@ impl Scores<'_> {
         if mask.ndim() != 1 && mask.ndim() != batch + 1 {
             return Err(self.unfit("key_padding_mask", mask));
         }
+        let own = [&self.sizes[..batch], &self.sizes[batch + 2..]].concat();
+        let fit = |(size, own): (&usize, &usize)| *size == 1 || size == own;
+        if !mask.sizes().iter().rev().zip(own.iter().rev()).all(fit) {
+            return Err(self.unfit("key_padding_mask", mask));
+        }
         let mut sizes = mask.sizes().to_vec();
         sizes.splice(mask.ndim() - 1..mask.ndim() - 1, [1, 1]);
         self.added(&self.arranged("key_padding_mask", &mask.reshape(sizes)?, &names)?)

@@ -14,6 +14,7 @@ use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, Names, NewDim, Result, Shape, default_dtype, keep};
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each query
 /// gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
@@ -208,18 +209,17 @@ impl MultiheadAttentionBuilder {
         let [embed, heads] = self.dims?;
         let kv_heads = self.kv_heads.unwrap_or(heads.1);
         check_dtype(LAYER, self.dtype)?;
-        let value =
-            |fits: bool, message: &dyn Fn() -> String| Error::ensure(fits, ErrorKind::Value, LAYER, message);
-        value(embed.1 > 0 && heads.1 > 0, &|| {
+        let value = ErrorKind::Value;
+        Error::ensure(embed.1 > 0 && heads.1 > 0, value, LAYER, || {
             format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
         })?;
-        value(embed.1.is_multiple_of(heads.1), &|| {
+        Error::ensure(embed.1.is_multiple_of(heads.1), value, LAYER, || {
             format!("embed must be divisible by heads, got {} and {}", dim_text(embed), dim_text(heads))
         })?;
-        value(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), &|| {
+        Error::ensure(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), value, LAYER, || {
             format!("the number of heads must be divisible by kv_heads, got {} and {kv_heads}", heads.1)
         })?;
-        value((0.0..=1.0).contains(&self.dropout), &|| {
+        Error::ensure((0.0..=1.0).contains(&self.dropout), value, LAYER, || {
             format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
         })?;
         let config = Config {
@@ -501,6 +501,7 @@ impl MultiheadAttention {
             let error = Error::new(ErrorKind::Shape, "MultiheadAttention", message);
             return Err(error.with_operands([query, key, value].map(Tensor::shape)));
         }
+        let caller = Location::caller(); // not that of the closure
         let run = || {
             let heads = self.project([(query, &of_query), (key, &of_key), (value, &of_value)], own)?;
             let key_name = key.name(of_key.seq);
@@ -512,8 +513,8 @@ impl MultiheadAttention {
                 .and_then(|(y, weights)| Ok(Attended { output: self.join(y, query, &of_query)?, weights }))
         };
         run().map_err(|error| match error.op() {
-            "MultiheadAttention" => error,
-            _ => within(error, "MultiheadAttention", &self.path),
+            "MultiheadAttention" => error.at(caller),
+            _ => within(error, "MultiheadAttention", &self.path).at(caller),
         })
     }
 
@@ -587,8 +588,13 @@ impl MultiheadAttention {
         let mut sizes = q.sizes().to_vec();
         sizes[q.ndim() - 1] = keys;
         let scores = Scores { of: self.of(&text), names, sizes, key_name, dtype: q.dtype() };
-        let mut mask = options.attn_mask.map(|mask| scores.mask(mask)).transpose()?;
-        if let Some(padding) = options.key_padding_mask.map(|mask| scores.padding(mask)).transpose()? {
+        // Not in closures, which would have the line of this file in the errors.
+        let mut mask = match options.attn_mask {
+            Some(mask) => Some(scores.mask(mask)?),
+            None => None,
+        };
+        if let Some(padding) = options.key_padding_mask {
+            let padding = scores.padding(padding)?;
             mask = Some(match mask {
                 Some(mask) => mask.add(&padding)?,
                 None => padding,

@@ -395,9 +395,12 @@ pub fn pack_sequence(
     dim: impl Into<Dim>,
     name: impl Into<NewName>,
 ) -> Result<PackedSequence> {
-    let (padded, time) = padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new())?;
+    const OP: &str = "pack_sequence";
+    let padded = padded_sequence(sequences, dim.into(), name.into(), PadSequenceOptions::new());
+    let (padded, time) = padded.map_err(|error| error.of(OP))?;
     let lengths: Vec<i64> = sequences.iter().map(|x| x.sizes()[time] as i64).collect();
     pack(&padded, &Tensor::from_slice(&lengths, [lengths.len()])?, time, Some(time + 1))
+        .map_err(|error| error.of(OP))
 }
 
 /// The sequences of a padded batch, each with its own length: the inverse of [`pad_sequence`]. `dim` is that

@@ -19,6 +19,7 @@ use super::{Dropout, LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBu
 use crate::{Field, Visitor};
 use namegrad_autograd::Tensor;
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};
+use std::panic::Location;
 
 /// A function by element.
 type Activation = fn(&Tensor) -> Result<Tensor>;
@@ -90,11 +91,12 @@ impl Config {
         if embed.0.is_some() && hidden.0.is_none() {
             hidden.0 = Some(Name::new("feedforward")?);
         }
+        let caller = Location::caller();
         let linear = |from: Named, to: Named| {
             let layer = Linear::builder(open(from), open(to)).bias(self.bias).dtype(self.dtype).build();
-            layer.map_err(|error| error.of(self.layer))
+            layer.map_err(|error| error.of(self.layer).at(caller))
         };
-        let dropout = || Dropout::new(self.dropout).map_err(|error| error.of(self.layer));
+        let dropout = || Dropout::new(self.dropout).map_err(|error| error.of(self.layer).at(caller));
         Ok(FeedForward {
             linear1: linear(embed, hidden)?,
             dropout: dropout()?,
@@ -150,6 +152,8 @@ fn residual(
     norm_first: bool,
     f: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
+    let caller = Location::caller(); // not that of the closure
+    let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
     match norm_first {
         true => x.add(&f(&norm.forward(x)?)?),
         false => norm.forward(&x.add(&f(x)?)?),
