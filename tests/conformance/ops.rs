@@ -514,7 +514,8 @@ fn fractional(c: &mut Call<'_>, dims: usize) -> Answer<Vec<Value>> {
             .map(|(at, length)| (*length as f64 * ratio(at).unwrap_or(0.5)) as usize)
             .collect(),
     };
-    ["output_size", "output_ratio"].map(|name| c.arg(name)); // used: they gave the sizes
+    c.arg("output_size"); // used: the sizes
+    c.arg("output_ratio");
     let Picked { values, indices } = x.fractional_max_pool(&drawn, kernel, &sizes[..])?;
     let count = if c.flag("return_indices", false) { 2 } else { 1 };
     Ok([values, indices].into_iter().take(count).map(Value::Tensor).collect())

@@ -3786,7 +3786,7 @@ fn call_nn_avg_pool2d(x: &Tensor, kernel_size: Extents) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+fn call_nn_avg_pool2d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<isize>, dims: SlidingDims) -> Result<()> {
     F::avg_pool2d_with(x, kernel_size, AvgPool2dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
     Ok(())
 }
@@ -3798,7 +3798,7 @@ fn call_nn_avg_pool3d(x: &Tensor, kernel_size: Extents) -> Result<()> {
 }
 
 #[rustfmt::skip]
-fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<usize>, dims: SlidingDims) -> Result<()> {
+fn call_nn_avg_pool3d_with(x: &Tensor, kernel_size: Extents, stride: Extents, padding: Extents, ceil_mode: bool, count_include_pad: bool, divisor_override: Option<isize>, dims: SlidingDims) -> Result<()> {
     F::avg_pool3d_with(x, kernel_size, AvgPool3dOptions::new().stride(stride).padding(padding).ceil_mode(ceil_mode).count_include_pad(count_include_pad).divisor_override(divisor_override).dims(dims))?;
     Ok(())
 }
