@@ -2,6 +2,7 @@
 //! average. `tests/conformance.rs` compares the functions with PyTorch.
 
 use namegrad::autograd::gradcheck;
+use namegrad::core::random::Generator;
 use namegrad::nn;
 use namegrad::prelude::*;
 
@@ -251,8 +252,8 @@ fn a_hard_gumbel_sample_has_the_gradient_of_the_soft_one() -> Result<()> {
     let logits = Tensor::randn([("N", 5), ("class", 3)])?.requiring_grad()?;
     let weight = Tensor::randn([("class", 3)])?;
     let gradient = |hard: bool| -> Result<Vec<f32>> {
-        manual_seed(3);
-        let sample = F::gumbel_softmax_with(&logits, "class", GumbelSoftmaxOptions::new().hard(hard))?;
+        let options = GumbelSoftmaxOptions::new().hard(hard);
+        let sample = Generator::from_seed(3).scope(|| F::gumbel_softmax_with(&logits, "class", options))?;
         if hard {
             assert!(sample.detach().amax("class")?.allclose(1.0)?);
         }

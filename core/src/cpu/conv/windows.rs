@@ -51,47 +51,68 @@ impl<T: Accumulator> Windows<'_, T> {
     /// # Safety
     /// `to` is valid for writes of these rows.
     pub(super) unsafe fn pack(&self, from: usize, count: usize, to: *mut T, row_stride: usize) {
+        let volume: usize = self.input.iter().product();
+        let mut spans = Vec::with_capacity(self.taps.len());
         for run in runs(self.grid, from, count) {
-            for (row, tap) in self.taps.iter().enumerate() {
-                // SAFETY: the run is inside the columns, and the row is the first one of this tap.
-                unsafe { self.pack_tap(&run, *tap, to.add(row * row_stride + run.column), row_stride) };
+            spans.clear();
+            spans.extend(self.taps.iter().map(|tap| self.span(&run, *tap)));
+            // Channel by channel: the taps read the same few rows of the input, and the rows of the columns
+            // are written in order.
+            let mut row = 0;
+            for channel in self.channels.clone() {
+                let plane = &self.source[run.image * self.image_stride + channel * volume..][..volume];
+                for span in &spans {
+                    // SAFETY: the run is inside the columns, and there is a row for each tap of each channel.
+                    unsafe { self.pack_span(span, plane, to.add(row * row_stride + run.column), run.len) };
+                    row += 1;
+                }
             }
         }
     }
 
-    /// Writes the elements under a tap, for each channel.
-    ///
-    /// # Safety
-    /// `to` is valid for writes of `run.len` elements in each row of this tap.
-    unsafe fn pack_tap(&self, run: &Run, tap: [isize; 3], to: *mut T, row_stride: usize) {
+    /// The columns of a run in which a tap is inside of the input.
+    fn span(&self, run: &Run, tap: [isize; 3]) -> Span {
         let [_, height, width] = self.input;
         let at = |dim: usize| (run.place[dim] * self.step[dim]) as isize + tap[dim];
         let inside = (0..2).all(|dim| (0..self.input[dim] as isize).contains(&at(dim)));
         let (first, step) = (at(2), self.step[2]);
-        // The columns `start..end` are inside of the input.
         let end = match usize::try_from(width as isize - first) {
             Ok(room) if inside => room.div_ceil(step).min(run.len),
             _ => 0,
         };
         let start = usize::try_from(-first).map_or(0, |outside| outside.div_ceil(step)).min(end);
-        let volume: usize = self.input.iter().product();
-        for (index, channel) in self.channels.clone().enumerate() {
-            let plane = run.image * self.image_stride + channel * volume;
-            // SAFETY: the caller guarantees the row. The elements of the source are in a row of the input.
-            unsafe {
-                let to = to.add(index * self.taps.len() * row_stride);
-                for column in (0..start).chain(end..run.len) {
-                    to.add(column).write(T::ZERO);
-                }
-                if start < end {
-                    let row = (at(0) as usize * height + at(1) as usize) * width;
-                    let from = plane + row + (first + (start * step) as isize) as usize;
-                    let source = &self.source[from..from + (end - start - 1) * step + 1];
-                    copy(source.as_ptr(), step, to.add(start), end - start);
-                }
+        if start == end {
+            return Span { start: 0, end: 0, from: 0 };
+        }
+        let row = (at(0) as usize * height + at(1) as usize) * width;
+        Span { start, end, from: row + (first + (start * step) as isize) as usize }
+    }
+
+    /// Writes the elements of a channel under a tap.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of `len` elements, which are at least those of the span.
+    #[inline(always)]
+    unsafe fn pack_span(&self, span: &Span, plane: &[T], to: *mut T, len: usize) {
+        let Span { start, end, from } = *span;
+        // SAFETY: the caller guarantees the row. The slice has the elements that are read.
+        unsafe {
+            for column in (0..start).chain(end..len) {
+                to.add(column).write(T::ZERO);
+            }
+            if start < end {
+                let source = &plane[from..from + (end - start - 1) * self.step[2] + 1];
+                copy(source.as_ptr(), self.step[2], to.add(start), end - start);
             }
         }
     }
+}
+
+/// The columns `start..end` of a run, the first of which is at `from` in a channel of the input.
+struct Span {
+    start: usize,
+    end: usize,
+    from: usize,
 }
 
 /// Copies `len` elements, `step` apart. Runs are short, so the copies of a few elements at a time, which need
