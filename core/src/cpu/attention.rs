@@ -10,9 +10,9 @@
 //! *FlashAttention* (2022), algorithms 1 and 4.
 
 use super::math::Real;
-use super::math::lane::Lane;
 use super::matmul::{Mat, MatmulElement, gemm_serial};
 use super::room::{Room, fill, written};
+use super::row::{self, LANES, largest, sum_lanes};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, each};
 use crate::random::{Generator, fill_bernoulli};
@@ -23,8 +23,6 @@ use std::ops::Range;
 const ROWS: usize = 128;
 /// The keys of a block.
 const COLS: usize = 128;
-/// The independent sums of a row.
-const LANES: usize = 16;
 
 /// Matrices of one operand: the first, and where each begins, in elements from the first.
 pub(crate) struct Stack<T> {
@@ -477,54 +475,9 @@ impl<T: Real> Vectorized for Dots<'_, T> {
     fn run<S: Simd>(self, simd: S, sums: &mut [T]) {
         let rows = simd.numbers(self.a).chunks_exact(self.n).zip(simd.numbers(self.b).chunks_exact(self.n));
         for (sum, (a, b)) in simd.numbers_mut(sums).iter_mut().zip(rows) {
-            let mut lanes = [S::Number::<T>::ZERO; LANES];
-            let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-            for (a, b) in a.iter().zip(b) {
-                for lane in 0..LANES {
-                    lanes[lane] = a[lane].mul_add(b[lane], lanes[lane]);
-                }
-            }
-            for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-                *lane = a.mul_add(*b, *lane);
-            }
-            *sum = sum_lanes(lanes);
+            *sum = row::dot(a, b);
         }
     }
-}
-
-/// The largest of `max` and the elements that are not NaN.
-#[inline(always)]
-fn largest<T: Real>(x: &[T], max: T) -> T {
-    let mut lanes = [max; LANES];
-    let (whole, rest) = x.as_chunks::<LANES>();
-    for x in whole {
-        for lane in 0..LANES {
-            lanes[lane] = if x[lane] > lanes[lane] { x[lane] } else { lanes[lane] };
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = if *x > *lane { *x } else { *lane };
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = if lanes[lane + width] > lanes[lane] { lanes[lane + width] } else { lanes[lane] };
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
-#[inline(always)]
-fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// `x = exp(x - shift)`; returns the sum.

@@ -3,11 +3,12 @@
 //! Nothing here knows about names or derivatives, and nothing calls back to the ops. The loops get slices,
 //! and sizes that the slices have room for. `pointwise` runs the loops of elementwise ops, `convert` casts,
 //! `copy` packs strided views, `fill` makes elements from their positions, `join` joins tensors, `index`
-//! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `resample` and `sample` interpolate, `fold` reduces,
-//! `scan` has cumulative sums, `order` compares, `count` counts and searches, `softmax` has softmax and functions
-//! of the same sums, `norm` and `standardize` normalize, `attention` and `recurrent` have layers of those names, `linalg` decomposes
-//! matrices, [`update`] runs the steps of optimizers. They share `simd`, which finds the widest vectors, `threads`,
-//! `room`, which is memory to be written, and the functions of one number in [`math`] and `integer`.
+//! moves elements, `matmul` multiplies, `conv` convolves, `pool` has maxima and means of windows, `resample`
+//! and `sample` interpolate, `fold` reduces, `scan` has cumulative sums, `order` compares, `count` counts and
+//! searches, `softmax` has softmax and functions of the same sums, `norm` and `standardize` normalize,
+//! `attention` and `recurrent` have layers of those names, `linalg` decomposes matrices, [`update`] runs the
+//! steps of optimizers. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
+//! to be written, `row`, the sums of a row, and the functions of one number in [`math`] and `integer`.
 
 pub(crate) mod attention;
 pub(crate) mod conv;
@@ -29,6 +30,7 @@ pub(crate) mod pool;
 pub(crate) mod recurrent;
 pub(crate) mod resample;
 pub(crate) mod room;
+mod row;
 pub(crate) mod sample;
 pub(crate) mod scan;
 pub(crate) mod simd;

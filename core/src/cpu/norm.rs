@@ -4,11 +4,10 @@
 use super::math::Real;
 use super::math::lane::Lane;
 use super::room::{Room, copy, fill, written};
+use super::row::sum;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
-/// The number of accumulators of a sum.
-const LANES: usize = 16;
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
@@ -16,32 +15,6 @@ const TASK: usize = 1 << 14;
 /// the number of threads.
 fn rows_of_task(n: usize) -> usize {
     (TASK / n.max(1)).max(1)
-}
-
-/// `Σ f(a, b)` over two rows, in lanes.
-///
-/// `term` is a closure. It is inlined with this function, which is compiled as a part of the loop that calls
-/// it.
-#[inline(always)]
-pub(super) fn sum<T: Real>(a: &[T], b: &[T], term: impl Fn(T, T) -> T) -> T {
-    let mut sums = [T::ZERO; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for j in 0..LANES {
-            sums[j] += term(a[j], b[j]);
-        }
-    }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum += term(*a, *b);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for j in 0..width {
-            sums[j] += sums[j + width];
-        }
-        width /= 2;
-    }
-    sums[0]
 }
 
 /// A normalization of rows of `n` elements.

@@ -7,8 +7,8 @@
 
 use super::math::Real;
 use super::math::lane::Lane;
-use super::norm::sum;
 use super::room::{Room, written};
+use super::row::sum;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 

@@ -4,8 +4,8 @@ use super::{Plane, Planes};
 use crate::args::windows::Span;
 use crate::cpu::fold::{Fold, Sum, fold_middle};
 use crate::cpu::math::Real;
-use crate::cpu::norm::sum;
 use crate::cpu::room::{Room, fill, written};
+use crate::cpu::row::sum;
 use crate::cpu::simd::{Simd, Vectorized, vectorize};
 use crate::cpu::threads::Parts;
 

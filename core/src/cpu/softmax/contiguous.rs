@@ -4,52 +4,15 @@
 use super::finite_or_zero;
 use crate::cpu::math::Real;
 use crate::cpu::room::{Room, copy, written};
+use crate::cpu::row::{self, LANES, largest, sum_lanes};
 use std::mem::MaybeUninit;
 
-/// The elements of a row that are computed at once. The rest of a row is padded.
-const LANES: usize = 16;
 /// Rows below this length do not fill the lanes, so exponentials and logarithms are computed across rows.
 const SHORT: usize = 32;
 /// The elements of short rows that are computed together.
 const BLOCK: usize = 512;
 
-/// The largest element that is not NaN, or `-∞`. NaN reaches the result through the sum of exponentials.
-#[inline(always)]
-fn largest<T: Real>(x: &[T]) -> T {
-    let mut lanes = [T::NEG_INFINITY; LANES];
-    let whole = x.chunks_exact(LANES);
-    let rest = whole.remainder();
-    for x in whole {
-        for j in 0..LANES {
-            lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = if *x > *lane { *x } else { *lane };
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for j in 0..width {
-            lanes[j] = if lanes[j + width] > lanes[j] { lanes[j + width] } else { lanes[j] };
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
-#[inline(always)]
-fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for j in 0..width {
-            lanes[j] += lanes[j + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
-/// `y = exp(x - shift)`. Also adds `y` to `sums`.
+/// `y = exp(x - shift)`. Also adds `y` to `sums`. NaN reaches a result through the sum: [`largest`] ignores it.
 #[inline(always)]
 fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LANES] {
     let mut y = [T::ZERO; LANES];
@@ -114,17 +77,7 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
         // the CPU runs several short rows at once
         return a.iter().zip(b).fold(T::ZERO, |sum, (a, b)| sum + *a * *b);
     }
-    let mut sums = [T::ZERO; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for j in 0..LANES {
-            sums[j] = a[j].mul_add(b[j], sums[j]);
-        }
-    }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum = a.mul_add(*b, *sum);
-    }
-    sum_lanes(sums)
+    row::dot(a, b)
 }
 
 /// `Σ x`.
@@ -133,17 +86,7 @@ fn sum<T: Real>(x: &[T]) -> T {
     if x.len() < SHORT {
         return x.iter().fold(T::ZERO, |sum, x| sum + *x);
     }
-    let mut sums = [T::ZERO; LANES];
-    let (x, rest) = x.as_chunks::<LANES>();
-    for x in x {
-        for j in 0..LANES {
-            sums[j] += x[j];
-        }
-    }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum += *x;
-    }
-    sum_lanes(sums)
+    row::sum(x, x, |x, _| x)
 }
 
 /// `x = exp(x)`.
@@ -228,7 +171,7 @@ pub(super) fn softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
         return softmax_short_rows(false, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-        let (y, sum) = exp_row(x, largest(x), y);
+        let (y, sum) = exp_row(x, largest(x, T::NEG_INFINITY), y);
         let scale = sum.recip();
         for y in y {
             *y *= scale;
@@ -242,7 +185,7 @@ pub(super) fn log_softmax_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
         return softmax_short_rows(true, x, n, y);
     }
     for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-        let max = largest(x);
+        let max = largest(x, T::NEG_INFINITY);
         let ln_sum = sum_exp_row(x, max).ln();
         for (y, x) in y.iter_mut().zip(x) {
             y.write((*x - max) - ln_sum);
@@ -299,7 +242,7 @@ pub(super) fn logsumexp_rows<T: Real>(x: &[T], n: usize, y: &mut Room<T>) {
         return;
     }
     for (x, y) in x.chunks_exact(n).zip(y) {
-        let max = finite_or_zero(largest(x));
+        let max = finite_or_zero(largest(x, T::NEG_INFINITY));
         y.write(max + sum_exp_row(x, max).ln());
     }
 }
