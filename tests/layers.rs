@@ -58,6 +58,12 @@ impl<A: Results, B: Results> Results for (A, B) {
     }
 }
 
+impl Results for AdaptiveLogSoftmax {
+    fn list(self) -> Vec<Tensor> {
+        vec![self.output, self.loss]
+    }
+}
+
 impl Results for RecurrentOutput {
     fn list(self) -> Vec<Tensor> {
         vec![self.output, self.hn]
@@ -296,6 +302,10 @@ fn rows() -> Result<Vec<Row>> {
         MarginRankingLoss: MarginRankingLoss::new()?, MarginRankingLoss::new()?; x, other, all_signs;
         CosineEmbeddingLoss: CosineEmbeddingLoss::new("class")?, CosineEmbeddingLoss::new(1)?; x, other, signs;
         TripletMarginLoss: TripletMarginLoss::new("class")?, TripletMarginLoss::new(1)?; x, other, third;
+        TripletMarginWithDistanceLoss: TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum("class"))?,
+            TripletMarginWithDistanceLoss::new(|a: &Tensor, b: &Tensor| a.mul(b).sum(1))?; x, other, third;
+        AdaptiveLogSoftmaxWithLoss: AdaptiveLogSoftmaxWithLoss::new(("class", 4), ("word", 9), [2, 5])?,
+            AdaptiveLogSoftmaxWithLoss::new(4, 9, [2, 5])?; x, classes;
         CtcLoss: CtcLoss::new("time", "class")?, CtcLoss::new(0, 2)?; log_probs, targets, lengths, label_lengths;
     })
 }
@@ -395,15 +405,13 @@ fn further_dims_ride_along() -> Result<()> {
             let at = |all: &[Tensor], index: usize| -> Result<Vec<Tensor>> {
                 all.iter().map(|x| x.select("extra", index)).collect()
             };
-            let want = [run(&what, &named, &at(&wide, 0)?), run(&what, &named, &at(&wide, 1)?)];
-            if got.iter().all(|y| y.ndim() == 0) {
-                let both = want[0].iter().zip(&want[1]);
-                let means: Vec<Tensor> = both.map(|(a, b)| a.add(b)?.div(2.0)).collect::<Result<_>>()?;
-                assert_same(&what, &got, &means, further);
-                continue;
-            }
-            for (index, want) in want.iter().enumerate() {
-                assert_same(&what, &at(&got, index)?, want, further);
+            let [first, second] = [run(&what, &named, &at(&wide, 0)?), run(&what, &named, &at(&wide, 1)?)];
+            for (got, (a, b)) in got.iter().zip(first.into_iter().zip(second)) {
+                if got.ndim() == 0 {
+                    assert_same(&what, &[got.clone()], &[a.add(b)?.div(2.0)?], further);
+                    continue;
+                }
+                assert_same(&what, &[got.select("extra", 0)?, got.select("extra", 1)?], &[a, b], further);
             }
         }
     }

@@ -266,3 +266,62 @@ fn a_hard_gumbel_sample_has_the_gradient_of_the_soft_one() -> Result<()> {
     assert!(hard.iter().zip(&soft).all(|(a, b)| (a - b).abs() < 1e-6), "{hard:?} {soft:?}");
     Ok(())
 }
+
+/// Numbers of `torch.nn.AdaptiveLogSoftmaxWithLoss` with the same weights.
+#[test]
+fn log_softmax_by_clusters_of_classes() -> Result<()> {
+    let builder = nn::AdaptiveLogSoftmaxWithLoss::builder(("embed", 4), ("class", 8), [2, 5]);
+    let layer = builder.div_value(2.0).head_bias(true).dtype(DType::F64).build()?;
+    let paths = [
+        "head.weight",
+        "head.bias",
+        "tail.0.0.weight",
+        "tail.0.1.weight",
+        "tail.1.0.weight",
+        "tail.1.1.weight",
+    ];
+    assert_eq!(layer.named_parameters().iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), paths);
+    for (number, (_, parameter)) in layer.named_parameters().into_iter().enumerate() {
+        let shape = parameter.shape();
+        let values: Vec<f64> = (0..parameter.numel()).map(|at| ((at + number) as f64).sin()).collect();
+        parameter.set(Tensor::from_slice(&values, shape)?.value())?;
+    }
+    let numbers: Vec<f64> = (0..12).map(|at| f64::from(at).cos()).collect();
+    let x = Tensor::from_slice(&numbers, [("N", 3), ("embed", 4)])?.requiring_grad()?;
+    let target = Tensor::new([1, 3, 7])?;
+    let found = layer.forward(&x, &target)?;
+    let close = |found: &Tensor, wanted: &[f64]| -> Result<()> {
+        assert!(found.rename(None)?.allclose(Tensor::from_slice(wanted, [wanted.len()])?)?, "{found}");
+        Ok(())
+    };
+    close(&found.output, &[-3.6574223000291375, -4.687546229918914, -4.584126385271479])?;
+    assert_eq!(found.output.shape().to_string(), "[N=3]");
+    assert!((found.loss.item::<f64>()? - 4.3096983050731765).abs() < 1e-12);
+    found.loss.backward()?;
+    close(&x.grad().unwrap().sum(1)?, &[0.4861416136869942, 0.43651980691776937, -0.6843504162587769])?;
+    let last = layer.named_parameters().pop().unwrap().1.grad().unwrap().sum(1)?;
+    close(&last, &[0.038814342655804114, 0.08899589761166465, -0.12781024026746873])?;
+    let all = layer.log_prob(&x)?;
+    assert_eq!(all.shape().to_string(), "[N=3, class=8]");
+    assert!(all.exp().sum("class")?.allclose(1.0)?);
+    let picked = all.gather(target.unsqueeze(1)?.refine_names(["N", "class"])?, "class").squeeze("class")?;
+    assert!(picked.allclose(&found.output)?);
+    assert_eq!(layer.predict(&x)?.to_vec::<i64>()?, [2, 0, 1]);
+
+    let kind = |result: Result<nn::AdaptiveLogSoftmax>| {
+        let error = result.unwrap_err();
+        assert_eq!((error.op(), error.location().file()), ("AdaptiveLogSoftmaxWithLoss", file!()), "{error}");
+        error.kind()
+    };
+    assert_eq!(kind(layer.forward(&x, &Tensor::new([1, 8, 0])?)), ErrorKind::Index);
+    assert_eq!(kind(layer.forward(&x, &Tensor::new([1, -1, 0])?)), ErrorKind::Index);
+    assert_eq!(kind(layer.forward(&x, &Tensor::new([1.0, 2.0, 0.0])?)), ErrorKind::DType);
+    assert_eq!(kind(layer.forward(&x, &Tensor::new([1, 2])?)), ErrorKind::Shape);
+    assert_eq!(kind(layer.forward(&x, &target.refine_names(["time"])?)), ErrorKind::NameMismatch);
+    assert_eq!(kind(layer.forward(&x.rename(["N", "C"])?, &target)), ErrorKind::NameNotFound);
+    for cutoffs in [vec![], vec![0], vec![8], vec![3, 3], vec![5, 2]] {
+        let error = nn::AdaptiveLogSoftmaxWithLoss::new(4, 8, cutoffs).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    }
+    Ok(())
+}

@@ -6,6 +6,27 @@ use crate::functional::options::*;
 use crate::functional::{ClassDim, KlReduction, Reduction};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// The distance of a [`TripletMarginWithDistanceLoss`].
+#[derive(Clone)]
+pub struct Distance(Arc<OfPair>);
+
+/// A function of two tensors.
+type OfPair = dyn Fn(&Tensor, &Tensor) -> Result<Tensor> + Send + Sync;
+
+impl<F: Fn(&Tensor, &Tensor) -> Result<Tensor> + Send + Sync + 'static> From<F> for Distance {
+    fn from(distance: F) -> Distance {
+        Distance(Arc::new(distance))
+    }
+}
+
+impl fmt::Debug for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Distance")
+    }
+}
 
 stateless! {
     /// The mean squared error: [`F::mse_loss`](crate::functional::mse_loss) as a layer. A weight has the
@@ -502,6 +523,39 @@ stateless! {
         /// How the losses are combined; the default is the mean.
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions { margin, p, eps, swap, reduction });
+
+    /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss) as a layer,
+    /// with a distance of its own: a function of two tensors that returns one number for each pair.
+    ///
+    /// # Shapes
+    /// - `anchor`, `positive`, `negative`: dims that broadcast
+    /// - result: one number, or without reduction the dims of the distance
+    ///
+    /// # Parameters
+    /// None.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::nn::TripletMarginWithDistanceLoss;
+    /// let distance = |a: &Tensor, b: &Tensor| F::cosine_similarity(a, b, "embed").neg().add(1);
+    /// let x = Tensor::randn([("N", 4), ("embed", 8)])?;
+    /// let loss = TripletMarginWithDistanceLoss::builder(distance).margin(0.25).build()?;
+    /// assert_eq!(loss.forward(&x, &x, &x.neg()?)?.item::<f64>()?, 0.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    TripletMarginWithDistanceLoss TripletMarginWithDistanceLossBuilder (anchor, positive, negative) { distance: Distance } [] {
+        /// How much farther the negative should be than the positive; the default is 1.
+        margin: f64 = 1.0,
+        /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
+        /// default is `false`.
+        swap: bool = false,
+        /// How the losses are combined; the default is the mean.
+        reduction: Reduction = Reduction::Mean,
+    } => |_training| {
+        let options = F::TripletMarginWithDistanceLossOptions { margin, swap, reduction };
+        F::triplet_margin_with_distance_loss(anchor, positive, negative, &*distance.0, options)
+    };
 
     /// [`F::ctc_loss`](crate::functional::ctc_loss) with a time dim and a class dim, which are found by name;
     /// the dim that is left is the batch.

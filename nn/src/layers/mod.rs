@@ -1,6 +1,7 @@
 //! Layers with state, and [`Sequential`], which runs layers one after another.
 
 mod activation;
+mod adaptive_softmax;
 mod attention;
 mod bilinear;
 mod containers;
@@ -24,6 +25,9 @@ mod tensors;
 mod transformer;
 
 pub use activation::*;
+pub use adaptive_softmax::{
+    AdaptiveLogSoftmax, AdaptiveLogSoftmaxWithLoss, AdaptiveLogSoftmaxWithLossBuilder,
+};
 pub use attention::{Attended, MultiheadAttention, MultiheadAttentionBuilder, MultiheadAttentionOptions};
 pub use bilinear::{Bilinear, BilinearBuilder};
 pub use containers::{Identity, ModuleDict, ModuleList, Residual};

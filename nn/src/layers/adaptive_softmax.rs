@@ -1,0 +1,324 @@
+//! Log-softmax over many classes, of which few are frequent.
+
+use super::attention::dims::open;
+use super::place::{Named, Of, dim_text, named};
+use super::{Layer, Linear, ModuleList, Sequential, within};
+use crate::Module;
+use crate::training::ModulePath;
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype};
+use std::panic::Location;
+
+const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
+
+/// Log-softmax over many classes, with the mean negative log likelihood of the targets. Classes are sorted by
+/// frequency, the most frequent first, and split into clusters at the `cutoffs`. Scores are computed for the
+/// first cluster and for each other cluster as a whole; within a cluster, only for inputs whose target is in
+/// it, and with fewer features the rarer the cluster.
+///
+/// # Shapes
+/// - `x`: any dims that include the input dim, in any position
+/// - `target`: integers, the other dims of `x`, in their order
+/// - [`AdaptiveLogSoftmax::output`]: the other dims; [`AdaptiveLogSoftmax::loss`]: one number
+///
+/// If the layer's input dim or the last dim of `x` is unnamed, the last dim of `x` is the input dim.
+///
+/// # Parameters
+/// - `head.weight`: `[classes, in]`, for the first cluster and a class for each other one; also `head.bias` with
+///   [`head_bias`](AdaptiveLogSoftmaxWithLossBuilder::head_bias)
+/// - `tail.0.0.weight`: `[projection, in]`, and `tail.0.1.weight`: `[classes, projection]`, for each other cluster;
+///   all initialized as in [`Linear`]
+///
+/// # Source
+/// Grave, Joulin, Cissé, Grangier, Jégou, *Efficient softmax approximation for GPUs* (2017), in the form of
+/// `torch.nn.AdaptiveLogSoftmaxWithLoss`.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::AdaptiveLogSoftmaxWithLoss;
+/// use namegrad::prelude::*;
+/// let softmax = AdaptiveLogSoftmaxWithLoss::new(("embed", 16), ("class", 1000), [10, 100])?;
+/// let x = Tensor::randn([("N", 4), ("embed", 16)])?;
+/// let target = Tensor::new([3, 50, 999, 0])?.refine_names(["N"])?;
+/// let found = softmax.forward(&x, &target)?;
+/// found.loss.backward()?;
+/// let all = softmax.log_prob(&x)?; // [N, class]
+/// let picked = all.gather(&target.unsqueeze(1)?.refine_names(["N", "class"])?, "class")?.squeeze("class")?;
+/// assert!(found.output.allclose(&picked)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = AdaptiveLogSoftmaxWithLoss::text)]
+pub struct AdaptiveLogSoftmaxWithLoss {
+    head: Linear,
+    tail: ModuleList<Sequential>,
+    #[module(skip)]
+    input: Named,
+    #[module(skip)]
+    classes: Named,
+    /// Where the clusters begin and end, from 0 to the number of classes.
+    #[module(skip)]
+    ends: Vec<usize>,
+    path: ModulePath,
+}
+
+/// A result of [`AdaptiveLogSoftmaxWithLoss::forward`].
+#[derive(Clone, Debug)]
+pub struct AdaptiveLogSoftmax {
+    /// The log probability of each target.
+    pub output: Tensor,
+    /// The mean negative log probability.
+    pub loss: Tensor,
+}
+
+/// A builder for [`AdaptiveLogSoftmaxWithLoss`]; see [`AdaptiveLogSoftmaxWithLoss::builder`].
+#[derive(Clone, Debug)]
+pub struct AdaptiveLogSoftmaxWithLossBuilder {
+    dims: Result<[Named; 2]>,
+    cutoffs: Vec<usize>,
+    div_value: f64,
+    head_bias: bool,
+    dtype: DType,
+}
+
+impl AdaptiveLogSoftmaxWithLossBuilder {
+    /// By what the number of features is divided from one cluster to the next; the default is 4.
+    pub fn div_value(mut self, div_value: f64) -> Self {
+        self.div_value = div_value;
+        self
+    }
+
+    /// Whether the scores of the first cluster and of the others have a bias; the default is `false`.
+    pub fn head_bias(mut self, head_bias: bool) -> Self {
+        self.head_bias = head_bias;
+        self
+    }
+
+    /// The dtype of the parameters; the default is the default dtype.
+    pub fn dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`]; [`ErrorKind::Value`] unless the cutoffs increase, from at least 1 to less
+    /// than the number of classes, and for a `div_value` that is not positive; [`ErrorKind::DType`] for a dtype
+    /// that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
+        let AdaptiveLogSoftmaxWithLossBuilder { dims, cutoffs, div_value, head_bias, dtype } = self;
+        let [input, classes] = dims?;
+        let fit = cutoffs.first().is_some_and(|first| *first > 0)
+            && cutoffs.is_sorted_by(|a, b| a < b)
+            && cutoffs.last().is_some_and(|last| *last < classes.1);
+        Error::ensure(fit, ErrorKind::Value, LAYER, || {
+            format!(
+                "cutoffs must increase, from at least 1 to less than the {} classes, got {cutoffs:?}",
+                classes.1
+            )
+        })?;
+        Error::ensure(input.1 > 0, ErrorKind::Value, LAYER, || {
+            format!("the input dim must have a size greater than 0, got {}", dim_text(input))
+        })?;
+        Error::ensure(div_value > 0.0, ErrorKind::Value, LAYER, || {
+            format!("div_value must be greater than 0, got {div_value}")
+        })?;
+        let caller = Location::caller();
+        let linear = |from: Named, to: Named, bias: bool| {
+            let layer = Linear::builder(open(from), open(to)).bias(bias).dtype(dtype).build();
+            layer.map_err(|error| error.of(LAYER).at(caller))
+        };
+        let clusters = cutoffs.len();
+        let head = linear(input, (classes.0, cutoffs[0] + clusters), head_bias)?;
+        let ends: Vec<usize> = [0].into_iter().chain(cutoffs).chain([classes.1]).collect();
+        let projection = input.0.map(|_| Name::new("projection")).transpose()?;
+        let tail = (1..=clusters).map(|cluster| {
+            let between = (projection, (input.1 as f64 / div_value.powi(cluster as i32)).floor() as usize);
+            let last = (classes.0, ends[cluster + 1] - ends[cluster]);
+            Ok(Sequential::new().then(linear(input, between, false)?).then(linear(between, last, false)?))
+        });
+        let tail = tail.collect::<Result<_>>()?;
+        Ok(AdaptiveLogSoftmaxWithLoss { head, tail, input, classes, ends, path: ModulePath::new() })
+    }
+}
+
+impl AdaptiveLogSoftmaxWithLoss {
+    /// A layer from the dim `input` to `classes`, both sizes with or without a name, whose clusters begin at 0 and
+    /// at the `cutoffs`.
+    ///
+    /// # Errors
+    /// Those of [`build`](AdaptiveLogSoftmaxWithLossBuilder::build).
+    #[track_caller]
+    pub fn new(
+        input: impl NewDim,
+        classes: impl NewDim,
+        cutoffs: impl IntoIterator<Item = usize>,
+    ) -> Result<AdaptiveLogSoftmaxWithLoss> {
+        AdaptiveLogSoftmaxWithLoss::builder(input, classes, cutoffs).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::nn::AdaptiveLogSoftmaxWithLoss;
+    /// use namegrad::prelude::*;
+    /// let softmax = AdaptiveLogSoftmaxWithLoss::builder(8, 20, [5]).div_value(2.0).head_bias(true).build()?;
+    /// let paths: Vec<_> = softmax.named_parameters().into_iter().map(|(path, _)| path).collect();
+    /// assert_eq!(paths, ["head.weight", "head.bias", "tail.0.0.weight", "tail.0.1.weight"]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(
+        input: impl NewDim,
+        classes: impl NewDim,
+        cutoffs: impl IntoIterator<Item = usize>,
+    ) -> AdaptiveLogSoftmaxWithLossBuilder {
+        let dims = named(LAYER, input).and_then(|input| Ok([input, named(LAYER, classes)?]));
+        AdaptiveLogSoftmaxWithLossBuilder {
+            dims,
+            cutoffs: cutoffs.into_iter().collect(),
+            div_value: 4.0,
+            head_bias: false,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The log probability of each target, and the mean loss.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` has no input dim; [`ErrorKind::Shape`] if it has another size, or the
+    /// target does not have the other dims; [`ErrorKind::NameMismatch`] if it names them differently;
+    /// [`ErrorKind::DType`] for targets that are not integers; [`ErrorKind::Index`] for a class that does not
+    /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
+        let _running = self.path.running();
+        let caller = Location::caller();
+        self.run(x, target).map_err(|error| within(error, LAYER, &self.path).at(caller))
+    }
+
+    /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input dim.
+    ///
+    /// # Errors
+    /// Those of [`forward`](Self::forward) about `x`.
+    #[track_caller]
+    pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let caller = Location::caller();
+        self.all(x).map_err(|error| within(error, LAYER, &self.path).at(caller))
+    }
+
+    /// The class with the highest probability: the dims of `x` without the input dim.
+    ///
+    /// # Errors
+    /// Those of [`forward`](Self::forward) about `x`.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        let dim = self.place(x)?;
+        self.log_prob(x)?.argmax(dim)
+    }
+
+    /// The position of the input dim.
+    #[track_caller]
+    fn place(&self, x: &Tensor) -> Result<usize> {
+        let of = Of { layer: LAYER, path: &self.path, dims: &|| self.dims() };
+        of.place(x, self.input, x.ndim().checked_sub(1))
+    }
+
+    fn all(&self, x: &Tensor) -> Result<Tensor> {
+        let dim = self.place(x)?;
+        let head = self.head.forward(x)?.log_softmax(dim)?;
+        let mut parts = vec![head.narrow(dim, 0, self.ends[1])?];
+        for (cluster, layers) in self.tail.iter().enumerate() {
+            let of_cluster = head.narrow(dim, self.ends[1] + cluster, 1)?;
+            parts.push(layers.forward(x)?.log_softmax(dim)?.add(&of_cluster)?);
+        }
+        Tensor::cat(&parts, dim)
+    }
+
+    fn run(&self, x: &Tensor, target: &Tensor) -> Result<AdaptiveLogSoftmax> {
+        let dim = self.place(x)?;
+        let rest = x.value().select(dim, 0)?;
+        if target.sizes() != rest.sizes() {
+            let message = format!(
+                "expected one class for each input, of sizes {:?}, got {:?}",
+                rest.sizes(),
+                target.sizes()
+            );
+            return Err(
+                Error::new(ErrorKind::Shape, LAYER, message).with_operands([x.shape(), target.shape()])
+            );
+        }
+        Error::ensure(target.numel() > 0, ErrorKind::Value, LAYER, || {
+            "there is no mean loss of an empty batch".to_string()
+        })?;
+        let names = rest.unified_names(LAYER, "broadcast", target.value())?;
+        let classes = self.classes_of(target)?;
+        let rows = x.movedim(dim, -1)?.rename(None)?.reshape([classes.len(), self.input.1])?;
+        let rows = rows.rename([None, self.input.0])?;
+        let cluster_of = |class: usize| self.ends[1..].partition_point(|end| *end <= class);
+        let of_head = classes.iter().map(|class| match cluster_of(*class) {
+            0 => *class,
+            cluster => self.ends[1] + cluster - 1,
+        });
+        let mut output = picked(&self.head, &rows, of_head)?;
+        for (layers, cluster) in self.tail.iter().zip(1..) {
+            let inside = || classes.iter().enumerate().filter(|(_, class)| cluster_of(**class) == cluster);
+            let index: Vec<i64> = inside().map(|(row, _)| row as i64).collect();
+            if index.is_empty() {
+                continue;
+            }
+            let index = Tensor::from_slice(&index, [index.len()])?;
+            let of_cluster = inside().map(|(_, class)| class - self.ends[cluster]);
+            let found = picked(layers, &rows.index_select(&index, 0)?, of_cluster)?;
+            output = output.index_add(&index, &found, 0)?;
+        }
+        let loss = output.mean(..)?.neg()?;
+        let output = output.reshape(rest.sizes())?;
+        Ok(AdaptiveLogSoftmax { output: named_as(output, names)?, loss })
+    }
+
+    /// The classes of all targets, checked.
+    fn classes_of(&self, target: &Tensor) -> Result<Vec<usize>> {
+        if !matches!(target.dtype(), DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::U8) {
+            let message = format!("expected classes of an integer dtype, got {}", target.dtype());
+            return Err(Error::new(ErrorKind::DType, LAYER, message)
+                .with_operands([target.shape()])
+                .with_repair("target.to(DType::I64)?"));
+        }
+        let count = self.classes.1;
+        let classes = target.to(DType::I64)?.to_vec::<i64>()?;
+        let checked = classes.iter().enumerate().map(|(position, class)| match usize::try_from(*class) {
+            Ok(class) if class < count => Ok(class),
+            _ => {
+                let message = format!(
+                    "Target {class} at position {position} is out of bounds for {count} classes: they are 0 to {}",
+                    count - 1
+                );
+                Err(Error::new(ErrorKind::Index, LAYER, message).with_operands([target.shape()]))
+            }
+        });
+        checked.collect()
+    }
+
+    fn dims(&self) -> String {
+        format!("{} to {}", dim_text(self.input), dim_text(self.classes))
+    }
+
+    fn text(&self) -> String {
+        format!("{LAYER}({}, {:?})", self.dims(), &self.ends[1..self.ends.len() - 1])
+    }
+}
+
+/// The log probability of one class for each row, by a layer that gives the scores of all.
+fn picked(layer: &dyn Layer, rows: &Tensor, classes: impl Iterator<Item = usize>) -> Result<Tensor> {
+    let classes: Vec<i64> = classes.map(|class| class as i64).collect();
+    let index = Tensor::from_slice(&classes, [classes.len(), 1])?;
+    layer.forward(rows)?.rename(None)?.log_softmax(1)?.gather(&index, 1)?.squeeze(1)
+}
+
+fn named_as(x: Tensor, names: Names) -> Result<Tensor> {
+    if names.is_named() { x.rename(Some(names)) } else { Ok(x) }
+}
