@@ -1304,3 +1304,127 @@ fn errors_of_some_layers_had_the_line_of_a_closure() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn errors_of_layers_made_in_closures_had_the_line_of_the_closure() -> Result<()> {
+    use namegrad::nn::{
+        Bilinear, Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+    };
+    use namegrad::nn::{TransformerDecoderOptions, TransformerEncoderLayer};
+    let attention = MultiheadAttention::new(("embed", 4), ("heads", 2), "seq")?;
+    let x = |n: usize| Tensor::ones([("N", n), ("seq", 3), ("embed", 4)]);
+    let encoder = |heads: usize| {
+        let layer = TransformerEncoderLayer::builder(("embed", 4), ("heads", heads), "seq");
+        move || TransformerEncoder::new(layer, 2)
+    };
+    let decoder = TransformerDecoderLayer::builder(("embed", 4), ("heads", 3), "seq");
+    let errors = [
+        TransformerEncoder::new(TransformerEncoderLayer::builder(4, 3, 0), 2).map(drop),
+        TransformerDecoder::new(decoder, 2).map(drop),
+        Transformer::builder(("embed", 4), ("heads", 3), "seq").build().map(drop),
+        attention.attend(&x(2)?, &x(3)?, &x(3)?).map(drop),
+        BatchNorm::new(("C", usize::MAX)).map(drop),
+        Bilinear::new(("a", usize::MAX), ("b", 2), ("c", 2)).map(drop),
+        // 3 times the features overflowed.
+        MultiheadAttention::new(("embed", usize::MAX - 1), ("heads", 1), "seq").map(drop),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!(error.location().file(), file!(), "{error}");
+    }
+    // Layers in layers know their paths before any walk.
+    let error = encoder(2)()?.forward(&Tensor::ones([("seq", 3), ("embed", 5)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'layers.0.self_attn' (embed=4"), "{error}");
+    let outer = Sequential::new().then_named("enc", encoder(2)()?);
+    let error = outer.forward(&Tensor::ones([("seq", 3), ("embed", 5)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'enc.layers.0.self_attn' (embed=4"), "{error}");
+    let layer = TransformerDecoderLayer::builder(("embed", 4), ("heads", 2), "seq");
+    let decoder = TransformerDecoder::new(layer, 1)?;
+    let padding = Tensor::new([[0, 1, 1], [0, 0, 0]])?;
+    let options = TransformerDecoderOptions::new().memory_key_padding_mask(&padding);
+    let error = decoder.forward_with(&x(2)?, &x(2)?, options).unwrap_err();
+    assert!(error.message().starts_with("the layer 'layers.0.multihead_attn'"), "{error}");
+    assert_eq!(error.operands(), [padding.shape()]); // as it was given
+    let block = Sequential::new().then_named("block", Residual::new(Linear::new(("x", 2), ("x", 3))?));
+    let error = block.forward(&Tensor::ones([("x", 2)])?).unwrap_err();
+    assert!(error.message().starts_with("the layer 'block': the output of"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_parametrization_that_failed_later_was_a_panic() -> Result<()> {
+    use namegrad::nn::parametrize::{self, Parametrization};
+    /// The identity for small numbers.
+    #[derive(Clone, Module)]
+    struct Small;
+    impl Parametrization for Small {
+        fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
+            let large = originals[0].abs()?.amax(..)?.item::<f32>()? > 5.0;
+            if large { originals[0].sum("nothing") } else { Ok(originals[0].clone()) }
+        }
+    }
+    let model = Sequential::new().then_named("fc", Linear::new(("in", 2), ("out", 3))?).then(Relu);
+    parametrize::register(&model, "fc.weight", Small)?;
+    model.train();
+    let (_, original) = model.named_parameters().remove(0);
+    original.update(|value| value.add_(10.0).map(drop))?;
+    let error = model.forward(&Tensor::ones([("in", 2)])?).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::NameNotFound, "Linear"));
+    assert_eq!(error.location().file(), file!());
+    let message = "the layer 'fc': a parameter that is computed from others: Name 'nothing'";
+    assert!(error.message().starts_with(message), "{error}");
+    // Neither the rest of the model nor its text fails.
+    assert_eq!(model.state_dict().len(), 2);
+    assert!(format!("{model} {model:?}").contains("Small"));
+    original.update(|value| value.sub_(10.0).map(drop))?;
+    model.forward(&Tensor::ones([("in", 2)])?)?;
+
+    // Several originals can only be those of the first parametrization.
+    for spectral in [false, true] {
+        let layer = Linear::new(2, 3)?;
+        match spectral {
+            true => parametrize::spectral_norm(&layer, "weight", 0)?,
+            false => parametrize::weight_norm(&layer, "weight", 0)?,
+        }
+        layer.eval();
+        let before = layer.weight().tensor();
+        let error = parametrize::weight_norm(&layer, "weight", 0).unwrap_err();
+        assert_eq!((error.kind(), error.op()), (ErrorKind::Value, "weight_norm"));
+        assert!(error.message().contains("can only be the first parametrization"), "{error}");
+        assert!(layer.weight().tensor().allclose(&before)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_with_hooked_layers_could_not_be_copied() -> Result<()> {
+    use namegrad::nn::Hooked;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    #[derive(Clone, Module)]
+    struct Model {
+        first: Hooked<Linear>,
+        second: Linear,
+    }
+    let model = Model {
+        first: Hooked::new(Linear::new(("x", 2), ("h", 3))?),
+        second: Linear::new(("h", 3), ("y", 1))?,
+    };
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let handle = model.first.register_forward_hook(move |_, _, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    });
+    let copy = model.deep_copy()?;
+    assert!(!copy.first.layer().weight().is(model.first.layer().weight()));
+    assert!(!copy.second.weight().is(model.second.weight()));
+    let x = Tensor::ones([("x", 2)])?;
+    assert!(copy.first.forward(&x)?.equal(&model.first.forward(&x)?)?);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    handle.remove(); // from the original alone
+    model.first.forward(&x)?;
+    copy.first.forward(&x)?;
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    assert!(model.first.clone().layer().weight().is(model.first.layer().weight())); // a clone shares it
+    Ok(())
+}

@@ -104,8 +104,9 @@ impl Operand for Tensor {
 
 impl Operand for Parameter {
     #[inline]
+    #[track_caller]
     fn operand(&self) -> Result<Cow<'_, Tensor>> {
-        Ok(Cow::Owned(self.tensor()))
+        self.try_tensor().map(Cow::Owned)
     }
 }
 

@@ -160,15 +160,36 @@ impl Parameter {
     /// # Panics
     /// If the parameter is computed from others, and that fails. It was computed once when that was set up,
     /// so this takes other dtypes or an error of your own parametrization.
+    ///
+    /// In a layer, [`try_tensor`](Self::try_tensor) makes that an error of the layer.
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
+        self.try_tensor().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The current [`tensor`](Self::tensor), or the error of the computation that gives it: what layers read.
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let weight = Parameter::new(Tensor::ones([("in", 3)])?)?;
+    /// assert_eq!(weight.try_tensor()?, weight.tensor());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the computation, if the parameter is [computed](Computed) from others.
+    #[track_caller]
+    pub fn try_tensor(&self) -> Result<Tensor> {
         if let Some(substitute) = places::substitute(self.id()) {
-            return substitute;
+            return Ok(substitute);
         }
-        if let Some(computed) = self.0.computed() {
-            return computed.tensor().unwrap_or_else(|error| panic!("{error}"));
+        let caller = Location::caller();
+        match self.0.computed() {
+            Some(computed) => computed
+                .tensor()
+                .map_err(|error| error.context("a parameter that is computed from others: ").at(caller)),
+            None => Ok(self.0.read().clone()),
         }
-        self.0.read().clone()
     }
 
     /// How the parameter is computed from others, if it is.
@@ -240,7 +261,7 @@ impl Parameter {
     /// The dtype.
     pub fn dtype(&self) -> DType {
         match self.0.is_computed.load(Ordering::Acquire) {
-            true => self.tensor().dtype(),
+            true => self.try_tensor().map_or(self.0.read().dtype(), |computed| computed.dtype()),
             false => self.0.read().dtype(),
         }
     }
@@ -263,7 +284,7 @@ impl Parameter {
     /// Whether a gradient is computed for the parameter. It is false if the parameter is frozen.
     pub fn requires_grad(&self) -> bool {
         match self.0.is_computed.load(Ordering::Acquire) {
-            true => self.tensor().requires_grad(),
+            true => self.try_tensor().is_ok_and(|computed| computed.requires_grad()),
             false => self.0.read().requires_grad(),
         }
     }
@@ -374,12 +395,18 @@ impl Parameter {
 
 impl fmt::Debug for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Parameter {:?}", self.tensor().value())
+        match self.try_tensor() {
+            Ok(tensor) => write!(f, "Parameter {:?}", tensor.value()),
+            Err(error) => write!(f, "Parameter {error}"),
+        }
     }
 }
 
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Parameter containing:\n{}", self.tensor())
+        match self.try_tensor() {
+            Ok(tensor) => write!(f, "Parameter containing:\n{tensor}"),
+            Err(error) => write!(f, "Parameter containing:\n{error}"),
+        }
     }
 }

@@ -9,8 +9,10 @@ use crate::input::Input;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Shape};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -144,14 +146,43 @@ pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
     }
     let mut header = vec![0; length as usize];
     from.read_exact(&mut header).map_err(|error| input.failed(&error))?;
-    let header: Metadata = serde_json::from_slice(&header)
-        .map_err(|error| input.malformed(format!("not a safetensors header: {error}")))?;
+    let not_one = |error| input.malformed(format!("not a safetensors header: {error}"));
+    let Keys(keys) = serde_json::from_slice(&header).map_err(not_one)?;
+    if let Some(key) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(input.malformed(format!("two tensors are called '{}'", key[0])));
+    }
+    let header: Metadata = serde_json::from_slice(&header).map_err(not_one)?;
     let (stated, found) = (header.data_len() as u64, rest - length);
     if stated != found {
         let message = format!("the tensors of the header have {stated} bytes, {found} follow");
         return Err(input.malformed(message));
     }
     checked(input, &header, LENGTH as u64 + length)
+}
+
+/// The keys of a JSON object, sorted. The format does not allow a key twice, and maps lose one of the two.
+struct Keys(Vec<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Keys, D::Error> {
+        from.deserialize_map(Keys(Vec::new()))
+    }
+}
+
+impl<'de> Visitor<'de> for Keys {
+    type Value = Keys;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map from names to tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> std::result::Result<Keys, A::Error> {
+        while let Some((key, IgnoredAny)) = map.next_entry()? {
+            self.0.push(key);
+        }
+        self.0.sort_unstable();
+        Ok(self)
+    }
 }
 
 /// The content of a header whose elements start at `start`.
@@ -348,6 +379,7 @@ mod tests {
                 file(r#"{"x":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,8]}}"#, 8),
                 "overflow",
             ),
+            (file(&format!("{{{x},{x}}}"), 8), "two tensors are called 'x'"),
             (file(r#"{"x":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}}"#, 8), "dtype U64"),
             (with_names(r#""names:y":"[null]""#), "'y', which is not there"),
             (with_names(r#""names:x":"[\"N\",\"C\"]""#), "it has 1 dims"),

@@ -1,7 +1,7 @@
 //! Activations as layers for [`Sequential`](super::Sequential).
 
 use super::stateless::stateless;
-use super::{Layer, within};
+use super::{Layer, read, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::Approximate;
@@ -528,11 +528,12 @@ impl Prelu {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        F::prelu(x, self.weight.tensor()).map_err(|error| within(error, "Prelu", &self.path))
+        let weight = read(&self.weight, "Prelu", &self.path)?;
+        F::prelu(x, weight).map_err(|error| within(error, "Prelu", &self.path))
     }
 
     fn text(&self) -> String {
-        format!("Prelu{}", self.weight.tensor().shape())
+        format!("Prelu{}", self.weight.shape())
     }
 }
 

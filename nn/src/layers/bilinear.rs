@@ -2,7 +2,7 @@
 
 use super::norm::check_dtype;
 use super::place::{Named, Of, dim_text, named};
-use super::{Layer, within};
+use super::{Layer, read, read_any, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::BilinearOptions;
@@ -10,6 +10,7 @@ use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Name, NewDim, Result, Shape, default_dtype};
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// `y[o] = Σ_i Σ_j x[i] weight[o, i, j] other[j] + bias[o]` over one dim of each of two inputs.
 ///
@@ -88,10 +89,11 @@ impl BilinearBuilder {
         };
         let one = renamed(first, &[out.0], "_in1")?;
         let two = renamed(second, &[out.0, first.0], "_in2")?;
+        let caller = Location::caller(); // not that of the closure
         let uniform = |dims: &[Named]| -> Result<Parameter> {
             let value =
                 TensorOptions::new().dtype(dtype).uniform(Shape::new(dims.iter().copied())?, -bound, bound);
-            Parameter::new(value.map_err(|error| error.of("Bilinear"))?)
+            Parameter::new(value.map_err(|error| error.of("Bilinear").at(caller))?)
         };
         let weight = uniform(&[out, one, two])?;
         let bias = if self.bias { Some(uniform(&[out])?) } else { None };
@@ -151,7 +153,8 @@ impl Bilinear {
                 other = other.permute(places)?;
             }
         }
-        let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
+        let weight = read(&self.weight, "Bilinear", &self.path)?;
+        let bias = read_any(self.bias.as_ref(), "Bilinear", &self.path)?;
         F::bilinear_with(&x, &other, &weight, BilinearOptions { bias: bias.as_ref().map(Cow::Borrowed) })
             .map_err(fail)
     }

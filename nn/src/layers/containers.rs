@@ -1,8 +1,9 @@
 //! Layers that hold other layers, and the layer that does nothing.
 
-use super::Layer;
+use super::{Layer, within};
 use crate::Module;
 use crate::field::{Field, Visitor};
+use crate::training::ModulePath;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use std::fmt;
@@ -70,12 +71,14 @@ impl Layer for Identity {
 #[derive(Clone)]
 pub struct Residual<L> {
     inner: L,
+    path: ModulePath,
 }
 
 /// By hand, for the copy in a box, which the derive macro has only for layers without type parameters.
 impl<L: Module> Module for Residual<L> {
     fn fields(&self, visitor: &mut Visitor<'_>) {
         visitor.field("inner", &self.inner);
+        visitor.field("path", &self.path);
     }
 
     fn describe(&self) -> String {
@@ -83,7 +86,7 @@ impl<L: Module> Module for Residual<L> {
     }
 
     fn clone_in_box(&self) -> Option<Box<dyn Layer>> {
-        Some(Box::new(Residual { inner: self.inner.clone_in_box()? }))
+        Some(Box::new(Residual { inner: self.inner.clone_in_box()?, path: self.path.clone() }))
     }
 }
 
@@ -96,7 +99,7 @@ impl<L: Module> fmt::Display for Residual<L> {
 impl<L: Layer> Residual<L> {
     /// A residual connection around `inner`.
     pub fn new(inner: L) -> Residual<L> {
-        Residual { inner }
+        Residual { inner, path: ModulePath::new() }
     }
 
     /// The layer inside.
@@ -110,7 +113,8 @@ impl<L: Layer> Residual<L> {
     /// The errors of the layer, and [`ErrorKind::Shape`] if its output does not have the dims of `x`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        sum(x, self.inner.forward(x)?)
+        let _running = self.path.running();
+        sum(x, self.inner.forward(x)?).map_err(|error| within(error, "Residual", &self.path))
     }
 }
 
@@ -118,14 +122,14 @@ impl<L: Layer> Residual<L> {
 fn sum(x: &Tensor, y: Tensor) -> Result<Tensor> {
     let named = |x: &Tensor| (0..x.ndim()).all(|dim| x.name(dim).is_some());
     let y = match x.names() != y.names() && named(x) && named(&y) {
-        true => y.align_as(x).map_err(|error| error.of("Residual"))?,
+        true => y.align_as(x)?,
         false => y,
     };
     if x.sizes() != y.sizes() {
         let message = "the output of a layer with a residual connection must have the dims of its input";
         return Err(Error::new(ErrorKind::Shape, "Residual", message).with_operands([x.shape(), y.shape()]));
     }
-    x.add(&y).map_err(|error| error.of("Residual"))
+    x.add(&y)
 }
 
 impl<L: Layer> Layer for Residual<L> {

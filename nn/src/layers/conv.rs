@@ -1,7 +1,7 @@
 //! Convolution and transposed convolution over one, two or three dims. Everything that does not depend on the
 //! number of dims is in functions of slices.
 
-use super::{Layer, called, within};
+use super::{Layer, called, read, read_any, within};
 use crate::Module;
 use crate::functional::PadMode;
 use crate::functional::conv::{Slide, transposed_images};
@@ -505,10 +505,11 @@ impl<const N: usize> Conv<N> {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        let weight = self.weight.tensor();
+        let weight = read(&self.weight, Self::NAME, &self.path)?;
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, mode, .. } = self.settings;
-        let bias = self.bias.as_ref().map(|bias| bias.tensor().rename(None)).transpose()?;
+        let bias = read_any(self.bias.as_ref(), Self::NAME, &self.path)?;
+        let bias = bias.map(|bias| bias.rename(None)).transpose()?;
         let about = |error: Error| within(error.with_operands([x.shape()]), Self::NAME, &self.path);
         let (images, padding) = match mode {
             PaddingMode::Zeros => (layout.apply(x)?, padding),
@@ -605,7 +606,7 @@ impl<const N: usize> ConvTranspose<N> {
     #[track_caller]
     fn made(&self, x: &Tensor, sizes: Option<Extents>) -> Result<Tensor> {
         let _running = self.path.running();
-        let weight = self.weight.tensor();
+        let weight = read(&self.weight, Self::NAME, &self.path)?;
         let layout = layout(Self::NAME, &self.path, &self.settings, x, weight.dtype())?;
         let Settings { stride, padding, dilation, groups, .. } = self.settings;
         let padding = if let Padding::Zeros(zeros) = padding { zeros } else { Extents::from(0) };
@@ -617,7 +618,7 @@ impl<const N: usize> ConvTranspose<N> {
             slide.output_padding = lacking(Self::NAME, x, lengths, &kernel, sizes, slide)
                 .map_err(|error| within(error, Self::NAME, &self.path))?;
         }
-        let bias = self.bias.as_ref().map(Parameter::tensor);
+        let bias = read_any(self.bias.as_ref(), Self::NAME, &self.path)?;
         let y = transposed_images(Self::NAME, images, [x, &weight], N, bias.as_ref(), slide)
             .map_err(|error| within(error, Self::NAME, &self.path))?;
         layout.restore(y)

@@ -3,7 +3,7 @@
 use super::linear::shared;
 use super::norm::check_dtype;
 use super::place::{Named, dim_text, named};
-use super::{Layer, within};
+use super::{Layer, read, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::BagMode;
@@ -69,7 +69,7 @@ impl Table {
             return Ok(());
         }
         // For the errors of indices, before anything is written.
-        F::embedding(&x.detach().rename(None)?, weight.tensor().detach())?;
+        F::embedding(&x.detach().rename(None)?, weight.try_tensor()?.detach())?;
         let index = x.value().rename(None)?.to(DType::I64)?.reshape([-1])?;
         weight.update(|value| {
             *value = renormed(value, &index, self.max_norm, self.norm_type)?;
@@ -222,7 +222,7 @@ impl Embedding {
             scale_grad_by_freq: table.scale_grad_by_freq,
             ..EmbeddingOptions::new()
         };
-        F::embedding_with(x, self.weight.tensor(), options).map_err(fail)
+        F::embedding_with(x, read(&self.weight, "Embedding", &self.path)?, options).map_err(fail)
     }
 
     fn text(&self) -> String {
@@ -404,7 +404,7 @@ impl EmbeddingBag {
             include_last_offset: self.include_last_offset,
             ..EmbeddingBagOptions::new()
         };
-        F::embedding_bag_with(x, self.weight.tensor(), options).map_err(fail)
+        F::embedding_bag_with(x, read(&self.weight, "EmbeddingBag", &self.path)?, options).map_err(fail)
     }
 
     fn text(&self) -> String {

@@ -3,7 +3,7 @@
 use super::{Layer, Tensors};
 use crate::field::Visitor;
 use crate::module::Module;
-use namegrad_autograd::{HookHandle, Op, Tensor};
+use namegrad_autograd::{HookHandle, Op, Tensor, places};
 use namegrad_core::Result;
 use std::any::Any;
 use std::cell::Cell;
@@ -16,6 +16,7 @@ use std::thread::ThreadId;
 ///
 /// It has the parameters of the layer, under the same paths, and can be used wherever the layer can. Clones
 /// share the layer and the hooks, so you can register hooks on one clone while another is part of a model. A
+/// [deep copy](Module::deep_copy) has its own layer and the same hooks, which are then independent. A
 /// call runs the hooks in PyTorch's order, and each kind in order of registration:
 ///
 /// 1. [`register_forward_pre_hook`](Self::register_forward_pre_hook): with the input;
@@ -86,9 +87,25 @@ fn copied<H: ?Sized>(list: &List<H>) -> Vec<Arc<H>> {
     list.iter().map(|(_, hook)| hook.clone()).collect()
 }
 
-impl<L, I, O> Clone for Hooked<L, I, O> {
+impl<L: Clone, I, O> Clone for Hooked<L, I, O> {
+    /// The same layer and hooks; in a deep copy, clones of them.
     fn clone(&self) -> Hooked<L, I, O> {
-        Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() }
+        if !places::is_copying() {
+            return Hooked { layer: self.layer.clone(), hooks: self.hooks.clone() };
+        }
+        let layer = Arc::new(L::clone(&self.layer));
+        let Hooks { next, forward_pre, forward, backward_pre, backward, of_all, replaced } =
+            &*lock(&self.hooks);
+        let hooks = Hooks {
+            next: *next,
+            forward_pre: forward_pre.clone(),
+            forward: forward.clone(),
+            backward_pre: backward_pre.clone(),
+            backward: backward.clone(),
+            of_all: of_all.clone(),
+            replaced: *replaced,
+        };
+        Hooked { layer, hooks: Arc::new(Mutex::new(hooks)) }
     }
 }
 

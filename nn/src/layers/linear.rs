@@ -1,6 +1,6 @@
 //! The linear layer.
 
-use super::{Layer, called, within};
+use super::{Layer, called, read, read_any, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
@@ -204,7 +204,8 @@ impl Linear {
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
-        let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
+        let weight = read(&self.weight, "Linear", &self.path)?;
+        let bias = read_any(self.bias.as_ref(), "Linear", &self.path)?;
         let dim = self.input_dim(x)?;
         self.check(x, dim, weight.dtype())?;
         self.map(x, dim, &weight, bias.as_ref()).map_err(|error| within(error, "Linear", &self.path))

@@ -56,7 +56,7 @@ pub use transformer::*;
 
 use crate::Module;
 use crate::training::ModulePath;
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{Error, Result};
 use std::sync::Arc;
 
@@ -151,6 +151,21 @@ where
     #[track_caller]
     fn forward(&self, input: &Input) -> Result<Output> {
         (**self).forward(input)
+    }
+}
+
+/// The tensor of a parameter of a layer. It can be computed from others, which can fail.
+#[track_caller]
+fn read(parameter: &Parameter, layer: &'static str, path: &ModulePath) -> Result<Tensor> {
+    parameter.try_tensor().map_err(|error| within(error, layer, path))
+}
+
+/// [`read`] for a parameter that a layer can lack.
+#[track_caller]
+fn read_any(parameter: Option<&Parameter>, layer: &'static str, path: &ModulePath) -> Result<Option<Tensor>> {
+    match parameter {
+        Some(parameter) => read(parameter, layer, path).map(Some),
+        None => Ok(None),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Normalizations.
 
 use super::place::{Named, Of, dim_text, named};
-use super::{Layer, within};
+use super::{Layer, read_any, within};
 use crate::Module;
 use crate::buffer::Buffer;
 use crate::field::{Field, Visitor};
@@ -14,6 +14,7 @@ use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
 use namegrad_core::{DType, Dim, Dims, Error, ErrorKind, IntoShape, NewDim, Result, Shape, default_dtype};
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
 #[derive(Clone, Debug, Default)]
@@ -27,19 +28,21 @@ impl Affine {
     #[track_caller]
     fn new(layer: &'static str, dims: &[Named], dtype: DType, [weight, bias]: [bool; 2]) -> Result<Affine> {
         check_dtype(layer, dtype)?;
+        let caller = Location::caller(); // not that of the closure
         let filled = |wanted: bool, value: f64| -> Result<Option<Parameter>> {
             if !wanted {
                 return Ok(None);
             }
             let shape = Shape::new(dims.iter().copied())?;
             let value = TensorOptions::new().dtype(dtype).full(shape, value);
-            Parameter::new(value.map_err(|error| error.of(layer))?).map(Some)
+            Parameter::new(value.map_err(|error| error.of(layer).at(caller))?).map(Some)
         };
         Ok(Affine { weight: filled(weight, 1.0)?, bias: filled(bias, 0.0)? })
     }
 
-    fn tensors(&self) -> [Option<Tensor>; 2] {
-        [&self.weight, &self.bias].map(|parameter| parameter.as_ref().map(Parameter::tensor))
+    #[track_caller]
+    fn tensors(&self, layer: &'static str, path: &ModulePath) -> Result<[Option<Tensor>; 2]> {
+        Ok([read_any(self.weight.as_ref(), layer, path)?, read_any(self.bias.as_ref(), layer, path)?])
     }
 }
 
@@ -303,7 +306,7 @@ impl BatchNorm {
             self.dim,
             Some(1),
         )?;
-        let ([weight, bias], training) = (self.affine.tensors(), self.training.get());
+        let ([weight, bias], training) = (self.affine.tensors("BatchNorm", &self.path)?, self.training.get());
         let options = BatchNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
             bias: bias.as_ref().map(Cow::Borrowed),
@@ -477,7 +480,7 @@ impl LayerNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
         let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
-        let [weight, bias] = self.affine.tensors();
+        let [weight, bias] = self.affine.tensors("LayerNorm", &self.path)?;
         let options = LayerNormOptions { eps: self.eps, ..LayerNormOptions::new() };
         let options = LayerNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
@@ -740,7 +743,7 @@ impl GroupNorm {
             self.dim,
             Some(1),
         )?;
-        let [weight, bias] = self.affine.tensors();
+        let [weight, bias] = self.affine.tensors("GroupNorm", &self.path)?;
         let options = GroupNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
             bias: bias.as_ref().map(Cow::Borrowed),
@@ -901,7 +904,8 @@ impl InstanceNorm {
             self.dim,
             Some(1),
         )?;
-        let ([weight, bias], training) = (self.affine.tensors(), self.training.get());
+        let ([weight, bias], training) =
+            (self.affine.tensors("InstanceNorm", &self.path)?, self.training.get());
         let options = InstanceNormOptions {
             weight: weight.as_ref().map(Cow::Borrowed),
             bias: bias.as_ref().map(Cow::Borrowed),

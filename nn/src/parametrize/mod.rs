@@ -63,8 +63,8 @@ pub trait Parametrization: Module + Send + Sync {
     /// It runs each time that a layer reads the parameter.
     ///
     /// # Errors
-    /// Those of your formula. An error while the parametrization is set up is an error of
-    /// [`register`]; a later one, in the `forward` of a layer, is a panic.
+    /// Those of your formula. An error while the parametrization is set up is an error of [`register`]; a later
+    /// one is an error of the `forward` of the layer, and a panic of [`Parameter::tensor`].
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor>;
 
     /// The first values of the originals, from the value that the parameter had: PyTorch's `right_inverse`.
@@ -141,8 +141,8 @@ impl crate::field::Field for StepField<'_> {
 /// parametrization is the original of this one, as in PyTorch. The dims stay the same.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones; [`ErrorKind::Shape`] if
-/// the computed parameter has other sizes; the errors of the parametrization. Then nothing has changed.
+/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones, and for a parametrization with
+/// several originals that is not the first; [`ErrorKind::Shape`] if the computed parameter has other sizes; the errors of the parametrization. Then nothing has changed.
 #[track_caller]
 pub fn register<P>(module: &dyn Module, path: &str, parametrization: P) -> Result<()>
 where
@@ -174,10 +174,14 @@ fn parametrized(parameter: &Parameter, step: Arc<dyn Step>) -> Result<Parametriz
     let before = parameter.computed();
     let before = before.as_deref().and_then(|computed| (computed as &dyn Any).downcast_ref::<Parametrized>());
     if let Some(before) = before {
+        let count = step.originals(&parameter.try_tensor()?.detach())?.len();
+        Error::ensure(count == 1, ErrorKind::Value, "parametrize::register", || {
+            format!("{} has {count} originals, and can only be the first parametrization", step.describe())
+        })?;
         let steps = before.steps.iter().cloned().chain([step]).collect();
         return Ok(Parametrized { originals: before.originals.clone(), steps });
     }
-    let value = parameter.tensor();
+    let value = parameter.try_tensor()?;
     let frozen = !value.requires_grad();
     let originals = step.originals(&value.detach())?.into_iter().map(|original| {
         let original = Parameter::new(original)?;

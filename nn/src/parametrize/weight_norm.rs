@@ -4,7 +4,7 @@ use super::{Parametrization, find};
 use crate::Module;
 use namegrad_autograd::Tensor;
 use namegrad_core::args::Argument;
-use namegrad_core::{Dim, Result, keep};
+use namegrad_core::{Dim, Error, ErrorKind, Result, keep};
 use std::sync::Arc;
 
 /// `w = g v / |v|`: a weight by length and direction, separately for each index of one dim. Both `g` and `v`
@@ -50,7 +50,10 @@ impl WeightNorm {
 
 impl Parametrization for WeightNorm {
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor> {
-        let [g, v] = originals else { unreachable!("weight normalization has two originals") };
+        let [g, v] = originals else {
+            let message = format!("weight normalization has two originals, and got {}", originals.len());
+            return Err(Error::new(ErrorKind::Value, "weight_norm", message));
+        };
         v.mul(&g.div(&self.length(v)?)?)
     }
 
@@ -63,9 +66,9 @@ impl Parametrization for WeightNorm {
 /// outputs. See [`WeightNorm`].
 ///
 /// # Errors
-/// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for a path that `module` does not have,
-/// [`ErrorKind::NameNotFound`](namegrad_core::ErrorKind::NameNotFound) or
-/// [`ErrorKind::DimRange`](namegrad_core::ErrorKind::DimRange) for a dim that the weight does not have.
+/// [`ErrorKind::Value`] for a path that `module` does not have,
+/// [`ErrorKind::NameNotFound`] or
+/// [`ErrorKind::DimRange`] for a dim that the weight does not have.
 ///
 /// # Examples
 /// ```

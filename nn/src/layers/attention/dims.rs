@@ -5,6 +5,7 @@ use crate::layers::place::{Named, Of};
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
+use std::panic::Location;
 
 /// The dim of a sequence, as a layer is given it.
 #[derive(Clone, Copy, Debug)]
@@ -198,8 +199,10 @@ impl Finder<'_> {
         }
         let mut free: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
         let who = || called(self.of.path, &(self.of.dims)());
+        let caller = Location::caller(); // not that of the closure
         let error = |kind, message| {
-            Err(Error::new(kind, self.of.layer, message).with_operands([query.shape(), x.shape()]))
+            let error = Error::new(kind, self.of.layer, message).at(caller);
+            Err(error.with_operands([query.shape(), x.shape()]))
         };
         while let Some(dim) = left.pop() {
             let what = x.name(dim).map_or(format!("dim {dim}"), |name| format!("the dim '{name}'"));
@@ -279,6 +282,7 @@ impl Scores<'_> {
         if !mask.sizes().iter().rev().zip(own.iter().rev()).all(fit) {
             return Err(self.unfit("key_padding_mask", mask));
         }
+        self.check_dtype(mask)?; // as it was given
         let mut sizes = mask.sizes().to_vec();
         sizes.splice(mask.ndim() - 1..mask.ndim() - 1, [1, 1]);
         self.added(&self.arranged("key_padding_mask", &mask.reshape(sizes)?, &names)?)
@@ -339,8 +343,15 @@ impl Scores<'_> {
             let zeros = TensorOptions::new().dtype(self.dtype).zeros(Shape::new(unnamed(mask.sizes()))?)?;
             return zeros.masked_fill(mask, f64::NEG_INFINITY);
         }
-        if mask.dtype().is_floating_point() {
-            return mask.to(self.dtype);
+        self.check_dtype(mask)?;
+        mask.to(self.dtype)
+    }
+
+    /// An error for a mask of integers.
+    #[track_caller]
+    fn check_dtype(&self, mask: &Tensor) -> Result<()> {
+        if mask.dtype() == DType::Bool || mask.dtype().is_floating_point() {
+            return Ok(());
         }
         let who = called(self.of.path, &(self.of.dims)());
         let message = format!("{who}: a mask is bool or floating-point, not {}", mask.dtype());

@@ -236,7 +236,8 @@ impl MultiheadAttentionBuilder {
             causal: self.causal,
         };
         let layer = Made { config, dtype: self.dtype };
-        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER))
+        let caller = Location::caller(); // not that of a closure
+        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER).at(caller))
     }
 }
 
@@ -251,7 +252,7 @@ impl Made {
     fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
         let config = self.config;
         let (embed, of_keys) = (config.embed, config.of_keys());
-        let qkv = embed.1 + 2 * of_keys;
+        let qkv = of_keys.saturating_mul(2).saturating_add(embed.1);
         let merged = config.kdim.1 == embed.1 && config.vdim.1 == embed.1;
         let qkv = (embed.0.map(|_| Name::new("qkv")).transpose()?, qkv);
         let own = |size: usize, features: Named| self.xavier([(embed.0, size), beside(features, embed.0)?]);
@@ -292,7 +293,7 @@ impl Made {
     /// A weight `[out, in]`, uniform in ±√(6 / (in + out)).
     #[track_caller]
     fn xavier(&self, dims: [Named; 2]) -> Result<Parameter> {
-        let bound = (6.0 / (dims[0].1 + dims[1].1).max(1) as f64).sqrt();
+        let bound = (6.0 / (dims[0].1.saturating_add(dims[1].1)).max(1) as f64).sqrt();
         Parameter::new(TensorOptions::new().dtype(self.dtype).uniform(Shape::new(dims)?, -bound, bound)?)
     }
 }
@@ -539,11 +540,11 @@ impl MultiheadAttention {
     fn project(&self, inputs: [(&Tensor, &Places); 3], own: bool) -> Result<[Tensor; 3]> {
         let sizes = [self.config.embed.1, self.config.of_keys(), self.config.of_keys()].map(|n| n as isize);
         let merged = match &self.in_proj_weight {
-            Some(weight) => Some(weight.tensor().rename(None)?),
+            Some(weight) => Some(weight.try_tensor()?.rename(None)?),
             None => None,
         };
         let bias = match &self.in_proj_bias {
-            Some(bias) => Some(bias.tensor().rename(None)?),
+            Some(bias) => Some(bias.try_tensor()?.rename(None)?),
             None => None,
         };
         let heads = [self.config.heads.1, self.config.kv_heads, self.config.kv_heads];
@@ -559,7 +560,7 @@ impl MultiheadAttention {
                 Some(weight) => weight.split(sizes, 0)?,
                 None => {
                     let own = [&self.q_proj_weight, &self.k_proj_weight, &self.v_proj_weight];
-                    own.into_iter().flatten().map(|w| w.tensor().rename(None)).collect::<Result<_>>()?
+                    own.into_iter().flatten().map(|w| w.try_tensor()?.rename(None)).collect::<Result<_>>()?
                 }
             };
             let biases = bias.map(|bias| bias.split(sizes, 0)).transpose()?.unwrap_or_default();
@@ -654,7 +655,7 @@ impl MultiheadAttention {
         *seq = 1;
         let mut parts = vec![x.clone()];
         if let Some(learned) = learned {
-            parts.push(learned.tensor().rename(None)?.reshape(own)?.expand(&sizes[..])?);
+            parts.push(learned.try_tensor()?.rename(None)?.reshape(own)?.expand(&sizes[..])?);
         }
         if self.config.add_zero_attn {
             parts.push(TensorOptions::new().dtype(x.dtype()).zeros(&sizes[..])?);
@@ -673,8 +674,9 @@ impl MultiheadAttention {
         let mut sizes = y.sizes()[..y.ndim() - 2].to_vec();
         sizes.push(self.config.embed.1);
         y = y.reshape(sizes)?;
-        let weight = self.out_proj.weight().tensor().rename(None)?;
-        let bias = self.out_proj.bias().map(|bias| bias.tensor().rename(None)).transpose()?;
+        let weight = self.out_proj.weight().try_tensor()?.rename(None)?;
+        let bias = self.out_proj.bias().map(Parameter::try_tensor).transpose()?;
+        let bias = bias.map(|bias| bias.rename(None)).transpose()?;
         y = linear(&y, &weight, bias.as_ref())?;
         if places.features + 1 != y.ndim() {
             y = y.movedim(-1, places.features)?;

@@ -135,13 +135,15 @@ impl Weights {
         lengths: Option<&Tensor>,
         reverse: bool,
     ) -> Result<[Tensor; 3]> {
-        let (w_ih, w_hh) = (self.w_ih.tensor().rename(None)?, self.w_hh.tensor().rename(None)?);
+        let (w_ih, w_hh) = (self.w_ih.try_tensor()?.rename(None)?, self.w_hh.try_tensor()?.rename(None)?);
         let (b_ih, b_hh) = match &self.biases {
-            Some([b_ih, b_hh]) => (Some(b_ih.tensor().rename(None)?), Some(b_hh.tensor().rename(None)?)),
+            Some([b_ih, b_hh]) => {
+                (Some(b_ih.try_tensor()?.rename(None)?), Some(b_hh.try_tensor()?.rename(None)?))
+            }
             None => (None, None),
         };
         let w_hr = match &self.w_hr {
-            Some(w_hr) => Some(w_hr.tensor().rename(None)?),
+            Some(w_hr) => Some(w_hr.try_tensor()?.rename(None)?),
             None => None,
         };
         let options = RecurrentOptions {

@@ -243,8 +243,13 @@ impl TransformerDecoder {
     /// Same as [`TransformerDecoderLayerBuilder::build`].
     #[track_caller]
     pub fn new(layer: TransformerDecoderLayerBuilder, num_layers: usize) -> Result<TransformerDecoder> {
-        let layers = (0..num_layers).map(|_| layer.clone().build()).collect::<Result<_>>()?;
-        Ok(TransformerDecoder { layers, norm: None })
+        let mut layers = Vec::new();
+        for _ in 0..num_layers {
+            layers.push(layer.clone().build()?); // not in a closure, whose line errors would have
+        }
+        let model = TransformerDecoder { layers, norm: None };
+        model.train(); // tells the layers their paths
+        Ok(model)
     }
 
     /// The decoder with this norm at the end.

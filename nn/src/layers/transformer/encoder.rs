@@ -224,8 +224,13 @@ impl TransformerEncoder {
     /// Same as [`TransformerEncoderLayerBuilder::build`].
     #[track_caller]
     pub fn new(layer: TransformerEncoderLayerBuilder, num_layers: usize) -> Result<TransformerEncoder> {
-        let layers = (0..num_layers).map(|_| layer.clone().build()).collect::<Result<_>>()?;
-        Ok(TransformerEncoder { layers, norm: None })
+        let mut layers = Vec::new();
+        for _ in 0..num_layers {
+            layers.push(layer.clone().build()?); // not in a closure, whose line errors would have
+        }
+        let model = TransformerEncoder { layers, norm: None };
+        model.train(); // tells the layers their paths
+        Ok(model)
     }
 
     /// The encoder with this norm at the end.
