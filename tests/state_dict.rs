@@ -215,6 +215,16 @@ fn paths_are_renamed_by_pattern() -> Result<()> {
     let error = model.load_state_dict(&state).unwrap_err();
     let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict(&state)?";
     assert_eq!(error.repair(), Some(repair));
+    // A checkpoint has more than the model.
+    let mut checkpoint = state.clone();
+    checkpoint.insert("optimizer.step", Tensor::new(3)?.into_value());
+    let error = model.load_state_dict(&checkpoint).unwrap_err();
+    let repair = "state.rename(\"module.**\", \"**\")?; model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+    assert_eq!(error.repair(), Some(repair));
+    checkpoint.rename("module.**", "**")?;
+    let report = model.load_state_dict_with(&checkpoint, LoadOptions::new().partial(true))?;
+    assert_eq!((report.missing.len(), report.unexpected), (0, vec!["optimizer.step".to_string()]));
+
     state.rename("module.**", "**")?;
     model.load_state_dict(&state)?;
     state.rename("*.weight", "layers.*.kernel")?;

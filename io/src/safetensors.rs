@@ -138,6 +138,10 @@ pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
     }
     from.read_exact(&mut length).map_err(|error| input.failed(&error))?;
     let (length, rest) = (u64::from_le_bytes(length), input.length - LENGTH as u64);
+    if length.to_le_bytes().starts_with(b"\x93NUMPY") {
+        let error = input.malformed("an npy file, which has one tensor without a name");
+        return Err(error.with_repair("NamedTensor::load_npy(path)?"));
+    }
     if length > MAX_HEADER.min(rest) {
         let message = format!(
             "not a safetensors file, or cut short: its header would have {length} bytes, {rest} follow"
@@ -149,7 +153,7 @@ pub(crate) fn contents(input: &Input, from: &mut dyn Read) -> Result<Contents> {
     let not_one = |error| input.malformed(format!("not a safetensors header: {error}"));
     let Keys(keys) = serde_json::from_slice(&header).map_err(not_one)?;
     if let Some(key) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(input.malformed(format!("two tensors are called '{}'", key[0])));
+        return Err(input.malformed(format!("two entries are called '{}'", key[0])));
     }
     let header: Metadata = serde_json::from_slice(&header).map_err(not_one)?;
     let (stated, found) = (header.data_len() as u64, rest - length);
@@ -362,6 +366,7 @@ mod tests {
             (vec![0; 7], "7 bytes"),
             (b"PK\x03\x04\x05\x06\x07\x08 something".to_vec(), "not a zip archive"),
             (u64::MAX.to_le_bytes().to_vec(), "not a safetensors file"),
+            (b"\x93NUMPY\x01\x00v\x00".to_vec(), "an npy file"),
             (file("[1, 2]", 0), "not a safetensors header"),
             (file(&format!("{{{x}"), 8), "not a safetensors header"),
             (file(&format!("{{{x}}}"), 7), "have 8 bytes, 7 follow"),
@@ -379,7 +384,7 @@ mod tests {
                 file(r#"{"x":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,8]}}"#, 8),
                 "overflow",
             ),
-            (file(&format!("{{{x},{x}}}"), 8), "two tensors are called 'x'"),
+            (file(&format!("{{{x},{x}}}"), 8), "two entries are called 'x'"),
             (file(r#"{"x":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}}"#, 8), "dtype U64"),
             (with_names(r#""names:y":"[null]""#), "'y', which is not there"),
             (with_names(r#""names:x":"[\"N\",\"C\"]""#), "it has 1 dims"),

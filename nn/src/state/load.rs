@@ -89,6 +89,10 @@ impl LoadReport {
         if let Some(rename) = self.prefix() {
             return format!("{rename}; model.load_state_dict(&state)?");
         }
+        if let Some(prefix) = self.part() {
+            let load = "model.load_state_dict_with(&state, LoadOptions::new().partial(true))?";
+            return format!("state.rename(\"{prefix}.**\", \"**\")?; {load}");
+        }
         let every =
             |fits: fn(&Shape, &Shape) -> bool| self.mismatched.iter().all(|(_, own, given)| fits(own, given));
         let differ = !self.mismatched.is_empty();
@@ -110,6 +114,19 @@ impl LoadReport {
             .map(|(name, _)| format!(".{name}(true)"))
             .collect();
         format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
+    }
+
+    /// The prefix of the part of the state that has all that is missing: a checkpoint can have more than a model.
+    fn part(&self) -> Option<&str> {
+        if !self.mismatched.is_empty() || !self.refused.is_empty() {
+            return None;
+        }
+        let first = self.missing.first()?;
+        let prefixes = self.unexpected.iter().filter_map(|path| path.strip_suffix(first)?.strip_suffix('.'));
+        let all = |prefix: &&str| {
+            self.missing.iter().all(|path| self.unexpected.contains(&format!("{prefix}.{path}")))
+        };
+        prefixes.into_iter().find(all)
     }
 
     /// The call that adds or removes the prefix in which all paths differ, if they do.
