@@ -57,11 +57,21 @@ impl Extents {
             Some(numbers) if fits => Ok(numbers),
             Some(_) => {
                 let message = format!("`{name}` must be one number or {dims}, one for each dim, got {self}");
-                Err(Error::new(ErrorKind::Value, op, message))
+                Err(self.refused(op, name, message))
             }
-            None => {
-                Err(Error::new(ErrorKind::Value, op, format!("`{name}` must not be negative, got {self}")))
-            }
+            None => Err(self.refused(op, name, format!("`{name}` must not be negative, got {self}"))),
+        }
+    }
+
+    /// An error, with a call of the option that is none.
+    #[cold]
+    #[track_caller]
+    fn refused(self, op: &'static str, name: &str, message: String) -> Error {
+        let error = Error::new(ErrorKind::Value, op, message);
+        match name {
+            "stride" | "dilation" => error.with_repair(format!(".{name}(1)")),
+            "padding" | "output_padding" => error.with_repair(format!(".{name}(0)")),
+            _ => error,
         }
     }
 

@@ -210,6 +210,29 @@ impl<const N: usize> Settings<N> {
     }
 }
 
+impl<const N: usize> Settings<N> {
+    /// An error for numbers that no input fits.
+    #[track_caller]
+    fn check(&self, op: &'static str) -> Result<()> {
+        let refused = ErrorKind::Value;
+        let stride = self.stride.over(op, "stride", N)?;
+        for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", N)?)] {
+            if numbers.len() != N || numbers.contains(&0) {
+                let message = format!("`{name}` must be at least 1, got {numbers:?}");
+                return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
+            }
+        }
+        match self.padding {
+            Padding::Same if stride.iter().any(|stride| *stride != 1) => {
+                let message = format!("padding of the same size needs a stride of 1, got {stride:?}");
+                Err(Error::new(refused, op, message).with_repair(".stride(1)"))
+            }
+            Padding::Zeros(zeros) => zeros.over(op, "padding", N).map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
 fn dims_text(input: Named, output: Named, kernel: &[Named]) -> String {
     let dim = |(name, size): &Named| name.map_or(size.to_string(), |name| format!("{name}={size}"));
     let kernel: Vec<String> = kernel.iter().map(dim).collect();
@@ -490,6 +513,7 @@ impl<const N: usize> ConvBuilder<N> {
         let settings = self.settings?;
         let dims = [settings.input, settings.output];
         let how = (settings.groups, false, self.bias);
+        settings.check(Conv::<N>::NAME)?;
         let (weight, bias) = parameters(Conv::<N>::NAME, dims, &settings.kernel, how, self.dtype)?;
         Ok(Conv { weight, bias, settings, path: ModulePath::new() })
     }
@@ -562,6 +586,7 @@ impl<const N: usize> ConvTransposeBuilder<N> {
         let settings = self.settings?;
         let dims = [settings.input, settings.output];
         let how = (settings.groups, true, self.bias);
+        settings.check(ConvTranspose::<N>::NAME)?;
         let (weight, bias) = parameters(ConvTranspose::<N>::NAME, dims, &settings.kernel, how, self.dtype)?;
         let output_padding = self.output_padding;
         Ok(ConvTranspose { weight, bias, settings, output_padding, path: ModulePath::new() })
