@@ -293,6 +293,7 @@ fn rows() -> Result<Vec<Row>> {
         KlDivLoss: KlDivLoss::new()?, KlDivLoss::new()?; x, q;
         CrossEntropyLoss: CrossEntropyLoss::new("class")?, CrossEntropyLoss::new(1)?; x, classes;
         CrossEntropyLoss: CrossEntropyLoss::new("class")?, CrossEntropyLoss::new(1)?; x, q;
+        LinearCrossEntropyLoss: LinearCrossEntropyLoss::new(("class", 4), ("kind", 5))?, LinearCrossEntropyLoss::new(4, 5)?; x, classes;
         NllLoss: NllLoss::new("class")?, NllLoss::new(1)?; x, classes;
         MultiMarginLoss: MultiMarginLoss::new("class")?, MultiMarginLoss::new(1)?; x, classes;
         MultilabelMarginLoss: MultilabelMarginLoss::new("class")?, MultilabelMarginLoss::new(1)?; x, labels;

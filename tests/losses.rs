@@ -325,3 +325,65 @@ fn log_softmax_by_clusters_of_classes() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn linear_cross_entropy_is_that_of_a_linear_map() -> Result<()> {
+    manual_seed(3);
+    let float = |x: Result<Tensor>| x?.to(DType::F64);
+    let x = float(Tensor::randn([("N", 5), ("embed", 3)]))?;
+    let weight = float(Tensor::randn([("class", 4), ("place", 2), ("embed", 3)]))?;
+    let bias = float(Tensor::randn([("class", 4), ("place", 2)]))?;
+    let of_class = Tensor::new([0.5, 1.0, 2.0, 0.1])?.to(DType::F64)?;
+    let target = Tensor::new([[0, 1], [3, 3], [2, 1], [0, 0], [1, 2]])?;
+    let options = || {
+        let options = LinearCrossEntropyOptions::new().linear_bias(&bias).weight(&of_class);
+        options.ignore_index(2).label_smoothing(0.1)
+    };
+    let logits = x.contract(&weight, "embed")?.add(&bias)?;
+    let plain = CrossEntropyOptions::new().weight(&of_class).ignore_index(2).label_smoothing(0.1);
+    let want = F::cross_entropy_with(&logits, &target, "class", plain)?;
+    assert!(F::linear_cross_entropy_with(&x, &weight, &target, options())?.allclose(&want)?);
+    // Several dims of a batch, by name; probabilities; no batch.
+    let sequences = x.reshape([1, 5, 3])?.rename(["seq", "N", "embed"])?;
+    let of_sequences = F::linear_cross_entropy_with(&sequences, &weight, &target.unsqueeze(0)?, options())?;
+    assert!(of_sequences.allclose(&want)?);
+    let p = logits.softmax("class")?.detach();
+    let bare = LinearCrossEntropyOptions::new().linear_bias(&bias);
+    let with_p = F::linear_cross_entropy_with(&x, &weight, &p, bare)?;
+    assert!(with_p.allclose(&F::cross_entropy(&logits, &p, "class")?)?);
+    let (one, line) = (x.select("N", 0)?, weight.select("place", 0)?);
+    let alone = F::linear_cross_entropy(&one, &line, &Tensor::new(1)?)?;
+    assert!(alone.allclose(&F::cross_entropy(&F::linear(&one, &line)?, &Tensor::new(1)?, 0)?)?);
+    gradcheck(|x| F::linear_cross_entropy(&x[0], &x[1], &target), &[x.clone(), weight.clone()])?;
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    assert_eq!(kind(F::linear_cross_entropy_with(&x, &weight, &p, options())), ErrorKind::Value);
+    assert_eq!(kind(F::linear_cross_entropy(&one, &weight, &Tensor::new(1)?)), ErrorKind::Shape);
+    assert_eq!(kind(F::linear_cross_entropy(&x, &of_class, &target)), ErrorKind::Shape);
+    assert_eq!(kind(F::linear_cross_entropy(&sequences.rename(None)?, &line, &target)), ErrorKind::Shape);
+    assert_eq!(kind(F::linear_cross_entropy(&x.to(DType::F32)?, &line, &target)), ErrorKind::DType);
+    assert_eq!(kind(F::linear_cross_entropy(&x, &weight, &target.add(4)?)), ErrorKind::Index);
+    Ok(())
+}
+
+#[test]
+fn a_layer_of_a_linear_map_and_its_loss() -> Result<()> {
+    let weight = Tensor::new([0.5, 1.0, 2.0])?;
+    let builder = nn::LinearCrossEntropyLoss::builder(("embed", 4), ("class", 3)).bias(true).weight(&weight);
+    let layer = builder.ignore_index(1).label_smoothing(0.1).build()?;
+    let paths: Vec<String> = layer.named_parameters().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["linear.weight", "linear.bias"]);
+    let x = Tensor::randn([("embed", 4), ("N", 2), ("seq", 3)])?;
+    let target = Tensor::new([[0, 1, 2], [2, 2, 0]])?.refine_names(["N", "seq"])?;
+    let (map, bias) = (layer.linear().weight().tensor(), layer.linear().bias().unwrap().tensor());
+    let options = LinearCrossEntropyOptions::new().linear_bias(&bias).weight(&weight);
+    let rows = x.align_to(["N", "seq", "embed"])?.flatten(["N", "seq"], "N")?;
+    let options = options.ignore_index(1).label_smoothing(0.1);
+    let want = F::linear_cross_entropy_with(&rows, &map, target.flatten(["N", "seq"], "N")?, options)?;
+    assert!(layer.forward(&x, &target)?.allclose(&want)?);
+    let plain = nn::LinearCrossEntropyLoss::new(4, 3)?;
+    assert!(plain.linear().bias().is_none());
+    let error = plain.forward(&Tensor::ones([2, 4])?, &Tensor::new([0, 7])?).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index);
+    assert!(error.to_string().starts_with("LinearCrossEntropyLoss: "), "{error}");
+    Ok(())
+}

@@ -343,6 +343,7 @@ fn tensors() -> Result<Vec<Tensor>> {
         floats(&[1, 2, 3])?,
         floats(&[1, 1, 3, 3])?,
         whole(&[3, 3, 3])?,
+        whole(&[1, 1, 1, 1])?,
     ])
 }
 

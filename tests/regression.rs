@@ -1456,3 +1456,116 @@ fn convolutions_that_fit_no_input_were_made() -> Result<()> {
     assert_eq!(transposed.unwrap_err().op(), "ConvTranspose2d");
     Ok(())
 }
+
+#[test]
+fn the_gradient_of_a_small_norm_overflowed_in_half_types() -> Result<()> {
+    let tiny = TensorOptions::new().dtype(DType::F16).tensor([1e-6, 1e-6])?.requiring_grad()?;
+    tiny.vector_norm(0)?.backward()?;
+    for slope in tiny.grad().unwrap().to_vec::<f64>()? {
+        assert!((slope - 0.5f64.sqrt()).abs() < 0.1, "{slope}"); // `tiny` has few bits
+    }
+    let far = TensorOptions::new().dtype(DType::F16).tensor([-6e4, 6e4])?.requiring_grad()?;
+    let tanh = GeluOptions::new().approximate(F::Approximate::Tanh);
+    F::gelu_with(&far, tanh)?.sum(..)?.backward()?;
+    assert_eq!(far.grad().unwrap().to_vec::<f64>()?, [0.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn lp_pooling_did_not_take_infinite_norms_or_incomplete_windows() -> Result<()> {
+    let x = Tensor::new([[1.0, -5.0, 2.0]])?;
+    let ceil = || LpPool1dOptions::new().ceil_mode(true);
+    assert_eq!(F::lp_pool1d_with(&x, f64::INFINITY, 2, ceil())?.to_vec::<f32>()?, [5.0, 2.0]);
+    assert_eq!(F::lp_pool1d_with(&x, f64::NEG_INFINITY, 2, ceil())?.to_vec::<f32>()?, [1.0, 2.0]);
+    // The window of 2 alone counts as one of two such elements, as in PyTorch.
+    let sums = F::lp_pool1d_with(&x.abs()?, 1.0, 2, ceil())?;
+    assert_eq!(sums.to_vec::<f32>()?, [6.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn pooling_by_position_took_tensors_without_channels() -> Result<()> {
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    for sizes in [vec![4, 4], vec![1, 1, 1, 4, 4]] {
+        let x = Tensor::ones(sizes)?;
+        assert_eq!(kind(F::max_pool2d(&x, 2)), ErrorKind::Shape);
+        assert_eq!(kind(F::avg_pool2d(&x, 2)), ErrorKind::Shape);
+        assert_eq!(kind(F::adaptive_avg_pool2d(&x, 2)), ErrorKind::Shape);
+    }
+    assert_eq!(kind(F::max_pool1d(&Tensor::ones([0, 4])?, 1)), ErrorKind::Shape);
+    // Names say which dims there are, so there can be any others.
+    let x = Tensor::ones([("H", 4), ("W", 4)])?;
+    assert_eq!(F::max_pool2d(&x, 2)?.sizes(), [2, 2]);
+    let largest = Tensor::ones([1, 1, 4])?.max_pool(namegrad::core::args::Windows::sliding(2))?;
+    let unpooled = |size: usize| {
+        let options = MaxUnpool1dOptions::new().output_size(size);
+        F::max_unpool1d_with(&largest.values, &largest.indices, 2, options)
+    };
+    assert_eq!(unpooled(5)?.sizes(), [1, 1, 5]);
+    assert_eq!(kind(unpooled(6)), ErrorKind::Shape);
+    Ok(())
+}
+
+#[test]
+fn places_of_fractional_pooling_were_not_rounded_toward_zero() -> Result<()> {
+    let x = Tensor::arange(0, 16, 1)?.to(DType::F32)?.reshape([1, 1, 16])?;
+    let samples = Tensor::full([1, 1, 1], -0.7130395)?;
+    let places = x.fractional_max_pool(&samples, 1, 8)?.values.to_vec::<f32>()?;
+    assert_eq!(places, [0.0, 1.0, 3.0, 5.0, 8.0, 10.0, 12.0, 15.0]);
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_an_impossible_ctc_loss_was_zero() -> Result<()> {
+    let x = Tensor::zeros([2, 2, 3])?.log_softmax(2)?.detach().requiring_grad()?;
+    let targets = Tensor::new([[1, 1], [1, 2]])?; // equal labels need a blank between them
+    let (steps, lengths) = (Tensor::new([2, 2])?, Tensor::new([2, 2])?);
+    let options = |zero| CtcLossOptions::new().reduction(F::Reduction::None).zero_infinity(zero);
+    let losses = F::ctc_loss_with(&x, &targets, &steps, &lengths, 0, 2, options(false))?;
+    assert!(losses.to_vec::<f64>()?[0].is_infinite());
+    losses.sum(..)?.backward()?;
+    let gradient = x.grad().unwrap();
+    assert!(gradient.select(1, 0)?.isnan()?.all(..)?.item::<bool>()?);
+    assert!(gradient.select(1, 1)?.isfinite()?.all(..)?.item::<bool>()?);
+    let x = x.detach().requiring_grad()?;
+    F::ctc_loss_with(&x, &targets, &steps, &lengths, 0, 2, options(true))?.sum(..)?.backward()?;
+    assert_eq!(x.grad().unwrap().select(1, 0)?.to_vec::<f64>()?, [0.0; 6]);
+    Ok(())
+}
+
+#[test]
+fn functions_took_what_they_cannot_use() -> Result<()> {
+    let kind = |y: Result<Tensor>| y.unwrap_err().kind();
+    let x = Tensor::ones([1, 4, 1])?;
+    assert_eq!(kind(F::group_norm(&x, 4, 1, 2)), ErrorKind::Shape);
+    assert_eq!(kind(F::group_norm(&Tensor::ones([1, 0, 2])?, 1, 1, 2)), ErrorKind::Shape);
+    assert_eq!(kind(F::group_norm(&Tensor::ones([1, 2, 0])?, 1, 1, 2)), ErrorKind::Shape);
+    let options = BatchNormOptions::new().training(true).eps(0.0);
+    assert_eq!(F::batch_norm_with(&Tensor::ones([2, 3])?, 1, options).unwrap_err().kind(), ErrorKind::Value);
+    let (logits, p) = (Tensor::ones([2, 3])?, Tensor::ones([2, 3])?);
+    let options = CrossEntropyOptions::new().ignore_index(1);
+    assert_eq!(kind(F::cross_entropy_with(&logits, &p, 1, options)), ErrorKind::Value);
+    let bags = Tensor::new([[0, 1]])?;
+    let options = EmbeddingBagOptions::new().mode(F::BagMode::Max).scale_grad_by_freq(true);
+    assert_eq!(kind(F::embedding_bag_with(&bags, &logits, options)), ErrorKind::Value);
+    assert_eq!(kind(Tensor::new([1, 2])?.gelu()), ErrorKind::DType);
+    Ok(())
+}
+
+#[test]
+fn functions_refused_integers_and_bits() -> Result<()> {
+    let x = Tensor::new([[1, 2], [3, 4]])?;
+    let evaluated = DropoutOptions::new().training(false);
+    assert!(F::dropout_with(&x, 0.5, evaluated)?.equal(&x)?);
+    assert_eq!(F::dropout(&x, 1.0)?.to_vec::<i64>()?, [0; 4]);
+    assert_eq!(F::dropout(&x, 0.5).unwrap_err().kind(), ErrorKind::DType);
+    let y = F::local_response_norm(&x.unsqueeze(0)?, 2, 1)?;
+    assert_eq!(y.dtype(), DType::F32);
+    let bits = x.gt(2)?;
+    let close = F::cosine_embedding_loss(&bits, &bits, &Tensor::new([1, 1])?, 1)?;
+    assert!((close.item::<f64>()? - 0.5).abs() < 1e-6);
+    let one = MultiMarginLossOptions::new().reduction(F::Reduction::None);
+    let losses = F::multi_margin_loss_with(&Tensor::new([0.1, 0.2])?, &Tensor::new([1])?, 0, one)?;
+    assert_eq!(losses.sizes(), [1]);
+    Ok(())
+}

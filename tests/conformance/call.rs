@@ -187,6 +187,10 @@ impl<'a> Call<'a> {
         (!value.is_null()).then_some(value)
     }
 
+    pub(crate) fn is_empty_list(&self, key: &str) -> bool {
+        self.args.get(key).and_then(Json::as_array).is_some_and(Vec::is_empty)
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.args.get(key).is_some_and(|value| !value.is_null())
     }

@@ -126,6 +126,13 @@ table! {
     "nn.TransformerDecoderLayer" => |c| attention::decoder(c)?;
     "nn.batch_norm" => |c| running(c, "nn.batch_norm")?;
     "nn.instance_norm" => |c| running(c, "nn.instance_norm")?;
+    "nn.avg_pool1d" => |c| { no_stride(c); by_name::required("nn.avg_pool1d", c)? };
+    "nn.avg_pool2d" => |c| { no_stride(c); by_name::required("nn.avg_pool2d", c)? };
+    "nn.avg_pool3d" => |c| { no_stride(c); by_name::required("nn.avg_pool3d", c)? };
+    "nn._threshold" => |c| by_name::required("nn.threshold", c)?;
+    "nn.fractional_max_pool2d_with_indices" => |c| fractional(c, 2)?;
+    "nn.fractional_max_pool3d_with_indices" => |c| fractional(c, 3)?;
+    "nn.triplet_margin_with_distance_loss" => |c| triplet(c)?;
     "nn.upsample" | "nn.upsample_nearest" => |c| by_name::required("nn.interpolate", c)?;
     "nn.upsample_bilinear" => |c| {
         let options = InterpolateOptions::new().mode(F::InterpolateMode::Bilinear).align_corners(true);
@@ -174,6 +181,28 @@ table! {
         }
         F::rms_norm_with(x, last_dims(c)?, options)?
     };
+}
+
+/// Reads a stride that is an empty list, which is none in PyTorch.
+fn no_stride(c: &Call<'_>) {
+    if c.is_empty_list("stride") {
+        c.arg("stride");
+    }
+}
+
+/// A loss of triplets with the distance that PyTorch takes by default.
+fn triplet(c: &Call<'_>) -> Answer<Tensor> {
+    c.arg("distance_function");
+    let mut options = F::TripletMarginWithDistanceLossOptions::new().margin(c.float_or("margin", 1.0)?);
+    options = options.swap(c.flag("swap", false));
+    if let Some(reduction) = c.arg("reduction") {
+        options.reduction = match F::Reduction::from_value(&plain(reduction, "Reduction")?) {
+            Some(reduction) => reduction,
+            None => return missing(format!("reduction {reduction}")),
+        };
+    }
+    let distance = |x: &Tensor, y: &Tensor| F::pairwise_distance(x, y, -1);
+    Ok(F::triplet_margin_with_distance_loss(c.x(0)?, c.x(1)?, c.x(2)?, distance, options)?)
 }
 
 /// The positions of the last dims, as many as `normalized_shape` has.
@@ -452,6 +481,7 @@ fn extents(c: &Call<'_>, key: &str) -> Answer<Extents> {
 
 /// Pooling over the last dims, with the indices if the call asks for them.
 fn pooled(c: &mut Call<'_>, name: &str) -> Answer<Vec<Value>> {
+    no_stride(c);
     if !c.flag("return_indices", false) {
         return by_name::required(name, c);
     }
@@ -495,6 +525,8 @@ fn adaptively_pooled(c: &mut Call<'_>, dims: usize, name: &str) -> Answer<Vec<Va
 fn fractional(c: &mut Call<'_>, dims: usize) -> Answer<Vec<Value>> {
     let (x, kernel) = (c.x(0)?, extents(c, "kernel_size")?);
     let drawn = match c.tensor("_random_samples") {
+        // Without a batch, PyTorch takes the first of several samples.
+        Some(samples) if x.ndim() == dims + 1 => samples.narrow(0, 0, 1)?,
         Some(samples) => samples.clone(),
         None => {
             let planes: usize = x.sizes()[..x.ndim().saturating_sub(dims)].iter().product();

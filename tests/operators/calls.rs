@@ -3444,6 +3444,18 @@ fn call_nn_cross_entropy_with(logits: &Tensor, target: &Tensor, class_dim: Class
 }
 
 #[rustfmt::skip]
+fn call_nn_linear_cross_entropy(x: &Tensor, linear_weight: &Tensor, target: &Tensor) -> Result<()> {
+    F::linear_cross_entropy(x, linear_weight, target)?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn call_nn_linear_cross_entropy_with(x: &Tensor, linear_weight: &Tensor, target: &Tensor, linear_bias: &Tensor, weight: &Tensor, ignore_index: Option<isize>, label_smoothing: f64, reduction: Reduction) -> Result<()> {
+    F::linear_cross_entropy_with(x, linear_weight, target, LinearCrossEntropyOptions::new().linear_bias(linear_bias).weight(weight).ignore_index(ignore_index).label_smoothing(label_smoothing).reduction(reduction))?;
+    Ok(())
+}
+
+#[rustfmt::skip]
 fn call_nn_nll_loss(log_probabilities: &Tensor, target: &Tensor, class_dim: ClassDim) -> Result<()> {
     F::nll_loss(log_probabilities, target, class_dim)?;
     Ok(())
@@ -4852,6 +4864,8 @@ pub(crate) const CALLS: &[(&str, Call)] = &[
     ("nn.bilinear", |given| Some(call_nn_bilinear_with(given.tensor("x")?, given.tensor("other")?, given.tensor("weight")?, given.tensor("bias")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.cross_entropy", |given| Some(call_nn_cross_entropy_with(given.tensor("logits")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
+    ("nn.linear_cross_entropy", |given| Some(call_nn_linear_cross_entropy(given.tensor("x")?, given.tensor("linear_weight")?, given.tensor("target")?))),
+    ("nn.linear_cross_entropy", |given| Some(call_nn_linear_cross_entropy_with(given.tensor("x")?, given.tensor("linear_weight")?, given.tensor("target")?, given.tensor("linear_bias")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("label_smoothing")?, given.arg("reduction")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?))),
     ("nn.nll_loss", |given| Some(call_nn_nll_loss_with(given.tensor("log_probabilities")?, given.tensor("target")?, given.arg("class_dim")?, given.tensor("weight")?, given.arg("ignore_index")?, given.arg("reduction")?))),
     ("nn.ctc_loss", |given| Some(call_nn_ctc_loss(given.tensor("log_probs")?, given.tensor("targets")?, given.tensor("input_lengths")?, given.tensor("target_lengths")?, given.arg("time_dim")?, given.arg("class_dim")?))),

@@ -38,6 +38,12 @@ cases! {
             largest((0..4).map(|at| x.at(&[0, i[1], [0, 1][i[2]] + at / 2, [0, 3][i[3]] + at % 2])))
         };
     }
+    linear_cross_entropy {
+        (x: values("N=2 embed=3"), linear_weight: values("class=2 embed=3"), target: index("N=2", [1, 0])) => "" floats, |i| {
+            let logit = |n: usize, c: usize| (0..3).map(|k| x.at(&[n, k]) * linear_weight.at(&[c, k])).sum::<f64>();
+            (0..2).map(|n| (logit(n, 0).exp() + logit(n, 1).exp()).ln() - logit(n, 1 - n)).sum::<f64>() / 2.0
+        }, scale 9.0;
+    }
     max_unpool2d {
         (x: values("C=1 H=1 W=2"), indices: index("C=1 H=1 W=2", [5, 2]); 2) => "C=1 H=2 W=4" any, |i| {
             match i[1] * 4 + i[2] { 5 => x.at(&[0, 0, 0]), 2 => x.at(&[0, 0, 1]), _ => 0.0 }

@@ -45,13 +45,13 @@ pointwise! {
     sigmoid (x: -3.0..3.0) [float]      1.0 / (1.0 + (-x).exp());
     logit (x: 0.1..0.9)  [float]          (x / (1.0 - x)).ln(), scale 1.0;
     relu (x: -3.0..3.0)   [float int]      plain::larger(x, 0.0), kinks x;
-    gelu (x: -3.0..3.0)   [float]          x * 0.5 * libm::erfc(-x / 2f64.sqrt());
+    gelu (x: -3.0..3.0)   [float only]          x * 0.5 * libm::erfc(-x / 2f64.sqrt());
     selu (x: -3.0..3.0) [float only] 1.0507009873554805 * if x > 0.0 { x } else { 1.6732632423543772 * x.exp_m1() }, kinks x;
     mish (x: -3.0..3.0) [float only] x * x.exp().ln_1p().tanh();
     hardswish (x: -5.0..5.0) [float only] x * plain::smaller(plain::larger(x + 3.0, 0.0), 6.0) / 6.0, kinks (x + 3.0) * (x - 3.0);
     hardsigmoid (x: -5.0..5.0) [float only] plain::smaller(plain::larger(x + 3.0, 0.0), 6.0) / 6.0, kinks (x + 3.0) * (x - 3.0);
     logsigmoid (x: -3.0..3.0) [float only] plain::smaller(x, 0.0) - (-x.abs()).exp().ln_1p();
-    silu (x: -3.0..3.0)   [float]          x / (1.0 + (-x).exp());
+    silu (x: -3.0..3.0)   [float only]          x / (1.0 + (-x).exp());
     erf (x: -2.0..2.0)     [float]          libm::erf(x);
     erfc (x: -2.0..2.0)   [float]          libm::erfc(x);
     erfinv (x: -0.9..0.9) [float]        plain::erfinv(x);

@@ -187,6 +187,7 @@ fn vector_norm_gradient(
 /// `x / norm`, and 0 where the norm is 0.
 fn norm_gradient(g: &Tensor, x: &Tensor, y: &Tensor, cx: &Cx<'_>, dims: &Over) -> Result<Tensor> {
     let zero = y.eq(0)?;
-    let slope = g.div(&y.masked_fill(&zero, 1.0)?)?.masked_fill(&zero, 0.0)?;
-    spread(&slope, cx, dims)?.mul(x)
+    // First the ratio, which is at most 1: `g / y` overflows if the norm is small.
+    let ratio = x.div(&spread(&y.masked_fill(&zero, 1.0)?, cx, dims)?)?;
+    spread(&g.masked_fill(&zero, 0.0)?, cx, dims)?.mul(&ratio)
 }

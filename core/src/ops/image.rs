@@ -2,7 +2,7 @@
 //! as well, so that they can be differentiated again.
 
 use crate::args::image::ResizedDim;
-use crate::args::{Extents, Interpolation, Resize, SPATIAL, Sampling};
+use crate::args::{Extents, Resize, SPATIAL, Sampling};
 use crate::cpu::math::Real;
 use crate::cpu::resample::{Taps, apply};
 use crate::cpu::room::{Room, vec_of, write_in_turn};
@@ -151,13 +151,7 @@ impl Grid {
     /// Checks the tensor and the grid. `sizes` are the spatial ones of the images if `x` is not the images but
     /// what was sampled.
     #[track_caller]
-    fn new(
-        op: &'static str,
-        x: &NamedTensor,
-        grid: &NamedTensor,
-        sampling: Sampling,
-        sizes: Option<Extents>,
-    ) -> Result<Grid> {
+    fn new(op: &'static str, x: &NamedTensor, grid: &NamedTensor, sizes: Option<Extents>) -> Result<Grid> {
         let inputs = [x, grid];
         x.check_float(op)?;
         let caller = Location::caller();
@@ -204,10 +198,6 @@ impl Grid {
         if spatial.len() != dims || spatial.contains(&0) {
             let message = format!("an image without elements cannot be sampled, and this one is {spatial:?}");
             return Err(fail(ErrorKind::Shape, message));
-        }
-        if sampling.mode == Interpolation::Cubic && dims == 3 {
-            let message = "cubic interpolation is over one or two dims, not three".to_string();
-            return Err(fail(ErrorKind::Value, message));
         }
         Ok(Grid { batch: *batch, channels: own[1], spatial, positions: positions.to_vec() })
     }
@@ -259,7 +249,7 @@ pub fn sample_at_backward(
     wants: [bool; 2],
 ) -> Result<[Option<NamedTensor>; 2]> {
     const OP: &str = "sample_at_backward";
-    let of = Grid::new(OP, x, grid, sampling, None)?;
+    let of = Grid::new(OP, x, grid, None)?;
     let of_x = match wants[0] {
         true => Some(kernels::sample_at_input(g, grid, sampling, Extents::from(&of.spatial[..]))?),
         false => None,
@@ -330,7 +320,7 @@ pub(crate) mod kernels {
     #[track_caller]
     pub(crate) fn sample_at(x: &NamedTensor, grid: &NamedTensor, sampling: Sampling) -> Result<NamedTensor> {
         const OP: &str = "sample_at";
-        let of = Grid::new(OP, x, grid, sampling, None)?;
+        let of = Grid::new(OP, x, grid, None)?;
         let wide = x.dtype().compute();
         let (images, dense) = (x.cast(wide)?.contiguous()?, grid.cast(wide)?.contiguous()?);
         let y = dispatch!(wide, float T => {
@@ -347,7 +337,7 @@ pub(crate) mod kernels {
         sizes: Extents,
     ) -> Result<NamedTensor> {
         const OP: &str = "sample_at_input";
-        let of = Grid::new(OP, g, grid, sampling, Some(sizes))?;
+        let of = Grid::new(OP, g, grid, Some(sizes))?;
         let wide = g.dtype().compute();
         let (dense, coordinates) = (g.cast(wide)?.contiguous()?, grid.cast(wide)?.contiguous()?);
         let dx = dispatch!(wide, float T => {

@@ -237,9 +237,11 @@ pub mod kernels {
     /// Where windows start: the first at 0, the last at `room`, the others at random steps.
     fn starts(sample: f64, room: usize, count: usize) -> Vec<usize> {
         let step = room as f64 / (count.max(2) - 1) as f64;
-        let start =
-            |i: usize| (((i as f64 + sample) * step) as usize).saturating_sub((sample * step) as usize);
-        (0..count).map(|i| if i + 1 == count { room } else { start(i).min(room) }).collect()
+        // Rounded toward zero, as in PyTorch, also for samples outside of [0, 1).
+        let start = |i: usize| ((i as f64 + sample) * step) as i64 - (sample * step) as i64;
+        (0..count)
+            .map(|i| if i + 1 == count { room } else { start(i).clamp(0, room as i64) as usize })
+            .collect()
     }
 
     #[track_caller]

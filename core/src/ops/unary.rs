@@ -113,9 +113,9 @@ ops! { unary;
     relu relu_ (x) { float: x.maximum(T::ZERO), int: x.max(T::ZERO) }
     /// `x Φ(x)` of each element, where `Φ` is the distribution function of the normal distribution:
     /// `x/2 (1 + erf(x/√2))`.
-    gelu gelu_ (x) { float: x.gelu() }
+    gelu gelu_ (x) { float: x.gelu(), dtypes: Dtypes::Floats }
     /// `x / (1 + e^-x)` of each element: `x` times its [`sigmoid`](Self::sigmoid).
-    silu silu_ (x) { float: x.silu() }
+    silu silu_ (x) { float: x.silu(), dtypes: Dtypes::Floats }
     /// The error function: `2/√π ∫₀ˣ e^(-t²) dt`.
     erf erf_ (x) { float: x.erf() }
     /// `1 - erf(x)`, accurate for large `x`.

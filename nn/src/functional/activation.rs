@@ -2,7 +2,7 @@
 
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::options::{HardtanhOptions, LeakyReluOptions};
-use namegrad_core::{DType, Error, ErrorKind, Result, default_dtype, keep, plain};
+use namegrad_core::{DType, Error, ErrorKind, Result, keep, plain};
 use namegrad_macros::{functional, functions};
 
 functions! {
@@ -39,7 +39,7 @@ functional! { activation;
     ///
     /// # Source
     /// Hendrycks, Gimpel, *Gaussian Error Linear Units (GELUs)* (2016), section 2.
-    gelu (x; approximate: Approximate = Approximate::None) names "keeps input names";
+    gelu (x; approximate: Approximate = Approximate::None) on floats names "keeps input names";
     /// `min(max(x, 0), 6)`: a [`relu`] that stays in the range of a few bits. At 0 and at 6 the derivative
     /// is 0.
     ///
@@ -203,10 +203,11 @@ mod kernels {
         if approximate == Approximate::None {
             return x.gelu();
         }
-        // Integers and `bool` become floats, as in the exact form.
-        let x = &if x.dtype().is_floating_point() { x.clone() } else { x.to(default_dtype())? };
-        let inner = x.pow(3)?.mul(0.044715)?.add(x)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
-        x.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)
+        x.value().check_float("gelu")?;
+        // In a half type, the cube and its derivative would overflow.
+        let wide = x.to(x.dtype().compute())?;
+        let inner = wide.pow(3)?.mul(0.044715)?.add(&wide)?.mul((2.0 / std::f64::consts::PI).sqrt())?;
+        wide.mul(0.5)?.mul(inner.tanh()?.add(1.0)?)?.to(x.dtype())
     }
 
     #[track_caller]

@@ -76,8 +76,9 @@ functional! { dropout;
     /// (2014).
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] unless `x` is floating-point.
-    dropout (x; p: f64 or 0.5, training: bool = true) on floats names "keeps input names";
+    /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
+    /// floating-point and would be scaled.
+    dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names";
     /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it are so
     /// alike that dropping one of them has no effect. Each index of the other dims has its own fate.
     ///
@@ -95,7 +96,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`], and those of the dims; [`ErrorKind::Shape`] if there are no other dims.
-    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+    dropout1d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
         names "keeps input names";
     /// [`dropout1d`] with feature maps of two dims.
     ///
@@ -110,7 +111,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+    dropout2d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
         names "keeps input names";
     /// [`dropout1d`] with feature maps of three dims.
     ///
@@ -125,7 +126,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true) on floats
+    dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
         names "keeps input names";
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
     /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as they
@@ -146,7 +147,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout`].
-    alpha_dropout (x; p: f64 or 0.5, training: bool = false) on floats names "keeps input names";
+    alpha_dropout (x; p: f64 or 0.5, training: bool = false) names "keeps input names";
     /// An [`alpha_dropout`] of whole feature maps along `dims`, as in [`dropout1d`].
     ///
     /// # Examples
@@ -161,7 +162,7 @@ functional! { dropout;
     ///
     /// # Errors
     /// Same as [`dropout1d`].
-    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false) on floats
+    feature_alpha_dropout (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = false)
         names "keeps input names";
 }
 
@@ -200,7 +201,7 @@ mod kernels {
         dims: Positions,
         training: bool,
     ) -> Result<Tensor> {
-        check("feature_alpha_dropout", x, p)?;
+        check("feature_alpha_dropout", x, p, training)?;
         if training && p > 0.0 && p < 1.0 {
             check_maps("feature_alpha_dropout", x, &dims)?;
         }
@@ -209,12 +210,12 @@ mod kernels {
 }
 
 #[track_caller]
-fn check(op: &'static str, x: &Tensor, p: f64) -> Result<()> {
+fn check(op: &'static str, x: &Tensor, p: f64, training: bool) -> Result<()> {
     if !(0.0..=1.0).contains(&p) {
         let message = format!("dropout probability has to be between 0 and 1, but got {p}");
         return Err(Error::new(ErrorKind::Value, op, message).with_operands([x.shape()]));
     }
-    if !x.dtype().is_floating_point() {
+    if training && p > 0.0 && p < 1.0 && !x.dtype().is_floating_point() {
         let message = format!("only floating-point tensors can be scaled, and x is {}", x.dtype());
         return Err(Error::new(ErrorKind::DType, op, message)
             .with_operands([x.shape()])
@@ -246,17 +247,20 @@ fn mask(op: &'static str, x: &Tensor, p: f64, dims: &[usize], values: [f64; 2]) 
 
 #[track_caller]
 fn dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
-    check(op, x, p)?;
+    check(op, x, p, training)?;
     if !training || p == 0.0 {
         return Ok(x.clone());
     }
-    let kept = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+    if p == 1.0 {
+        return x.mul(0);
+    }
+    let kept = 1.0 / (1.0 - p);
     x.mul(mask(op, x, p, dims, [0.0, kept])?)
 }
 
 #[track_caller]
 fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
-    check(op, x, p)?;
+    check(op, x, p, training)?;
     if training && p > 0.0 && p < 1.0 {
         check_maps(op, x, dims)?;
     }
@@ -268,7 +272,7 @@ fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: 
 #[track_caller]
 fn alpha_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
     use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};
-    check(op, x, p)?;
+    check(op, x, p, training)?;
     if !training || p == 0.0 {
         return Ok(x.clone());
     }

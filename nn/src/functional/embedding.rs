@@ -161,6 +161,12 @@ mod kernels {
     ) -> Result<Tensor> {
         let table = Table::new(OP_BAG, x, weight, padding_idx)?;
         check_bags(x, offsets, per_sample_weights, mode, weight)?;
+        Error::ensure(
+            !scale_grad_by_freq || mode != BagMode::Max,
+            ErrorKind::Value,
+            OP_BAG,
+            || "the gradient of a maximum cannot be scaled by the frequency of an index",
+        )?;
         let (_, indices) = table.indices(x)?;
         let starts = match offsets {
             Some(offsets) => starts(x, offsets, include_last_offset)?,

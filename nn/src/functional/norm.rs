@@ -32,7 +32,7 @@ functional! { norm;
     /// ```
     /// use namegrad::prelude::*;
     /// let x = Tensor::new([[1.0, 5.0], [3.0, 9.0]])?.refine_names(["N", "C"])?;
-    /// let options = BatchNormOptions::new().training(true).eps(0.0);
+    /// let options = BatchNormOptions::new().training(true).eps(1e-9);
     /// let (y, mean, var) = F::batch_norm_with(&x, "C", options)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
     /// assert_eq!(mean.to_vec::<f32>()?, [2.0, 7.0]);
@@ -47,7 +47,8 @@ functional! { norm;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, or for a single element per channel in training;
-    /// [`ErrorKind::Value`] without running statistics unless `training`.
+    /// [`ErrorKind::Value`] without running statistics unless `training`, and for an `eps` that is not positive
+    /// in training or negative.
     batch_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
@@ -116,7 +117,7 @@ functional! { norm;
     /// # Errors
     /// [`ErrorKind::Value`] for a `size` of 0.
     local_response_norm (x; size: usize, dim: Dim or 1, alpha: f64 = 1e-4, beta: f64 = 0.75, k: f64 = 1.0)
-        on floats names "keeps input names";
+        on floats integers names "keeps input names";
     /// `x / max(‖x‖, eps)`, with the `p`-norm over `dim`.
     ///
     /// # Examples
@@ -147,6 +148,9 @@ mod kernels {
         eps: f64,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         let over: Positions = (0..x.ndim()).filter(|other| *other != dim).collect();
+        Error::ensure(eps > 0.0 || eps == 0.0 && !training, ErrorKind::Value, "batch_norm", || {
+            format!("eps must be positive in training and never negative, got {eps}")
+        })?;
         let norm = Norm { op: "batch_norm", weight, bias, eps, dim, over };
         norm.with_running(x, [running_mean, running_var], training, momentum)
     }
@@ -188,6 +192,15 @@ mod kernels {
             return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
         }
         let norm = Norm { op: "group_norm", weight, bias, eps, dim, over: inside(x, dim, dims) };
+        let each = norm.over.iter().map(|dim| x.sizes()[*dim]).product::<usize>();
+        if x.numel() > 0 && x.numel() == num_groups {
+            let message = "expected more than one value per group: the result would not depend on the input";
+            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
+        }
+        if channels == 0 || each == 0 {
+            let message = "expected at least one channel with at least one value";
+            return Err(Error::new(ErrorKind::Shape, "group_norm", message).with_operands([x.shape()]));
+        }
         Ok(norm.standardized(x, num_groups)?.0)
     }
 
@@ -201,7 +214,9 @@ mod kernels {
         k: f64,
     ) -> Result<Tensor> {
         const OP: &str = "local_response_norm";
-        x.value().check_float(OP)?;
+        if x.dtype() == namegrad_core::DType::Bool {
+            x.value().check_float(OP)?; // for its error
+        }
         if size == 0 {
             let message = "size, the number of channels around each channel, must be at least 1";
             return Err(Error::new(ErrorKind::Value, OP, message).with_operands([x.shape()]));
@@ -220,7 +235,11 @@ mod kernels {
             plain.detach().new_zeros(sizes)
         };
         let squares = Tensor::cat(&[&zeros(size / 2)?, &plain.square()?, &zeros((size - 1) / 2)?], dim)?;
-        let around = squares.unfold(dim, size, 1)?.mean(-1)?;
+        let windows = squares.unfold(dim, size, 1)?;
+        let around = match x.dtype().is_floating_point() {
+            true => windows.mean(-1)?,
+            false => windows.sum(-1)?.floor_divide(size)?, // as in PyTorch
+        };
         let divisor = around.mul(alpha)?.add(k)?.pow(beta)?;
         plain.div(&divisor)?.rename(x.names().is_named().then(|| x.names().clone()))
     }

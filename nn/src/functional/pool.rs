@@ -153,8 +153,9 @@ functional! { pool;
     adaptive_avg_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
-    /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. The
-    /// windows are those of [`max_pool1d`].
+    /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For an
+    /// infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a last
+    /// window that is not complete counts as a whole one with the same mean of the powers.
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
     ///
@@ -296,7 +297,12 @@ mod kernels {
     ) -> Result<Tensor> {
         let windows = Windows::sliding(each(of, x, "kernel_size", kernel_size)?);
         let windows = windows.stride(stride).padding(padding).dilation(dilation).ceil_mode(ceil_mode);
-        Ok(max_over(of.0, x, windows, &or_last(of, x, dims)?)?.values)
+        let by_position = dims.is_none();
+        let dims = or_last(of, x, dims)?;
+        if by_position {
+            check_channels(of, x)?;
+        }
+        Ok(max_over(of.0, x, windows, &dims)?.values)
     }
 
     #[track_caller]
@@ -414,16 +420,33 @@ mod kernels {
         }
     }
 
-    /// The last dims of `x`.
+    /// The last dims of `x`. Without names, the channels and at most the batch are before them, as in PyTorch.
     #[track_caller]
     fn last((op, dims): Of, x: &Tensor) -> Result<Positions> {
-        match x.ndim().checked_sub(dims) {
-            Some(first) => Ok((first..x.ndim()).collect()),
-            None => {
-                let message = format!("windows over {dims} dims do not fit into {} dims", x.ndim());
-                Err(fail(op, ErrorKind::Shape, message, &[x]))
+        let before = x.ndim().checked_sub(dims);
+        match before {
+            Some(first) if x.has_names() || (1..=2).contains(&first) => Ok((first..x.ndim()).collect()),
+            _ => {
+                let message = format!(
+                    "expected the channels, and at most a batch before them, before the {dims} dims of the windows, \
+                     got {} dims without names",
+                    x.ndim()
+                );
+                let error = fail(op, ErrorKind::Shape, message, &[x]);
+                Err(if before == Some(0) { error.with_repair("x.unsqueeze(0)?") } else { error })
             }
         }
+    }
+
+    /// Checks that there are channels, as PyTorch does for dims that it finds by position.
+    #[track_caller]
+    fn check_channels((op, dims): Of, x: &Tensor) -> Result<()> {
+        Error::ensure(x.has_names() || x.sizes()[x.ndim() - dims - 1] > 0, ErrorKind::Shape, op, || {
+            format!(
+                "expected at least one channel before the {dims} dims of the windows, got sizes {:?}",
+                x.sizes()
+            )
+        })
     }
 
     /// One number for each of the dims.
@@ -499,9 +522,15 @@ pub(crate) fn lp_over(
         let message = format!("`norm_type` must not be {p}");
         return Err(fail(op, ErrorKind::Value, message, &[x]).with_repair("2.0"));
     }
-    // The sums of the powers.
-    let sums = avg_over(op, &x.pow(p)?, windows.divisor_override(1), dims)?;
-    sums.sign()?.mul(&sums.abs()?.relu()?)?.pow(1.0 / p)
+    if p.is_infinite() {
+        let sign = p.signum();
+        return max_over(op, &x.abs()?.mul(sign)?, windows, dims)?.values.mul(sign);
+    }
+    // The sums of the powers. A last window that is not complete counts as one with the same mean.
+    let kernel = windows.sizes().0.over(op, "kernel_size", dims.len())?;
+    let means = avg_over(op, &x.pow(p)?, windows, dims)?;
+    let sums = means.sign()?.mul(&means.abs()?.relu()?)?.mul(kernel.iter().product::<usize>())?;
+    sums.pow(1.0 / p)
 }
 
 /// The sizes of the result of a fractional pooling.
@@ -595,13 +624,22 @@ pub(crate) fn unpool_over(
     })?;
     let padding = numbers("padding", padding)?;
     let mut sizes = numbers("output_size", output_size.without_batch(dims.len()))?;
-    for (at, dim) in dims.iter().enumerate().filter(|_| output_size.is_none()) {
+    for (at, dim) in dims.iter().enumerate() {
         let last = x.sizes()[*dim].saturating_sub(1);
         let size = last.checked_mul(stride[at]).and_then(|size| size.checked_add(kernel[at]));
         let size = size.and_then(|size| size.checked_sub(padding[at].checked_mul(2)?));
-        match size {
-            Some(size) => sizes.push(size),
-            None => return Err(fail(ErrorKind::Value, "the size of the result is out of range".into())),
+        match (size, sizes.get(at)) {
+            (Some(size), None) => sizes.push(size),
+            (Some(size), Some(given)) if given.abs_diff(size) < stride[at] => {}
+            (Some(size), Some(_)) => {
+                let message = format!(
+                    "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {} to {}",
+                    (size + 1).saturating_sub(stride[at]),
+                    size + stride[at] - 1
+                );
+                return Err(fail(ErrorKind::Shape, message));
+            }
+            (None, _) => return Err(fail(ErrorKind::Value, "the size of the result is out of range".into())),
         }
     }
     let (moved, order) = with_last(op, x, dims.len(), dims)?;

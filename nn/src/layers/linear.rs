@@ -213,7 +213,7 @@ impl Linear {
 
     /// The position of the input dim.
     #[track_caller]
-    fn input_dim(&self, x: &Tensor) -> Result<usize> {
+    pub(super) fn input_dim(&self, x: &Tensor) -> Result<usize> {
         let last = x.ndim().checked_sub(1);
         let dim = match self.input.0 {
             Some(name) => x.names().position(name).or(last.filter(|last| x.name(*last).is_none())),

@@ -12,6 +12,7 @@ mod embedding;
 mod hooked;
 mod image;
 mod linear;
+mod linear_loss;
 mod loss;
 mod norm;
 mod place;
@@ -41,6 +42,7 @@ pub use embedding::{Embedding, EmbeddingBag, EmbeddingBagBuilder, EmbeddingBuild
 pub use hooked::Hooked;
 pub use image::*;
 pub use linear::{Linear, LinearBuilder};
+pub use linear_loss::{LinearCrossEntropyLoss, LinearCrossEntropyLossBuilder};
 pub use loss::*;
 pub use norm::{
     BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,

@@ -6,6 +6,7 @@ use namegrad_core::names::is_strict;
 use namegrad_core::options::ClassCrossEntropyOptions;
 use namegrad_core::{DType, Error, ErrorKind, Names, Result};
 use namegrad_macros::functional;
+use std::panic::Location;
 
 functional! { classes;
     /// The mean cross entropy of `softmax(logits)` along `class_dim` with the target. `weight` has a weight
@@ -44,6 +45,38 @@ functional! { classes;
         logits, target, weight?;
         class_dim: ClassDim or ClassDim::default(),
         ignore_index: isize = -100,
+        label_smoothing: f64 = 0.0,
+        reduction: Reduction = Reduction::Mean
+    ) on floats names "removes dimensions";
+    /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The dim of
+    /// the classes is the first dim of `linear_weight`.
+    ///
+    /// # Shapes
+    /// - `x`: `[N, in]` or `[in]`; with names, any dims before `in`
+    /// - `linear_weight`: `[class, in]`, or `[class, .., in]` for several losses of each `x`
+    /// - `target`: class indices `[N, ..]`, or probabilities `[N, class, ..]`
+    /// - `linear_bias`: the sizes of `linear_weight` without `in`
+    /// - `weight`: `[class]`
+    /// - result: one number
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let x = Tensor::randn([("N", 4), ("embed", 2)])?;
+    /// let weight = Tensor::randn([("class", 3), ("embed", 2)])?;
+    /// let target = Tensor::new([0, 2, 1, 1])?;
+    /// let loss = F::linear_cross_entropy(&x, &weight, &target)?;
+    /// assert!(loss.allclose(&F::cross_entropy(&F::linear(&x, &weight)?, &target, "class")?)?);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`cross_entropy`]; [`ErrorKind::Shape`] and [`ErrorKind::DType`] if the linear map does not
+    /// fit; [`ErrorKind::DuplicateName`] if `x` and the weight share a name besides that of `in`;
+    /// [`ErrorKind::Value`] for an `ignore_index` beside probabilities.
+    linear_cross_entropy (
+        x, linear_weight, target, linear_bias?, weight?;
+        ignore_index: Option<isize> = None,
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
@@ -87,22 +120,41 @@ mod kernels {
         label_smoothing: f64,
         reduction: Reduction,
     ) -> Result<Tensor> {
-        const OP: &str = "cross_entropy";
+        of_logits("cross_entropy", logits, target, weight, dim, ignore_index, label_smoothing, reduction)
+    }
+
+    /// [`cross_entropy`] for the function `op`.
+    #[track_caller]
+    fn of_logits(
+        op: &'static str,
+        logits: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        dim: usize,
+        ignore_index: isize,
+        label_smoothing: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
         if !(0.0..=1.0).contains(&label_smoothing) {
             let message = format!("label_smoothing must be between 0 and 1, got {label_smoothing}");
-            return Err(Error::new(ErrorKind::Value, OP, message));
+            return Err(Error::new(ErrorKind::Value, op, message));
         }
         if !logits.dtype().is_floating_point() {
             let message = format!("logits are floating-point, not {}", logits.dtype());
-            return Err(Error::new(ErrorKind::DType, OP, message)
+            return Err(Error::new(ErrorKind::DType, op, message)
                 .with_operands([logits.shape(), target.shape()])
                 .with_repair("logits.to(DType::F32)?"));
         }
-        let classes = Classes::new(OP, logits, weight, dim)?;
+        let classes = Classes::new(op, logits, weight, dim)?;
         if target.dtype().is_floating_point() {
-            return with_probabilities(OP, logits, target, &classes, label_smoothing, reduction);
+            Error::ensure(ignore_index < 0, ErrorKind::Value, op, || {
+                format!(
+                    "ignore_index is for class indices, and the target has probabilities; got {ignore_index}"
+                )
+            })?;
+            return with_probabilities(op, logits, target, &classes, label_smoothing, reduction);
         }
-        let targets = Targets::new(OP, logits, target, &classes, ignore_index)?;
+        let targets = Targets::new(op, logits, target, &classes, ignore_index)?;
         let logits = logits.rename(None)?.to(targets.compute())?;
         let losses = if label_smoothing == 0.0 {
             let options = ClassCrossEntropyOptions::new().ignore_index(ignore_index);
@@ -110,7 +162,30 @@ mod kernels {
         } else {
             targets.smoothed(&logits, &classes, label_smoothing)?
         };
-        targets.reduce(OP, losses, reduction)
+        targets.reduce(op, losses, reduction)
+    }
+
+    #[track_caller]
+    pub(super) fn linear_cross_entropy(
+        x: &Tensor,
+        linear_weight: &Tensor,
+        target: &Tensor,
+        linear_bias: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        ignore_index: Option<isize>,
+        label_smoothing: f64,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        const OP: &str = "linear_cross_entropy";
+        let logits = linear_logits(OP, x, linear_weight, linear_bias)?;
+        if ignore_index.is_some() && target.dtype().is_floating_point() && target.sizes() == logits.sizes() {
+            let message = "ignore_index is for class indices, and the target has probabilities";
+            return Err(
+                Error::new(ErrorKind::Value, OP, message).with_operands([logits.shape(), target.shape()])
+            );
+        }
+        let (dim, ignore_index) = (x.ndim() - 1, ignore_index.unwrap_or(-100));
+        of_logits(OP, &logits, target, weight, dim, ignore_index, label_smoothing, reduction)
     }
 
     #[track_caller]
@@ -135,6 +210,64 @@ mod kernels {
         let log_p = log_probabilities.rename(None)?.to(targets.compute())?;
         targets.reduce(OP, targets.weigh(targets.pick(&log_p, &classes)?.neg()?)?, reduction)
     }
+}
+
+/// `x weightᵀ + bias` with the dims `[.., class, ..]`: those of `x` and of the weight without the last.
+#[track_caller]
+fn linear_logits(op: &'static str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let caller = Location::caller();
+    let fail = |kind, message: String| {
+        let operands = [x, weight].into_iter().chain(bias).map(Tensor::shape);
+        Error::new(kind, op, message).with_operands(operands).at(caller)
+    };
+    if x.ndim() == 0 || x.ndim() > 2 && !x.has_names() {
+        return Err(fail(ErrorKind::Shape, format!("expected x [N, in] or [in], got {} dims", x.ndim())));
+    }
+    let (Some((inputs, classes)), Some((own, batch))) = (weight.sizes().split_last(), x.sizes().split_last())
+    else {
+        return Err(fail(ErrorKind::Shape, "expected a weight [class, in], got one number".into()));
+    };
+    if classes.is_empty() || classes.len() > 1 && batch.is_empty() {
+        let message = format!(
+            "expected a weight [class, in], or [class, .., in] for x [N, in], got {} dims for x of {} dims",
+            weight.ndim(),
+            x.ndim()
+        );
+        return Err(fail(ErrorKind::Shape, message));
+    }
+    if own != inputs {
+        let message = format!("the last dim of the weight has {inputs} elements, and that of x {own}");
+        return Err(fail(ErrorKind::Shape, message));
+    }
+    if is_strict() && x.name(batch.len()) != weight.name(classes.len()) {
+        let message = "strict names: the last dims of x and of the weight have different names".into();
+        return Err(fail(ErrorKind::NameMismatch, message));
+    }
+    x.value().check_float(op)?;
+    for (name, other) in [("linear_weight", Some(weight)), ("linear_bias", bias)] {
+        let Some(other) = other else { continue };
+        if other.dtype() != x.dtype() {
+            let message = format!("x is {}, and {name} is {}", x.dtype(), other.dtype());
+            return Err(
+                fail(ErrorKind::DType, message).with_repair(format!("{name}.to(DType::{:?})?", x.dtype()))
+            );
+        }
+    }
+    if let Some(bias) = bias.filter(|bias| bias.sizes() != classes) {
+        let message = format!("expected a bias of sizes {classes:?}, got {:?}", bias.sizes());
+        return Err(fail(ErrorKind::Shape, message));
+    }
+    let names = x.names().iter(x.ndim()).take(batch.len());
+    let names = Names::new(op, names.chain(weight.names().iter(weight.ndim()).take(classes.len())))
+        .map_err(|error| error.with_operands([x.shape(), weight.shape()]).at(caller))?;
+    let (count, rows) = (classes.iter().product::<usize>(), batch.iter().product::<usize>());
+    let across = weight.rename(None)?.reshape([count, *inputs])?.t()?;
+    let x = x.rename(None)?.reshape([rows, *own])?;
+    let logits = match bias {
+        Some(bias) => bias.rename(None)?.reshape([count])?.addmm(&x, &across)?,
+        None => x.mm(&across)?,
+    };
+    logits.reshape([batch, classes].concat())?.rename(names.is_named().then_some(names))
 }
 
 /// The class dim, and the weights of the classes. The losses are computed without names, after the names of

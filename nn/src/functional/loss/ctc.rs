@@ -253,7 +253,15 @@ impl Batch {
         if x.requires_grad() && is_grad_enabled() {
             losses = losses.add(self.normalization(x)?)?;
         }
-        losses.masked_fill(&impossible, if zero_infinity { 0.0 } else { f64::INFINITY })
+        if zero_infinity {
+            return losses.masked_fill(&impossible, 0.0);
+        }
+        if x.requires_grad() && is_grad_enabled() && impossible.any(..)?.item::<bool>()? {
+            // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is 0 / 0.
+            let infinite = impossible.choose(self.normalization(x)?, 1.0)?.square()?.log()?.neg()?;
+            return losses.masked_fill(&impossible, 0.0)?.add(infinite);
+        }
+        losses.masked_fill(&impossible, f64::INFINITY)
     }
 
     /// 0 for each sequence, with the gradient of the sum of all probabilities. A model whose probabilities

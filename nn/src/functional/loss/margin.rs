@@ -264,7 +264,8 @@ mod kernels {
         let is_own = numbered(&classes, x.ndim())?.eq(&class)?;
         let losses = classes.sum(&behind.masked_fill(&is_own, 0)?)?.div(classes.count)?;
         let losses = targets.weigh(losses)?.rename(Some(targets.names.clone()))?;
-        reduction.apply(OP, losses)?.to(targets.dtype)
+        let loss = reduction.apply(OP, losses)?.to(targets.dtype)?;
+        if squeezed.is_some() && reduction == Reduction::None { loss.unsqueeze(0) } else { Ok(loss) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{ClassDim, Reduction, check_pair, check_positive};
 use crate::functional::distance::pairwise_distance_with;
 use crate::functional::options::PairwiseDistanceOptions;
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{DType, Error, ErrorKind, Result};
 use namegrad_macros::functional;
 use std::panic::Location;
 
@@ -33,7 +33,7 @@ functional! { similarity;
     cosine_embedding_loss (
         input1, input2, target;
         dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
-    ) on floats integers names "removes dimensions";
+    ) names "removes dimensions";
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
     /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the distance
     /// of the negative is the smaller of those to the anchor and to the positive.
@@ -75,6 +75,9 @@ mod kernels {
     ) -> Result<Tensor> {
         const OP: &str = "cosine_embedding_loss";
         const EPSILON: f64 = 1e-12; // PyTorch's
+        // Bits are numbers here, as in PyTorch.
+        let number = |x: &Tensor| if x.dtype() == DType::Bool { x.to(DType::I64) } else { Ok(x.clone()) };
+        let (input1, input2) = (&number(input1)?, &number(input2)?);
         check_pair(OP, input1, input2)?;
         let product = over(input1.mul(input2)?, dim)?;
         let squares =

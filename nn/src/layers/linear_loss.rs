@@ -1,0 +1,175 @@
+//! The cross entropy of a linear map, as a layer with the weight of the map.
+
+use super::{Layer, Linear, LinearBuilder, within};
+use crate::functional as F;
+use crate::functional::Reduction;
+use crate::functional::options::CrossEntropyOptions;
+use crate::training::ModulePath;
+use crate::{Buffer, Module};
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, NewDim, Result};
+use std::borrow::Cow;
+
+/// The cross entropy of logits that are a linear map of the input, such as the last layer of a model with its
+/// loss: [`F::linear_cross_entropy`](crate::functional::linear_cross_entropy) as a layer.
+///
+/// # Shapes
+/// - `x`: any dims that include the input dim, which is found by name; if it or the layer's is unnamed, the last
+/// - `target`: class indices, the other dims; or probabilities, with the class dim in place of the input dim
+/// - result: one number, or without reduction the other dims
+///
+/// # Parameters
+/// - `linear.weight`, `linear.bias`: those of a [`Linear`]; by default there is no bias. The weight of the
+///   classes, if there is one, is a buffer: `weight`.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::LinearCrossEntropyLoss;
+/// use namegrad::prelude::*;
+/// let loss = LinearCrossEntropyLoss::new(("embed", 4), ("class", 3))?;
+/// let x = Tensor::randn([("N", 2), ("embed", 4)])?;
+/// let target = Tensor::new([2, 0])?.refine_names(["N"])?;
+/// let logits = loss.linear().forward(&x)?;
+/// assert!(loss.forward(&x, &target)?.allclose(&F::cross_entropy(&logits, &target, "class")?)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = LinearCrossEntropyLoss::text)]
+pub struct LinearCrossEntropyLoss {
+    linear: Linear,
+    weight: Option<Buffer>,
+    #[module(skip)]
+    ignore_index: isize,
+    #[module(skip)]
+    label_smoothing: f64,
+    #[module(skip)]
+    reduction: Reduction,
+    path: ModulePath,
+}
+
+/// A builder for [`LinearCrossEntropyLoss`]; see [`LinearCrossEntropyLoss::builder`].
+#[derive(Clone, Debug)]
+pub struct LinearCrossEntropyLossBuilder {
+    linear: LinearBuilder,
+    weight: Option<Tensor>,
+    ignore_index: isize,
+    label_smoothing: f64,
+    reduction: Reduction,
+}
+
+impl LinearCrossEntropyLossBuilder {
+    /// Whether the linear map has a bias; the default is `false`.
+    pub fn bias(mut self, bias: bool) -> LinearCrossEntropyLossBuilder {
+        self.linear = self.linear.bias(bias);
+        self
+    }
+
+    /// The dtype of the parameters; the default is the default dtype.
+    pub fn dtype(mut self, dtype: DType) -> LinearCrossEntropyLossBuilder {
+        self.linear = self.linear.dtype(dtype);
+        self
+    }
+
+    /// The weight of each class.
+    pub fn weight(mut self, weight: &Tensor) -> LinearCrossEntropyLossBuilder {
+        self.weight = Some(weight.clone());
+        self
+    }
+
+    /// The target that is ignored; the default is -100.
+    pub fn ignore_index(mut self, ignore_index: isize) -> LinearCrossEntropyLossBuilder {
+        self.ignore_index = ignore_index;
+        self
+    }
+
+    /// The share of the target that is spread over all classes; the default is 0.
+    pub fn label_smoothing(mut self, label_smoothing: f64) -> LinearCrossEntropyLossBuilder {
+        self.label_smoothing = label_smoothing;
+        self
+    }
+
+    /// How the losses are combined; the default is the mean.
+    pub fn reduction(mut self, reduction: Reduction) -> LinearCrossEntropyLossBuilder {
+        self.reduction = reduction;
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// The errors of [`LinearBuilder::build`].
+    #[track_caller]
+    pub fn build(self) -> Result<LinearCrossEntropyLoss> {
+        let LinearCrossEntropyLossBuilder { linear, weight, ignore_index, label_smoothing, reduction } = self;
+        Ok(LinearCrossEntropyLoss {
+            linear: linear.build()?,
+            weight: weight.map(Buffer::new),
+            ignore_index,
+            label_smoothing,
+            reduction,
+            path: ModulePath::new(),
+        })
+    }
+}
+
+impl LinearCrossEntropyLoss {
+    /// A layer for the classes `classes` of inputs with the dim `input`. Each is a size with or without a name.
+    ///
+    /// # Errors
+    /// The errors of [`Linear::new`].
+    #[track_caller]
+    pub fn new(input: impl NewDim, classes: impl NewDim) -> Result<LinearCrossEntropyLoss> {
+        LinearCrossEntropyLoss::builder(input, classes).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    #[track_caller]
+    pub fn builder(input: impl NewDim, classes: impl NewDim) -> LinearCrossEntropyLossBuilder {
+        LinearCrossEntropyLossBuilder {
+            linear: Linear::builder(input, classes).bias(false),
+            weight: None,
+            ignore_index: -100,
+            label_smoothing: 0.0,
+            reduction: Reduction::Mean,
+        }
+    }
+
+    /// The linear map to the logits.
+    pub fn linear(&self) -> &Linear {
+        &self.linear
+    }
+
+    /// The loss.
+    ///
+    /// # Errors
+    /// The errors of [`Linear::forward`] and of [`F::cross_entropy`](crate::functional::cross_entropy).
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor, target: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let class_dim = self.linear.input_dim(x)?;
+        let logits = self.linear.forward(x)?;
+        let weight = self.weight.as_ref().map(Buffer::tensor);
+        let options = CrossEntropyOptions {
+            weight: weight.as_ref().map(Cow::Borrowed),
+            ignore_index: self.ignore_index,
+            label_smoothing: self.label_smoothing,
+            reduction: self.reduction,
+        };
+        F::cross_entropy_with(&logits, target, class_dim, options)
+            .map_err(|error| within(error, "LinearCrossEntropyLoss", &self.path))
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "LinearCrossEntropyLoss(ignore_index={}, label_smoothing={:?}, reduction={:?})",
+            self.ignore_index, self.label_smoothing, self.reduction
+        )
+    }
+}
+
+impl Layer<(Tensor, Tensor)> for LinearCrossEntropyLoss {
+    #[track_caller]
+    fn forward(&self, (x, target): &(Tensor, Tensor)) -> Result<Tensor> {
+        LinearCrossEntropyLoss::forward(self, x, target)
+    }
+}
