@@ -4,6 +4,7 @@
 use namegrad::nn::{self, *};
 use namegrad::prelude::*;
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 type Call = Box<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
@@ -409,7 +410,7 @@ fn further_dims_ride_along() -> Result<()> {
             let [first, second] = [run(&what, &named, &at(&wide, 0)?), run(&what, &named, &at(&wide, 1)?)];
             for (got, (a, b)) in got.iter().zip(first.into_iter().zip(second)) {
                 if got.ndim() == 0 {
-                    assert_same(&what, &[got.clone()], &[a.add(b)?.div(2.0)?], further);
+                    assert_same(&what, from_ref(got), &[a.add(b)?.div(2.0)?], further);
                     continue;
                 }
                 assert_same(&what, &[got.select("extra", 0)?, got.select("extra", 1)?], &[a, b], further);

@@ -1,0 +1,202 @@
+//! Batch normalization.
+
+use super::{Affine, Running};
+use crate::Module;
+use crate::buffer::Buffer;
+use crate::functional as F;
+use crate::functional::options::BatchNormOptions;
+use crate::layers::place::{Named, Of, dim_text, named};
+use crate::layers::within;
+use crate::training::{ModulePath, Training};
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, NewDim, Result, default_dtype};
+use std::borrow::Cow;
+
+/// Batch normalization: `(x - mean) / √(var + eps) weight + bias` for each channel, with the mean and the
+/// variance over all other dims. It replaces PyTorch's `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`.
+///
+/// In training, mean and variance are those of the input, and the running statistics move towards them. In
+/// evaluation, they are the running statistics.
+///
+/// # Shapes
+/// - `x`: any dims that include the channel dim, in any position
+/// - result: the dims of `x`
+///
+/// If the layer's dim or dim 1 of `x` is unnamed, dim 1 of `x` is the channel dim.
+///
+/// # Parameters
+/// - `weight`: `[channels]`, ones
+/// - `bias`: `[channels]`, zeros
+/// - `running_mean`, `running_var`: buffers `[channels]`, zeros and ones. The running variance is divided by
+///   the number of elements minus one.
+/// - `num_batches_tracked`: a buffer, the number of batches in training
+///
+/// # Source
+/// Ioffe, Szegedy, *Batch Normalization* (2015), algorithms 1 and 2.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = BatchNorm::new(("F", 3))?;
+/// let images = Tensor::randn([("N", 2), ("F", 3), ("H", 5), ("W", 5)])?;
+/// let y = norm.forward(&images)?;
+/// assert_eq!(y.shape(), images.shape());
+/// assert!(y.mean(["N", "H", "W"])?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
+/// // The order of the dims does not matter.
+/// let last = norm.forward(&images.align_to(["N", "H", "W", "F"])?)?;
+/// assert!(last.align_to(["N", "F", "H", "W"])?.allclose(&y)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = BatchNorm::text)]
+pub struct BatchNorm {
+    #[module(flatten)]
+    affine: Affine,
+    #[module(flatten)]
+    running: Option<Running>,
+    #[module(skip)]
+    dim: Named,
+    eps: f64,
+    momentum: Option<f64>,
+    training: Training,
+    path: ModulePath,
+}
+parameters! { BatchNorm }
+
+/// A builder for [`BatchNorm`]; see [`BatchNorm::builder`].
+#[derive(Clone, Debug)]
+pub struct BatchNormBuilder {
+    dim: Result<Named>,
+    eps: f64,
+    momentum: Option<f64>,
+    affine: bool,
+    track_running_stats: bool,
+    dtype: DType,
+}
+
+setters! { BatchNormBuilder {
+    /// What is added to the variance; the default is `1e-5`.
+    eps: f64,
+    /// Whether the layer has a weight and a bias; the default is `true`.
+    affine: bool,
+    /// Whether the layer has running statistics; the default is `true`. Without them, it uses those of the
+    /// input in evaluation, too.
+    track_running_stats: bool,
+    /// The dtype of the parameters and the running statistics; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl BatchNormBuilder {
+    /// The share of a batch in the running statistics; the default is `0.1`. With `None`, they are the
+    /// average of all batches.
+    pub fn momentum(mut self, momentum: impl Into<Option<f64>>) -> BatchNormBuilder {
+        self.momentum = momentum.into();
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<BatchNorm> {
+        let dim = self.dim?;
+        Ok(BatchNorm {
+            affine: Affine::new("BatchNorm", &[dim], self.dtype, [self.affine; 2])?,
+            running: if self.track_running_stats { Some(Running::new(dim, self.dtype)?) } else { None },
+            dim,
+            eps: self.eps,
+            momentum: self.momentum,
+            training: Training::new(),
+            path: ModulePath::new(),
+        })
+    }
+}
+
+impl BatchNorm {
+    /// A layer for the channel dim `dim`, a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(dim: impl NewDim) -> Result<BatchNorm> {
+        BatchNorm::builder(dim).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let norm = BatchNorm::builder(("F", 3)).momentum(None).affine(false).build()?;
+    /// assert!(norm.weight().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(dim: impl NewDim) -> BatchNormBuilder {
+        BatchNormBuilder {
+            dim: named("BatchNorm", dim),
+            eps: 1e-5,
+            momentum: Some(0.1),
+            affine: true,
+            track_running_stats: true,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The running mean, if the layer has one.
+    pub fn running_mean(&self) -> Option<&Buffer> {
+        self.running.as_ref().map(|running| &running.mean)
+    }
+
+    /// The running variance, if the layer has one.
+    pub fn running_var(&self) -> Option<&Buffer> {
+        self.running.as_ref().map(|running| &running.var)
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` has no channel dim, [`ErrorKind::Shape`] if it has another size or,
+    /// in training, if there is only one element per channel.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let measured = self.path.running();
+        let dim = Of { layer: "BatchNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
+        let ([weight, bias], training) = (self.affine.tensors("BatchNorm", &self.path)?, self.training.get());
+        let options = BatchNormOptions {
+            weight: weight.as_ref().map(Cow::Borrowed),
+            bias: bias.as_ref().map(Cow::Borrowed),
+            training: training || self.running.is_none(),
+            eps: self.eps,
+            ..BatchNormOptions::new()
+        };
+        let fail = |error| within(error, "BatchNorm", &self.path);
+        let Some(running) = &self.running else {
+            let y = F::batch_norm_with(x, dim, options).map_err(fail)?.0;
+            measured.gives(&y);
+            return Ok(y);
+        };
+        let (count, momentum) = running.counted(self.momentum)?;
+        let options = BatchNormOptions {
+            running_mean: Some(Cow::Owned(running.mean.tensor())),
+            running_var: Some(Cow::Owned(running.var.tensor())),
+            momentum,
+            ..options
+        };
+        let (y, mean, var) = F::batch_norm_with(x, dim, options).map_err(fail)?;
+        if training {
+            running.set(&mean, &var, count)?;
+        }
+        measured.gives(&y);
+        Ok(y)
+    }
+
+    fn text(&self) -> String {
+        format!("BatchNorm({})", dim_text(self.dim))
+    }
+}

@@ -1,0 +1,156 @@
+//! Group normalization.
+
+use super::Affine;
+use crate::Module;
+use crate::functional as F;
+use crate::functional::options::GroupNormOptions;
+use crate::layers::place::{Named, Of, dim_text, named};
+use crate::layers::within;
+use crate::training::ModulePath;
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, Dims, Error, ErrorKind, NewDim, Result, default_dtype};
+use std::borrow::Cow;
+
+/// Group normalization: `(x - mean) / √(var + eps) weight + bias`, where the channels are split into groups,
+/// and the mean and the variance are over a group and the layer's other dims.
+///
+/// # Shapes
+/// - `x`: any dims that include the channel dim and the dims to normalize over, in any position. All other
+///   dims ride along.
+/// - result: the dims of `x`
+///
+/// If the layer's channel dim or dim 1 of `x` is unnamed, dim 1 of `x` is the channel dim. The dims to
+/// normalize over are names or positions, or `..` for all dims but the first, as in PyTorch.
+///
+/// # Parameters
+/// - `weight`: `[channels]`, ones
+/// - `bias`: `[channels]`, zeros
+///
+/// # Source
+/// Wu, He, *Group Normalization* (2018), equations 1 to 6.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = GroupNorm::new(2, ("F", 4), ["H", "W"])?;
+/// let images = Tensor::randn([("N", 2), ("F", 4), ("H", 5), ("W", 5)])?;
+/// let y = norm.forward(&images)?;
+/// assert_eq!(y.shape(), images.shape());
+/// let by_position = GroupNorm::new(2, 4, ..)?;
+/// assert!(by_position.forward(&images.rename(None)?)?.allclose(&y.rename(None)?)?);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = GroupNorm::text)]
+pub struct GroupNorm {
+    #[module(flatten)]
+    affine: Affine,
+    num_groups: usize,
+    #[module(skip)]
+    dim: Named,
+    #[module(skip)]
+    dims: Dims,
+    eps: f64,
+    path: ModulePath,
+}
+parameters! { GroupNorm }
+
+/// A builder for [`GroupNorm`]; see [`GroupNorm::builder`].
+#[derive(Clone, Debug)]
+pub struct GroupNormBuilder {
+    num_groups: usize,
+    dim: Result<Named>,
+    dims: Dims,
+    eps: f64,
+    affine: bool,
+    dtype: DType,
+}
+
+setters! { GroupNormBuilder {
+    /// What is added to the variance; the default is `1e-5`.
+    eps: f64,
+    /// Whether the layer has a weight and a bias; the default is `true`.
+    affine: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl GroupNormBuilder {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::Shape`] if the groups do not divide the channels, [`ErrorKind::DType`] for a dtype that
+    /// is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<GroupNorm> {
+        let (dim, num_groups) = (self.dim?, self.num_groups);
+        if num_groups == 0 || !dim.1.is_multiple_of(num_groups) {
+            let message = format!(
+                "the number of channels must be divisible by num_groups, got {} channels and {num_groups} groups",
+                dim.1
+            );
+            return Err(Error::new(ErrorKind::Shape, "GroupNorm", message));
+        }
+        let affine = Affine::new("GroupNorm", &[dim], self.dtype, [self.affine; 2])?;
+        Ok(GroupNorm { affine, num_groups, dim, dims: self.dims, eps: self.eps, path: ModulePath::new() })
+    }
+}
+
+impl GroupNorm {
+    /// A layer that splits the channels `dim`, a size with or without a name, into `num_groups` groups, and
+    /// normalizes over a group and `dims`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size, [`ErrorKind::Shape`] if the
+    /// groups do not divide the channels.
+    #[track_caller]
+    pub fn new(num_groups: usize, dim: impl NewDim, dims: impl Into<Dims>) -> Result<GroupNorm> {
+        GroupNorm::builder(num_groups, dim, dims).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let norm = GroupNorm::builder(2, ("F", 4), ["H", "W"]).affine(false).build()?;
+    /// assert!(norm.weight().is_none());
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(num_groups: usize, dim: impl NewDim, dims: impl Into<Dims>) -> GroupNormBuilder {
+        let (dim, dims) = (named("GroupNorm", dim), dims.into());
+        GroupNormBuilder { num_groups, dim, dims, eps: 1e-5, affine: true, dtype: default_dtype() }
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim
+    /// has another size.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let dim = Of { layer: "GroupNorm", path: &self.path, dims: &|| self.about() }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
+        let [weight, bias] = self.affine.tensors("GroupNorm", &self.path)?;
+        let options = GroupNormOptions {
+            weight: weight.as_ref().map(Cow::Borrowed),
+            bias: bias.as_ref().map(Cow::Borrowed),
+            eps: self.eps,
+        };
+        F::group_norm_with(x, self.num_groups, dim, self.dims.clone(), options)
+            .map_err(|error| within(error, "GroupNorm", &self.path))
+    }
+
+    fn about(&self) -> String {
+        format!("{}, groups={}", dim_text(self.dim), self.num_groups)
+    }
+
+    fn text(&self) -> String {
+        format!("GroupNorm({})", self.about())
+    }
+}

@@ -1,0 +1,189 @@
+//! Instance normalization.
+
+use super::{Affine, Running};
+use crate::Module;
+use crate::functional as F;
+use crate::functional::options::InstanceNormOptions;
+use crate::layers::place::{Named, Of, dim_text, named};
+use crate::layers::within;
+use crate::training::{ModulePath, Training};
+use namegrad_autograd::Tensor;
+use namegrad_core::{DType, Dims, NewDim, Result, default_dtype};
+use std::borrow::Cow;
+
+/// Instance normalization: `(x - mean) / √(var + eps) weight + bias` for each channel of each instance, with
+/// the mean and the variance over the layer's dims. It replaces PyTorch's `InstanceNorm1d`, `InstanceNorm2d`
+/// and `InstanceNorm3d`.
+///
+/// # Shapes
+/// - `x`: any dims that include the channel dim and the dims to normalize over, in any position. All other
+///   dims ride along.
+/// - result: the dims of `x`
+///
+/// If the layer's channel dim or dim 1 of `x` is unnamed, dim 1 of `x` is the channel dim. The dims to
+/// normalize over are names or positions, or `..` for all dims but the first and the channels, as in PyTorch.
+///
+/// # Parameters
+/// As in PyTorch, there are none unless the builder asks for them:
+/// - `weight`: `[channels]`, ones
+/// - `bias`: `[channels]`, zeros
+/// - `running_mean`, `running_var`, `num_batches_tracked`: buffers, as in [`BatchNorm`]
+///
+/// # Source
+/// Ulyanov, Vedaldi, Lempitsky, *Instance Normalization* (2016).
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::InstanceNorm;
+/// use namegrad::prelude::*;
+/// let norm = InstanceNorm::new(("F", 3), ["H", "W"])?;
+/// let images = Tensor::randn([("N", 2), ("H", 5), ("W", 5), ("F", 3)])?;
+/// let y = norm.forward(&images)?;
+/// assert_eq!(y.shape(), images.shape());
+/// assert!(y.mean(["H", "W"])?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = InstanceNorm::text)]
+pub struct InstanceNorm {
+    #[module(flatten)]
+    affine: Affine,
+    #[module(flatten)]
+    running: Option<Running>,
+    #[module(skip)]
+    dim: Named,
+    #[module(skip)]
+    dims: Dims,
+    eps: f64,
+    momentum: Option<f64>,
+    training: Training,
+    path: ModulePath,
+}
+parameters! { InstanceNorm }
+
+/// A builder for [`InstanceNorm`]; see [`InstanceNorm::builder`].
+#[derive(Clone, Debug)]
+pub struct InstanceNormBuilder {
+    dim: Result<Named>,
+    dims: Dims,
+    eps: f64,
+    momentum: f64,
+    affine: bool,
+    track_running_stats: bool,
+    dtype: DType,
+}
+
+setters! { InstanceNormBuilder {
+    /// What is added to the variance; the default is `1e-5`.
+    eps: f64,
+    /// The share of a batch in the running statistics; the default is `0.1`.
+    momentum: f64,
+    /// Whether the layer has a weight and a bias; the default is `false`.
+    affine: bool,
+    /// Whether the layer has running statistics, which it uses in evaluation; the default is `false`.
+    track_running_stats: bool,
+    /// The dtype of the parameters and the running statistics; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl InstanceNormBuilder {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<InstanceNorm> {
+        let dim = self.dim?;
+        Ok(InstanceNorm {
+            affine: Affine::new("InstanceNorm", &[dim], self.dtype, [self.affine; 2])?,
+            running: if self.track_running_stats { Some(Running::new(dim, self.dtype)?) } else { None },
+            dim,
+            dims: self.dims,
+            eps: self.eps,
+            momentum: Some(self.momentum),
+            training: Training::new(),
+            path: ModulePath::new(),
+        })
+    }
+}
+
+impl InstanceNorm {
+    /// A layer for the channel dim `dim`, a size with or without a name, that normalizes over `dims`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size.
+    #[track_caller]
+    pub fn new(dim: impl NewDim, dims: impl Into<Dims>) -> Result<InstanceNorm> {
+        InstanceNorm::builder(dim, dims).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::nn::InstanceNorm;
+    /// use namegrad::prelude::*;
+    /// let norm = InstanceNorm::builder(("F", 3), "time").affine(true).track_running_stats(true).build()?;
+    /// assert_eq!(norm.state_dict().len(), 5);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(dim: impl NewDim, dims: impl Into<Dims>) -> InstanceNormBuilder {
+        InstanceNormBuilder {
+            dim: named("InstanceNorm", dim),
+            dims: dims.into(),
+            eps: 1e-5,
+            momentum: 0.1,
+            affine: false,
+            track_running_stats: false,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if the channel dim
+    /// has another size or if there is only one element per channel and instance.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let measured = self.path.running();
+        let dim = Of { layer: "InstanceNorm", path: &self.path, dims: &|| dim_text(self.dim) }.place(
+            x,
+            self.dim,
+            Some(1),
+        )?;
+        let ([weight, bias], training) =
+            (self.affine.tensors("InstanceNorm", &self.path)?, self.training.get());
+        let options = InstanceNormOptions {
+            weight: weight.as_ref().map(Cow::Borrowed),
+            bias: bias.as_ref().map(Cow::Borrowed),
+            use_input_stats: training || self.running.is_none(),
+            eps: self.eps,
+            ..InstanceNormOptions::new()
+        };
+        let fail = |error| within(error, "InstanceNorm", &self.path);
+        let Some(running) = &self.running else {
+            let y = F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?.0;
+            measured.gives(&y);
+            return Ok(y);
+        };
+        let (count, momentum) = running.counted(self.momentum)?;
+        let options = InstanceNormOptions {
+            running_mean: Some(Cow::Owned(running.mean.tensor())),
+            running_var: Some(Cow::Owned(running.var.tensor())),
+            momentum,
+            ..options
+        };
+        let (y, mean, var) = F::instance_norm_with(x, dim, self.dims.clone(), options).map_err(fail)?;
+        if training {
+            running.set(&mean, &var, count)?;
+        }
+        measured.gives(&y);
+        Ok(y)
+    }
+
+    fn text(&self) -> String {
+        format!("InstanceNorm({})", dim_text(self.dim))
+    }
+}

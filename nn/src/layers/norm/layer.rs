@@ -1,0 +1,289 @@
+//! Layer normalization, and its form without a mean.
+
+use super::Affine;
+use crate::Module;
+use crate::layers::place::{Named, Of, dim_text};
+use crate::layers::within;
+use crate::training::ModulePath;
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::options::{LayerNormOptions, RmsNormOptions};
+use namegrad_core::{DType, Dims, Error, ErrorKind, IntoShape, Result, default_dtype};
+use std::borrow::Cow;
+
+/// The dims that a layer normalizes over.
+#[track_caller]
+fn all_dims(layer: &'static str, dims: impl IntoShape) -> Result<Vec<Named>> {
+    let shape = dims.into_shape().map_err(|error| error.of(layer))?;
+    let dims: Vec<Named> =
+        shape.sizes.iter().enumerate().map(|(at, size)| (shape.names.get(at), *size)).collect();
+    if dims.is_empty() {
+        let message = "expected the dims to normalize over, with their sizes, such as [(\"embed\", 64)]";
+        return Err(Error::new(ErrorKind::Value, layer, message));
+    }
+    Ok(dims)
+}
+
+fn all_text(dims: &[Named]) -> String {
+    dims.iter().map(|dim| dim_text(*dim)).collect::<Vec<_>>().join(", ")
+}
+
+/// The positions of dims that are found by name, or else are the last ones.
+#[track_caller]
+fn last_places(layer: &'static str, path: &ModulePath, x: &Tensor, dims: &[Named]) -> Result<Dims> {
+    let of = Of { layer, path, dims: &|| all_text(dims) };
+    let mut places = Vec::with_capacity(dims.len());
+    for (at, dim) in dims.iter().enumerate() {
+        places.push(of.place(x, *dim, (x.ndim() + at).checked_sub(dims.len()))?);
+    }
+    Ok(Dims::from(places))
+}
+
+/// Layer normalization: `(x - mean) / √(var + eps) weight + bias`, with the mean and the variance over the
+/// layer's dims.
+///
+/// # Shapes
+/// - `x`: any dims that include the layer's dims, in any position
+/// - result: the dims of `x`
+///
+/// If the layer's dims or the last dims of `x` are unnamed, the last dims of `x` are the layer's dims.
+///
+/// # Parameters
+/// - `weight`: the layer's dims, ones
+/// - `bias`: the layer's dims, zeros
+///
+/// # Source
+/// Ba, Kiros, Hinton, *Layer Normalization* (2016), equations 3 and 4.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = LayerNorm::new([("embed", 4)])?;
+/// let x = Tensor::randn([("N", 2), ("embed", 4), ("time", 3)])?;
+/// let y = norm.forward(&x)?;
+/// assert_eq!(y.shape(), x.shape());
+/// assert!(y.mean("embed")?.abs()?.amax(..)?.item::<f64>()? < 1e-5);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = LayerNorm::text)]
+pub struct LayerNorm {
+    #[module(flatten)]
+    affine: Affine,
+    #[module(skip)]
+    dims: Vec<Named>,
+    eps: f64,
+    path: ModulePath,
+}
+parameters! { LayerNorm }
+
+/// A builder for [`LayerNorm`]; see [`LayerNorm::builder`].
+#[derive(Clone, Debug)]
+pub struct LayerNormBuilder {
+    dims: Result<Vec<Named>>,
+    eps: f64,
+    elementwise_affine: bool,
+    bias: bool,
+    dtype: DType,
+}
+
+setters! { LayerNormBuilder {
+    /// What is added to the variance; the default is `1e-5`.
+    eps: f64,
+    /// Whether the layer has parameters; the default is `true`.
+    elementwise_affine: bool,
+    /// Whether the layer has a bias; the default is `true`. It has none without other parameters.
+    bias: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl LayerNormBuilder {
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or no dims,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<LayerNorm> {
+        let (dims, affine) = (self.dims?, self.elementwise_affine);
+        let parameters = [affine, affine && self.bias];
+        let affine = Affine::new("LayerNorm", &dims, self.dtype, parameters)?;
+        Ok(LayerNorm { affine, dims, eps: self.eps, path: ModulePath::new() })
+    }
+}
+
+impl LayerNorm {
+    /// A layer that normalizes over `dims`, each a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or no dims.
+    #[track_caller]
+    pub fn new(dims: impl IntoShape) -> Result<LayerNorm> {
+        LayerNorm::builder(dims).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let norm = LayerNorm::builder([("H", 4), ("W", 4)]).bias(false).eps(1e-6).build()?;
+    /// assert_eq!(norm.weight().unwrap().shape().to_string(), "[H=4, W=4]");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(dims: impl IntoShape) -> LayerNormBuilder {
+        LayerNormBuilder {
+            dims: all_dims("LayerNorm", dims),
+            eps: 1e-5,
+            elementwise_affine: true,
+            bias: true,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if one has another
+    /// size.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let dims = last_places("LayerNorm", &self.path, x, &self.dims)?;
+        let [weight, bias] = self.affine.tensors("LayerNorm", &self.path)?;
+        let options = LayerNormOptions { eps: self.eps, ..LayerNormOptions::new() };
+        let options = LayerNormOptions {
+            weight: weight.as_ref().map(Cow::Borrowed),
+            bias: bias.as_ref().map(Cow::Borrowed),
+            ..options
+        };
+        x.layer_norm_with(dims, options).map_err(|error| within(error, "LayerNorm", &self.path))
+    }
+
+    fn text(&self) -> String {
+        format!("LayerNorm({})", all_text(&self.dims))
+    }
+}
+
+/// Root mean square normalization: `x / √(mean(x²) + eps) weight`, with the mean over the layer's dims.
+///
+/// # Shapes
+/// - `x`: any dims that include the layer's dims, in any position
+/// - result: the dims of `x`
+///
+/// If the layer's dims or the last dims of `x` are unnamed, the last dims of `x` are the layer's dims.
+///
+/// # Parameters
+/// - `weight`: the layer's dims, ones
+///
+/// # Source
+/// Zhang, Sennrich, *Root Mean Square Layer Normalization* (2019), equation 4.
+///
+/// # Examples
+/// ```
+/// use namegrad::prelude::*;
+/// let norm = RmsNorm::new([("embed", 4)])?;
+/// let x = Tensor::randn([("N", 2), ("embed", 4), ("time", 3)])?;
+/// let y = norm.forward(&x)?;
+/// assert!(y.square()?.mean("embed")?.sub(1.0)?.abs()?.amax(..)?.item::<f64>()? < 1e-3);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = RmsNorm::text)]
+pub struct RmsNorm {
+    #[module(flatten)]
+    affine: Affine,
+    #[module(skip)]
+    dims: Vec<Named>,
+    eps: Option<f64>,
+    path: ModulePath,
+}
+
+/// A builder for [`RmsNorm`]; see [`RmsNorm::builder`].
+#[derive(Clone, Debug)]
+pub struct RmsNormBuilder {
+    dims: Result<Vec<Named>>,
+    eps: Option<f64>,
+    elementwise_affine: bool,
+    dtype: DType,
+}
+
+setters! { RmsNormBuilder {
+    /// Whether the layer has a weight; the default is `true`.
+    elementwise_affine: bool,
+    /// The dtype of the weight; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl RmsNormBuilder {
+    /// What is added to the mean square. The default, `None`, is the distance from 1 to the next number of
+    /// the dtype.
+    pub fn eps(mut self, eps: impl Into<Option<f64>>) -> RmsNormBuilder {
+        self.eps = eps.into();
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or no dims,
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<RmsNorm> {
+        let dims = self.dims?;
+        let affine = Affine::new("RmsNorm", &dims, self.dtype, [self.elementwise_affine, false])?;
+        Ok(RmsNorm { affine, dims, eps: self.eps, path: ModulePath::new() })
+    }
+}
+
+impl RmsNorm {
+    /// A layer that normalizes over `dims`, each a size with or without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for a negative size or no dims.
+    #[track_caller]
+    pub fn new(dims: impl IntoShape) -> Result<RmsNorm> {
+        RmsNorm::builder(dims).build()
+    }
+
+    /// A builder, to change the defaults of [`new`](Self::new).
+    ///
+    /// ```
+    /// use namegrad::prelude::*;
+    /// let norm = RmsNorm::builder([("embed", 4)]).eps(1e-6).elementwise_affine(false).build()?;
+    /// assert_eq!(norm.num_parameters(), 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn builder(dims: impl IntoShape) -> RmsNormBuilder {
+        RmsNormBuilder {
+            dims: all_dims("RmsNorm", dims),
+            eps: None,
+            elementwise_affine: true,
+            dtype: default_dtype(),
+        }
+    }
+
+    /// The weight, if the layer has one.
+    pub fn weight(&self) -> Option<&Parameter> {
+        self.affine.weight.as_ref()
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if one has another
+    /// size.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        let dims = last_places("RmsNorm", &self.path, x, &self.dims)?;
+        let weight = self.affine.weight.as_ref().map(Parameter::tensor);
+        let options = RmsNormOptions { weight: weight.as_ref().map(Cow::Borrowed), eps: self.eps };
+        x.rms_norm_with(dims, options).map_err(|error| within(error, "RmsNorm", &self.path))
+    }
+
+    fn text(&self) -> String {
+        format!("RmsNorm({})", all_text(&self.dims))
+    }
+}

@@ -1,0 +1,158 @@
+//! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their builders.
+
+use super::place::Named;
+use super::{Layer, read_any};
+use crate::buffer::Buffer;
+use crate::field::{Field, Visitor};
+use crate::training::ModulePath;
+use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+use std::panic::Location;
+
+/// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
+#[derive(Clone, Debug, Default)]
+struct Affine {
+    weight: Option<Parameter>,
+    bias: Option<Parameter>,
+}
+
+impl Affine {
+    /// Ones and zeros.
+    #[track_caller]
+    fn new(layer: &'static str, dims: &[Named], dtype: DType, [weight, bias]: [bool; 2]) -> Result<Affine> {
+        check_dtype(layer, dtype)?;
+        let caller = Location::caller(); // not that of the closure
+        let filled = |wanted: bool, value: f64| -> Result<Option<Parameter>> {
+            if !wanted {
+                return Ok(None);
+            }
+            let shape = Shape::new(dims.iter().copied())?;
+            let value = TensorOptions::new().dtype(dtype).full(shape, value);
+            Parameter::new(value.map_err(|error| error.of(layer).at(caller))?).map(Some)
+        };
+        Ok(Affine { weight: filled(weight, 1.0)?, bias: filled(bias, 0.0)? })
+    }
+
+    #[track_caller]
+    fn tensors(&self, layer: &'static str, path: &ModulePath) -> Result<[Option<Tensor>; 2]> {
+        Ok([read_any(self.weight.as_ref(), layer, path)?, read_any(self.bias.as_ref(), layer, path)?])
+    }
+}
+
+impl Field for Affine {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        for (name, parameter) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(parameter) = parameter {
+                visitor.field(name, parameter);
+            }
+        }
+    }
+}
+
+#[track_caller]
+pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
+    if dtype.is_floating_point() {
+        return Ok(());
+    }
+    let message = format!("the parameters of a layer are floating-point, not {dtype}");
+    Err(Error::new(ErrorKind::DType, layer, message).with_repair(".dtype(DType::F32)"))
+}
+
+/// Running statistics, with PyTorch's names.
+#[derive(Clone, Debug)]
+struct Running {
+    mean: Buffer,
+    var: Buffer,
+    batches: Buffer,
+}
+
+impl Running {
+    #[track_caller]
+    fn new(dim: Named, dtype: DType) -> Result<Running> {
+        let options = TensorOptions::new().dtype(dtype);
+        Ok(Running {
+            mean: Buffer::new(options.zeros(Shape::new([dim])?)?),
+            var: Buffer::new(options.ones(Shape::new([dim])?)?),
+            batches: Buffer::new(Tensor::new(0_i64)?),
+        })
+    }
+
+    /// The number of batches, with this one, and the share of this one in the new statistics.
+    fn counted(&self, momentum: Option<f64>) -> Result<(i64, f64)> {
+        let count = self.batches.tensor().item::<i64>()? + 1;
+        Ok((count, momentum.unwrap_or(1.0 / count as f64)))
+    }
+
+    #[track_caller]
+    fn set(&self, mean: &Tensor, var: &Tensor, count: i64) -> Result<()> {
+        self.mean.set(mean)?;
+        self.var.set(var)?;
+        self.batches.set(Tensor::new(count)?)
+    }
+}
+
+impl Field for Running {
+    fn visit(&self, visitor: &mut Visitor<'_>) {
+        visitor.field("running_mean", &self.mean);
+        visitor.field("running_var", &self.var);
+        visitor.field("num_batches_tracked", &self.batches);
+    }
+}
+
+/// The accessors of a layer's parameters.
+macro_rules! parameters {
+    ($layer:ident) => {
+        impl $layer {
+            /// The weight, if the layer has one.
+            pub fn weight(&self) -> Option<&::namegrad_autograd::Parameter> {
+                self.affine.weight.as_ref()
+            }
+
+            /// The bias, if the layer has one.
+            pub fn bias(&self) -> Option<&::namegrad_autograd::Parameter> {
+                self.affine.bias.as_ref()
+            }
+        }
+    };
+}
+
+/// `Layer` for a layer with a method `forward`.
+macro_rules! layers {
+    ($($layer:ident)*) => {$(
+        impl Layer for $layer {
+            #[track_caller]
+            fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                $layer::forward(self, x)
+            }
+        }
+    )*};
+}
+
+/// Setters of a builder.
+macro_rules! setters {
+    ($builder:ident { $($(#[$doc:meta])* $field:ident: $ty:ty,)* }) => {
+        impl $builder {
+            $(
+                $(#[$doc])*
+                pub fn $field(mut self, $field: $ty) -> $builder {
+                    self.$field = $field;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+mod batch;
+mod group;
+mod instance;
+mod layer;
+mod response;
+
+pub use batch::{BatchNorm, BatchNormBuilder};
+pub use group::{GroupNorm, GroupNormBuilder};
+pub use instance::{InstanceNorm, InstanceNormBuilder};
+pub use layer::{LayerNorm, LayerNormBuilder, RmsNorm, RmsNormBuilder};
+pub use response::LocalResponseNorm;
+
+layers! { BatchNorm LayerNorm RmsNorm GroupNorm InstanceNorm LocalResponseNorm }

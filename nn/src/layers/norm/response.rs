@@ -1,0 +1,86 @@
+//! Local response normalization.
+
+use crate::Module;
+use crate::functional as F;
+use crate::functional::options::LocalResponseNormOptions;
+use crate::layers::within;
+use crate::training::ModulePath;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Dim, Error, ErrorKind, Result};
+
+/// Local response normalization: `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels
+/// around each channel.
+///
+/// # Shapes
+/// - `x`: any dims that include the channel dim, in any position
+/// - result: the dims of `x`
+///
+/// # Parameters
+/// None.
+///
+/// # Source
+/// Krizhevsky, Sutskever, Hinton, *ImageNet Classification with Deep Convolutional Neural Networks* (2012),
+/// section 3.3.
+///
+/// # Examples
+/// ```
+/// use namegrad::nn::LocalResponseNorm;
+/// use namegrad::prelude::*;
+/// let norm = LocalResponseNorm::new(5, "C")?;
+/// let images = Tensor::ones([("N", 2), ("C", 7), ("H", 3)])?;
+/// assert_eq!(norm.forward(&images)?.shape(), images.shape());
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, Module)]
+#[module(crate = crate, describe = LocalResponseNorm::text)]
+pub struct LocalResponseNorm {
+    size: usize,
+    #[module(skip)]
+    dim: Dim,
+    #[module(skip)]
+    options: LocalResponseNormOptions,
+    path: ModulePath,
+}
+
+impl LocalResponseNorm {
+    /// A layer that sums over `size` channels along `dim`, with `alpha = 1e-4`, `beta = 0.75` and `k = 1`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a `size` of 0.
+    #[track_caller]
+    pub fn new(size: usize, dim: impl Into<Dim>) -> Result<LocalResponseNorm> {
+        LocalResponseNorm::with(size, dim, LocalResponseNormOptions::new())
+    }
+
+    /// A layer with the options of [`F::local_response_norm_with`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] for a `size` of 0.
+    #[track_caller]
+    pub fn with(
+        size: usize,
+        dim: impl Into<Dim>,
+        options: LocalResponseNormOptions,
+    ) -> Result<LocalResponseNorm> {
+        if size == 0 {
+            let message = "size, the number of channels around each channel, must be at least 1";
+            return Err(Error::new(ErrorKind::Value, "LocalResponseNorm", message));
+        }
+        Ok(LocalResponseNorm { size, dim: dim.into(), options, path: ModulePath::new() })
+    }
+
+    /// The output for `x`, with the dims of `x`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if `x` has no channel dim.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let _running = self.path.running();
+        F::local_response_norm_with(x, self.size, self.dim.clone(), self.options.clone())
+            .map_err(|error| within(error, "LocalResponseNorm", &self.path))
+    }
+
+    fn text(&self) -> String {
+        format!("LocalResponseNorm({})", self.size)
+    }
+}
