@@ -1,5 +1,5 @@
 //! The kernels of [`standardize`](NamedTensor::standardize): checks, layout, and the arithmetic on the
-//! statistics between the loops of [`crate::cpu::standardize`].
+//! statistics between the loops of `crate::cpu::standardize`.
 
 use crate::cpu::standardize::{Layout, Map, Terms, sums};
 use crate::dim::Positions;
