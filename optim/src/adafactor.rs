@@ -279,10 +279,11 @@ impl Averaged<'_> {
     /// A part of at most [`WIDTH`] elements.
     #[inline(always)]
     fn part<T: Real>(&self, param: &[T], grad: &[T], variance: &mut [T], lanes: &mut [[T; WIDTH]; 2]) {
-        let [take, floor] = [self.step.take, self.step.floor].map(T::from_f64);
+        let Step { take, floor, .. } = *self.step;
+        let [keep, take, floor] = [1.0 - take, take, floor].map(T::from_f64);
         for i in 0..WIDTH.min(param.len()).min(grad.len()).min(variance.len()) {
             let g = grad[i];
-            variance[i] += (g * g - variance[i]) * take;
+            variance[i] = variance[i] * keep + g * g * take;
             let v = variance[i].maximum(floor * floor);
             add_squares(g / v.sqrt(), param[i], i, lanes);
         }

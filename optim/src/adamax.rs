@@ -81,11 +81,12 @@ impl Update<2> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_inf]: [&mut [T]; 2]) {
         let direction = self.direction.to::<T>();
-        let [take, keep_inf, eps, size] =
-            [1.0 - self.betas.0, self.betas.1, self.eps, self.size].map(T::from_f64);
+        let (keep, keep_inf) = self.betas;
+        let [keep, take, keep_inf, eps, size] =
+            [keep, 1.0 - keep, keep_inf, self.eps, self.size].map(T::from_f64);
         for (((p, g), m), u) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_inf) {
             let d = direction.of(*p, *g);
-            *m += (d - *m) * take;
+            *m = *m * keep + d * take;
             *u = (*u * keep_inf).maximum(d.abs() + eps);
             *p -= size * *m / *u;
         }

@@ -77,11 +77,12 @@ impl Update<1> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg]: [&mut [T]; 1]) {
         let direction = self.direction.to::<T>();
-        let [lr, mix, take] = [self.lr, 1.0 - self.betas.0, 1.0 - self.betas.1].map(T::from_f64);
+        let (mix, keep) = self.betas;
+        let [lr, mix, mix_in, keep, take] = [self.lr, mix, 1.0 - mix, keep, 1.0 - keep].map(T::from_f64);
         for ((p, g), m) in param.iter_mut().zip(grad).zip(exp_avg) {
             let d = direction.of(*p, *g);
-            *p = direction.shrunk(*p) - lr * sign(*m + (d - *m) * mix);
-            *m += (d - *m) * take;
+            *p = direction.shrunk(*p) - lr * sign(*m * mix + d * mix_in);
+            *m = *m * keep + d * take;
         }
     }
 }

@@ -10,6 +10,8 @@ pub(crate) const SLOTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];
 #[derive(Clone, Copy)]
 pub(crate) struct Moments<T> {
     direction: Direction<T>,
+    /// `β₁`.
+    keep: T,
     /// `1 - β₁`.
     take: T,
     /// `β₂`.
@@ -20,14 +22,16 @@ pub(crate) struct Moments<T> {
 
 impl Moments<f64> {
     pub(crate) fn new(direction: Direction<f64>, betas: (f64, f64)) -> Moments<f64> {
-        Moments { direction, take: 1.0 - betas.0, keep_sq: betas.1, take_sq: 1.0 - betas.1 }
+        let (keep, keep_sq) = betas;
+        Moments { direction, keep, take: 1.0 - keep, keep_sq, take_sq: 1.0 - keep_sq }
     }
 
     /// The same numbers in the type of the computation.
     #[inline(always)]
     pub(crate) fn to<T: Real>(self) -> Moments<T> {
-        let [take, keep_sq, take_sq] = [self.take, self.keep_sq, self.take_sq].map(T::from_f64);
-        Moments { direction: self.direction.to(), take, keep_sq, take_sq }
+        let [keep, take, keep_sq, take_sq] =
+            [self.keep, self.take, self.keep_sq, self.take_sq].map(T::from_f64);
+        Moments { direction: self.direction.to(), keep, take, keep_sq, take_sq }
     }
 }
 
@@ -37,7 +41,7 @@ impl<T: Real> Moments<T> {
     pub(crate) fn average(self, param: T, grad: T, exp_avg: &mut T, exp_avg_sq: &mut T) -> (T, T) {
         let param = self.direction.shrunk(param);
         let d = self.direction.of(param, grad);
-        *exp_avg += (d - *exp_avg) * self.take;
+        *exp_avg = *exp_avg * self.keep + d * self.take;
         *exp_avg_sq = *exp_avg_sq * self.keep_sq + d * d * self.take_sq;
         (param, d)
     }

@@ -95,15 +95,12 @@ impl Formula for MuonOptions {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
         let checks = Checks(name);
-        let numbers = [
-            ("Learning rate", self.lr),
-            ("momentum", self.momentum),
-            ("weight decay", self.weight_decay),
-            ("eps", self.eps),
-        ];
+        let numbers =
+            [("Learning rate", self.lr), ("momentum", self.momentum), ("weight decay", self.weight_decay)];
         for (what, value) in numbers {
             checks.at_least(what, 0.0, value)?;
         }
+        checks.require(!self.eps.is_nan(), || format!("Invalid epsilon value: {:?}", self.eps))?;
         checks.require(self.ns_steps < 100, || {
             format!(
                 "Number of steps must be less than 100 for computational efficiency, not {}",
@@ -166,7 +163,7 @@ impl MuonOptions {
     }
 }
 
-/// `b += (g - b) take`.
+/// `b = (1 - take) b + take g`.
 struct Average {
     take: f64,
 }
@@ -174,9 +171,9 @@ struct Average {
 impl Update<0> for Average {
     #[inline(always)]
     fn run<T: Real>(&self, buffer: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
-        let take = T::from_f64(self.take);
+        let [keep, take] = [1.0 - self.take, self.take].map(T::from_f64);
         for (b, g) in buffer.iter_mut().zip(grad) {
-            *b += (*g - *b) * take;
+            *b = *b * keep + *g * take;
         }
     }
 }

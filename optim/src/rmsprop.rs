@@ -147,7 +147,7 @@ impl<T: Real> Numbers<T> {
     #[inline(always)]
     fn standardized(self, param: T, grad: T, square: &mut T, mean: &mut T) -> T {
         let d = self.square(param, grad, square);
-        *mean += (d - *mean) * self.take;
+        *mean = *mean * self.keep + d * self.take;
         d / ((*square - *mean * *mean).maximum(T::ZERO).sqrt() + self.eps)
     }
 
