@@ -87,6 +87,8 @@ pub enum LineSearch {
 /// The names of the tensors that are kept for all parameters together, besides those of the pairs.
 const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
 const NUMBERS: [&str; 2] = ["t", "H_diag"];
+/// The numbers `1 / s·y` of all pairs.
+const INVERSES: &str = "ro";
 /// The names of the tensors of pair `i` are these, a dot and `i`.
 const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
@@ -117,6 +119,7 @@ impl Formula for LbfgsOptions {
         let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
         let expected = vectors.map(|name| (name, vec![numel]));
         let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
+        let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
         let expected: BTreeMap<String, Vec<usize>> = expected.collect();
         let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
         if shared.is_empty() {
@@ -184,13 +187,13 @@ impl History {
         let scalar = |name: &str| shared.get(name).map(number).transpose();
         let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
         let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
+        let inverses = shared.get(INVERSES).map(|value| value.to_vec::<f64>()).transpose()?;
         let mut pairs = Vec::new();
-        while let (Some(y), Some(s)) = (
-            vector(&format!("{}.{}", PAIRS[0], pairs.len()))?,
-            vector(&format!("{}.{}", PAIRS[1], pairs.len()))?,
-        ) {
-            let inverse = 1.0 / dot(&y, &s)?;
-            pairs.push((y, s, inverse));
+        for (i, inverse) in inverses.unwrap_or_default().into_iter().enumerate() {
+            let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));
+            if let (Some(y), Some(s)) = (y?, s?) {
+                pairs.push((y, s, inverse));
+            }
         }
         Ok(Some(History { d, t, before, pairs, scale }))
     }
@@ -203,6 +206,8 @@ impl History {
         for (name, number) in NUMBERS.into_iter().zip([self.t, self.scale]) {
             shared.insert(name.into(), scalar(number)?);
         }
+        let inverses: Vec<f64> = self.pairs.iter().map(|(.., inverse)| *inverse).collect();
+        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [inverses.len()])?);
         for (i, (y, s, _)) in self.pairs.into_iter().enumerate() {
             shared.insert(format!("{}.{i}", PAIRS[0]), y);
             shared.insert(format!("{}.{i}", PAIRS[1]), s);

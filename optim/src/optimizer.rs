@@ -53,7 +53,8 @@ pub trait Optimizer: Send {
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a learning rate is not finite,
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
     /// its last step, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
-    /// for the state.
+    /// for the state, [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if the optimizer evaluates the
+    /// loss itself, as [`Lbfgs`](crate::Lbfgs) does.
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
