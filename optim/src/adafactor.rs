@@ -40,7 +40,7 @@ optimizer! {
     /// for _ in 0..50 {
     ///     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
     /// }
-    /// assert!(weight.tensor().abs()?.max(..)?.item::<f64>()? < 0.1);
+    /// assert!(weight.tensor().abs()?.amax(..)?.item::<f64>()? < 0.1);
     /// // 50 numbers for 600 elements
     /// assert_eq!(optimizer.state_dict().groups[0].parameters[0].slots["row_var"].sizes(), [30, 1]);
     /// # Ok::<(), Error>(())

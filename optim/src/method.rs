@@ -473,7 +473,7 @@ pub(crate) mod testing {
         method: &M,
         by_hand: impl Fn(u64, [f64; K], f64) -> [f64; K],
     ) {
-        let slots: Vec<&str> = method.slots(&[n]).iter().copied().collect();
+        let slots = method.slots(&[n]);
         let starts: Vec<f64> = slots.iter().map(|slot| method.slot_start(slot)).collect();
         let start =
             |p| std::array::from_fn(|k| if k == 0 { p } else { starts.get(k - 1).copied().unwrap_or(0.0) });

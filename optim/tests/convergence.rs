@@ -12,6 +12,8 @@ fn parameter(values: &[f64]) -> Result<Parameter> {
     Parameter::new(Tensor::constant(NamedTensor::from_slice(values, [values.len()])?))
 }
 
+type Build<'b> = &'b dyn Fn(Parameter) -> Result<Box<dyn Optimizer>>;
+
 fn values(parameter: &Parameter) -> Vec<f64> {
     parameter.tensor().to_vec().unwrap()
 }
@@ -67,7 +69,7 @@ fn an_ill_conditioned_quadratic_is_minimized() -> Result<()> {
     let curvature = Tensor::constant(NamedTensor::from_slice(&curvature, [2, 4])?);
     let loss = |p: &Parameter| p.tensor().sub(1.0)?.square()?.mul(&curvature)?.sum(..)?.div(2.0);
     // The learning rate falls to 0, as the steps of some methods do not.
-    let run = |steps: usize, build: &dyn Fn(Parameter) -> Result<Box<dyn Optimizer>>| {
+    let run = |steps: usize, build: Build<'_>| {
         let p = Parameter::new(Tensor::constant(NamedTensor::zeros([2, 4])?.to(DType::F64)?))?;
         let mut optimizer = build(p.clone())?;
         let lr = optimizer.lr();
@@ -138,9 +140,9 @@ fn a_logistic_regression_has_the_known_optimum() -> Result<()> {
     let rows = Tensor::constant(NamedTensor::from_slice(&rows, [LAUNCHES.len(), 2])?);
     let signs = Tensor::constant(NamedTensor::from_slice(&signs, [LAUNCHES.len()])?);
     // ln(1 + exp(± x·w)) for each launch
-    let loss = |w: &Parameter| rows.matmul(&w.tensor())?.mul(&signs)?.exp()?.log1p()?.sum(..);
+    let loss = |w: &Parameter| rows.matmul(w.tensor())?.mul(&signs)?.exp()?.log1p()?.sum(..);
     let search = Some(LineSearch::StrongWolfe);
-    let optimizers: [(usize, &dyn Fn(Parameter) -> Result<Box<dyn Optimizer>>); 4] = [
+    let optimizers: [(usize, Build<'_>); 4] = [
         (5, &boxed!(Lbfgs.line_search_fn(search))),
         (3000, &boxed!(Adam.lr(0.02))),
         (3000, &boxed!(Sgd.lr(0.02).momentum(0.9))),

@@ -71,7 +71,7 @@ fn loss(parameters: &[Parameter]) -> Result<Tensor> {
         let value = parameter.tensor();
         let wide = value.to(value.dtype().compute())?;
         let curvature = NamedTensor::arange(0.5, 12.5, 1.0, wide.dtype())?.reshape(wide.sizes())?;
-        let square = wide.sub(0.25 * (k + 1) as f64)?.square()?.mul(&Tensor::constant(curvature))?;
+        let square = wide.sub(0.25 * (k + 1) as f64)?.square()?.mul(Tensor::constant(curvature))?;
         total = total.to(wide.dtype())?.add(&square.sum(..)?.mul(0.1)?)?;
     }
     Ok(total)
