@@ -1,5 +1,5 @@
 //! Steps of optimizers alone: W11, over the 535,818 parameters of the multilayer perceptron of W5, with given
-//! gradients.
+//! gradients, and `W11.adam_short` over many short parameters.
 //!
 //! A step of L-BFGS is one iteration with a history of 10, whose closure costs next to nothing: a loss with
 //! the gradients as its derivatives.
@@ -24,7 +24,12 @@ fn parameter(sizes: &[usize], seed: u64) -> Result<Parameter> {
     Ok(parameter)
 }
 
-/// The matrices among them.
+/// 48 parameters of 128 by 128, which no step divides between threads.
+fn short() -> Result<Vec<Parameter>> {
+    (0..48).map(|seed| parameter(&[128, 128], seed)).collect()
+}
+
+/// The matrices of the perceptron.
 fn matrices() -> Result<Vec<Parameter>> {
     Ok(parameters()?.into_iter().filter(|parameter| parameter.ndim() == 2).collect())
 }
@@ -57,6 +62,7 @@ pub(crate) fn steps(bench: &Bench) -> Result<()> {
     step(bench, "lamb", Lamb::new(parameters()?))?;
     step(bench, "lion", Lion::new(parameters()?))?;
     step(bench, "muon", Muon::new(matrices()?))?;
+    step(bench, "adam_short", Adam::new(short()?))?;
     lbfgs(bench)
 }
 

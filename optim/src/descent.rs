@@ -7,10 +7,12 @@ use crate::method::{Checks, Method, Slots, Turn};
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState, ParameterState};
 use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::cpu::update::{PARALLEL, at_once};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::panic::Location;
+use std::sync::{Mutex, PoisonError};
 
 /// The optimizer of a [`Method`]: parameter groups with their hyperparameters, and the state of each
 /// parameter. [`Sgd`](crate::Sgd), [`Adam`](crate::Adam) and all others, and your own optimizers, are built on
@@ -452,6 +454,36 @@ impl<'a, M: Method> Pass<'a, M> {
             }
         }
         Ok(())
+    }
+
+    /// Like [`each`](Self::each), for updates that do not depend on each other. Parameters that are too short for
+    /// several threads are updated by one thread each, at the same time.
+    ///
+    /// # Errors
+    /// Same as [`each`](Self::each). Of several errors it is the first by the order of the groups.
+    pub fn each_at_once(&mut self, f: impl Fn(&M, Turn<'_>) -> Result<()> + Sync) -> Result<()> {
+        let groups = self.groups.iter().zip(&mut *self.members);
+        let all = groups.flat_map(|(method, members)| members.iter_mut().map(move |member| (method, member)));
+        let is_short = |member: &Member| member.parameter.numel() < PARALLEL;
+        let (mut short, long): (Vec<_>, Vec<_>) = all.partition(|(_, member)| is_short(member));
+        for (method, member) in long {
+            member.step(method, &mut |turn| f(method, turn))?;
+        }
+        if short.iter().map(|(_, member)| member.parameter.numel()).sum::<usize>() < PARALLEL {
+            return short.iter_mut().try_for_each(|(method, member)| {
+                let method: &M = method;
+                member.step(method, &mut |turn| f(method, turn))
+            });
+        }
+        let results: Vec<_> =
+            short.into_iter().map(|(method, member)| Mutex::new((method, member, Ok(())))).collect();
+        at_once(results.len(), &|task| {
+            let mut task = results[task].lock().unwrap_or_else(PoisonError::into_inner);
+            let (method, member, result) = &mut *task;
+            let method: &M = method;
+            *result = member.step(method, &mut |turn| f(method, turn));
+        });
+        results.into_iter().try_for_each(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner).2)
     }
 
     /// The gradients of all parameters that have one, with the hyperparameters of their groups, in the order

@@ -46,7 +46,7 @@ pub(crate) trait Formula: Method {
 
     /// [`Method::step`]
     fn advance_all(pass: &mut Pass<'_, Self>) -> Result<()> {
-        pass.each(|method, turn| method.advance(turn))
+        pass.each_at_once(|method, turn| method.advance(turn))
     }
 }
 

@@ -154,7 +154,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     }
 
     /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
-    /// each.
+    /// each, for short parameters on several threads at once.
     ///
     /// A [`Pass`] provides all gradients at once, can visit the parameters several times, and can evaluate
     /// the loss again:
@@ -209,7 +209,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// # Errors
     /// The errors of the formula.
     fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-        pass.each(|method, turn| method.update(turn))
+        pass.each_at_once(|method, turn| method.update(turn))
     }
 }
 

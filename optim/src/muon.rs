@@ -133,7 +133,8 @@ impl Formula for MuonOptions {
         if param.numel() == 0 {
             return Ok(());
         }
-        update_tensors(&Average { take: 1.0 - self.momentum }, buffer, grad, [])?;
+        let average = Mix { keep: self.momentum, add: 1.0 - self.momentum };
+        update_tensors(&average, buffer, grad, [])?;
         let along = buffer.unnamed();
         let along = if self.nesterov { grad.lerp(&along, self.momentum)? } else { along };
         let along = self.orthogonal(along)?.to(param.dtype())?.contiguous()?;
@@ -155,25 +156,53 @@ impl MuonOptions {
         x = x.div(norm.max(self.eps))?;
         let (a, b, c) = self.ns_coefficients;
         for _ in 0..self.ns_steps {
-            let gram = x.mm(&x.t()?)?;
-            let polynomial = gram.addmm_with(&gram, &gram, AddmmOptions::new().beta(b).alpha(c))?;
+            let square = gram(&x)?;
+            let mut polynomial = gram(&square)?; // symmetric, so that this is its square
+            update_tensors(&Mix { keep: c, add: b }, &mut polynomial, &square, [])?;
             x = x.addmm_with(&polynomial, &x, AddmmOptions::new().beta(a))?;
         }
         if tall { x.t() } else { Ok(x) }
     }
 }
 
-/// `b = (1 - take) b + take g`.
-struct Average {
-    take: f64,
+/// The rows that are multiplied at once.
+const BLOCK: usize = 128;
+
+/// `x xᵀ`. It is symmetric: only the blocks from the diagonal on are computed.
+fn gram(x: &NamedTensor) -> Result<NamedTensor> {
+    let (n, transposed) = (x.sizes()[0], x.t()?);
+    if n <= BLOCK {
+        return x.mm(&transposed);
+    }
+    let mut right = Vec::new();
+    for start in (0..n).step_by(BLOCK) {
+        let rows = x.narrow(0, start as isize, BLOCK.min(n - start))?;
+        right.push(rows.mm(&transposed.narrow(1, start as isize, n - start)?)?);
+    }
+    let mut rows = Vec::new();
+    for (i, own) in right.iter().enumerate() {
+        let mut blocks = Vec::new();
+        for (j, above) in right[..i].iter().enumerate() {
+            blocks.push(above.narrow(1, ((i - j) * BLOCK) as isize, own.sizes()[0])?.t()?);
+        }
+        blocks.push(own.clone());
+        rows.push(NamedTensor::cat(&blocks.iter().collect::<Vec<_>>(), 1)?);
+    }
+    NamedTensor::cat(&rows.iter().collect::<Vec<_>>(), 0)
 }
 
-impl Update<0> for Average {
+/// `b = keep · b + add · g`.
+struct Mix {
+    keep: f64,
+    add: f64,
+}
+
+impl Update<0> for Mix {
     #[inline(always)]
     fn run<T: Real>(&self, buffer: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
-        let [keep, take] = [1.0 - self.take, self.take].map(T::from_f64);
+        let [keep, add] = [self.keep, self.add].map(T::from_f64);
         for (b, g) in buffer.iter_mut().zip(grad) {
-            *b = *b * keep + *g * take;
+            *b = *b * keep + *g * add;
         }
     }
 }
@@ -262,6 +291,21 @@ mod tests {
         }
         let kept = stepped.slots[0].1.as_slice::<f32>().unwrap();
         assert_close(kept, buffer.iter().copied(), "momentum_buffer");
+    }
+
+    #[test]
+    fn a_product_with_the_transpose_is_symmetric() {
+        for n in [1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let x = tensor::<f64>(parameters(n * 5), &[n, 5]);
+            let expected = x.mm(&x.t().unwrap()).unwrap();
+            let found = gram(&x).unwrap();
+            assert_eq!(found.sizes(), [n, n]);
+            assert_close(
+                found.as_slice::<f64>().unwrap(),
+                expected.to_vec::<f64>().unwrap().into_iter(),
+                "gram",
+            );
+        }
     }
 
     #[test]

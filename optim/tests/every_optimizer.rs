@@ -229,6 +229,35 @@ fn ascending_is_descending_on_the_negative_loss() -> Result<()> {
     Ok(())
 }
 
+/// Many parameters that are stepped on several threads get the same steps as each one alone.
+#[test]
+fn short_parameters_are_stepped_at_once() -> Result<()> {
+    let sizes = [200, 300];
+    let count = (1 << 17) / (sizes[0] * sizes[1]) + 40;
+    let value = |k: usize| {
+        let numbers: Vec<f32> = (0..60_000).map(|i| ((i + k * 17) % 101) as f32 / 50.0 - 1.0).collect();
+        NamedTensor::from_slice(&numbers, sizes)
+    };
+    let all = (0..count).map(|k| Parameter::new(Tensor::constant(value(k)?))).collect::<Result<Vec<_>>>()?;
+    let mut together = Adam::builder(all.clone()).lr(0.1).build()?;
+    for (k, parameter) in all.iter().enumerate() {
+        parameter.set_grad(Some(Tensor::constant(value(k + 1)?)))?;
+    }
+    together.step()?;
+    together.step()?;
+    for (k, parameter) in all.iter().enumerate().step_by(7) {
+        let alone = Parameter::new(Tensor::constant(value(k)?))?;
+        let mut optimizer = Adam::builder([alone.clone()]).lr(0.1).build()?;
+        alone.set_grad(Some(Tensor::constant(value(k + 1)?)))?;
+        optimizer.step()?;
+        optimizer.step()?;
+        assert_eq!(parameter.tensor().to_vec::<f32>()?, alone.tensor().to_vec::<f32>()?, "{k}");
+    }
+    let state = together.state_dict();
+    assert!(state.groups[0].parameters.iter().all(|parameter| parameter.steps == 2));
+    Ok(())
+}
+
 /// Gradients of several backward passes add up until `zero_grad`, so that a step can be of several batches.
 #[test]
 fn gradients_accumulate() -> Result<()> {

@@ -6,10 +6,10 @@
 
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, parallel};
+use super::threads::{Parts, each, parallel};
 
-/// Below this many elements one thread is faster than two.
-const PARALLEL: usize = 1 << 16;
+/// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
+pub const PARALLEL: usize = 1 << 16;
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
@@ -63,6 +63,12 @@ pub fn update<T: Real, const STATES: usize>(
     states: [&mut [T]; STATES],
 ) {
     sweep::<T, STATES, 0>(&WithoutSums(update), x, g, states);
+}
+
+/// Runs `f` for each number below `tasks` on all threads. Updates of slices that are too short for several threads
+/// can share them like this.
+pub fn at_once(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    each(tasks, f);
 }
 
 /// An [`Update`] as a [`Sweep`].
