@@ -69,7 +69,7 @@ impl Formula for AsgdOptions {
             ("alpha value", self.alpha),
             ("weight_decay value", self.weight_decay),
         ])?;
-        checks.require(!self.t0.is_nan(), || format!("Invalid t0 value: {:?}", self.t0))
+        checks.not_nan("t0 value", self.t0)
     }
 
     fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {

@@ -95,11 +95,11 @@ const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 impl Formula for LbfgsOptions {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
-        Checks(name).none_negative(&[
-            ("learning rate", self.lr),
-            ("tolerance_grad value", self.tolerance_grad),
-            ("tolerance_change value", self.tolerance_change),
-        ])
+        let checks = Checks(name);
+        checks.not_negative("learning rate", self.lr)?;
+        // A negative tolerance never ends a step.
+        checks.not_nan("tolerance_grad value", self.tolerance_grad)?;
+        checks.not_nan("tolerance_change value", self.tolerance_change)
     }
 
     #[track_caller]

@@ -364,6 +364,12 @@ impl Checks {
         })
     }
 
+    /// Checks that a number is not NaN, of those that PyTorch does not check.
+    #[track_caller]
+    pub(crate) fn not_nan(&self, what: &str, value: f64) -> Result<()> {
+        self.require(!value.is_nan(), || format!("Invalid {what}: {value:?}; it must be a number"))
+    }
+
     /// Checks that numbers are finite and not negative.
     #[track_caller]
     pub(crate) fn none_negative(&self, numbers: &[(&str, f64)]) -> Result<()> {

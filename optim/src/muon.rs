@@ -100,7 +100,7 @@ impl Formula for MuonOptions {
         for (what, value) in numbers {
             checks.at_least(what, 0.0, value)?;
         }
-        checks.require(!self.eps.is_nan(), || format!("Invalid epsilon value: {:?}", self.eps))?;
+        checks.not_nan("epsilon value", self.eps)?;
         checks.require(self.ns_steps < 100, || {
             format!(
                 "Number of steps must be less than 100 for computational efficiency, not {}",

@@ -60,10 +60,8 @@ impl Formula for RpropOptions {
         checks.require(0.0 < shrink && shrink < 1.0 && 1.0 < grow && grow.is_finite(), || {
             format!("Invalid eta values: {shrink:?}, {grow:?}; it must be that 0 < η₋ < 1 < η₊")
         })?;
-        let (low, high) = self.step_sizes;
-        checks.require(low >= 0.0 && high >= 0.0, || {
-            format!("Invalid step sizes: {low:?}, {high:?}; it must be that neither is negative")
-        })
+        checks.not_nan("smallest step size", self.step_sizes.0)?;
+        checks.not_nan("largest step size", self.step_sizes.1)
     }
 
     fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {

@@ -316,7 +316,8 @@ fn bad_hyperparameters_are_refused() -> Result<()> {
         RmsProp.alpha(-1.0), "Invalid alpha value: -1.0";
         RmsProp.momentum(-1.0), "Invalid momentum value: -1.0";
         Rprop.etas((0.5, 0.9)), "Invalid eta values: 0.5, 0.9";
-        Rprop.step_sizes((f64::NAN, 1.0)), "Invalid step sizes: NaN, 1.0";
+        Rprop.step_sizes((f64::NAN, 1.0)), "Invalid smallest step size: NaN";
+        Lbfgs.tolerance_change(f64::NAN), "Invalid tolerance_change value: NaN";
     } {
         let error = error.unwrap_or_else(|| panic!("'{message}' is not refused"));
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
