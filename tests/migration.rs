@@ -10,7 +10,7 @@ use namegrad::nn::{
     Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
     TransformerEncoderLayer, functional_call, pack_padded_sequence, parametrize,
 };
-use namegrad::optim::clip_grad_norm_;
+use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
 use namegrad::prelude::*;
 
 fn images() -> Result<Tensor> {
@@ -399,6 +399,19 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     let mut optimizer = AdamW::new(net.parameters())?;
     optimizer.set_lr(1e-4)?;
     optimizer.state_dict().save(path)?;
+    let p = net.parameters();
+    Sgd::new(p)?;
+    let p = net.parameters();
+    RmsProp::new(p)?;
+    let p = net.parameters();
+    Asgd::new(p)?;
+    AdamW::builder_named(net.named_parameters())
+        .lr(1e-3)
+        .group_matching("**.bias", |group| group.weight_decay = 0.0)
+        .build()?;
+    let head = Linear::new(("h", 3), ("classes", 2))?;
+    optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
+    Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
     Ok(())

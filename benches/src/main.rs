@@ -1,7 +1,7 @@
 //! Measures namegrad on the workloads of `docs/performance.md` and prints a line of JSON for each.
 //!
 //! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
-//! with, and [`operations`], [`layers`] and [`training`] have the workloads.
+//! with, and [`operations`], [`layers`], [`optimizers`] and [`training`] have the workloads.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
@@ -14,6 +14,7 @@ mod gpt;
 mod harness;
 mod layers;
 mod operations;
+mod optimizers;
 mod training;
 
 use harness::{Bench, Flags};
@@ -41,5 +42,6 @@ fn main() -> namegrad::Result<()> {
     layers::others(&bench)?;
     operations::overhead(&bench)?;
     operations::names(&bench)?;
+    optimizers::steps(&bench)?;
     training::all(&bench)
 }

@@ -1,7 +1,9 @@
 //! Adam, and AdamW, which has decoupled weight decay.
 
-use crate::hyperparameters::optimizer;
+use crate::direction::Direction;
+use crate::hyperparameters::{Formula, optimizer};
 use crate::method::{Checks, Turn};
+use crate::moments::{self, Moments, correction};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
@@ -108,23 +110,15 @@ optimizer! {
 }
 
 /// The tensors that both optimizers keep for each parameter. The last one is only for `amsgrad`.
-const SLOTS: [&str; 3] = ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"];
+const SLOTS: [&str; 3] = [moments::SLOTS[0], moments::SLOTS[1], "max_exp_avg_sq"];
 
-impl AdamOptions {
-    fn formula(&self) -> &AdamOptions {
-        self
-    }
-
+impl Formula for AdamOptions {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
-        let checks = Checks(name);
-        checks.not_negative("learning rate", self.lr)?;
-        checks.not_negative("epsilon value", self.eps)?;
-        checks.betas(self.betas)?;
-        checks.not_negative("weight_decay value", self.weight_decay)
+        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
     }
 
-    fn tensors(&self) -> &'static [&'static str] {
+    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
         if self.amsgrad { &SLOTS } else { &SLOTS[..2] }
     }
 
@@ -136,109 +130,81 @@ impl AdamOptions {
 
 impl AdamWOptions {
     /// The options of an [`Adam`] that takes the same steps.
-    fn formula(&self) -> AdamOptions {
+    fn adam(&self) -> AdamOptions {
         let AdamWOptions { lr, betas, eps, weight_decay, amsgrad, maximize } = *self;
         AdamOptions { lr, betas, eps, weight_decay, amsgrad, maximize, decoupled_weight_decay: true }
     }
 }
 
-/// The numbers of a step that are the same for all elements.
-#[derive(Clone, Copy)]
-struct Step<T> {
-    /// -1 to ascend.
-    sign: T,
-    /// Added to the gradient, times the parameter: 0 if the decay is decoupled.
-    weight_decay: T,
-    /// The parameter is multiplied by this: 1 unless the decay is decoupled.
-    shrink: T,
-    /// `1 - β₁`.
-    take: T,
-    /// `β₂`.
-    keep_sq: T,
-    /// `1 - β₂`.
-    take_sq: T,
-    /// `lr / (1 - β₁ᵗ)`.
-    size: T,
-    /// `1 / √(1 - β₂ᵗ)`.
-    root_scale: T,
-    eps: T,
+impl Formula for AdamWOptions {
+    #[track_caller]
+    fn check_as(&self, name: &'static str) -> Result<()> {
+        self.adam().check_as(name)
+    }
+
+    fn tensors(&self, sizes: &[usize]) -> &'static [&'static str] {
+        self.adam().tensors(sizes)
+    }
+
+    fn advance(&self, turn: Turn<'_>) -> Result<()> {
+        self.adam().advance(turn)
+    }
 }
 
-impl Step<f64> {
+/// The numbers of a step that are the same for all elements.
+struct Step {
+    moments: Moments<f64>,
+    /// `lr / (1 - β₁ᵗ)`.
+    size: f64,
+    /// `1 / √(1 - β₂ᵗ)`.
+    root_scale: f64,
+    eps: f64,
+}
+
+impl Step {
     /// Step number `t`, from 1.
-    fn new(options: &AdamOptions, t: u64) -> Step<f64> {
-        let AdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay: decoupled, maximize, .. } =
-            *options;
-        let t = t as f64;
+    fn new(options: &AdamOptions, t: u64) -> Step {
+        let AdamOptions { lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, .. } = *options;
+        let direction = match decoupled_weight_decay {
+            true => Direction::decoupled(maximize, lr, weight_decay),
+            false => Direction::coupled(maximize, weight_decay),
+        };
         Step {
-            sign: if maximize { -1.0 } else { 1.0 },
-            weight_decay: if decoupled { 0.0 } else { weight_decay },
-            shrink: if decoupled { 1.0 - lr * weight_decay } else { 1.0 },
-            take: 1.0 - betas.0,
-            keep_sq: betas.1,
-            take_sq: 1.0 - betas.1,
-            size: lr / (1.0 - betas.0.powf(t)),
-            root_scale: (1.0 - betas.1.powf(t)).sqrt().recip(),
+            moments: Moments::new(direction, betas),
+            size: lr / correction(betas.0, t),
+            root_scale: correction(betas.1, t).sqrt().recip(),
             eps,
         }
     }
 
-    /// The same numbers in the type of the computation.
+    /// The size, the scale of the root and eps in the type of the computation.
     #[inline(always)]
-    fn to<T: Real>(self) -> Step<T> {
-        Step {
-            sign: T::from_f64(self.sign),
-            weight_decay: T::from_f64(self.weight_decay),
-            shrink: T::from_f64(self.shrink),
-            take: T::from_f64(self.take),
-            keep_sq: T::from_f64(self.keep_sq),
-            take_sq: T::from_f64(self.take_sq),
-            size: T::from_f64(self.size),
-            root_scale: T::from_f64(self.root_scale),
-            eps: T::from_f64(self.eps),
-        }
-    }
-}
-
-impl<T: Real> Step<T> {
-    /// Updates the averages of one element. Returns the parameter after a decoupled decay.
-    #[inline(always)]
-    fn average(self, param: T, grad: T, exp_avg: &mut T, exp_avg_sq: &mut T) -> T {
-        let param = param * self.shrink;
-        let d = param * self.weight_decay + grad * self.sign;
-        *exp_avg += (d - *exp_avg) * self.take;
-        *exp_avg_sq = *exp_avg_sq * self.keep_sq + d * d * self.take_sq;
-        param
-    }
-
-    /// The parameter after a step along `exp_avg`.
-    #[inline(always)]
-    fn descend(self, param: T, exp_avg: T, exp_avg_sq: T) -> T {
-        param - self.size * exp_avg / (exp_avg_sq.sqrt() * self.root_scale + self.eps)
+    fn scales<T: Real>(&self) -> [T; 3] {
+        [self.size, self.root_scale, self.eps].map(T::from_f64)
     }
 }
 
 /// Adam.
-impl Update<2> for Step<f64> {
+impl Update<2> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq]: [&mut [T]; 2]) {
-        let step = self.to::<T>();
+        let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
         for (((p, g), m), v) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq) {
-            let decayed = step.average(*p, *g, m, v);
-            *p = step.descend(decayed, *m, *v);
+            let (decayed, _) = moments.average(*p, *g, m, v);
+            *p = decayed - size * *m / (v.sqrt() * root_scale + eps);
         }
     }
 }
 
 /// AMSGrad, with the largest `exp_avg_sq` so far.
-impl Update<3> for Step<f64> {
+impl Update<3> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_avg_sq, max]: [&mut [T]; 3]) {
-        let step = self.to::<T>();
+        let (moments, [size, root_scale, eps]) = (self.moments.to::<T>(), self.scales());
         for ((((p, g), m), v), max) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_avg_sq).zip(max) {
-            let decayed = step.average(*p, *g, m, v);
+            let (decayed, _) = moments.average(*p, *g, m, v);
             *max = max.maximum(*v);
-            *p = step.descend(decayed, *m, *max);
+            *p = decayed - size * *m / (max.sqrt() * root_scale + eps);
         }
     }
 }

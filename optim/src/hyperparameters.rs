@@ -1,4 +1,54 @@
-//! [`optimizer!`], which generates an optimizer from a table of hyperparameters.
+//! [`optimizer!`], which generates an optimizer from a table of hyperparameters and a [`Formula`].
+
+use crate::descent::Pass;
+use crate::method::{Method, Turn};
+use namegrad_core::{NamedTensor, Result, Shape};
+use std::collections::BTreeMap;
+
+/// What [`optimizer!`] does not generate: the functions of the same meaning in [`Method`].
+pub(crate) trait Formula: Method {
+    /// [`Method::check`]. Errors have this name.
+    #[track_caller]
+    fn check_as(&self, name: &'static str) -> Result<()>;
+
+    /// [`Method::check_parameter`]
+    #[track_caller]
+    fn check_shape(&self, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// [`Method::check_groups`]
+    #[track_caller]
+    fn check_all(_groups: &[Self]) -> Result<()> {
+        Ok(())
+    }
+
+    /// [`Method::slots`]
+    fn tensors(&self, sizes: &[usize]) -> &'static [&'static str];
+
+    /// [`Method::slot_sizes`]
+    fn tensor_sizes(&self, _slot: &str, sizes: &[usize]) -> Vec<usize> {
+        sizes.to_vec()
+    }
+
+    /// [`Method::slot_start`]
+    fn tensor_start(&self, _slot: &str) -> f64 {
+        0.0
+    }
+
+    /// [`Method::check_shared`]
+    fn check_common(_shared: &BTreeMap<String, NamedTensor>, _numel: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// [`Method::update`]
+    fn advance(&self, turn: Turn<'_>) -> Result<()>;
+
+    /// [`Method::step`]
+    fn advance_all(pass: &mut Pass<'_, Self>) -> Result<()> {
+        pass.each_at_once(|method, turn| method.advance(turn))
+    }
+}
 
 /// Generates an optimizer, its options and its builder from a table of hyperparameters. A row has the doc,
 /// the name, the type and the default of a hyperparameter.
@@ -6,14 +56,13 @@
 /// `Sgd(momentum) SgdOptions { lr: f64 = 1e-3, .. }` becomes the struct `Sgd` around a `Descent<SgdOptions>`,
 /// with `new`, `builder` and access to its groups; the struct `SgdOptions`, which is the [`Method`], with
 /// `Default` and a setter for each row; and the same setters for `Builder<SgdOptions>`. The expression in
-/// parentheses is the momentum. The options must have a function `formula`, whose result has `check_as`,
-/// `tensors` and `advance`.
+/// parentheses is the momentum, if there is one. The options must implement [`Formula`].
 ///
 /// [`Method`]: crate::Method
 macro_rules! optimizer {
     (
         $(#[$doc:meta])*
-        $Optimizer:ident($($momentum:tt)+)
+        $Optimizer:ident $(($($momentum:tt)+))?
         $Options:ident { $($(#[$row_doc:meta])* $row:ident: $ty:ty = $default:expr,)* }
     ) => {
         $(#[$doc])*
@@ -37,6 +86,14 @@ macro_rules! optimizer {
                 parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
             ) -> $crate::Builder<$Options> {
                 $crate::Builder::new(parameters, $Options::default())
+            }
+
+            /// A builder for an optimizer with these parameters, `model.named_parameters()`, whose paths make
+            /// it possible to [choose groups by pattern](crate::Builder::group_matching).
+            pub fn builder_named(
+                parameters: impl IntoIterator<Item = (String, namegrad_autograd::Parameter)>,
+            ) -> $crate::Builder<$Options> {
+                $crate::Builder::named(parameters, $Options::default())
             }
 
             /// The hyperparameters of each group.
@@ -63,7 +120,7 @@ macro_rules! optimizer {
             #[track_caller]
             pub fn add_group(
                 &mut self,
-                parameters: impl IntoIterator<Item = namegrad_autograd::Parameter>,
+                parameters: impl IntoIterator<Item = impl Into<$crate::Listed>>,
                 change: impl FnOnce(&mut $Options),
             ) -> namegrad_core::Result<()> {
                 self.0.add_group(parameters, change)
@@ -169,21 +226,46 @@ macro_rules! optimizer {
             fn set_lr(&mut self, lr: f64) {
                 self.lr = lr;
             }
-            fn momentum(&self) -> Option<f64> {
-                Some(self.$($momentum)+)
-            }
-            fn set_momentum(&mut self, momentum: f64) {
-                self.$($momentum)+ = momentum;
-            }
+            $(
+                fn momentum(&self) -> Option<f64> {
+                    Some(self.$($momentum)+)
+                }
+                fn set_momentum(&mut self, momentum: f64) {
+                    self.$($momentum)+ = momentum;
+                }
+            )?
             #[track_caller]
             fn check(&self) -> namegrad_core::Result<()> {
-                self.formula().check_as(Self::NAME)
+                $crate::hyperparameters::Formula::check_as(self, Self::NAME)
             }
-            fn slots(&self) -> &'static [&'static str] {
-                self.formula().tensors()
+            #[track_caller]
+            fn check_parameter(&self, shape: &namegrad_core::Shape) -> namegrad_core::Result<()> {
+                $crate::hyperparameters::Formula::check_shape(self, shape)
+            }
+            #[track_caller]
+            fn check_groups(groups: &[Self]) -> namegrad_core::Result<()> {
+                <Self as $crate::hyperparameters::Formula>::check_all(groups)
+            }
+            fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
+                $crate::hyperparameters::Formula::tensors(self, sizes)
+            }
+            fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+                $crate::hyperparameters::Formula::tensor_sizes(self, slot, sizes)
+            }
+            fn slot_start(&self, slot: &str) -> f64 {
+                $crate::hyperparameters::Formula::tensor_start(self, slot)
+            }
+            fn check_shared(
+                shared: &std::collections::BTreeMap<String, namegrad_core::NamedTensor>,
+                numel: usize,
+            ) -> namegrad_core::Result<()> {
+                <Self as $crate::hyperparameters::Formula>::check_common(shared, numel)
             }
             fn update(&self, turn: $crate::Turn<'_>) -> namegrad_core::Result<()> {
-                self.formula().advance(turn)
+                $crate::hyperparameters::Formula::advance(self, turn)
+            }
+            fn step(pass: &mut $crate::Pass<'_, Self>) -> namegrad_core::Result<()> {
+                <Self as $crate::hyperparameters::Formula>::advance_all(pass)
             }
         }
     };

@@ -4,6 +4,16 @@
 //! Read [`Optimizer`] first, the trait of all optimizers, then [`Sgd`] and [`AdamW`]. [`clip_grad_norm_`]
 //! limits gradients before a step.
 //!
+//! | optimizers | |
+//! | --- | --- |
+//! | [`Sgd`], [`Asgd`] | gradient descent, with momentum; with an average of the parameters |
+//! | [`Adam`], [`AdamW`], [`NAdam`], [`RAdam`], [`Adamax`] | averages of the gradient and of its size |
+//! | [`Adagrad`], [`Adadelta`], [`RmsProp`], [`Rprop`], [`Adafactor`] | the size of each element's gradient |
+//! | [`Lion`], [`Lamb`], [`Muon`] | signs, steps as long as the parameter, orthogonal matrices |
+//! | [`Lbfgs`] | curvature, for losses of a whole data set |
+//!
+//! All of them are PyTorch's, step by step, but for [`Lion`] and [`Lamb`], which are those of their papers.
+//!
 //! To write your own optimizer, implement [`Method`]: its hyperparameters, the tensors that it keeps, and its
 //! formula. [`Descent`] does the rest.
 //!
@@ -26,21 +36,54 @@
 
 #![forbid(unsafe_code)]
 
+mod adadelta;
+mod adafactor;
+mod adagrad;
 mod adam;
+mod adamax;
+mod asgd;
 mod clip;
 mod descent;
+mod direction;
 mod hyperparameters;
+mod lamb;
+mod lbfgs;
+mod line_search;
+mod lion;
+mod listed;
+mod master;
 mod method;
+mod moments;
+mod muon;
+mod nadam;
 mod optimizer;
+mod radam;
+mod rmsprop;
+mod rprop;
 mod sgd;
 mod state;
+mod sums;
 
+pub use adadelta::{Adadelta, AdadeltaOptions};
+pub use adafactor::{Adafactor, AdafactorOptions};
+pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
+pub use adamax::{Adamax, AdamaxOptions};
+pub use asgd::{Asgd, AsgdOptions};
 pub use clip::{ClipGradNormOptions, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_};
 pub use descent::{Builder, Descent, Pass};
-pub use method::{Method, Slots, Turn};
+pub use lamb::{Lamb, LambOptions};
+pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
+pub use lion::{Lion, LionOptions};
+pub use listed::Listed;
+pub use method::{Method, Slots, Turn, sweep_tensors, update_tensors};
+pub use muon::{AdjustLr, Muon, MuonOptions};
+pub use nadam::{NAdam, NAdamOptions};
 pub use namegrad_core::cpu::math::Real;
-pub use namegrad_core::cpu::update::Update;
+pub use namegrad_core::cpu::update::{Sweep, Update};
 pub use optimizer::{Loss, Optimizer};
+pub use radam::{RAdam, RAdamOptions};
+pub use rmsprop::{RmsProp, RmsPropOptions};
+pub use rprop::{Rprop, RpropOptions};
 pub use sgd::{Sgd, SgdOptions};
 pub use state::{GroupState, OptimizerState, ParameterState};

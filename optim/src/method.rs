@@ -3,11 +3,12 @@
 use crate::descent::{Descent, Pass};
 use crate::optimizer::Optimizer;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Update, update};
-use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::cpu::update::{Sweep, Update, WithoutSums, sweep};
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result, Shape};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// The hyperparameters of an optimizer, and its formula.
@@ -38,7 +39,7 @@ use std::fmt::Debug;
 ///     fn set_lr(&mut self, lr: f64) {
 ///         self.lr = lr;
 ///     }
-///     fn slots(&self) -> &'static [&'static str] {
+///     fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
 ///         &["momentum_buffer"]
 ///     }
 ///     fn update(&self, turn: Turn<'_>) -> Result<()> {
@@ -98,15 +99,47 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         Ok(())
     }
 
-    /// The names of the tensors that the method keeps for each parameter with these hyperparameters. A tensor
-    /// starts with zeros when it is first named, and is kept when it is no longer named.
-    fn slots(&self) -> &'static [&'static str] {
+    /// Checks a parameter that is added to a group with these hyperparameters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] if the method has no step for a parameter with these dims.
+    #[track_caller]
+    fn check_parameter(&self, _shape: &Shape) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks all groups together when a group is added.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the method cannot step these groups.
+    #[track_caller]
+    fn check_groups(_groups: &[Self]) -> Result<()> {
+        Ok(())
+    }
+
+    /// The names of the tensors that the method keeps for a parameter with `sizes` and these hyperparameters. A
+    /// tensor is made when it is first named, and is kept when it is no longer named.
+    fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
         &[]
     }
 
-    /// The sizes of such a tensor for a parameter with `sizes`.
+    /// The sizes of such a tensor for a parameter with `sizes`: `[]` for a number.
     fn slot_sizes(&self, _slot: &str, sizes: &[usize]) -> Vec<usize> {
         sizes.to_vec()
+    }
+
+    /// The number that a new tensor is filled with.
+    fn slot_start(&self, _slot: &str) -> f64 {
+        0.0
+    }
+
+    /// Checks the tensors that a loaded state has for all parameters together, [`Pass::shared`]. The parameters
+    /// have `numel` elements in total.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if they are not those of the method.
+    fn check_shared(_shared: &BTreeMap<String, NamedTensor>, _numel: usize) -> Result<()> {
+        Ok(())
     }
 
     /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked during the
@@ -121,7 +154,7 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     }
 
     /// Makes one step for all parameters that have a gradient. By default, calls [`update`](Self::update) for
-    /// each.
+    /// each, for short parameters on several threads at once.
     ///
     /// A [`Pass`] provides all gradients at once, can visit the parameters several times, and can evaluate
     /// the loss again:
@@ -176,19 +209,20 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
     /// # Errors
     /// The errors of the formula.
     fn step(pass: &mut Pass<'_, Self>) -> Result<()> {
-        pass.each(|method, turn| method.update(turn))
+        pass.each_at_once(|method, turn| method.update(turn))
     }
 }
 
 /// The argument of [`Method::update`]: a parameter, its gradient, and the tensors that the method keeps for
 /// it.
 ///
-/// For a parameter of a half type, all of them are `f32`, and the result is rounded after the update.
+/// For a parameter of a half type, all of them are `f32`: the parameter is a copy that is kept between steps,
+/// and is rounded to the parameter after the update.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The number of this step of this parameter, from 1.
     pub number: u64,
-    /// Whether all slots are new in this step, and therefore zero.
+    /// Whether all slots are new in this step.
     pub fresh: bool,
     /// The value of the parameter, to be changed in place. Its sizes, names and dtype must not change.
     pub param: &'a mut NamedTensor,
@@ -208,34 +242,82 @@ impl Turn<'_> {
     pub fn run<const N: usize>(self, step: &impl Update<N>) -> Result<()> {
         let Turn { param, grad, slots, .. } = self;
         let method = slots.method;
-        let slots = slots.take::<N>()?;
-        for other in [grad].into_iter().chain(slots.iter().map(|slot| &**slot)) {
-            if other.sizes() != param.sizes() {
-                let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
-                return Err(Error::new(ErrorKind::Shape, method, message)
-                    .with_repair("update slots of other sizes as tensors: turn.slots.take()"));
-            }
-        }
-        match param.dtype() {
-            DType::F64 => run_as::<f64, N>(step, param, grad, slots),
-            _ => run_as::<f32, N>(step, param, grad, slots),
-        }
+        update_tensors(step, param, grad, slots.take::<N>()?).map_err(|error| error.of(method))
     }
 }
 
-fn run_as<T: Real + Element, const N: usize>(
+/// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on all
+/// threads. [`Turn::run`] does this with all slots.
+///
+/// # Errors
+/// [`ErrorKind::Shape`] if the tensors differ in sizes, [`ErrorKind::DType`] if they differ in dtype.
+#[track_caller]
+pub fn update_tensors<const N: usize>(
     step: &impl Update<N>,
     param: &mut NamedTensor,
     grad: &NamedTensor,
     slots: [&mut NamedTensor; N],
 ) -> Result<()> {
+    sweep_tensors(&WithoutSums(step), param, grad, slots).map(drop)
+}
+
+/// Like [`update_tensors`], with a loop that returns sums over all elements.
+///
+/// # Errors
+/// Same as [`update_tensors`].
+#[track_caller]
+pub fn sweep_tensors<const N: usize, const SUMS: usize>(
+    step: &impl Sweep<N, SUMS>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: [&mut NamedTensor; N],
+) -> Result<[f64; SUMS]> {
+    for other in [grad].into_iter().chain(slots.iter().map(|slot| &**slot)) {
+        if other.sizes() != param.sizes() {
+            let message = format!("{:?} numbers for a parameter of {:?}", other.sizes(), param.sizes());
+            return Err(Error::new(ErrorKind::Shape, "update_tensors", message)
+                .with_repair("update slots of other sizes as tensors: turn.slots.take()"));
+        }
+    }
+    match param.dtype() {
+        DType::F64 => sweep_as::<f64, N, SUMS>(step, param, grad, slots),
+        _ => sweep_as::<f32, N, SUMS>(step, param, grad, slots),
+    }
+}
+
+#[track_caller]
+fn sweep_as<T: Real + Element, const N: usize, const SUMS: usize>(
+    step: &impl Sweep<N, SUMS>,
+    param: &mut NamedTensor,
+    grad: &NamedTensor,
+    slots: [&mut NamedTensor; N],
+) -> Result<[f64; SUMS]> {
     let mut slices: SmallVec<[&mut [T]; 4]> = SmallVec::new();
     for slot in slots {
         slices.push(slot.as_mut_slice()?);
     }
     let mut slices = slices.into_iter();
     let slices = std::array::from_fn(|_| slices.next().expect("a slice for each slot"));
-    update(step, param.as_mut_slice()?, grad.as_slice()?, slices);
+    Ok(sweep(step, param.as_mut_slice()?, grad.as_slice()?, slices))
+}
+
+/// The number in a tensor with one element.
+pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
+    Ok(tensor.to_vec::<f64>()?[0])
+}
+
+/// The number in a slot of sizes `[]`, in single precision: PyTorch keeps such numbers as `f32` for parameters of
+/// any dtype.
+pub(crate) fn single(slot: &NamedTensor) -> Result<f32> {
+    Ok(number(slot)? as f32)
+}
+
+/// Sets the number in a slot of sizes `[]`.
+pub(crate) fn set_single(slot: &mut NamedTensor, number: f32) -> Result<()> {
+    match slot.dtype() {
+        DType::F64 => slot.as_mut_slice::<f64>()?[0] = number.into(),
+        _ => slot.as_mut_slice::<f32>()?[0] = number,
+    }
     Ok(())
 }
 
@@ -282,6 +364,37 @@ impl Checks {
         })
     }
 
+    /// Checks that a number is not NaN, of those that PyTorch does not check.
+    #[track_caller]
+    pub(crate) fn not_nan(&self, what: &str, value: f64) -> Result<()> {
+        self.require(!value.is_nan(), || format!("Invalid {what}: {value:?}; it must be a number"))
+    }
+
+    /// Checks that numbers are finite and not negative.
+    #[track_caller]
+    pub(crate) fn none_negative(&self, numbers: &[(&str, f64)]) -> Result<()> {
+        for (what, value) in numbers {
+            self.not_negative(what, *value)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a number is finite and not less than `bound`, in the words of PyTorch's newer optimizers.
+    #[track_caller]
+    pub(crate) fn at_least(&self, what: &str, bound: f64, value: f64) -> Result<()> {
+        self.require(value >= bound && value.is_finite(), || {
+            format!("{what} should be >= {bound} but is: {value:?}")
+        })
+    }
+
+    /// Checks the hyperparameters that the kin of Adam have in common.
+    #[track_caller]
+    pub(crate) fn moments(&self, lr: f64, betas: (f64, f64), eps: f64, weight_decay: f64) -> Result<()> {
+        self.none_negative(&[("learning rate", lr), ("epsilon value", eps)])?;
+        self.betas(betas)?;
+        self.not_negative("weight_decay value", weight_decay)
+    }
+
     /// Checks that factors of moving averages are at least 0 and less than 1.
     #[track_caller]
     pub(crate) fn betas(&self, betas: (f64, f64)) -> Result<()> {
@@ -305,49 +418,80 @@ pub(crate) mod testing {
     pub(crate) const LENGTHS: [usize; 2] = [37, (1 << 16) + 5];
 
     /// `n` parameters.
-    fn parameters(n: usize) -> impl Iterator<Item = f64> {
+    pub(crate) fn parameters(n: usize) -> impl Iterator<Item = f64> {
         (0..n).map(|i| (i as f64 * 0.1).cos())
     }
 
     /// Their gradients in step `t`.
-    fn gradient(n: usize, t: u64) -> impl Iterator<Item = f64> {
+    pub(crate) fn gradient(n: usize, t: u64) -> impl Iterator<Item = f64> {
         (0..n).map(move |i| ((i as u64 * 7 + t * 13) as f64 * 0.37).sin())
     }
 
     /// Checks that `found` differs from `expected` by a few roundings.
-    fn assert_close<T: Real>(found: &[T], expected: impl Iterator<Item = f64>, what: &str) {
+    pub(crate) fn assert_close<T: Real>(found: &[T], expected: impl Iterator<Item = f64>, what: &str) {
         let tolerance = 16.0 * T::EPSILON.to_f64();
         for (i, (a, b)) in found.iter().zip(expected).enumerate() {
             assert!((a.to_f64() - b).abs() <= tolerance * (1.0 + b.abs()), "{what}: {a} is not {b} at {i}");
         }
     }
 
+    /// Numbers as a tensor of `T`.
+    pub(crate) fn tensor<T: Real + Element>(
+        numbers: impl Iterator<Item = f64>,
+        sizes: &[usize],
+    ) -> NamedTensor {
+        NamedTensor::from_slice(&numbers.map(T::from_f64).collect::<Vec<T>>(), sizes).unwrap()
+    }
+
+    /// A parameter and its state, to be stepped without an optimizer.
+    pub(crate) struct Stepped<'m, M> {
+        pub(crate) method: &'m M,
+        pub(crate) param: NamedTensor,
+        pub(crate) slots: Vec<(String, NamedTensor)>,
+        steps: u64,
+    }
+
+    impl<'m, M: Method> Stepped<'m, M> {
+        pub(crate) fn new<T: Real + Element>(method: &'m M, param: NamedTensor) -> Stepped<'m, M> {
+            let slot = |slot: &&str| {
+                let sizes = method.slot_sizes(slot, param.sizes());
+                let start = vec![method.slot_start(slot); sizes.iter().product()];
+                (slot.to_string(), tensor::<T>(start.into_iter(), &sizes))
+            };
+            let slots = method.slots(param.sizes()).iter().map(slot).collect();
+            Stepped { method, param, slots, steps: 0 }
+        }
+
+        /// The next step.
+        pub(crate) fn step(&mut self, grad: &NamedTensor) {
+            self.steps += 1;
+            let Stepped { method, param, slots, steps } = self;
+            let slots = Slots { method: M::NAME, slots };
+            method.update(Turn { number: *steps, fresh: *steps == 1, param, grad, slots }).unwrap();
+        }
+    }
+
     /// Checks three steps of `method` on `n` parameters: the parameter and the slots must follow `by_hand`,
-    /// which computes their values after step `t` from the previous values, element by element.
+    /// which computes their values after step `t` from the previous values, element by element. Slots that are
+    /// single numbers are not among them.
     pub(crate) fn check_steps<T: Real + Element, M: Method, const K: usize>(
         n: usize,
         method: &M,
         by_hand: impl Fn(u64, [f64; K], f64) -> [f64; K],
     ) {
-        let start = |p| std::array::from_fn(|k| if k == 0 { p } else { 0.0 });
+        let slots = method.slots(&[n]);
+        let starts: Vec<f64> = slots.iter().map(|slot| method.slot_start(slot)).collect();
+        let start =
+            |p| std::array::from_fn(|k| if k == 0 { p } else { starts.get(k - 1).copied().unwrap_or(0.0) });
         let mut expected: Vec<[f64; K]> = parameters(n).map(start).collect();
-        let tensor = |numbers: &mut dyn Iterator<Item = f64>| {
-            NamedTensor::from_slice(&numbers.map(T::from_f64).collect::<Vec<T>>(), [n]).unwrap()
-        };
-        let mut param = tensor(&mut parameters(n));
-        let named = method.slots().iter();
-        let mut slots: Vec<(String, NamedTensor)> =
-            named.map(|slot| (slot.to_string(), tensor(&mut (0..n).map(|_| 0.0)))).collect();
+        let mut stepped = Stepped::new::<T>(method, tensor::<T>(parameters(n), &[n]));
         for t in 1..=3 {
-            let grad = tensor(&mut gradient(n, t));
-            let slots_of_turn = Slots { method: M::NAME, slots: &mut slots };
-            let turn =
-                Turn { number: t, fresh: t == 1, param: &mut param, grad: &grad, slots: slots_of_turn };
-            method.update(turn).unwrap();
+            stepped.step(&tensor::<T>(gradient(n, t), &[n]));
             for (expected, g) in expected.iter_mut().zip(gradient(n, t)) {
                 *expected = by_hand(t, *expected, g);
             }
-            for (k, found) in [&param].into_iter().chain(slots.iter().map(|(_, slot)| slot)).enumerate() {
+            let slots = stepped.slots.iter().map(|(_, slot)| slot).filter(|slot| slot.ndim() > 0);
+            for (k, found) in [&stepped.param].into_iter().chain(slots).enumerate() {
                 let what = format!("slice {k} of {method:?}");
                 assert_close(found.as_slice::<T>().unwrap(), expected.iter().map(|state| state[k]), &what);
             }

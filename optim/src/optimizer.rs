@@ -27,6 +27,25 @@ pub type Loss<'a> = &'a mut dyn FnMut() -> Result<Tensor>;
 /// assert_eq!(weight.tensor().to_vec::<f32>()?, [0.75, 0.75]);
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// # Several batches for one step
+/// Backward passes add to the gradients until `zero_grad`. A step of several batches, if they do not fit into
+/// memory at once, is several backward passes of the loss divided by their number:
+///
+/// ```
+/// # use namegrad::prelude::*;
+/// # let weight = Parameter::new(Tensor::ones([("in", 2)])?)?;
+/// # let mut optimizer = Sgd::builder([weight.clone()]).lr(0.25).build()?;
+/// # let batches = [Tensor::ones([("in", 2)])?, Tensor::zeros([("in", 2)])?];
+/// optimizer.zero_grad();
+/// for batch in &batches {
+///     let loss = weight.tensor().mul(batch)?.sum(..)?;
+///     loss.div(batches.len() as f64)?.backward()?;
+/// }
+/// optimizer.step()?;
+/// # assert_eq!(weight.tensor().to_vec::<f32>()?, [0.875, 0.875]);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
@@ -34,7 +53,8 @@ pub trait Optimizer: Send {
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a learning rate is not finite,
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
     /// its last step, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
-    /// for the state.
+    /// for the state, [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if the optimizer evaluates the
+    /// loss itself, as [`Lbfgs`](crate::Lbfgs) does.
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
@@ -101,7 +121,7 @@ pub trait Optimizer: Send {
     ///
     /// # Errors
     /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if the state belongs to another optimizer, or to
-    /// other groups, sizes or names, if a hyperparameter is out of range, or if a tensor is missing.
+    /// other groups, paths, sizes or names, if a hyperparameter is out of range, or if a tensor is missing.
     #[track_caller]
     fn load_state_dict(&mut self, state: &OptimizerState) -> Result<()>;
 

@@ -1,6 +1,7 @@
 //! Stochastic gradient descent with momentum.
 
-use crate::hyperparameters::optimizer;
+use crate::direction::Direction;
+use crate::hyperparameters::{Formula, optimizer};
 use crate::method::{Checks, Turn};
 use namegrad_core::Result;
 use namegrad_core::cpu::math::Real;
@@ -53,17 +54,15 @@ optimizer! {
     }
 }
 
-impl SgdOptions {
-    fn formula(&self) -> &SgdOptions {
-        self
-    }
-
+impl Formula for SgdOptions {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
         let checks = Checks(name);
-        checks.not_negative("learning rate", self.lr)?;
-        checks.not_negative("momentum value", self.momentum)?;
-        checks.not_negative("weight_decay value", self.weight_decay)?;
+        checks.none_negative(&[
+            ("learning rate", self.lr),
+            ("momentum value", self.momentum),
+            ("weight_decay value", self.weight_decay),
+        ])?;
         let ahead = self.momentum > 0.0 && self.dampening == 0.0;
         checks.require(ahead || !self.nesterov, || {
             "Nesterov momentum requires a momentum and zero dampening".into()
@@ -72,7 +71,7 @@ impl SgdOptions {
             .require(self.dampening.is_finite(), || format!("Invalid dampening value: {:?}", self.dampening))
     }
 
-    fn tensors(&self) -> &'static [&'static str] {
+    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
         if self.momentum == 0.0 { &[] } else { &["momentum_buffer"] }
     }
 
@@ -84,10 +83,8 @@ impl SgdOptions {
 
 /// The numbers of a step that are the same for all elements.
 struct Step {
+    direction: Direction<f64>,
     lr: f64,
-    /// -1 to ascend.
-    sign: f64,
-    weight_decay: f64,
     /// How much of the momentum buffer is kept.
     keep: f64,
     /// How much of the gradient enters the momentum buffer.
@@ -101,8 +98,8 @@ impl Step {
     fn new(options: &SgdOptions, first: bool) -> Step {
         let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = *options;
         let (keep, take) = if first { (0.0, 1.0) } else { (momentum, 1.0 - dampening) };
-        let sign = if maximize { -1.0 } else { 1.0 };
-        Step { lr, sign, weight_decay, keep, take, ahead: nesterov.then_some(momentum) }
+        let direction = Direction::coupled(maximize, weight_decay);
+        Step { direction, lr, keep, take, ahead: nesterov.then_some(momentum) }
     }
 }
 
@@ -110,10 +107,9 @@ impl Step {
 impl Update<0> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], []: [&mut [T]; 0]) {
-        let [lr, sign, weight_decay] = [self.lr, self.sign, self.weight_decay].map(T::from_f64);
+        let (direction, lr) = (self.direction.to::<T>(), T::from_f64(self.lr));
         for (p, g) in param.iter_mut().zip(grad) {
-            let d = *p * weight_decay + *g * sign;
-            *p -= lr * d;
+            *p -= lr * direction.of(*p, *g);
         }
     }
 }
@@ -122,10 +118,10 @@ impl Update<0> for Step {
 impl Update<1> for Step {
     #[inline(always)]
     fn run<T: Real>(&self, param: &mut [T], grad: &[T], [momentum_buffer]: [&mut [T]; 1]) {
-        let [lr, sign, weight_decay] = [self.lr, self.sign, self.weight_decay].map(T::from_f64);
-        let [keep, take] = [self.keep, self.take].map(T::from_f64);
+        let direction = self.direction.to::<T>();
+        let [lr, keep, take] = [self.lr, self.keep, self.take].map(T::from_f64);
         for ((p, g), b) in param.iter_mut().zip(grad).zip(momentum_buffer) {
-            let d = *p * weight_decay + *g * sign;
+            let d = direction.of(*p, *g);
             *b = *b * keep + d * take;
             *p -= lr
                 * match self.ahead {

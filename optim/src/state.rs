@@ -13,7 +13,8 @@ const DESCRIPTION: &str = "optimizer";
 /// Everything that the next steps of an optimizer depend on besides the parameters and their gradients.
 ///
 /// In a file, a tensor is called `<parameter>.<slot>`, such as `0.exp_avg`, where the parameters of all
-/// groups are numbered together. Everything else is JSON under the metadata key `optimizer`.
+/// groups are numbered together, `<parameter>.master` or `shared.<name>`. Everything else is JSON under the
+/// metadata key `optimizer`.
 ///
 /// # Examples
 /// Resumed training gives exactly the same results as training without an interruption:
@@ -48,6 +49,8 @@ pub struct OptimizerState {
     pub method: String,
     /// The groups of parameters.
     pub groups: Vec<GroupState>,
+    /// The tensors that the optimizer keeps for all parameters together, by name.
+    pub shared: BTreeMap<String, NamedTensor>,
 }
 
 /// The state of one group of parameters.
@@ -62,12 +65,16 @@ pub struct GroupState {
 /// The state of one parameter.
 #[derive(Clone, Debug)]
 pub struct ParameterState {
+    /// Its path in the model, if the optimizer knows it.
+    pub path: Option<String>,
     /// The sizes of the parameter.
     pub sizes: Vec<usize>,
     /// The names of its dims.
     pub names: Names,
     /// The number of its steps so far.
     pub steps: u64,
+    /// The copy in `f32` of a parameter of a half type.
+    pub master: Option<NamedTensor>,
     /// The tensors that the optimizer keeps for it, by name.
     pub slots: BTreeMap<String, NamedTensor>,
 }
@@ -111,6 +118,12 @@ impl OptimizerState {
             for (slot, value) in &parameter.slots {
                 file.tensors.insert(format!("{index}.{slot}"), value.clone());
             }
+            if let Some(master) = &parameter.master {
+                file.tensors.insert(format!("{index}.master"), master.clone());
+            }
+        }
+        for (name, value) in &self.shared {
+            file.tensors.insert(format!("shared.{name}"), value.clone());
         }
         Ok(file)
     }
@@ -139,10 +152,12 @@ impl OptimizerState {
         }
     }
 
-    /// The same state without the names of dims, for parameters whose dims were renamed.
+    /// The same state without the names of dims and the paths of parameters, for a model in which they were
+    /// renamed.
     pub fn ignore_names(mut self) -> OptimizerState {
         for parameter in self.groups.iter_mut().flat_map(|group| &mut group.parameters) {
             parameter.names = Names::none();
+            parameter.path = None;
             parameter.slots.values_mut().for_each(|slot| *slot = slot.unnamed());
         }
         self
@@ -154,6 +169,8 @@ impl OptimizerState {
 struct Description {
     method: String,
     groups: Vec<GroupDescription>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shared: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -164,25 +181,35 @@ struct GroupDescription {
 
 #[derive(Serialize, Deserialize)]
 struct ParameterDescription {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
     sizes: Vec<usize>,
     names: Vec<Option<Name>>,
     steps: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    master: bool,
     slots: Vec<String>,
 }
 
 impl Description {
     fn of(state: &OptimizerState) -> Description {
         let parameter = |parameter: &ParameterState| ParameterDescription {
+            path: parameter.path.clone(),
             sizes: parameter.sizes.clone(),
             names: parameter.names.iter(parameter.sizes.len()).collect(),
             steps: parameter.steps,
+            master: parameter.master.is_some(),
             slots: parameter.slots.keys().cloned().collect(),
         };
         let group = |group: &GroupState| GroupDescription {
             hyperparameters: group.hyperparameters.clone(),
             parameters: group.parameters.iter().map(parameter).collect(),
         };
-        Description { method: state.method.clone(), groups: state.groups.iter().map(group).collect() }
+        Description {
+            method: state.method.clone(),
+            groups: state.groups.iter().map(group).collect(),
+            shared: state.shared.keys().cloned().collect(),
+        }
     }
 
     /// The state with tensors from `take`, or a message that says what is wrong.
@@ -190,12 +217,13 @@ impl Description {
         self,
         mut take: impl FnMut(&str) -> Option<NamedTensor>,
     ) -> std::result::Result<OptimizerState, String> {
+        let mut taken = |name: String| take(&name).ok_or_else(|| format!("tensor '{name}' is missing"));
         let mut index = 0;
         let mut groups = Vec::new();
         for group in self.groups {
             let mut parameters = Vec::new();
             for described in group.parameters {
-                let ParameterDescription { sizes, names, steps, slots } = described;
+                let ParameterDescription { path, sizes, names, steps, master, slots } = described;
                 if names.len() != sizes.len() {
                     return Err(format!("parameter {index} has sizes {sizes:?} and {} names", names.len()));
                 }
@@ -203,15 +231,20 @@ impl Description {
                     .map_err(|error| format!("parameter {index}: {}", error.message()))?;
                 let mut found = BTreeMap::new();
                 for slot in slots {
-                    let name = format!("{index}.{slot}");
-                    let value = take(&name).ok_or_else(|| format!("tensor '{name}' is missing"))?;
+                    let value = taken(format!("{index}.{slot}"))?;
                     found.insert(slot, value);
                 }
-                parameters.push(ParameterState { sizes, names, steps, slots: found });
+                let master = if master { Some(taken(format!("{index}.master"))?) } else { None };
+                parameters.push(ParameterState { path, sizes, names, steps, master, slots: found });
                 index += 1;
             }
             groups.push(GroupState { hyperparameters: group.hyperparameters, parameters });
         }
-        Ok(OptimizerState { method: self.method, groups })
+        let mut shared = BTreeMap::new();
+        for name in self.shared {
+            let value = taken(format!("shared.{name}"))?;
+            shared.insert(name, value);
+        }
+        Ok(OptimizerState { method: self.method, groups, shared })
     }
 }

@@ -115,33 +115,6 @@ fn adamw() -> Result<()> {
     compare(|p| Ok(Box::new(adam_form(p).build()?)), || adam(0.0, 0.5, false))
 }
 
-/// Many small steps that a state in the half type would lose: `exp_avg_sq` moves by a thousandth of itself.
-#[test]
-fn half_types_are_computed_in_f32() -> Result<()> {
-    for dtype in [DType::F16, DType::BF16] {
-        let parameter = |dtype| Parameter::new(Tensor::constant(tensor(&START, dtype)?));
-        let (half, single) = (parameter(dtype)?, parameter(DType::F32)?);
-        let mut optimizers = [
-            Adam::builder([half.clone()]).lr(0.5).build()?,
-            Adam::builder([single.clone()]).lr(0.5).build()?,
-        ];
-        for t in 1..=20 {
-            // From the same values, so that only the state could differ.
-            half.set(single.tensor().value())?;
-            single.set(half.tensor().value())?;
-            for (parameter, optimizer) in [&half, &single].into_iter().zip(&mut optimizers) {
-                let grad = tensor(&gradient(t), parameter.tensor().dtype())?;
-                parameter.set_grad(Some(Tensor::constant(grad)))?;
-                optimizer.step()?;
-            }
-            let rounded = single.tensor().value().to(dtype)?;
-            assert_eq!(half.tensor().dtype(), dtype);
-            assert_eq!(half.tensor().to_vec::<f32>()?, rounded.to_vec::<f32>()?, "step {t}");
-        }
-    }
-    Ok(())
-}
-
 /// A gradient that is a view in another order of memory gives the same step.
 #[test]
 fn the_order_of_memory_does_not_matter() -> Result<()> {

@@ -375,7 +375,7 @@ impl Method for Orthogonal {
     fn set_lr(&mut self, lr: f64) {
         self.0 = lr;
     }
-    fn slots(&self) -> &'static [&'static str] {
+    fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
         &["momentum_buffer"]
     }
     fn update(&self, turn: Turn<'_>) -> Result<()> {
@@ -575,5 +575,95 @@ fn gradients_are_clipped_together() -> Result<()> {
     ] {
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
     }
+    Ok(())
+}
+
+/// The parameters of a model in which the last layer shares its weight with the first.
+fn named() -> Result<Vec<(String, Parameter)>> {
+    let mut all = Vec::new();
+    for path in ["embed.weight", "hidden.weight", "hidden.bias", "head.bias"] {
+        all.push((path.to_string(), parameter(&[1.0])?));
+    }
+    all.insert(3, ("head.weight".into(), all[0].1.clone()));
+    Ok(all)
+}
+
+#[test]
+fn groups_are_chosen_by_pattern() -> Result<()> {
+    let all = named()?;
+    let mut optimizer = Sgd::builder_named(all.clone())
+        .lr(0.5)
+        .group_matching("head", |group| group.lr = 0.25)
+        .group_matching("**.bias", |group| group.lr = 0.125)
+        .build()?;
+    assert_eq!(optimizer.lrs(), [0.5, 0.25, 0.125]);
+    let group = |number: usize| optimizer.group_parameters(number);
+    assert!(group(0).len() == 1 && group(0)[0].is(&all[1].1));
+    assert!(group(1).len() == 2 && group(1)[0].is(&all[0].1) && group(1)[1].is(&all[4].1));
+    assert!(group(2).len() == 1 && group(2)[0].is(&all[2].1));
+    // A tied parameter is stepped once.
+    all.iter().try_for_each(|(_, parameter)| set_grad(parameter, &[1.0]))?;
+    optimizer.step()?;
+    assert_eq!(all.iter().map(|(_, p)| values(p)[0]).collect::<Vec<_>>(), [0.75, 0.5, 0.875, 0.75, 0.75]);
+
+    // Without a parameter that is in no group, the first group is that of the first pattern.
+    let optimizer =
+        Sgd::builder_named(named()?).lr(0.5).group_matching("**", |group| group.lr = 0.25).build()?;
+    assert_eq!(optimizer.lrs(), [0.25]);
+    // Items of a list with paths can be given to any group.
+    let later = vec![("new.weight".to_string(), parameter(&[1.0])?)];
+    let mut optimizer = Sgd::builder_named(named()?).lr(0.5).group(later, |group| group.lr = 0.25).build()?;
+    optimizer.add_group([("newer.weight".to_string(), parameter(&[1.0])?)], |_| ())?;
+    assert_eq!(optimizer.lrs(), [0.5, 0.25, 0.5]);
+
+    for (error, message) in [
+        (Sgd::builder_named(named()?).group_matching("heads", |_| ()).build(), "'head.bias'"),
+        (
+            Sgd::builder_named(named()?)
+                .group_matching("head", |_| ())
+                .group_matching("embed", |_| ())
+                .build(),
+            "no parameter outside of earlier groups matches 'embed'",
+        ),
+        (
+            Sgd::builder(named()?.into_iter().skip(1).map(|(_, p)| p)).group_matching("head", |_| ()).build(),
+            "the paths of parameters are not known",
+        ),
+        (
+            Sgd::builder_named(all.clone()).group([all[2].1.clone()], |_| ()).build(),
+            "some parameters appear more than once in the parameter groups: 'hidden.bias'",
+        ),
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        assert!(error.message().contains(message), "{error} does not say '{message}'");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_state_knows_the_paths_of_its_parameters() -> Result<()> {
+    let build = |all: Vec<(String, Parameter)>| Adam::builder_named(all).build();
+    let state = build(named()?)?.state_dict();
+    let file = state.to_file()?;
+    let state = OptimizerState::from_file(&file)?;
+    let paths = state.groups[0].parameters.iter().map(|parameter| parameter.path.as_deref());
+    assert_eq!(
+        paths.collect::<Vec<_>>(),
+        ["embed.weight", "hidden.weight", "hidden.bias", "head.bias"].map(Some)
+    );
+
+    let mut other = named()?;
+    other[1].0 = "middle.weight".into();
+    let mut optimizer = build(other)?;
+    let error = optimizer.load_state_dict(&state).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    let message = "parameter 1 of group 0, 'middle.weight': it is 'hidden.weight' in the state";
+    assert!(error.message().contains(message), "{error}");
+    optimizer.load_state_dict(&state.clone().ignore_names())?;
+    // A tied parameter has all its paths.
+    let mut reversed = named()?;
+    reversed.swap(0, 3);
+    build(reversed)?.load_state_dict(&state)?;
     Ok(())
 }

@@ -51,6 +51,8 @@ pub(crate) struct ExpectedError {
 pub(crate) struct Checkpoint {
     pub(crate) step: usize,
     pub(crate) params: Vec<TensorSpec>,
+    /// What the step returns, if the optimizer evaluates the loss.
+    pub(crate) loss: Option<f64>,
 }
 
 #[derive(Deserialize)]

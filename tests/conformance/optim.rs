@@ -1,39 +1,55 @@
 //! `optim.*`: some steps with given gradients, and the parameters after them. A new optimizer is one row of
-//! [`run`].
+//! [`run`]. L-BFGS computes its gradients from an [`objective`]; clipping is one call.
 
-use crate::conformance::call::{Stop, missing};
-use crate::conformance::case::Case;
+use crate::conformance::call::{Answer, missing};
+use crate::conformance::case::{Case, Output, scalar};
 use crate::conformance::compare;
-use namegrad::optim::{AdamOptions, AdamWOptions, Builder, Method, Optimizer, SgdOptions};
+use namegrad::core::{NamedTensor, Scalar};
+use namegrad::optim::{
+    AdadeltaOptions, AdafactorOptions, AdagradOptions, AdamOptions, AdamWOptions, AdamaxOptions, AsgdOptions,
+    Builder, ClipGradNormOptions, LbfgsOptions, Method, MuonOptions, NAdamOptions, Optimizer, RAdamOptions,
+    RmsPropOptions, RpropOptions, SgdOptions, clip_grad_norm_with_, clip_grad_value_,
+};
 use namegrad::prelude::*;
 use serde_json::{Map, Value as Json};
 
 /// Runs the case and returns what differs.
-pub(crate) fn run(case: &Case) -> std::result::Result<Option<String>, Stop> {
+pub(crate) fn run(case: &Case) -> Answer<Option<String>> {
     match case.op.as_str() {
         "optim.sgd" => descend::<SgdOptions>(case),
         "optim.adam" => descend::<AdamOptions>(case),
         "optim.adamw" => descend::<AdamWOptions>(case),
+        "optim.nadam" => descend::<NAdamOptions>(case),
+        "optim.radam" => descend::<RAdamOptions>(case),
+        "optim.adamax" => descend::<AdamaxOptions>(case),
+        "optim.adagrad" => descend::<AdagradOptions>(case),
+        "optim.adadelta" => descend::<AdadeltaOptions>(case),
+        "optim.rmsprop" => descend::<RmsPropOptions>(case),
+        "optim.rprop" => descend::<RpropOptions>(case),
+        "optim.asgd" => descend::<AsgdOptions>(case),
+        "optim.adafactor" => descend::<AdafactorOptions>(case),
+        "optim.muon" => descend::<MuonOptions>(case),
+        "optim.lbfgs" => minimize(case),
+        "optim.clip_grad_norm_" => clip_norm(case),
+        "optim.clip_grad_value_" => clip_value(case),
         _ => missing("no row"),
     }
 }
 
 /// The arguments that are not hyperparameters.
-const OF_THE_CASE: [&str; 4] = ["steps", "checkpoints", "param_groups", "params"];
+const OF_THE_CASE: [&str; 5] = ["steps", "checkpoints", "param_groups", "params", "objective"];
 
-/// `base` with the hyperparameters of the case, which have the same names in PyTorch and here.
-fn hyperparameters<M: Method>(base: M, args: &Map<String, Json>) -> std::result::Result<M, Stop> {
+/// `base` with the hyperparameters of the case, which have the same names in PyTorch and here. `None` is a
+/// default.
+fn hyperparameters<M: Method>(base: M, args: &Map<String, Json>) -> Answer<M> {
     let Ok(Json::Object(mut all)) = serde_json::to_value(base) else { return missing("hyperparameters") };
-    let given = args.iter().filter(|(key, _)| !OF_THE_CASE.contains(&key.as_str()));
+    let given = args.iter().filter(|(key, value)| !OF_THE_CASE.contains(&key.as_str()) && !value.is_null());
     all.extend(given.map(|(key, value)| (key.clone(), value.clone())));
     serde_json::from_value(Json::Object(all)).or_else(|error| missing(error.to_string()))
 }
 
-fn descend<M: Method + Default>(case: &Case) -> std::result::Result<Option<String>, Stop> {
-    let mut parameters = Vec::new();
-    for input in &case.inputs {
-        parameters.push(Parameter::new(input.tensor()?)?);
-    }
+fn descend<M: Method + Default>(case: &Case) -> Answer<Option<String>> {
+    let parameters = parameters(case)?;
     let method: M = hyperparameters(M::default(), &case.args)?;
     let mut optimizer = match case.args.get("param_groups").and_then(Json::as_array) {
         None => Builder::new(parameters.clone(), method).build()?,
@@ -54,12 +70,109 @@ fn descend<M: Method + Default>(case: &Case) -> std::result::Result<Option<Strin
             parameter.set_grad(gradient.as_ref().map(|gradient| gradient.tensor()).transpose()?)?;
         }
         optimizer.step()?;
-        let expected = case.expect.trajectory.iter().filter(|checkpoint| checkpoint.step == number + 1);
-        for (k, want) in expected.flat_map(|checkpoint| checkpoint.params.iter().enumerate()) {
-            if let Err(difference) = compare::tensor(parameters[k].tensor().value(), want, case.tol) {
-                return Ok(Some(format!("parameter {k} after step {}: {difference}", number + 1)));
-            }
+        if let Some(difference) = differs(case, number + 1, &parameters, None) {
+            return Ok(Some(difference));
         }
     }
     Ok(None)
+}
+
+fn parameters(case: &Case) -> Answer<Vec<Parameter>> {
+    case.inputs.iter().map(|input| Ok(Parameter::new(input.tensor()?)?)).collect()
+}
+
+/// What differs after a step.
+fn differs(case: &Case, step: usize, parameters: &[Parameter], loss: Option<f64>) -> Option<String> {
+    for checkpoint in case.expect.trajectory.iter().filter(|checkpoint| checkpoint.step == step) {
+        for (k, want) in checkpoint.params.iter().enumerate() {
+            if let Err(difference) = compare::tensor(parameters[k].tensor().value(), want, case.tol) {
+                return Some(format!("parameter {k} after step {step}: {difference}"));
+            }
+        }
+        if let (Some(want), Some(got)) = (checkpoint.loss, loss)
+            && (got - want).abs() > case.tol.atol + case.tol.rtol * want.abs()
+        {
+            return Some(format!("loss {got} in step {step}, expected {want}"));
+        }
+    }
+    None
+}
+
+/// L-BFGS, which evaluates the objective itself.
+fn minimize(case: &Case) -> Answer<Option<String>> {
+    let p = Parameter::new(case.inputs[0].tensor()?)?;
+    let given = case.inputs[1..].iter().map(|input| input.tensor()).collect::<Result<Vec<Tensor>>>()?;
+    let name = case.args["objective"].as_str().unwrap_or_default();
+    let method = hyperparameters(LbfgsOptions::default(), &case.args)?;
+    let mut optimizer = Builder::new([p.clone()], method).build()?;
+    for step in 1..=case.args["steps"].as_u64().unwrap_or_default() {
+        let loss = optimizer.step_with(&mut || objective(name, &p.tensor(), &given))?;
+        let loss = loss.item::<f64>()?;
+        if let Some(difference) = differs(case, step as usize, std::slice::from_ref(&p), Some(loss)) {
+            return Ok(Some(difference));
+        }
+    }
+    Ok(None)
+}
+
+fn objective(name: &str, p: &Tensor, given: &[Tensor]) -> Result<Tensor> {
+    match (name, given) {
+        ("quadratic", [a, b]) => p.dot(&a.matmul(p)?)?.mul(0.5)?.sub(&b.dot(p)?),
+        ("logsumexp", [a, b]) => a.matmul(p)?.add(b)?.logsumexp(0)?.add(&p.dot(p)?.mul(0.05)?),
+        ("rosenbrock", []) => {
+            let n = p.numel();
+            let (x, next) = (p.narrow(0, 0, n - 1)?, p.narrow(0, 1, n - 1)?);
+            let curved = next.sub(&x.square()?)?.square()?.mul(100.0)?;
+            curved.add(&x.sub(1.0)?.square()?)?.sum(..)
+        }
+        _ => panic!("no objective '{name}' of {} tensors", given.len()),
+    }
+}
+
+/// Parameters with the inputs as gradients.
+fn with_gradients(case: &Case) -> Answer<Vec<Parameter>> {
+    let parameters = parameters(case)?;
+    for parameter in &parameters {
+        parameter.set_grad(Some(parameter.tensor().detach()))?;
+    }
+    Ok(parameters)
+}
+
+fn gradients(parameters: &[Parameter]) -> impl Iterator<Item = NamedTensor> {
+    parameters.iter().map(|parameter| parameter.grad().expect("it was set").into_value())
+}
+
+fn float(case: &Case, name: &str, default: f64) -> f64 {
+    match case.args.get(name).and_then(scalar) {
+        Some(Scalar::Float(value)) => value,
+        Some(Scalar::Int(value)) => value as f64,
+        _ => default,
+    }
+}
+
+fn clip_norm(case: &Case) -> Answer<Option<String>> {
+    let parameters = with_gradients(case)?;
+    let strict = case.args.get("error_if_nonfinite").and_then(Json::as_bool).unwrap_or_default();
+    let options =
+        ClipGradNormOptions::new().norm_type(float(case, "norm_type", 2.0)).error_if_nonfinite(strict);
+    let norm = clip_grad_norm_with_(&parameters, float(case, "max_norm", f64::NAN), options)?;
+    let norm = NamedTensor::from_slice(&[norm], ())?.to(parameters[0].dtype())?;
+    Ok(all_differ(case, std::iter::once(norm).chain(gradients(&parameters))))
+}
+
+fn clip_value(case: &Case) -> Answer<Option<String>> {
+    let parameters = with_gradients(case)?;
+    clip_grad_value_(&parameters, float(case, "clip_value", f64::NAN))?;
+    Ok(all_differ(case, gradients(&parameters)))
+}
+
+/// What differs from the expected outputs, which are tensors.
+fn all_differ(case: &Case, got: impl Iterator<Item = NamedTensor>) -> Option<String> {
+    let pairs = got.zip(&case.expect.outputs).enumerate();
+    pairs.into_iter().find_map(|(number, (got, want))| match want {
+        Output::Tensor(want) => compare::tensor(&got, want, case.tol)
+            .err()
+            .map(|difference| format!("output {number}: {difference}")),
+        Output::Plain(want) => Some(format!("output {number} is a tensor, expected {want}")),
+    })
 }

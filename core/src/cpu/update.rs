@@ -1,14 +1,15 @@
-//! In-place updates for other crates: one step of an optimizer is an [`Update`].
+//! In-place updates for other crates: one step of an optimizer is an [`Update`], or, if it depends on sums over
+//! all numbers, several [`Sweep`]s.
 //!
-//! [`update`] runs the loop of an [`Update`] with the widest vectors of the CPU and on all threads. It works
+//! [`update`] and [`sweep`] run such loops with the widest vectors of the CPU and on all threads. They work
 //! on slices, so the caller needs no `unsafe`.
 
 use super::math::Real;
 use super::simd::{Simd, Vectorized, vectorize};
-use super::threads::{Parts, parallel};
+use super::threads::{Parts, each, parallel};
 
-/// Below this many elements one thread is faster than two.
-const PARALLEL: usize = 1 << 16;
+/// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
+pub const PARALLEL: usize = 1 << 16;
 /// The elements that a thread takes at a time.
 const TASK: usize = 1 << 14;
 
@@ -61,6 +62,71 @@ pub fn update<T: Real, const STATES: usize>(
     g: &[T],
     states: [&mut [T]; STATES],
 ) {
+    sweep::<T, STATES, 0>(&WithoutSums(update), x, g, states);
+}
+
+/// Runs `f` for each number below `tasks` on all threads. Updates of slices that are too short for several threads
+/// can share them like this.
+pub fn at_once(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    each(tasks, f);
+}
+
+/// An [`Update`] as a [`Sweep`].
+pub struct WithoutSums<'a, U>(pub &'a U);
+
+impl<U: Update<STATES>, const STATES: usize> Sweep<STATES, 0> for WithoutSums<'_, U> {
+    #[inline(always)]
+    fn run<T: Real>(&self, _: usize, x: &mut [T], g: &[T], states: [&mut [T]; STATES]) -> [f64; 0] {
+        self.0.run(x, g, states);
+        []
+    }
+}
+
+/// A loop like that of an [`Update`] that also knows the positions of its numbers and computes `SUMS` sums
+/// over all of them, such as the squares of what it has written.
+///
+/// ```
+/// use namegrad_core::cpu::math::Real;
+/// use namegrad_core::cpu::update::{Sweep, sweep};
+///
+/// /// `x -= lr g`, and `Σ x²`.
+/// struct Descend(f64);
+///
+/// impl Sweep<0, 1> for Descend {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, _start: usize, x: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+///         let (lr, mut sum) = (T::from_f64(self.0), T::ZERO);
+///         for (x, g) in x.iter_mut().zip(g) {
+///             *x -= lr * *g;
+///             sum += *x * *x;
+///         }
+///         [sum.to_f64()]
+///     }
+/// }
+///
+/// let mut x = [1.0_f32, 2.0];
+/// assert_eq!(sweep(&Descend(0.5), &mut x, &[1.0, 1.0], []), [2.5]);
+/// ```
+pub trait Sweep<const STATES: usize, const SUMS: usize>: Sync {
+    /// The loop over the numbers from position `start`, and their part of the sums. All slices have the same
+    /// length.
+    ///
+    /// Like [`Update::run`], it must be `#[inline(always)]` and runs on parts of the slices, in any order. The
+    /// parts depend only on the length of the slices.
+    fn run<T: Real>(&self, start: usize, x: &mut [T], g: &[T], states: [&mut [T]; STATES]) -> [f64; SUMS];
+}
+
+/// Runs a [`Sweep`] with the widest vectors of the CPU and, if the slices are long, on all threads. Returns the
+/// sums, which are the same for any number of threads.
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
+    sweep: &impl Sweep<STATES, SUMS>,
+    x: &mut [T],
+    g: &[T],
+    states: [&mut [T]; STATES],
+) -> [f64; SUMS] {
     let n = x.len();
     assert!(
         g.len() == n && states.iter().all(|state| state.len() == n),
@@ -68,33 +134,46 @@ pub fn update<T: Real, const STATES: usize>(
         g.len(),
         states.each_ref().map(|state| state.len())
     );
+    let mut total = [0.0; SUMS];
     if n < PARALLEL {
-        return vectorize(Part { update, g, states }, x);
+        vectorize(Part { sweep, start: 0, g, states }, (x, &mut total));
+        return total;
     }
-    let (x, states) = (Parts::new(x), states.map(Parts::new));
+    let mut sums = vec![[0.0; SUMS]; n.div_ceil(TASK)];
+    let (x, states, parts) = (Parts::new(x), states.map(Parts::new), Parts::new(&mut sums));
     parallel(n, TASK, |range| {
+        let (start, task) = (range.start, range.start / TASK);
         // SAFETY: ranges do not overlap.
         let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
         // SAFETY: as above.
         let x = unsafe { x.part(range.clone()) };
-        vectorize(Part { update, g: &g[range], states }, x);
+        // SAFETY: each range starts in a task of its own.
+        let sums = unsafe { parts.part(task..task + 1) };
+        vectorize(Part { sweep, start, g: &g[range], states }, (x, &mut sums[0]));
     });
+    for part in sums {
+        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+    }
+    total
 }
 
-/// An update of a part of the numbers, on this thread.
-struct Part<'a, U, T, const STATES: usize> {
-    update: &'a U,
+/// A sweep over a part of the numbers, on this thread.
+struct Part<'a, S, T, const STATES: usize, const SUMS: usize> {
+    sweep: &'a S,
+    start: usize,
     g: &'a [T],
     states: [&'a mut [T]; STATES],
 }
 
-impl<U: Update<STATES>, T: Real, const STATES: usize> Vectorized for Part<'_, U, T, STATES> {
-    type Out<'a> = &'a mut [T];
+impl<L: Sweep<STATES, SUMS>, T: Real, const STATES: usize, const SUMS: usize> Vectorized
+    for Part<'_, L, T, STATES, SUMS>
+{
+    type Out<'a> = (&'a mut [T], &'a mut [f64; SUMS]);
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, x: &mut [T]) {
+    fn run<S: Simd>(self, simd: S, (x, sums): (&mut [T], &mut [f64; SUMS])) {
         let states = self.states.map(|state| simd.numbers_mut(state));
-        self.update.run(simd.numbers_mut(x), simd.numbers(self.g), states);
+        *sums = self.sweep.run(self.start, simd.numbers_mut(x), simd.numbers(self.g), states);
     }
 }
 
@@ -132,6 +211,33 @@ mod tests {
         for n in [0, 1, 37, PARALLEL - 1, PARALLEL, PARALLEL + TASK + 5] {
             check::<f32>(n);
             check::<f64>(n);
+        }
+    }
+
+    /// `x = x + 1`, the sum of all `g`, and that of all positions.
+    struct Positions;
+
+    impl Sweep<0, 2> for Positions {
+        #[inline(always)]
+        fn run<T: Real>(&self, start: usize, x: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 2] {
+            let mut sums = [0.0; 2];
+            for (i, (x, g)) in x.iter_mut().zip(g).enumerate() {
+                *x += T::ONE;
+                sums[0] += g.to_f64();
+                sums[1] += (start + i) as f64;
+            }
+            sums
+        }
+    }
+
+    #[test]
+    fn sums_are_of_all_numbers() {
+        for n in [0, 37, PARALLEL - 1, PARALLEL + TASK + 5] {
+            let (mut x, g) = (vec![0.0_f32; n], vec![2.0_f32; n]);
+            let sums = sweep(&Positions, &mut x, &g, []);
+            let positions = (n * n.saturating_sub(1) / 2) as f64;
+            assert_eq!(sums, [2.0 * n as f64, positions], "{n}");
+            assert!(x.iter().all(|x| *x == 1.0));
         }
     }
 

@@ -10,13 +10,16 @@
 //! | out and in place | the names of the computed result, which a named tensor must already have |
 //!
 //! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one for each rule),
-//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names).
+//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names). `pattern` has
+//! patterns of the paths of parameters.
 //!
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.
 
 mod list;
 pub(crate) mod naming;
+#[doc(hidden)]
+pub mod pattern;
 pub(crate) mod rules;
 
 pub use list::{NameArg, NameList, RenameArg, Renaming};

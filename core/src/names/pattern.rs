@@ -1,11 +1,11 @@
 //! Patterns of paths, such as `blocks.*.norm`.
 
-use namegrad_core::names::closest_of;
-use namegrad_core::{Error, ErrorKind};
+use super::closest_of;
+use crate::{Error, ErrorKind};
 
 /// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and
 /// `?` one character other than a dot.
-pub(crate) struct Pattern {
+pub struct Pattern {
     text: String,
     parts: Vec<Part>,
 }
@@ -24,7 +24,8 @@ enum Part {
 }
 
 impl Pattern {
-    pub(crate) fn new(text: &str) -> Pattern {
+    /// The pattern with this text.
+    pub fn new(text: &str) -> Pattern {
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some(first) = rest.chars().next() {
             let (part, length) = match first {
@@ -41,7 +42,7 @@ impl Pattern {
     }
 
     /// The texts in place of the stars and question marks, if the pattern matches the path.
-    pub(crate) fn captures<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
+    pub fn captures<'p>(&self, path: &'p str) -> Option<Vec<&'p str>> {
         // Where each part begins; the last one that can take more takes more when the rest does not fit.
         let mut starts = vec![0];
         let mut lengths: Vec<usize> = Vec::new();
@@ -69,14 +70,14 @@ impl Pattern {
     }
 
     /// Whether the pattern matches the path or that of a module around it.
-    pub(crate) fn covers(&self, path: &str) -> bool {
+    pub fn covers(&self, path: &str) -> bool {
         let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
         ends.into_iter().any(|end| self.captures(&path[..end]).is_some())
     }
 
     /// The pattern with texts in place of its stars and question marks, in order. If there are fewer texts,
     /// the others are empty.
-    pub(crate) fn filled(&self, texts: &[&str]) -> String {
+    pub fn filled(&self, texts: &[&str]) -> String {
         let mut texts = texts.iter();
         let mut path = String::new();
         for part in &self.parts {
@@ -95,14 +96,14 @@ impl Pattern {
     }
 
     /// The number of stars and question marks.
-    pub(crate) fn stars(&self) -> usize {
+    pub fn stars(&self) -> usize {
         self.parts.iter().filter(|part| !matches!(part, Part::Char(_))).count()
     }
 
     /// The error of a pattern that matches none of these paths.
     #[cold]
     #[track_caller]
-    pub(crate) fn unmatched<'p>(
+    pub fn unmatched<'p>(
         &self,
         op: &'static str,
         what: &str,
@@ -149,7 +150,7 @@ impl Part {
 }
 
 /// Up to five of the paths, those most like `wanted` first.
-pub(crate) fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
+pub fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
     let mut left: Vec<&str> = paths.collect();
     let mut found = Vec::new();
     while found.len() < 5 && !left.is_empty() {

@@ -1,0 +1,85 @@
+//! Steps of optimizers alone: W11, over the 535,818 parameters of the multilayer perceptron of W5, with given
+//! gradients, and `W11.adam_short` over many short parameters.
+//!
+//! A step of L-BFGS is one iteration with a history of 10, whose closure costs next to nothing: a loss with
+//! the gradients as its derivatives.
+
+use crate::data::uniform;
+use crate::harness::{Bench, Work};
+use namegrad::optim::{
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, Lion, Muon, NAdam, Optimizer,
+    RAdam, RmsProp, Rprop, Sgd,
+};
+use namegrad::prelude::*;
+
+/// The weights and biases of 784-512-256-10, with gradients.
+fn parameters() -> Result<Vec<Parameter>> {
+    let sizes: [&[usize]; 6] = [&[512, 784], &[512], &[256, 512], &[256], &[10, 256], &[10]];
+    sizes.into_iter().zip(0..).map(|(sizes, seed)| parameter(sizes, seed)).collect()
+}
+
+fn parameter(sizes: &[usize], seed: u64) -> Result<Parameter> {
+    let parameter = Parameter::new(uniform(101 + seed, sizes, 0.05)?)?;
+    parameter.set_grad(Some(uniform(201 + seed, sizes, 0.01)?))?;
+    Ok(parameter)
+}
+
+/// 48 parameters of 128 by 128, which no step divides between threads.
+fn short() -> Result<Vec<Parameter>> {
+    (0..48).map(|seed| parameter(&[128, 128], seed)).collect()
+}
+
+/// The matrices of the perceptron.
+fn matrices() -> Result<Vec<Parameter>> {
+    Ok(parameters()?.into_iter().filter(|parameter| parameter.ndim() == 2).collect())
+}
+
+fn step(bench: &Bench, name: &str, optimizer: Result<impl Optimizer>) -> Result<()> {
+    let mut optimizer = optimizer?;
+    bench.case(&format!("W11.{name}"), Work::Call, || optimizer.step());
+    Ok(())
+}
+
+pub(crate) fn steps(bench: &Bench) -> Result<()> {
+    if !bench.wants("W11.") {
+        return Ok(());
+    }
+    step(bench, "sgd", Sgd::new(parameters()?))?;
+    step(bench, "sgd_momentum", Sgd::builder(parameters()?).momentum(0.9).build())?;
+    step(bench, "asgd", Asgd::new(parameters()?))?;
+    step(bench, "adam", Adam::new(parameters()?))?;
+    step(bench, "adam_amsgrad", Adam::builder(parameters()?).amsgrad(true).build())?;
+    step(bench, "adamw", AdamW::new(parameters()?))?;
+    step(bench, "nadam", NAdam::new(parameters()?))?;
+    step(bench, "radam", RAdam::new(parameters()?))?;
+    step(bench, "adamax", Adamax::new(parameters()?))?;
+    step(bench, "adagrad", Adagrad::new(parameters()?))?;
+    step(bench, "adadelta", Adadelta::new(parameters()?))?;
+    step(bench, "rmsprop", RmsProp::new(parameters()?))?;
+    step(bench, "rmsprop_centered", RmsProp::builder(parameters()?).centered(true).momentum(0.9).build())?;
+    step(bench, "rprop", Rprop::new(parameters()?))?;
+    step(bench, "adafactor", Adafactor::new(parameters()?))?;
+    step(bench, "lamb", Lamb::new(parameters()?))?;
+    step(bench, "lion", Lion::new(parameters()?))?;
+    step(bench, "muon", Muon::new(matrices()?))?;
+    step(bench, "adam_short", Adam::new(short()?))?;
+    lbfgs(bench)
+}
+
+/// The loss is `Σ (p - c)² / 2`, whose gradient, `p - c`, takes two passes.
+fn lbfgs(bench: &Bench) -> Result<()> {
+    let parameters = parameters()?;
+    let targets = parameters.iter().map(|parameter| parameter.tensor().detach().mul(0.5));
+    let targets = targets.collect::<Result<Vec<_>>>()?;
+    let builder = Lbfgs::builder(parameters.clone()).lr(1e-3).max_iter(1).history_size(10);
+    let mut optimizer = builder.tolerance_change(0.0).tolerance_grad(0.0).build()?;
+    let mut loss = || {
+        let mut total = Tensor::zeros(())?;
+        for (parameter, target) in parameters.iter().zip(&targets) {
+            total = total.add(&parameter.tensor().sub(target)?.square()?.sum(..)?)?;
+        }
+        total.mul(0.5)
+    };
+    bench.case("W11.lbfgs", Work::Call, || optimizer.step_with(&mut loss));
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Adadelta, which needs no learning rate.
+
+use crate::direction::Direction;
+use crate::hyperparameters::{Formula, optimizer};
+use crate::method::{Checks, Turn};
+use namegrad_core::Result;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Update;
+
+optimizer! {
+    /// Adadelta: scales the gradient by the size of recent steps over that of recent gradients.
+    ///
+    /// `g` is the gradient, negated if `maximize`:
+    ///
+    /// ```text
+    /// d          = g + weight_decay · param
+    /// square_avg = rho · square_avg + (1 - rho) · d²
+    /// step       = √(acc_delta + eps) / √(square_avg + eps) · d
+    /// acc_delta  = rho · acc_delta + (1 - rho) · step²
+    /// param     -= lr · step
+    /// ```
+    ///
+    /// # Source
+    /// Zeiler, *ADADELTA: An Adaptive Learning Rate Method* (arXiv:1212.5701), algorithm 1, in the form of
+    /// `torch.optim.Adadelta`, which adds `lr`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::optim::{Adadelta, Optimizer};
+    /// let weight = Parameter::new(Tensor::new([4.0, -3.0])?)?;
+    /// let mut optimizer = Adadelta::builder([weight.clone()]).lr(10.0).build()?;
+    /// for _ in 0..300 {
+    ///     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+    /// }
+    /// assert!(weight.tensor().to_vec::<f32>()?.iter().all(|w| w.abs() < 0.1));
+    /// # Ok::<(), Error>(())
+    /// ```
+    Adadelta
+    AdadeltaOptions {
+        /// A factor of each step.
+        lr: f64 = 1.0,
+        /// How much of the averages is kept from step to step.
+        rho: f64 = 0.9,
+        /// Added under both roots.
+        eps: f64 = 1e-6,
+        /// Added to the gradient, times the parameter: an L2 penalty.
+        weight_decay: f64 = 0.0,
+        /// Whether to ascend.
+        maximize: bool = false,
+    }
+}
+
+impl Formula for AdadeltaOptions {
+    #[track_caller]
+    fn check_as(&self, name: &'static str) -> Result<()> {
+        let checks = Checks(name);
+        checks.not_negative("learning rate", self.lr)?;
+        checks.require((0.0..=1.0).contains(&self.rho), || {
+            format!("Invalid rho value: {:?}; it must be at least 0 and at most 1", self.rho)
+        })?;
+        checks.none_negative(&[("epsilon value", self.eps), ("weight_decay value", self.weight_decay)])
+    }
+
+    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
+        &["square_avg", "acc_delta"]
+    }
+
+    fn advance(&self, turn: Turn<'_>) -> Result<()> {
+        let direction = Direction::coupled(self.maximize, self.weight_decay);
+        turn.run(&Step { direction, lr: self.lr, rho: self.rho, eps: self.eps })
+    }
+}
+
+/// The numbers of a step that are the same for all elements.
+struct Step {
+    direction: Direction<f64>,
+    lr: f64,
+    rho: f64,
+    eps: f64,
+}
+
+impl Update<2> for Step {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [square_avg, acc_delta]: [&mut [T]; 2]) {
+        let direction = self.direction.to::<T>();
+        let [lr, rho, take, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(T::from_f64);
+        for (((p, g), square), delta) in param.iter_mut().zip(grad).zip(square_avg).zip(acc_delta) {
+            let d = direction.of(*p, *g);
+            *square = *square * rho + d * d * take;
+            let step = (*delta + eps).sqrt() / (*square + eps).sqrt() * d;
+            *delta = *delta * rho + step * step * take;
+            *p -= lr * step;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::testing::{LENGTHS, check_steps};
+
+    /// `[param, square_avg, acc_delta]` of one element after a step, by `torch.optim`'s loop in `f64`.
+    fn by_hand(method: &AdadeltaOptions, [p, square, delta]: [f64; 3], g: f64) -> [f64; 3] {
+        let (rho, eps) = (method.rho, method.eps);
+        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
+        let square = rho * square + (1.0 - rho) * g * g;
+        let step = (delta + eps).sqrt() / (square + eps).sqrt() * g;
+        [p - method.lr * step, square, rho * delta + (1.0 - rho) * step * step]
+    }
+
+    #[test]
+    fn steps_follow_the_formula() {
+        for n in LENGTHS {
+            for (weight_decay, maximize) in [(0.0, false), (0.01, true)] {
+                let method = AdadeltaOptions::new().lr(0.1).rho(0.8).eps(1e-4);
+                let method = method.weight_decay(weight_decay).maximize(maximize);
+                let after = |_, state, g| by_hand(&method, state, g);
+                check_steps::<f32, _, _>(n, &method, after);
+                check_steps::<f64, _, _>(n, &method, after);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Adamax, Adam with a maximum in place of the average of the square.
+
+use crate::direction::Direction;
+use crate::hyperparameters::{Formula, optimizer};
+use crate::method::{Checks, Turn};
+use crate::moments::correction;
+use namegrad_core::Result;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Update;
+
+optimizer! {
+    /// Adamax: [`Adam`](crate::Adam) that divides by a decaying maximum of the gradient's magnitude.
+    ///
+    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1:
+    ///
+    /// ```text
+    /// d       = g + weight_decay · param
+    /// exp_avg = β₁ · exp_avg + (1 - β₁) · d
+    /// exp_inf = max(β₂ · exp_inf, |d| + eps)
+    /// param  -= lr · exp_avg / ((1 - β₁ᵗ) · exp_inf)
+    /// ```
+    ///
+    /// # Source
+    /// Kingma, Ba, *Adam: A Method for Stochastic Optimization* (arXiv:1412.6980), algorithm 2, in the form of
+    /// `torch.optim.Adamax`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::optim::{Adamax, Optimizer};
+    /// let weight = Parameter::new(Tensor::new([4.0, -3.0])?)?;
+    /// let mut optimizer = Adamax::builder([weight.clone()]).lr(0.1).build()?;
+    /// for _ in 0..200 {
+    ///     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+    /// }
+    /// assert!(weight.tensor().to_vec::<f32>()?.iter().all(|w| w.abs() < 0.1));
+    /// # Ok::<(), Error>(())
+    /// ```
+    Adamax(betas.0)
+    AdamaxOptions {
+        /// The learning rate, per step.
+        lr: f64 = 2e-3,
+        /// How much of the average of the gradient and of the maximum is kept from step to step.
+        betas: (f64, f64) = (0.9, 0.999),
+        /// Added to the magnitude of the gradient, so that the denominator is not 0.
+        eps: f64 = 1e-8,
+        /// Added to the gradient, times the parameter: an L2 penalty.
+        weight_decay: f64 = 0.0,
+        /// Whether to ascend.
+        maximize: bool = false,
+    }
+}
+
+impl Formula for AdamaxOptions {
+    #[track_caller]
+    fn check_as(&self, name: &'static str) -> Result<()> {
+        Checks(name).moments(self.lr, self.betas, self.eps, self.weight_decay)
+    }
+
+    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
+        &["exp_avg", "exp_inf"]
+    }
+
+    fn advance(&self, turn: Turn<'_>) -> Result<()> {
+        let AdamaxOptions { lr, betas, eps, weight_decay, maximize } = *self;
+        let (direction, t) = (Direction::coupled(maximize, weight_decay), turn.number);
+        turn.run(&Step { direction, betas, eps, size: lr / correction(betas.0, t) })
+    }
+}
+
+/// The numbers of a step that are the same for all elements.
+struct Step {
+    direction: Direction<f64>,
+    betas: (f64, f64),
+    eps: f64,
+    /// `lr / (1 - β₁ᵗ)`.
+    size: f64,
+}
+
+impl Update<2> for Step {
+    #[inline(always)]
+    fn run<T: Real>(&self, param: &mut [T], grad: &[T], [exp_avg, exp_inf]: [&mut [T]; 2]) {
+        let direction = self.direction.to::<T>();
+        let (keep, keep_inf) = self.betas;
+        let [keep, take, keep_inf, eps, size] =
+            [keep, 1.0 - keep, keep_inf, self.eps, self.size].map(T::from_f64);
+        for (((p, g), m), u) in param.iter_mut().zip(grad).zip(exp_avg).zip(exp_inf) {
+            let d = direction.of(*p, *g);
+            *m = *m * keep + d * take;
+            *u = (*u * keep_inf).maximum(d.abs() + eps);
+            *p -= size * *m / *u;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::testing::{LENGTHS, check_steps};
+
+    /// `[param, exp_avg, exp_inf]` of one element after step `t`, by `torch.optim`'s loop in `f64`.
+    fn by_hand(method: &AdamaxOptions, t: u64, [p, m, u]: [f64; 3], g: f64) -> [f64; 3] {
+        let g = if method.maximize { -g } else { g } + method.weight_decay * p;
+        let m = method.betas.0 * m + (1.0 - method.betas.0) * g;
+        let u = f64::max(method.betas.1 * u, g.abs() + method.eps);
+        [p - method.lr / (1.0 - method.betas.0.powf(t as f64)) * m / u, m, u]
+    }
+
+    #[test]
+    fn steps_follow_the_formula() {
+        for n in LENGTHS {
+            for (weight_decay, maximize) in [(0.0, false), (0.01, true)] {
+                let method = AdamaxOptions::new().lr(0.1).betas((0.8, 0.9)).eps(1e-4);
+                let method = method.weight_decay(weight_decay).maximize(maximize);
+                let after = |t, state, g| by_hand(&method, t, state, g);
+                check_steps::<f32, _, _>(n, &method, after);
+                check_steps::<f64, _, _>(n, &method, after);
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! L-BFGS, which steps along an estimate of Newton's direction, and the line search that it uses.
+
+use crate::descent::Pass;
+use crate::hyperparameters::{Formula, optimizer};
+use crate::line_search::{Point, Search};
+use crate::method::{Checks, Turn, number, update_tensors};
+use namegrad_autograd::Tensor;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Update;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+optimizer! {
+    /// L-BFGS: steps along an estimate of Newton's direction from the last `history_size` differences of
+    /// gradients. It is for losses that are the same function in every step, such as those of a whole data set.
+    ///
+    /// A step makes up to `max_iter` iterations and evaluates the loss several times, so it takes a closure,
+    /// [`step_with`](crate::Optimizer::step_with). With `g` the gradient of all parameters, negated if
+    /// `maximize`, an iteration is
+    ///
+    /// ```text
+    /// y, s   = the changes of g and of the parameters in the last iteration
+    /// H      = (s·y / y·y) · 1, updated with all pairs (s, y):
+    ///          H ← (1 - s yᵀ / s·y) H (1 - y sᵀ / s·y) + s sᵀ / s·y
+    /// d      = -H g
+    /// param += t · d
+    /// ```
+    ///
+    /// where `t` is `lr`, in the first iteration `min(1, 1 / ‖g‖₁) · lr`, or what the line search finds from
+    /// there. A pair with `s·y ≤ 1e-10` is left out.
+    ///
+    /// All parameters are in one group. If the closure fails, parameters and state are as before the step.
+    ///
+    /// # Source
+    /// Nocedal, Wright, *Numerical Optimization* (2nd edition, 2006), algorithms 7.4 and 7.5, in the form of
+    /// `torch.optim.LBFGS`.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::prelude::*;
+    /// use namegrad::optim::{Lbfgs, LineSearch, Optimizer};
+    /// let x = Parameter::new(Tensor::new([-1.2, 1.0])?)?;
+    /// // Rosenbrock's function, whose least value is at (1, 1)
+    /// let mut loss = || {
+    ///     let x = x.tensor();
+    ///     let (a, b) = (x.select(0, 0)?, x.select(0, 1)?);
+    ///     b.sub(a.square()?)?.square()?.mul(100.0)?.add(a.sub(1.0)?.square()?)
+    /// };
+    /// let mut optimizer = Lbfgs::builder([x.clone()]).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
+    /// for _ in 0..5 {
+    ///     optimizer.step_with(&mut loss)?;
+    /// }
+    /// assert!(x.tensor().to_vec::<f32>()?.iter().all(|x| (x - 1.0).abs() < 1e-3));
+    /// # Ok::<(), Error>(())
+    /// ```
+    Lbfgs
+    LbfgsOptions {
+        /// The length of a step, in units of the direction.
+        lr: f64 = 1.0,
+        /// The most iterations in a step.
+        max_iter: usize = 20,
+        /// The most evaluations of the loss in a step; `None` for `max_iter * 5 / 4`.
+        max_eval: Option<usize> = None,
+        /// A step ends when no element of the gradient is larger.
+        tolerance_grad: f64 = 1e-7,
+        /// A step ends when the loss or all parameters change by less.
+        tolerance_change: f64 = 1e-9,
+        /// The number of differences that are kept.
+        history_size: usize = 100,
+        /// How the length of a step is found; `None` for `lr`.
+        line_search_fn: Option<LineSearch> = None,
+        /// Whether to ascend.
+        maximize: bool = false,
+    }
+}
+
+/// How [`Lbfgs`] finds the length of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineSearch {
+    /// Cubic interpolation until the loss has fallen enough and the slope is small: the strong conditions of
+    /// Wolfe.
+    StrongWolfe,
+}
+
+/// The names of the tensors that are kept for all parameters together, besides those of the pairs.
+const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
+const NUMBERS: [&str; 2] = ["t", "H_diag"];
+/// The numbers `1 / s·y` of all pairs.
+const INVERSES: &str = "ro";
+/// The names of the tensors of pair `i` are these, a dot and `i`.
+const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
+
+impl Formula for LbfgsOptions {
+    #[track_caller]
+    fn check_as(&self, name: &'static str) -> Result<()> {
+        let checks = Checks(name);
+        checks.not_negative("learning rate", self.lr)?;
+        // A negative tolerance never ends a step.
+        checks.not_nan("tolerance_grad value", self.tolerance_grad)?;
+        checks.not_nan("tolerance_change value", self.tolerance_change)
+    }
+
+    #[track_caller]
+    fn check_all(groups: &[LbfgsOptions]) -> Result<()> {
+        Checks("Lbfgs").require(groups.len() == 1, || {
+            "LBFGS doesn't support per-parameter options (parameter groups)".into()
+        })
+    }
+
+    fn tensors(&self, _sizes: &[usize]) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check_common(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
+        let pairs = (0..).take_while(|i| shared.contains_key(&format!("{}.{i}", PAIRS[0]))).count();
+        let of_pairs = |i: usize| PAIRS.map(|name| format!("{name}.{i}"));
+        let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
+        let expected = vectors.map(|name| (name, vec![numel]));
+        let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
+        let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
+        let expected: BTreeMap<String, Vec<usize>> = expected.collect();
+        let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
+        if shared.is_empty() {
+            return Ok(());
+        }
+        for (name, sizes) in &expected {
+            match shared.get(name) {
+                None => return wrong(format!("{name} is missing in the state")),
+                Some(value) if value.sizes() != sizes || !value.dtype().is_floating_point() => {
+                    return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
+                }
+                Some(_) => {}
+            }
+        }
+        match shared.keys().find(|name| !expected.contains_key(*name)) {
+            Some(name) => wrong(format!("{name} in the state is not of Lbfgs")),
+            None => Ok(()),
+        }
+    }
+
+    fn advance(&self, _turn: Turn<'_>) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))
+    }
+
+    fn advance_all(pass: &mut Pass<'_, LbfgsOptions>) -> Result<()> {
+        let Some(options) = pass.groups().first().cloned() else { return Ok(()) };
+        let first = pass.loss()?;
+        let before = values(pass)?;
+        let mut run = Run { pass, options };
+        let result = run.iterate(&first);
+        if result.is_err() {
+            run.set(&before)?;
+        }
+        result
+    }
+}
+
+/// Handles of the values of all parameters.
+fn values(pass: &mut Pass<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
+    let mut values = Vec::new();
+    pass.each_value(|value| {
+        values.push(value.clone());
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// What is known from earlier iterations.
+struct History {
+    /// The last direction.
+    d: NamedTensor,
+    /// The length of the last step, in units of `d`.
+    t: f64,
+    /// The gradient before that step.
+    before: NamedTensor,
+    /// The pairs `y` and `s`, with `1 / s·y`.
+    pairs: Vec<(NamedTensor, NamedTensor, f64)>,
+    /// `s·y / y·y` of the last pair.
+    scale: f64,
+}
+
+impl History {
+    fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<History>> {
+        let vector = |name: &str| shared.get(name).map(|value| value.to(dtype)).transpose();
+        let scalar = |name: &str| shared.get(name).map(number).transpose();
+        let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
+        let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
+        let inverses = shared.get(INVERSES).map(|value| value.to_vec::<f64>()).transpose()?;
+        let mut pairs = Vec::new();
+        for (i, inverse) in inverses.unwrap_or_default().into_iter().enumerate() {
+            let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));
+            if let (Some(y), Some(s)) = (y?, s?) {
+                pairs.push((y, s, inverse));
+            }
+        }
+        Ok(Some(History { d, t, before, pairs, scale }))
+    }
+
+    fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
+        shared.clear();
+        let scalar = |number: f64| NamedTensor::from_slice(&[number], ());
+        let vectors = VECTORS.into_iter().zip([self.d, self.before]);
+        shared.extend(vectors.map(|(name, value)| (name.to_string(), value)));
+        for (name, number) in NUMBERS.into_iter().zip([self.t, self.scale]) {
+            shared.insert(name.into(), scalar(number)?);
+        }
+        let inverses: Vec<f64> = self.pairs.iter().map(|(.., inverse)| *inverse).collect();
+        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [inverses.len()])?);
+        for (i, (y, s, _)) in self.pairs.into_iter().enumerate() {
+            shared.insert(format!("{}.{i}", PAIRS[0]), y);
+            shared.insert(format!("{}.{i}", PAIRS[1]), s);
+        }
+        Ok(())
+    }
+
+    /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`.
+    fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<()> {
+        let (y, s) = (grad.sub(&self.before)?, self.d.mul(self.t)?);
+        let product = dot(&y, &s)?;
+        if product > 1e-10 {
+            self.scale = product / dot(&y, &y)?;
+            if self.pairs.len() >= size && !self.pairs.is_empty() {
+                self.pairs.remove(0);
+            }
+            self.pairs.push((y, s, 1.0 / product));
+        }
+        Ok(())
+    }
+
+    /// `-H grad`.
+    fn direction(&self, grad: &NamedTensor) -> Result<NamedTensor> {
+        let mut r = grad.neg()?;
+        let mut alphas = Vec::with_capacity(self.pairs.len());
+        for (y, s, inverse) in self.pairs.iter().rev() {
+            let alpha = dot(s, &r)? * inverse;
+            add(&mut r, -alpha, y)?;
+            alphas.push(alpha);
+        }
+        r.mul_(self.scale)?;
+        for ((y, s, inverse), alpha) in self.pairs.iter().zip(alphas.into_iter().rev()) {
+            let beta = dot(y, &r)? * inverse;
+            add(&mut r, alpha - beta, s)?;
+        }
+        Ok(r)
+    }
+}
+
+/// A step.
+struct Run<'r, 'a> {
+    pass: &'r mut Pass<'a, LbfgsOptions>,
+    options: LbfgsOptions,
+}
+
+impl Run<'_, '_> {
+    fn iterate(&mut self, first: &Tensor) -> Result<()> {
+        let LbfgsOptions { lr, max_iter, max_eval, tolerance_grad, tolerance_change, history_size, .. } =
+            self.options;
+        let max_eval = max_eval.unwrap_or(max_iter * 5 / 4);
+        let (mut loss, mut grad) = (self.number(first)?, self.gradient()?);
+        if grad.numel() == 0 || largest(&grad)? <= tolerance_grad {
+            return Ok(());
+        }
+        let mut history = History::load(self.pass.shared(), grad.dtype())?;
+        if history.as_ref().is_some_and(|history| history.d.sizes() != grad.sizes()) {
+            let message = "the sizes of parameters have changed since the last step";
+            return Err(Error::new(ErrorKind::Shape, "Lbfgs", message)
+                .with_repair("build a new optimizer after changing the sizes of a parameter"));
+        }
+        let mut evaluations = 1;
+        for iteration in 1..=max_iter {
+            let mut now = match history.take() {
+                None => {
+                    let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
+                    History { d: grad.neg()?, t, before: grad.clone(), pairs: Vec::new(), scale: 1.0 }
+                }
+                Some(mut earlier) => {
+                    earlier.learn(&grad, history_size)?;
+                    earlier.d = earlier.direction(&grad)?;
+                    (earlier.t, earlier.before) = (lr, grad.clone());
+                    earlier
+                }
+            };
+            let (slope, before) = (dot(&grad, &now.d)?, loss);
+            if slope > -tolerance_change {
+                history = Some(now);
+                break;
+            }
+            let mut done = false;
+            if self.options.line_search_fn.is_some() {
+                let x = values(self.pass)?;
+                let search = Search {
+                    start: Point { t: 0.0, loss, grad, slope },
+                    largest: largest(&now.d)?,
+                    tolerance_change,
+                    max_evaluations: max_eval.saturating_sub(evaluations),
+                };
+                let (found, count) = search.run(now.t, &mut |t| {
+                    self.set_along(&x, t, &now.d)?;
+                    let (loss, grad) = self.evaluate()?;
+                    let slope = dot(&grad, &now.d)?;
+                    Ok(Point { t, loss, grad, slope })
+                })?;
+                evaluations += count;
+                now.t = found.t;
+                self.set_along(&x, now.t, &now.d)?;
+                (loss, grad) = (found.loss, found.grad);
+                done = largest(&grad)? <= tolerance_grad;
+            } else {
+                let x = values(self.pass)?;
+                self.set_along(&x, now.t, &now.d)?;
+                if iteration != max_iter {
+                    (loss, grad) = self.evaluate()?;
+                    done = largest(&grad)? <= tolerance_grad;
+                    evaluations += 1;
+                }
+            }
+            let moved = largest(&now.d)? * now.t.abs();
+            history = Some(now);
+            let small = moved <= tolerance_change || (loss - before).abs() < tolerance_change;
+            if evaluations >= max_eval || done || small {
+                break;
+            }
+        }
+        match history {
+            Some(history) => history.save(self.pass.shared()),
+            None => Ok(()),
+        }
+    }
+
+    /// The loss as a number to be made small.
+    fn number(&self, loss: &Tensor) -> Result<f64> {
+        let loss = number(&loss.value().to(DType::F64)?)?;
+        Ok(if self.options.maximize { -loss } else { loss })
+    }
+
+    /// The gradient of all parameters.
+    fn gradient(&self) -> Result<NamedTensor> {
+        let grad = self.pass.flat_gradient()?;
+        if self.options.maximize { grad.neg() } else { Ok(grad) }
+    }
+
+    fn evaluate(&mut self) -> Result<(f64, NamedTensor)> {
+        let loss = self.pass.evaluate()?;
+        Ok((self.number(&loss)?, self.gradient()?))
+    }
+
+    /// Sets all parameters to `x`.
+    fn set(&mut self, x: &[NamedTensor]) -> Result<()> {
+        let mut x = x.iter();
+        self.pass.each_value(|value| {
+            if let Some(x) = x.next() {
+                *value = x.clone();
+            }
+            Ok(())
+        })
+    }
+
+    /// Sets all parameters to `x + t d`.
+    fn set_along(&mut self, x: &[NamedTensor], t: f64, d: &NamedTensor) -> Result<()> {
+        let (mut x, mut offset) = (x.iter(), 0);
+        self.pass.each_value(|value| {
+            let Some(x) = x.next() else { return Ok(()) };
+            *value = x.clone();
+            let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
+            offset += x.numel();
+            add(value, t, &part)
+        })
+    }
+}
+
+/// `x · y`.
+pub(crate) fn dot(x: &NamedTensor, y: &NamedTensor) -> Result<f64> {
+    number(&x.dot(y)?)
+}
+
+/// The largest magnitude.
+fn largest(x: &NamedTensor) -> Result<f64> {
+    number(&x.vector_norm_with(.., namegrad_core::options::VectorNormOptions::new().ord(f64::INFINITY))?)
+}
+
+/// `x += a y`.
+fn add(x: &mut NamedTensor, a: f64, y: &NamedTensor) -> Result<()> {
+    update_tensors(&Add(a), x, y, [])
+}
+
+struct Add(f64);
+
+impl Update<0> for Add {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], y: &[T], []: [&mut [T]; 0]) {
+        let a = T::from_f64(self.0);
+        for (x, y) in x.iter_mut().zip(y) {
+            *x += a * *y;
+        }
+    }
+}

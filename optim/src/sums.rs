@@ -1,0 +1,16 @@
+//! Sums in several lanes, which become vectors.
+
+use namegrad_core::cpu::math::Real;
+
+/// The number of lanes.
+pub(crate) const WIDTH: usize = 16;
+
+/// The sum of the lanes.
+#[inline(always)]
+pub(crate) fn total<T: Real>(lanes: &[T; WIDTH]) -> f64 {
+    let mut total = 0.0;
+    for lane in lanes {
+        total += lane.to_f64();
+    }
+    total
+}

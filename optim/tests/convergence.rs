@@ -1,0 +1,167 @@
+//! Optimizers find known minima: of Rosenbrock's function, of an ill-conditioned quadratic, and of a logistic
+//! regression on measured data.
+
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::{DType, NamedTensor, Result};
+use namegrad_optim::{
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam,
+    Optimizer, RmsProp, Rprop, Sgd,
+};
+
+fn parameter(values: &[f64]) -> Result<Parameter> {
+    Parameter::new(Tensor::constant(NamedTensor::from_slice(values, [values.len()])?))
+}
+
+type Build<'b> = &'b dyn Fn(Parameter) -> Result<Box<dyn Optimizer>>;
+
+fn values(parameter: &Parameter) -> Vec<f64> {
+    parameter.tensor().to_vec().unwrap()
+}
+
+/// `100 (b - a²)² + (1 - a)²`, which is 0 at (1, 1).
+fn rosenbrock(p: &Tensor) -> Result<Tensor> {
+    let (a, b) = (p.select(0, 0)?, p.select(0, 1)?);
+    b.sub(&a.square()?)?.square()?.mul(100.0)?.add(&a.sub(1.0)?.square()?)
+}
+
+/// The loss after some steps from the usual start.
+fn after(steps: usize, build: impl FnOnce(Parameter) -> Result<Box<dyn Optimizer>>) -> Result<f64> {
+    let p = parameter(&[-1.2, 1.0])?;
+    let mut optimizer = build(p.clone())?;
+    for _ in 0..steps {
+        optimizer.step_with(&mut || rosenbrock(&p.tensor()))?;
+    }
+    Ok(rosenbrock(&p.tensor())?.value().to_vec::<f64>()?[0])
+}
+
+/// Builds an optimizer for a parameter, as a trait object.
+macro_rules! boxed {
+    ($Optimizer:ident $(.$option:ident($value:expr))*) => {
+        |p| Ok(Box::new($Optimizer::builder([p])$(.$option($value))*.build()?))
+    };
+}
+
+#[test]
+fn rosenbrock_is_minimized() -> Result<()> {
+    let search = Some(LineSearch::StrongWolfe);
+    let found = after(10, boxed!(Lbfgs.line_search_fn(search)))?;
+    assert!(found < 1e-8, "{found}");
+    // Methods of first order follow the valley; the first steps of RAdam are too long for it.
+    for (name, loss) in [
+        ("sgd", after(3000, boxed!(Sgd.lr(2e-4).momentum(0.9)))?),
+        ("adam", after(3000, boxed!(Adam.lr(0.02)))?),
+        ("adamw", after(3000, boxed!(AdamW.lr(0.02).weight_decay(0.0)))?),
+        ("nadam", after(3000, boxed!(NAdam.lr(0.02)))?),
+        ("adamax", after(3000, boxed!(Adamax.lr(0.05)))?),
+        ("rprop", after(3000, boxed!(Rprop.lr(0.01)))?),
+        ("adagrad", after(3000, boxed!(Adagrad.lr(1.0)))?),
+    ] {
+        assert!(loss < 1e-2, "{name}: {loss}");
+    }
+    Ok(())
+}
+
+/// `Σ cᵢ (xᵢ - 1)² / 2` with `c` from 1 to 1000. The first steps of RAdam, which the curvature does not scale, are
+/// too long for it.
+#[test]
+fn an_ill_conditioned_quadratic_is_minimized() -> Result<()> {
+    let curvature: Vec<f64> = (0..8).map(|i| 1000_f64.powf(f64::from(i) / 7.0)).collect();
+    let curvature = Tensor::constant(NamedTensor::from_slice(&curvature, [2, 4])?);
+    let loss = |p: &Parameter| p.tensor().sub(1.0)?.square()?.mul(&curvature)?.sum(..)?.div(2.0);
+    // The learning rate falls to 0, as the steps of some methods do not.
+    let run = |steps: usize, build: Build<'_>| {
+        let p = Parameter::new(Tensor::constant(NamedTensor::zeros([2, 4])?.to(DType::F64)?))?;
+        let mut optimizer = build(p.clone())?;
+        let lr = optimizer.lr();
+        for t in 0..steps {
+            optimizer.set_lr(lr * (1.0 - t as f64 / steps as f64))?;
+            optimizer.step_with(&mut || loss(&p))?;
+        }
+        loss(&p)?.value().to_vec::<f64>().map(|loss| loss[0])
+    };
+    let search = Some(LineSearch::StrongWolfe);
+    for (name, found, bound) in [
+        ("lbfgs", run(4, &boxed!(Lbfgs.line_search_fn(search).max_iter(40)))?, 1e-6),
+        ("sgd", run(1000, &boxed!(Sgd.lr(1e-3).momentum(0.9)))?, 1e-3),
+        ("asgd", run(3000, &boxed!(Asgd.lr(1e-3)))?, 0.3),
+        ("adam", run(1000, &boxed!(Adam.lr(0.05)))?, 1e-3),
+        ("nadam", run(1000, &boxed!(NAdam.lr(0.05)))?, 1e-3),
+        ("adamax", run(1000, &boxed!(Adamax.lr(0.05)))?, 1e-3),
+        ("adagrad", run(1000, &boxed!(Adagrad.lr(0.5)))?, 1e-3),
+        ("adadelta", run(3000, &boxed!(Adadelta.lr(5.0)))?, 1e-2),
+        ("rmsprop", run(1000, &boxed!(RmsProp.lr(0.02)))?, 1e-2),
+        ("rprop", run(300, &boxed!(Rprop.lr(0.01)))?, 1e-3),
+        ("adafactor", run(1000, &boxed!(Adafactor.lr(0.05)))?, 1e-2),
+        ("lamb", run(1000, &boxed!(Lamb.lr(0.05).weight_decay(0.0)))?, 1e-2),
+        ("lion", run(1000, &boxed!(Lion.lr(0.02)))?, 1e-2),
+        ("muon", run(1000, &boxed!(Muon.lr(0.02).weight_decay(0.0)))?, 1e-1),
+    ] {
+        assert!(found < bound, "{name}: {found}");
+    }
+    Ok(())
+}
+
+/// Temperature at launch in °F and whether an O-ring of the Space Shuttle was damaged: Dalal, Fowlkes, Hoadley,
+/// *Risk Analysis of the Space Shuttle: Pre-Challenger Prediction of Failure* (Journal of the American
+/// Statistical Association 84, 1989), table 1.
+const LAUNCHES: [(u8, bool); 23] = [
+    (66, false),
+    (70, true),
+    (69, false),
+    (68, false),
+    (67, false),
+    (72, false),
+    (73, false),
+    (70, false),
+    (57, true),
+    (63, true),
+    (70, true),
+    (78, false),
+    (67, false),
+    (53, true),
+    (67, false),
+    (75, false),
+    (70, false),
+    (81, false),
+    (76, false),
+    (79, false),
+    (75, true),
+    (76, false),
+    (58, true),
+];
+
+/// The maximum likelihood of a logistic regression, which is published as 15.0429 - 0.2322 · temperature.
+#[test]
+fn a_logistic_regression_has_the_known_optimum() -> Result<()> {
+    // The temperature is centered and scaled, so that methods of first order converge as well.
+    let scaled = |temperature: u8| (f64::from(temperature) - 70.0) / 10.0;
+    let rows: Vec<f64> = LAUNCHES.iter().flat_map(|(temperature, _)| [1.0, scaled(*temperature)]).collect();
+    let signs: Vec<f64> = LAUNCHES.iter().map(|(_, damaged)| if *damaged { -1.0 } else { 1.0 }).collect();
+    let rows = Tensor::constant(NamedTensor::from_slice(&rows, [LAUNCHES.len(), 2])?);
+    let signs = Tensor::constant(NamedTensor::from_slice(&signs, [LAUNCHES.len()])?);
+    // ln(1 + exp(± x·w)) for each launch
+    let loss = |w: &Parameter| rows.matmul(w.tensor())?.mul(&signs)?.exp()?.log1p()?.sum(..);
+    let search = Some(LineSearch::StrongWolfe);
+    let optimizers: [(usize, Build<'_>); 4] = [
+        (5, &boxed!(Lbfgs.line_search_fn(search))),
+        (3000, &boxed!(Adam.lr(0.02))),
+        (3000, &boxed!(Sgd.lr(0.02).momentum(0.9))),
+        (500, &boxed!(Rprop.lr(0.02))),
+    ];
+    for (steps, build) in optimizers {
+        let w = parameter(&[0.0, 0.0])?;
+        let mut optimizer = build(w.clone())?;
+        for _ in 0..steps {
+            optimizer.step_with(&mut || loss(&w))?;
+        }
+        let [intercept, slope] = values(&w).try_into().unwrap();
+        let (intercept, slope) = (intercept - 7.0 * slope, slope / 10.0);
+        assert!(
+            (intercept - 15.0429).abs() < 1e-3,
+            "{optimizer:?}: {intercept}",
+            optimizer = optimizer.lrs()
+        );
+        assert!((slope + 0.2322).abs() < 1e-4, "{slope}");
+    }
+    Ok(())
+}
