@@ -9,6 +9,8 @@ use crate::layers::place::{Named, Of, dim_text, named};
 use crate::layers::within;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Tensor;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
 use namegrad_core::{DType, NewDim, Result, default_dtype};
 use std::borrow::Cow;
 

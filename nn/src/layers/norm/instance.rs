@@ -1,5 +1,7 @@
 //! Instance normalization.
 
+#[cfg(doc)]
+use super::BatchNorm;
 use super::{Affine, Running};
 use crate::Module;
 use crate::functional as F;
@@ -8,6 +10,8 @@ use crate::layers::place::{Named, Of, dim_text, named};
 use crate::layers::within;
 use crate::training::{ModulePath, Training};
 use namegrad_autograd::Tensor;
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
 use namegrad_core::{DType, Dims, NewDim, Result, default_dtype};
 use std::borrow::Cow;
 
