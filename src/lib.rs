@@ -61,7 +61,7 @@
 //! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
-//! * [`optim`]: optimizers and their saved state.
+//! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]) and their saved state.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.

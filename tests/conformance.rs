@@ -18,6 +18,7 @@ mod conformance {
     pub(crate) mod call;
     pub(crate) mod case;
     pub(crate) mod compare;
+    pub(crate) mod lr_scheduler;
     pub(crate) mod ops;
     pub(crate) mod optim;
     pub(crate) mod program;
@@ -30,7 +31,7 @@ use conformance::call::{Call, Stop, Value, copied};
 use conformance::case::{self, Case};
 use conformance::compare::Difference;
 use conformance::report::{Report, Verdict};
-use conformance::{compare, ops, optim, program};
+use conformance::{compare, lr_scheduler, ops, optim, program};
 use namegrad::autograd::{BackwardOptions, grad_with};
 use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
@@ -180,12 +181,15 @@ enum Outcome {
 }
 
 fn judge(case: &Case) -> Verdict {
-    let outcome = match case.op.starts_with("optim.") {
-        true => match optim::run(case) {
-            Ok(difference) => Outcome::Worked(difference.map_or(Ok(()), Err)),
-            Err(stop) => stopped(stop, None),
-        },
-        false => run(case),
+    let compared = match case.op.split('.').next() {
+        Some("optim") => Some(optim::run(case)),
+        Some("lr_scheduler") => Some(lr_scheduler::run(case)),
+        _ => None,
+    };
+    let outcome = match compared {
+        Some(Ok(difference)) => Outcome::Worked(difference.map_or(Ok(()), Err)),
+        Some(Err(stop)) => stopped(stop, None),
+        None => run(case),
     };
     match (outcome, &case.expect.error) {
         (Outcome::NotImplemented(what), _) => Verdict::NotImplemented(what),

@@ -10,6 +10,10 @@ use namegrad::nn::{
     Buffer, LoadOptions, MultiheadAttentionOptions, ReflectionPad, StateDict, TransformerEncoder,
     TransformerEncoderLayer, functional_call, pack_padded_sequence, parametrize,
 };
+use namegrad::optim::schedule::{
+    Chained, Constant, Cosine, CosineRestarts, Exponential, Lambda, LinearRamp, MultiStep, OneCycle,
+    ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay,
+};
 use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
 use namegrad::prelude::*;
 
@@ -411,14 +415,42 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
         .build()?;
     let head = Linear::new(("h", 3), ("classes", 2))?;
     optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
+    schedules(net, 100)?;
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
     Ok(())
 }
 
+/// The calls of the page about schedules.
+fn schedules(net: &Linear, batches: u64) -> Result<()> {
+    let mut optimizer = AdamW::new(net.parameters())?;
+    let mut scheduler = Scheduler::new(Cosine::new(1000), &mut optimizer)?;
+    scheduler.step(&mut optimizer)?;
+    let rates = [scheduler.lrs()[0], optimizer.lr()];
+    assert_eq!(rates[0], rates[1]);
+    Scheduler::new(StepDecay::new(30).gamma(0.5), &mut optimizer)?;
+    Scheduler::new(MultiStep::new([30, 80]), &mut optimizer)?;
+    Scheduler::new(Cosine::new(1000).warmup(100).start_factor(0.1), &mut optimizer)?;
+    let sequence = Sequence::new(LinearRamp::new(100)).then(100, Cosine::new(1000));
+    Scheduler::new(sequence, &mut optimizer)?;
+    let chained = Chained::new(Constant::new(10).factor(0.1)).with(Exponential::new(0.9));
+    Scheduler::new(chained, &mut optimizer)?;
+    Scheduler::new(OneCycle::new(0.1, 10 * batches), &mut optimizer)?;
+    Scheduler::new(Lambda::new(|step| 0.95_f64.powf(step)), &mut optimizer)?;
+    let mut scheduler = Scheduler::new(CosineRestarts::new(10), &mut optimizer)?;
+    let (epoch, i, n) = (2.0, 1.0, 4.0);
+    scheduler.step_to(epoch + i / n, &mut optimizer)?;
+    let state = scheduler.state_dict();
+    scheduler.load_state_dict(&state, &mut optimizer)?;
+    let mut plateau = ReduceOnPlateau::builder().patience(5).build(&optimizer)?;
+    let loss = 0.5;
+    plateau.step(loss, &mut optimizer)?;
+    Ok(())
+}
+
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 21] = [
+const SKETCHES: [&str; 24] = [
     "file.tensors",
     "Option",
     "rand_distr",
@@ -437,6 +469,9 @@ const SKETCHES: [&str; 21] = [
     "backward",
     "clip_grad_value_",
     "namegrad::optim",
+    "namegrad::optim::schedule",
+    "LR",
+    "Scheduler::new",
     "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     "Op::with_outputs",

@@ -14,6 +14,8 @@
 //!
 //! All of them are PyTorch's, step by step, but for [`Lion`] and [`Lamb`], which are those of their papers.
 //!
+//! [`schedule`] changes the learning rate during training.
+//!
 //! To write your own optimizer, implement [`Method`]: its hyperparameters, the tensors that it keeps, and its
 //! formula. [`Descent`] does the rest.
 //!
@@ -60,6 +62,7 @@ mod optimizer;
 mod radam;
 mod rmsprop;
 mod rprop;
+pub mod schedule;
 mod sgd;
 mod state;
 mod sums;

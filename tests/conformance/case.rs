@@ -37,6 +37,10 @@ pub(crate) struct Expect {
     pub(crate) grads: Option<Vec<Option<TensorSpec>>>,
     #[serde(default)]
     pub(crate) trajectory: Vec<Checkpoint>,
+    #[serde(default)]
+    pub(crate) lrs: Vec<Vec<f64>>,
+    #[serde(default)]
+    pub(crate) momentums: Vec<Vec<f64>>,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,306 @@
+//! Schedules of schedules: [`Sequence`], [`Chained`] and [`Warmup`].
+
+use super::{Schedule, finite, replay, require, setters};
+use namegrad_core::Result;
+use serde_json::json;
+use std::fmt;
+
+type Schedules = Vec<Box<dyn Schedule>>;
+
+/// The names and the settings of schedules.
+fn settings_of_all(schedules: &Schedules) -> serde_json::Value {
+    schedules
+        .iter()
+        .map(|schedule| json!({ "name": schedule.name(), "settings": schedule.settings() }))
+        .collect()
+}
+
+/// Runs schedules one after the other: `torch.optim.lr_scheduler.SequentialLR`.
+///
+/// ```text
+/// lr = first(step)               if step < milestone₁
+///    = second(step - milestone₁) if milestone₁ ≤ step < milestone₂
+///    = ...
+/// ```
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::{Constant, Cosine, Schedule, Sequence};
+/// let schedule = Sequence::new(Constant::new(10).factor(0.5)).then(10, Cosine::new(100));
+/// assert_eq!([0.0, 10.0, 60.0, 110.0].map(|step| schedule.lr(step, 0.1, 0)), [0.05, 0.1, 0.05, 0.0]);
+/// ```
+///
+/// For a rise before a schedule, [`Schedule::warmup`] is enough.
+#[doc(alias = "SequentialLR")]
+pub struct Sequence {
+    schedules: Schedules,
+    milestones: Vec<u64>,
+}
+
+impl Sequence {
+    /// Starts with a schedule.
+    pub fn new(first: impl Schedule + 'static) -> Sequence {
+        Sequence { schedules: vec![Box::new(first)], milestones: Vec::new() }
+    }
+
+    /// Goes on with `next` from step `milestone` of the sequence, which is step 0 of `next`.
+    pub fn then(mut self, milestone: u64, next: impl Schedule + 'static) -> Sequence {
+        self.schedules.push(Box::new(next));
+        self.milestones.push(milestone);
+        self
+    }
+
+    /// A sequence of schedules in a list, with one milestone less than schedules.
+    pub fn from_list(schedules: Vec<Box<dyn Schedule>>, milestones: impl Into<Vec<u64>>) -> Sequence {
+        Sequence { schedules, milestones: milestones.into() }
+    }
+
+    /// The schedule of a step, and the step at which it began. The list is not empty after `check`.
+    fn at(&self, step: f64) -> Option<(&dyn Schedule, f64)> {
+        let index = self.milestones.partition_point(|milestone| *milestone as f64 <= step);
+        let start = index.checked_sub(1).map_or(0, |before| self.milestones[before]);
+        self.schedules.get(index).map(|schedule| (&**schedule, start as f64))
+    }
+}
+
+impl fmt::Debug for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sequence {}", self.settings())
+    }
+}
+
+impl Schedule for Sequence {
+    fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
+        match self.at(step) {
+            Some((schedule, start)) if self.is_function_of_step() => schedule.lr(step - start, base, group),
+            Some(_) => replay(self, step, base, group),
+            None => f64::NAN,
+        }
+    }
+
+    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
+        let (schedule, start) = self.at(step)?;
+        schedule.momentum(step - start, group)
+    }
+
+    fn changes_momentum(&self) -> bool {
+        self.schedules.iter().any(|schedule| schedule.changes_momentum())
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        json!({ "schedules": settings_of_all(&self.schedules), "milestones": self.milestones })
+    }
+
+    fn check(&self, groups: usize) -> Result<()> {
+        let (op, milestones) = (self.name(), &self.milestones);
+        let message = || "expects at least one schedule, but got none".to_string();
+        require(
+            !self.schedules.is_empty(),
+            op,
+            message,
+            "Sequence::new(Constant::new(10)).then(10, Cosine::new(100))",
+        )?;
+        let message = || {
+            format!(
+                "expects the number of schedules to be one more than the number of milestones, but got {} \
+                 schedules and {} milestones",
+                self.schedules.len(),
+                milestones.len()
+            )
+        };
+        let repair = "Sequence::new(first).then(10, second)";
+        require(self.schedules.len() == milestones.len() + 1, op, message, repair)?;
+        let message = || format!("the milestones must not decrease, but are {milestones:?}");
+        require(
+            milestones.is_sorted(),
+            op,
+            message,
+            "sort the milestones: they are steps of the whole sequence",
+        )?;
+        self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
+    }
+
+    fn check_step(&self, step: f64) -> Result<()> {
+        self.at(step).map_or(Ok(()), |(schedule, start)| schedule.check_step(step - start))
+    }
+
+    fn is_function_of_step(&self) -> bool {
+        self.schedules.iter().all(|schedule| schedule.is_function_of_step())
+    }
+
+    fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
+        match self.at(step) {
+            Some((schedule, start)) if step == start && step > 0.0 => schedule.follow(last, base, group),
+            Some((schedule, start)) => schedule.next(step - start, last, base, group),
+            None => f64::NAN,
+        }
+    }
+}
+
+/// Runs schedules at once, each of which changes the rate that the ones before it have set:
+/// `torch.optim.lr_scheduler.ChainedScheduler`.
+///
+/// [`StepDecay`](super::StepDecay), [`MultiStep`](super::MultiStep), [`Exponential`](super::Exponential),
+/// [`LinearRamp`](super::LinearRamp), [`Constant`](super::Constant), [`Polynomial`](super::Polynomial) and
+/// [`Multiplicative`](super::Multiplicative) multiply the rate, so their factors multiply. So does
+/// [`Cosine`](super::Cosine), if `eta_min` is 0, until its end. The others replace the rate.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::{Chained, Exponential, LinearRamp, Schedule};
+/// let schedule = Chained::new(LinearRamp::new(2).start_factor(0.5)).with(Exponential::new(0.5));
+/// assert_eq!([0.0, 1.0, 2.0].map(|step| schedule.lr(step, 1.0, 0)), [0.5, 0.375, 0.25]);
+/// ```
+#[doc(alias = "ChainedScheduler")]
+pub struct Chained {
+    schedules: Schedules,
+}
+
+impl Chained {
+    /// Starts with a schedule.
+    pub fn new(first: impl Schedule + 'static) -> Chained {
+        Chained { schedules: vec![Box::new(first)] }
+    }
+
+    /// Adds a schedule.
+    pub fn with(mut self, next: impl Schedule + 'static) -> Chained {
+        self.schedules.push(Box::new(next));
+        self
+    }
+
+    /// The schedules in a list.
+    pub fn from_list(schedules: Vec<Box<dyn Schedule>>) -> Chained {
+        Chained { schedules }
+    }
+}
+
+impl fmt::Debug for Chained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chained {}", self.settings())
+    }
+}
+
+impl Schedule for Chained {
+    fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
+        replay(self, step, base, group)
+    }
+
+    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
+        self.schedules.iter().rev().find_map(|schedule| schedule.momentum(step, group))
+    }
+
+    fn changes_momentum(&self) -> bool {
+        self.schedules.iter().any(|schedule| schedule.changes_momentum())
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        json!({ "schedules": settings_of_all(&self.schedules) })
+    }
+
+    fn check(&self, groups: usize) -> Result<()> {
+        let message = || "expects at least one schedule to be chained, but got none".to_string();
+        let repair = "Chained::new(LinearRamp::new(10)).with(Exponential::new(0.9))";
+        require(!self.schedules.is_empty(), self.name(), message, repair)?;
+        self.schedules.iter().try_for_each(|schedule| schedule.check(groups))
+    }
+
+    fn check_step(&self, step: f64) -> Result<()> {
+        self.schedules.iter().try_for_each(|schedule| schedule.check_step(step))
+    }
+
+    fn is_function_of_step(&self) -> bool {
+        false
+    }
+
+    fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
+        self.schedules.iter().fold(last, |last, schedule| schedule.next(step, last, base, group))
+    }
+}
+
+/// Raises the rate to the first of another schedule, and goes on with it. [`Schedule::warmup`] makes it.
+///
+/// ```text
+/// lr = first · (start_factor + (1 - start_factor) · step / steps)    if step < steps, with first = schedule(0)
+///    = schedule(step - steps)                                        from then on
+/// ```
+///
+/// In PyTorch, this is a `SequentialLR` of `LinearLR(optimizer, start_factor, total_iters=steps)` and the schedule.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::{Polynomial, Schedule};
+/// let schedule = Polynomial::new(10).warmup(4).start_factor(0.5);
+/// assert_eq!([0.0, 2.0, 4.0, 14.0].map(|step| schedule.lr(step, 1.0, 0)), [0.5, 0.75, 1.0, 0.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Warmup<S> {
+    schedule: S,
+    steps: u64,
+    start_factor: f64,
+}
+
+impl<S: Schedule> Warmup<S> {
+    pub(super) fn new(schedule: S, steps: u64) -> Warmup<S> {
+        Warmup { schedule, steps, start_factor: 1.0 / steps.max(1) as f64 }
+    }
+
+    setters! {
+        /// The factor in step 0. Default: `1 / steps`.
+        start_factor: f64,
+    }
+}
+
+impl<S: Schedule> Schedule for Warmup<S> {
+    fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
+        let steps = self.steps as f64;
+        if step >= steps {
+            return self.schedule.lr(step - steps, base, group);
+        }
+        let first = self.schedule.lr(0.0, base, group);
+        first * (self.start_factor + (1.0 - self.start_factor) * step / steps)
+    }
+
+    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
+        self.schedule.momentum((step - self.steps as f64).max(0.0), group)
+    }
+
+    fn changes_momentum(&self) -> bool {
+        self.schedule.changes_momentum()
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        json!({
+            "name": self.schedule.name(),
+            "settings": self.schedule.settings(),
+            "steps": self.steps,
+            "start_factor": self.start_factor,
+        })
+    }
+
+    fn check(&self, groups: usize) -> Result<()> {
+        finite(
+            self.name(),
+            "start_factor",
+            self.start_factor,
+            "Cosine::new(1000).warmup(100).start_factor(0.1)",
+        )?;
+        self.schedule.check(groups)
+    }
+
+    fn check_step(&self, step: f64) -> Result<()> {
+        self.schedule.check_step((step - self.steps as f64).max(0.0))
+    }
+
+    fn is_function_of_step(&self) -> bool {
+        self.schedule.is_function_of_step()
+    }
+
+    fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
+        let steps = self.steps as f64;
+        if step > steps {
+            self.schedule.next(step - steps, last, base, group)
+        } else {
+            self.lr(step, base, group)
+        }
+    }
+}

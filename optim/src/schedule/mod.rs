@@ -1,0 +1,265 @@
+//! Learning rate schedules: the learning rates of an optimizer as functions of the step.
+//!
+//! A [`Schedule`] says what the rate is after a number of steps. A [`Scheduler`] sets it: call
+//! [`step`](Scheduler::step) after each step of the optimizer. [`ReduceOnPlateau`] depends on a metric instead
+//! of the step.
+//!
+//! ```
+//! use namegrad::optim::schedule::{Cosine, Schedule, Scheduler};
+//! use namegrad::prelude::*;
+//! let weight = Parameter::new(Tensor::new([4.0, -3.0])?)?;
+//! let mut optimizer = AdamW::builder([weight.clone()]).lr(0.1).build()?;
+//! let mut scheduler = Scheduler::new(Cosine::new(1000).warmup(100), &mut optimizer)?;
+//! for _ in 0..1100 {
+//!     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+//!     scheduler.step(&mut optimizer)?;
+//! }
+//! assert_eq!(optimizer.lr(), 0.0);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! | schedule | in `torch.optim.lr_scheduler` | rates |
+//! | --- | --- | --- |
+//! | [`StepDecay`] | `StepLR` | times `gamma` every `step_size` steps |
+//! | [`MultiStep`] | `MultiStepLR` | times `gamma` at each milestone |
+//! | [`Exponential`] | `ExponentialLR` | times `gamma` in each step |
+//! | [`LinearRamp`] | `LinearLR` | from one factor to another in a straight line |
+//! | [`Constant`] | `ConstantLR` | times a factor for some steps |
+//! | [`Polynomial`] | `PolynomialLR` | down to 0 along a power |
+//! | [`Cosine`] | `CosineAnnealingLR` | down along half a cosine wave |
+//! | [`CosineRestarts`] | `CosineAnnealingWarmRestarts` | the same again and again |
+//! | [`OneCycle`] | `OneCycleLR` | up and down once, with the momentum |
+//! | [`Cyclic`] | `CyclicLR` | up and down again and again, with the momentum |
+//! | [`ReduceOnPlateau`] | `ReduceLROnPlateau` | times a factor when a metric no longer improves |
+//! | [`Lambda`] | `LambdaLR` | times a function of the step |
+//! | [`Multiplicative`] | `MultiplicativeLR` | times a function of the step, in each step |
+//! | [`Sequence`] | `SequentialLR` | schedules one after the other |
+//! | [`Chained`] | `ChainedScheduler` | schedules at once |
+//! | [`Warmup`] | | a rise before another schedule: `schedule.warmup(steps)` |
+//!
+//! The rates are those of PyTorch.
+//!
+//! # Steps and epochs
+//! A schedule counts the calls of [`Scheduler::step`]. Call it after each batch, and all lengths are in batches;
+//! call it after each epoch, and they are in epochs. To update the rate after each batch with lengths in epochs,
+//! use [`Scheduler::step_to`] with fractions: `scheduler.step_to(epoch + batch / batches, &mut optimizer)?`.
+//!
+//! # Your own schedule
+//! Give a function to [`Lambda`], or implement [`Schedule`].
+
+mod combined;
+mod cosine;
+mod cycle;
+mod decay;
+mod function;
+mod per_group;
+mod plateau;
+mod ramp;
+mod scheduler;
+mod state;
+
+pub use combined::{Chained, Sequence, Warmup};
+pub use cosine::{Cosine, CosineRestarts};
+pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode};
+pub use decay::{Exponential, MultiStep, StepDecay};
+pub use function::{Lambda, Multiplicative};
+pub use per_group::PerGroup;
+pub use plateau::{Mode, ReduceOnPlateau, ReduceOnPlateauBuilder, ThresholdMode};
+pub use ramp::{Constant, LinearRamp, Polynomial};
+pub use scheduler::Scheduler;
+pub use state::SchedulerState;
+
+use namegrad_core::{Error, ErrorKind, Result};
+use serde::Serialize;
+
+/// A learning rate as a function of the step.
+///
+/// `base` is the learning rate that a group of parameters had when the [`Scheduler`] was made. `step` is the number
+/// of calls of [`Scheduler::step`] so far, 0 before the first; it has a fraction only after
+/// [`Scheduler::step_to`].
+///
+/// # Examples
+/// Your own schedule is one function:
+/// ```
+/// use namegrad::optim::schedule::{Schedule, Scheduler};
+/// use namegrad::prelude::*;
+///
+/// /// `base / √(1 + step)`.
+/// struct InverseSqrt;
+///
+/// impl Schedule for InverseSqrt {
+///     fn lr(&self, step: f64, base: f64, _group: usize) -> f64 {
+///         base / (1.0 + step).sqrt()
+///     }
+/// }
+///
+/// let weight = Parameter::new(Tensor::new([1.0])?)?;
+/// let mut optimizer = Sgd::builder([weight]).lr(0.5).build()?;
+/// let mut scheduler = Scheduler::new(InverseSqrt.warmup(10), &mut optimizer)?;
+/// for _ in 0..13 {
+///     optimizer.step()?;
+///     scheduler.step(&mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.lr(), 0.25);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// A schedule can be evaluated without an optimizer, to look at it or to draw it:
+/// ```
+/// use namegrad::optim::schedule::{Cosine, Schedule};
+/// let cosine = Cosine::new(100);
+/// let rates: Vec<f64> = (0..=100).map(|step| cosine.lr(step as f64, 0.1, 0)).collect();
+/// assert_eq!([rates[0], rates[100]], [0.1, 0.0]);
+/// ```
+pub trait Schedule: Send + Sync {
+    /// The learning rate of a group after `step` steps.
+    fn lr(&self, step: f64, base: f64, group: usize) -> f64;
+
+    /// The momentum of a group after `step` steps, if the schedule changes the momentum.
+    fn momentum(&self, _step: f64, _group: usize) -> Option<f64> {
+        None
+    }
+
+    /// Whether the schedule changes the momentum in any step. By default, whether it does in step 0.
+    fn changes_momentum(&self) -> bool {
+        self.momentum(0.0, 0).is_some()
+    }
+
+    /// The name in errors and saved states. By default, the name of the type.
+    fn name(&self) -> &'static str {
+        let path = std::any::type_name::<Self>();
+        let path = path.split('<').next().unwrap_or(path);
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
+    /// The settings of the schedule in saved states. A state is loaded only by a schedule with the same settings.
+    fn settings(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
+    /// Checks the settings, for an optimizer with this many groups.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a setting is out of range, or there is not one for each group.
+    fn check(&self, _groups: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks that the schedule has a rate after `step` steps.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the schedule ends before.
+    fn check_step(&self, _step: f64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the rate depends on the step alone. If it does not, a [`Scheduler`] computes each rate from the one
+    /// before with [`next`](Self::next), and [`lr`](Self::lr) repeats all steps from the first.
+    fn is_function_of_step(&self) -> bool {
+        true
+    }
+
+    /// The rate after `step` steps if the rate before was `last`. In step 0, `last` is `base`.
+    ///
+    /// [`Chained`] uses it, where `last` is the rate that the schedules before have changed: a schedule that
+    /// multiplies the rate returns a multiple of `last`. By default, returns [`lr`](Self::lr), which replaces the
+    /// rate of the schedules before.
+    fn next(&self, step: f64, _last: f64, base: f64, group: usize) -> f64 {
+        self.lr(step, base, group)
+    }
+
+    /// The rate in step 0 if the schedule follows another in a [`Sequence`], whose last rate was `last`. By
+    /// default, the rate in step 0.
+    fn follow(&self, _last: f64, base: f64, group: usize) -> f64 {
+        self.lr(0.0, base, group)
+    }
+
+    /// Raises the rate to the first of this schedule in `steps` steps, in a straight line from `1 / steps` of it.
+    /// The steps of this schedule count from the end of the warmup.
+    ///
+    /// ```
+    /// use namegrad::optim::schedule::{Cosine, Schedule};
+    /// let schedule = Cosine::new(1000).warmup(100);
+    /// let rates = [0, 50, 100, 600, 1100].map(|step| schedule.lr(step as f64, 1.0, 0));
+    /// assert_eq!(rates, [0.01, 0.505, 1.0, 0.5, 0.0]);
+    /// ```
+    fn warmup(self, steps: u64) -> Warmup<Self>
+    where
+        Self: Sized,
+    {
+        Warmup::new(self, steps)
+    }
+}
+
+impl<S: Schedule + ?Sized> Schedule for Box<S> {
+    fn lr(&self, step: f64, base: f64, group: usize) -> f64 {
+        (**self).lr(step, base, group)
+    }
+    fn momentum(&self, step: f64, group: usize) -> Option<f64> {
+        (**self).momentum(step, group)
+    }
+    fn changes_momentum(&self) -> bool {
+        (**self).changes_momentum()
+    }
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn settings(&self) -> serde_json::Value {
+        (**self).settings()
+    }
+    fn check(&self, groups: usize) -> Result<()> {
+        (**self).check(groups)
+    }
+    fn check_step(&self, step: f64) -> Result<()> {
+        (**self).check_step(step)
+    }
+    fn is_function_of_step(&self) -> bool {
+        (**self).is_function_of_step()
+    }
+    fn next(&self, step: f64, last: f64, base: f64, group: usize) -> f64 {
+        (**self).next(step, last, base, group)
+    }
+    fn follow(&self, last: f64, base: f64, group: usize) -> f64 {
+        (**self).follow(last, base, group)
+    }
+}
+
+/// [`Schedule::lr`] of a schedule that is not a function of the step: all steps from the first.
+fn replay(schedule: &dyn Schedule, step: f64, base: f64, group: usize) -> f64 {
+    (0..=step as u64).fold(base, |last, step| schedule.next(step as f64, last, base, group))
+}
+
+/// The fields of a schedule as [`Schedule::settings`].
+fn settings_of(schedule: &impl Serialize) -> serde_json::Value {
+    // A struct of numbers always has a JSON form.
+    serde_json::to_value(schedule).unwrap_or_default()
+}
+
+/// Returns an error if a setting does not hold.
+fn require(holds: bool, op: &'static str, message: impl FnOnce() -> String, repair: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::new(ErrorKind::Value, op, message()).with_repair(repair)) }
+}
+
+/// Checks that a number of steps is not 0.
+fn positive(op: &'static str, what: &str, value: u64, repair: &str) -> Result<()> {
+    require(value > 0, op, || format!("expected positive integer {what}, but got {value}"), repair)
+}
+
+/// Checks that a number is finite.
+fn finite(op: &'static str, what: &str, value: f64, repair: &str) -> Result<()> {
+    require(value.is_finite(), op, || format!("{what} must be finite, but is {value:?}"), repair)
+}
+
+/// Generates setters.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $ty:ty),* $(,)?) => {
+        $(
+            $(#[$doc])*
+            pub fn $name(mut self, $name: $ty) -> Self {
+                self.$name = $name;
+                self
+            }
+        )*
+    };
+}
+use setters;

@@ -1,0 +1,286 @@
+//! [`ReduceOnPlateau`], which depends on a metric.
+
+use super::{PerGroup, SchedulerState, require, settings_of};
+use crate::Optimizer;
+use namegrad_core::{Error, ErrorKind, Result};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use std::panic::Location;
+
+const NAME: &str = "ReduceOnPlateau";
+
+/// Whether a metric should fall or rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Less is better, such as a loss.
+    Min,
+    /// More is better, such as an accuracy.
+    Max,
+}
+
+/// What the threshold of an improvement is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThresholdMode {
+    /// A part of the best metric so far.
+    Rel,
+    /// A difference from the best metric so far.
+    Abs,
+}
+
+/// Multiplies the rate by a factor when a metric has not improved for some steps:
+/// `torch.optim.lr_scheduler.ReduceLROnPlateau`.
+///
+/// A metric improves if
+///
+/// ```text
+/// metric < best · (1 - threshold)    Mode::Min, ThresholdMode::Rel
+/// metric < best - threshold          Mode::Min, ThresholdMode::Abs
+/// metric > best · (1 + threshold)    Mode::Max, ThresholdMode::Rel
+/// metric > best + threshold          Mode::Max, ThresholdMode::Abs
+/// ```
+///
+/// After more than `patience` steps in a row without an improvement, each group gets
+///
+/// ```text
+/// lr = max(lr · factor, min_lr)    if that changes lr by more than eps
+/// ```
+///
+/// and the following `cooldown` steps do not count. A metric that is NaN never improves.
+///
+/// A step is a call of [`step`](Self::step), usually one for each epoch, with the loss of the validation. It changes
+/// the rates that the optimizer has, also where they were set by something else.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::ReduceOnPlateau;
+/// use namegrad::prelude::*;
+/// let mut optimizer = Sgd::builder([Parameter::new(Tensor::new([1.0])?)?]).lr(0.5).build()?;
+/// let mut scheduler = ReduceOnPlateau::builder().factor(0.5).patience(1).build(&optimizer)?;
+/// for loss in [1.0, 0.8, 0.8, 0.9] {
+///     scheduler.step(loss, &mut optimizer)?;
+/// }
+/// assert_eq!(optimizer.lr(), 0.25);
+/// # Ok::<(), Error>(())
+/// ```
+#[doc(alias = "ReduceLROnPlateau")]
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReduceOnPlateau {
+    settings: ReduceOnPlateauBuilder,
+    memory: Memory,
+    lrs: Vec<f64>,
+}
+
+/// The settings of a [`ReduceOnPlateau`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReduceOnPlateauBuilder {
+    mode: Mode,
+    factor: f64,
+    patience: u64,
+    threshold: f64,
+    threshold_mode: ThresholdMode,
+    cooldown: u64,
+    min_lr: PerGroup,
+    eps: f64,
+}
+
+/// What is known of the metrics so far.
+#[derive(Clone, Debug, PartialEq)]
+struct Memory {
+    steps: u64,
+    best: f64,
+    bad_steps: u64,
+    cooldown: u64,
+}
+
+impl ReduceOnPlateauBuilder {
+    super::setters! {
+        /// Whether the metric should fall or rise. Default: [`Mode::Min`].
+        mode: Mode,
+        /// The factor, less than 1. Default: 0.1.
+        factor: f64,
+        /// The number of steps without an improvement that do not change the rate yet. Default: 10.
+        patience: u64,
+        /// How much better a metric must be than the best. Default: 1e-4.
+        threshold: f64,
+        /// What the threshold is relative to. Default: [`ThresholdMode::Rel`].
+        threshold_mode: ThresholdMode,
+        /// The number of steps after a change that do not count. Default: 0.
+        cooldown: u64,
+        /// The smallest change of the rate that is made. Default: 1e-8.
+        eps: f64,
+    }
+
+    /// The lowest rate, of all groups or of each. Default: 0.
+    pub fn min_lr(mut self, min_lr: impl Into<PerGroup>) -> Self {
+        self.min_lr = min_lr.into();
+        self
+    }
+
+    /// Builds the scheduler for an optimizer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the factor is not less than 1, a setting is NaN, or there is not one `min_lr` for each
+    /// group.
+    #[track_caller]
+    pub fn build(self, optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
+        let (caller, lrs) = (Location::caller(), optimizer.lrs());
+        self.check(lrs.len()).map_err(|error| error.at(caller))?;
+        let best = match self.mode {
+            Mode::Min => f64::INFINITY,
+            Mode::Max => f64::NEG_INFINITY,
+        };
+        Ok(ReduceOnPlateau {
+            settings: self,
+            memory: Memory { steps: 0, best, bad_steps: 0, cooldown: 0 },
+            lrs,
+        })
+    }
+
+    fn check(&self, groups: usize) -> Result<()> {
+        let factor = self.factor;
+        let message = || format!("factor should be < 1.0, but is {factor:?}");
+        require(factor < 1.0 && factor.is_finite(), NAME, message, "ReduceOnPlateau::builder().factor(0.1)")?;
+        for (what, value) in [("threshold", self.threshold), ("eps", self.eps)] {
+            let message = || format!("{what} must be a number, but is {value:?}");
+            let repair = format!("ReduceOnPlateau::builder().{what}(1e-4)");
+            require(!value.is_nan(), NAME, message, &repair)?;
+        }
+        self.min_lr.check(NAME, "min_lr", groups)
+    }
+
+    fn improves(&self, metric: f64, best: f64) -> bool {
+        match (self.mode, self.threshold_mode) {
+            (Mode::Min, ThresholdMode::Rel) => metric < best * (1.0 - self.threshold),
+            (Mode::Min, ThresholdMode::Abs) => metric < best - self.threshold,
+            (Mode::Max, ThresholdMode::Rel) => metric > best * (self.threshold + 1.0),
+            (Mode::Max, ThresholdMode::Abs) => metric > best + self.threshold,
+        }
+    }
+
+    /// What is known after another metric, and whether the rate falls.
+    fn after(&self, memory: &Memory, metric: f64) -> (Memory, bool) {
+        let mut next = Memory { steps: memory.steps + 1, bad_steps: memory.bad_steps + 1, ..*memory };
+        if self.improves(metric, memory.best) {
+            (next.best, next.bad_steps) = (metric, 0);
+        }
+        if next.cooldown > 0 {
+            next.cooldown -= 1;
+            next.bad_steps = 0;
+        }
+        let falls = next.bad_steps > self.patience;
+        if falls {
+            (next.cooldown, next.bad_steps) = (self.cooldown, 0);
+        }
+        (next, falls)
+    }
+}
+
+impl ReduceOnPlateau {
+    /// A scheduler with the default settings.
+    ///
+    /// # Errors
+    /// Same as [`ReduceOnPlateauBuilder::build`]; the default settings are in range.
+    #[track_caller]
+    pub fn new(optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
+        ReduceOnPlateau::builder().build(optimizer)
+    }
+
+    /// A builder for a scheduler with other settings.
+    pub fn builder() -> ReduceOnPlateauBuilder {
+        ReduceOnPlateauBuilder {
+            mode: Mode::Min,
+            factor: 0.1,
+            patience: 10,
+            threshold: 1e-4,
+            threshold_mode: ThresholdMode::Rel,
+            cooldown: 0,
+            min_lr: PerGroup::All(0.0),
+            eps: 1e-8,
+        }
+    }
+
+    /// Takes a metric, and lowers the rates if it has not improved for long enough.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there is a `min_lr` for each group and the optimizer has other groups than before.
+    /// Nothing changes then.
+    #[track_caller]
+    pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        let mut lrs = optimizer.lrs();
+        self.settings.check(lrs.len()).map_err(|error| error.at(caller))?;
+        let (memory, falls) = self.settings.after(&self.memory, metric);
+        if falls {
+            for (group, lr) in lrs.iter_mut().enumerate() {
+                let lower = (*lr * self.settings.factor).max(self.settings.min_lr.get(group));
+                if *lr - lower > self.settings.eps {
+                    *lr = lower;
+                }
+            }
+            optimizer.set_lrs(&lrs).map_err(|error| error.at(caller))?;
+        }
+        (self.memory, self.lrs) = (memory, lrs);
+        Ok(())
+    }
+
+    /// The number of steps so far.
+    pub fn steps(&self) -> u64 {
+        self.memory.steps
+    }
+
+    /// The best metric so far. Before the first, it is infinite.
+    pub fn best(&self) -> f64 {
+        self.memory.best
+    }
+
+    /// The learning rate of each group after the last step.
+    #[doc(alias = "get_last_lr")]
+    pub fn lrs(&self) -> &[f64] {
+        &self.lrs
+    }
+
+    /// Everything that the next rates depend on.
+    pub fn state_dict(&self) -> SchedulerState {
+        let Memory { steps, best, bad_steps, cooldown } = self.memory;
+        SchedulerState {
+            schedule: NAME.into(),
+            settings: settings_of(&self.settings),
+            step: steps as f64,
+            base_lrs: self.lrs.clone(),
+            lrs: self.lrs.clone(),
+            momentums: None,
+            // JSON has no infinite numbers.
+            memory: json!({ "best": format!("{best:?}"), "num_bad_epochs": bad_steps, "cooldown_counter": cooldown }),
+        }
+    }
+
+    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates of the state in the
+    /// optimizer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
+    /// says what differs. Nothing changes then.
+    #[track_caller]
+    pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        let located = |error: Error| error.at(caller);
+        state.check(NAME, &settings_of(&self.settings), optimizer.lrs().len()).map_err(located)?;
+        let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
+        let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
+        let (Some(best), Some(bad_steps), Some(cooldown)) =
+            (best.filter(|best| !best.is_nan()), count("num_bad_epochs"), count("cooldown_counter"))
+        else {
+            let message = format!("the state is damaged: its memory is {}", state.memory);
+            return Err(located(
+                Error::new(ErrorKind::Value, NAME, message)
+                    .with_repair("load a state that scheduler.state_dict() has returned"),
+            ));
+        };
+        optimizer.set_lrs(&state.lrs).map_err(located)?;
+        self.memory = Memory { steps: state.step as u64, best, bad_steps, cooldown };
+        self.lrs = state.lrs.clone();
+        Ok(())
+    }
+}

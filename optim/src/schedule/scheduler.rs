@@ -1,0 +1,282 @@
+//! [`Scheduler`], which sets the rates of a [`Schedule`] in an optimizer.
+
+use super::{Schedule, SchedulerState};
+use crate::Optimizer;
+use namegrad_core::{Error, ErrorKind, Result};
+use std::fmt;
+use std::panic::Location;
+
+/// Sets the learning rates of an optimizer, and the momentum if the schedule changes it.
+///
+/// Call [`step`](Self::step) after each step of the optimizer:
+///
+/// ```
+/// use namegrad::optim::schedule::{Scheduler, StepDecay};
+/// use namegrad::prelude::*;
+/// let weight = Parameter::new(Tensor::new([4.0, -3.0])?)?;
+/// let mut optimizer = Sgd::builder([weight.clone()]).lr(0.25).build()?;
+/// let mut scheduler = Scheduler::new(StepDecay::new(2).gamma(0.5), &mut optimizer)?;
+/// let mut rates = vec![];
+/// for _ in 0..4 {
+///     rates.push(optimizer.lr());
+///     optimizer.step_with(&mut || weight.tensor().square()?.sum(..))?;
+///     scheduler.step(&mut optimizer)?;
+/// }
+/// assert_eq!(rates, [0.25, 0.25, 0.125, 0.125]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// Each group of parameters has its own rate: the schedule starts from the rate that the group has when the scheduler
+/// is made. To use several schedules at once, make one scheduler with [`Chained`](super::Chained) or
+/// [`Sequence`](super::Sequence). In PyTorch, a scheduler multiplies the rate that it finds in the optimizer; here,
+/// it replaces a rate that was set by hand during training.
+pub struct Scheduler {
+    schedule: Box<dyn Schedule>,
+    base_lrs: Vec<f64>,
+    step: f64,
+    lrs: Vec<f64>,
+    momentums: Option<Vec<f64>>,
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("schedule", &self.schedule.name())
+            .field("step", &self.step)
+            .field("base_lrs", &self.base_lrs)
+            .field("lrs", &self.lrs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rates, and momentums if the schedule has them.
+type Rates = (Vec<f64>, Option<Vec<f64>>);
+
+impl Scheduler {
+    /// Makes a scheduler for an optimizer, and sets the rates of step 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a setting of the schedule is out of range, there is not one for each group, or the
+    /// schedule changes the momentum and the optimizer has none. The optimizer does not change then.
+    #[track_caller]
+    pub fn new(schedule: impl Schedule + 'static, optimizer: &mut dyn Optimizer) -> Result<Scheduler> {
+        let base_lrs = optimizer.lrs();
+        let schedule = Box::new(schedule);
+        let mut scheduler =
+            Scheduler { schedule, lrs: base_lrs.clone(), base_lrs, step: 0.0, momentums: None };
+        let caller = Location::caller();
+        scheduler.start(optimizer).map_err(|error| error.at(caller))?;
+        Ok(scheduler)
+    }
+
+    fn start(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        self.schedule.check(self.base_lrs.len())?;
+        if self.schedule.changes_momentum() && optimizer.momentums().is_none() {
+            let message =
+                "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
+            return Err(self.refused(message.into()).with_repair(".cycle_momentum(false)"));
+        }
+        let rates = self.computed(0.0, false)?;
+        self.set(0.0, rates, optimizer)
+    }
+
+    /// Sets the rates of the next step.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the schedule has ended, a rate is not finite, or the optimizer has other groups than
+    /// before. Nothing changes then.
+    #[track_caller]
+    pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        let next = self.step.floor() + 1.0;
+        self.go_to(next, self.step.fract() == 0.0, optimizer).map_err(|error| error.at(caller))
+    }
+
+    /// Sets the rates of any step. It can be a fraction, such as `epoch + batch / batches` for a schedule whose
+    /// lengths are in epochs. It is PyTorch's `step(epoch)`.
+    ///
+    /// ```
+    /// use namegrad::optim::schedule::{CosineRestarts, Scheduler};
+    /// use namegrad::prelude::*;
+    /// let mut optimizer = Sgd::builder([Parameter::new(Tensor::new([1.0])?)?]).lr(0.5).build()?;
+    /// let mut scheduler = Scheduler::new(CosineRestarts::new(3), &mut optimizer)?;
+    /// let batches = 10;
+    /// for epoch in 0..2 {
+    ///     for batch in 0..batches {
+    ///         let progress = f64::from(epoch) + f64::from(batch) / f64::from(batches);
+    ///         scheduler.step_to(progress, &mut optimizer)?;
+    ///         optimizer.step()?;
+    ///     }
+    /// }
+    /// assert_eq!(scheduler.steps(), 1.9);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`step`](Self::step); [`ErrorKind::Value`] if the step is negative or not finite.
+    #[track_caller]
+    pub fn step_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        self.go_to(step, false, optimizer).map_err(|error| error.at(caller))
+    }
+
+    fn go_to(&mut self, step: f64, follows: bool, optimizer: &mut dyn Optimizer) -> Result<()> {
+        if !(step >= 0.0 && step.is_finite()) {
+            let message = format!("expected a finite step that is not negative, but got {step:?}");
+            return Err(self.refused(message).with_repair("scheduler.step(&mut optimizer)?"));
+        }
+        let (groups, known) = (optimizer.lrs().len(), self.base_lrs.len());
+        if groups != known {
+            let message = format!("the optimizer has {groups} groups, the scheduler was made for {known}");
+            return Err(self.refused(message).with_repair("scheduler.add_groups(&mut optimizer)?"));
+        }
+        let rates = self.computed(step, follows)?;
+        self.set(step, rates, optimizer)
+    }
+
+    /// The rates of a step. It comes directly after the current one if `follows`.
+    fn computed(&self, step: f64, follows: bool) -> Result<Rates> {
+        self.schedule.check_step(step)?;
+        let from_last = follows && !self.schedule.is_function_of_step();
+        let lr = |(group, base): (usize, &f64)| match from_last {
+            true => self.schedule.next(step, self.lrs[group], *base, group),
+            false => self.schedule.lr(step, *base, group),
+        };
+        let lrs: Vec<f64> = self.base_lrs.iter().enumerate().map(lr).collect();
+        let momentums: Option<Vec<f64>> =
+            (0..lrs.len()).map(|group| self.schedule.momentum(step, group)).collect();
+        for (what, values) in [("learning rate", Some(&lrs)), ("momentum", momentums.as_ref())] {
+            let wrong = values.into_iter().flatten().enumerate().find(|(_, value)| !value.is_finite());
+            if let Some((group, value)) = wrong {
+                let message =
+                    format!("the {what} of group {group} in step {step} is {value:?}; it must be finite");
+                return Err(self
+                    .refused(message)
+                    .with_repair("check the settings with schedule.lr(step, 0.1, 0)"));
+            }
+        }
+        Ok((lrs, momentums))
+    }
+
+    fn set(&mut self, step: f64, (lrs, momentums): Rates, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let before = optimizer.lrs();
+        optimizer.set_lrs(&lrs)?;
+        if let Some(momentums) = momentums {
+            if let Err(error) = optimizer.set_momentums(&momentums) {
+                optimizer.set_lrs(&before)?;
+                return Err(error);
+            }
+            self.momentums = Some(momentums);
+        }
+        (self.step, self.lrs) = (step, lrs);
+        Ok(())
+    }
+
+    #[track_caller]
+    fn refused(&self, message: String) -> Error {
+        Error::new(ErrorKind::Value, self.schedule.name(), message)
+    }
+
+    /// The number of steps so far. It has a fraction only after [`step_to`](Self::step_to).
+    #[doc(alias = "last_epoch")]
+    pub fn steps(&self) -> f64 {
+        self.step
+    }
+
+    /// The learning rates that were set last, one for each group.
+    #[doc(alias = "get_last_lr")]
+    pub fn lrs(&self) -> &[f64] {
+        &self.lrs
+    }
+
+    /// The learning rates that the schedule starts from, one for each group.
+    pub fn base_lrs(&self) -> &[f64] {
+        &self.base_lrs
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &dyn Schedule {
+        &*self.schedule
+    }
+
+    /// Includes the groups that were added to the optimizer since the scheduler was made. The schedule starts from
+    /// their current rates, and they get the rate of the current step.
+    ///
+    /// ```
+    /// use namegrad::optim::schedule::{Scheduler, StepDecay};
+    /// use namegrad::prelude::*;
+    /// let [first, late] = [Parameter::new(Tensor::new([1.0])?)?, Parameter::new(Tensor::new([1.0])?)?];
+    /// let mut optimizer = Sgd::builder([first]).lr(0.5).build()?;
+    /// let mut scheduler = Scheduler::new(StepDecay::new(1).gamma(0.5), &mut optimizer)?;
+    /// scheduler.step(&mut optimizer)?;
+    /// optimizer.add_group([late], |group| group.lr = 2.0)?;
+    /// scheduler.add_groups(&mut optimizer)?;
+    /// assert_eq!(optimizer.lrs(), [0.25, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the optimizer has fewer groups than before, or the schedule has settings for each of
+    /// the groups before. Nothing changes then.
+    #[track_caller]
+    pub fn add_groups(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        let known = self.base_lrs.len();
+        self.extend(optimizer).map_err(|error| {
+            self.base_lrs.truncate(known);
+            error.at(caller)
+        })
+    }
+
+    fn extend(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let (lrs, known) = (optimizer.lrs(), self.base_lrs.len());
+        if lrs.len() < known {
+            let message =
+                format!("the optimizer has {} groups, the scheduler was made for {known}", lrs.len());
+            return Err(self.refused(message).with_repair("Scheduler::new(schedule, &mut optimizer)?"));
+        }
+        self.schedule.check(lrs.len())?;
+        self.base_lrs.extend(&lrs[known..]);
+        let (mut rates, momentums) = self.computed(self.step, false)?;
+        rates[..known].copy_from_slice(&self.lrs);
+        self.set(self.step, (rates, momentums), optimizer)
+    }
+
+    /// Everything that the next rates depend on.
+    pub fn state_dict(&self) -> SchedulerState {
+        SchedulerState {
+            schedule: self.schedule.name().into(),
+            settings: self.schedule.settings(),
+            step: self.step,
+            base_lrs: self.base_lrs.clone(),
+            lrs: self.lrs.clone(),
+            momentums: self.momentums.clone(),
+            memory: serde_json::Value::Null,
+        }
+    }
+
+    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates and the momentums
+    /// of the state in the optimizer. Before or after the optimizer loads its own state makes no difference.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
+    /// says what differs. Nothing changes then.
+    #[track_caller]
+    pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
+        let caller = Location::caller();
+        self.restore(state, optimizer).map_err(|error| error.at(caller))
+    }
+
+    fn restore(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
+        state.check(self.schedule.name(), &self.schedule.settings(), optimizer.lrs().len())?;
+        self.schedule.check_step(state.step)?;
+        if state.momentums.is_some() && optimizer.momentums().is_none() {
+            let message = "the state has momentums, and the optimizer has none".to_string();
+            return Err(self.refused(message).with_repair("load the state of the same optimizer"));
+        }
+        self.set(state.step, (state.lrs.clone(), state.momentums.clone()), optimizer)?;
+        self.base_lrs = state.base_lrs.clone();
+        self.momentums = state.momentums.clone();
+        Ok(())
+    }
+}

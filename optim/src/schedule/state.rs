@@ -1,0 +1,167 @@
+//! [`SchedulerState`], everything that the next rates depend on, as a value and as a file.
+
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::TensorFile;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::panic::Location;
+use std::path::Path;
+
+/// The metadata key of a file under which the state is stored.
+const KEY: &str = "scheduler";
+
+/// Everything that the next rates of a [`Scheduler`](super::Scheduler) or a
+/// [`ReduceOnPlateau`](super::ReduceOnPlateau) depend on. In a file, it is JSON under the metadata key `scheduler`.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::{Cosine, Scheduler, SchedulerState};
+/// use namegrad::prelude::*;
+/// let mut optimizer = Sgd::builder([Parameter::new(Tensor::new([1.0])?)?]).lr(0.1).build()?;
+/// let mut scheduler = Scheduler::new(Cosine::new(100), &mut optimizer)?;
+/// for _ in 0..50 {
+///     scheduler.step(&mut optimizer)?;
+/// }
+/// # let file = format!("namegrad-doc-scheduler-{}.safetensors", std::process::id());
+/// # let path = std::env::temp_dir().join(file);
+/// scheduler.state_dict().save(&path)?;
+///
+/// let mut resumed = Sgd::new([Parameter::new(Tensor::new([1.0])?)?])?;
+/// let mut scheduler = Scheduler::new(Cosine::new(100), &mut resumed)?;
+/// scheduler.load_state_dict(&SchedulerState::load(&path)?, &mut resumed)?;
+/// assert_eq!((scheduler.steps(), resumed.lr()), (50.0, optimizer.lr()));
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchedulerState {
+    /// The name of the schedule: `Cosine`.
+    pub schedule: String,
+    /// Its settings by name.
+    pub settings: Json,
+    /// The number of steps so far.
+    pub step: f64,
+    /// The learning rate of each group that the schedule starts from.
+    pub base_lrs: Vec<f64>,
+    /// The current learning rate of each group.
+    pub lrs: Vec<f64>,
+    /// The current momentum of each group, if the schedule has changed it.
+    pub momentums: Option<Vec<f64>>,
+    /// What the schedule remembers of earlier steps, if that is not a function of the step.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub memory: Json,
+}
+
+impl SchedulerState {
+    /// Writes the state to a safetensors file without tensors. If that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// Same as [`TensorFile::save`].
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_file()?.save(path)
+    }
+
+    /// Reads a state from a file.
+    ///
+    /// # Errors
+    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scheduler.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<SchedulerState> {
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let file = TensorFile::load(path)?;
+        SchedulerState::from_file(&file)
+            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+    }
+
+    /// The content of the file that [`save`](Self::save) writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the settings have no JSON form.
+    #[track_caller]
+    pub fn to_file(&self) -> Result<TensorFile> {
+        let caller = Location::caller();
+        let text = serde_json::to_string(self)
+            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
+        let mut file = TensorFile::default();
+        file.metadata.insert(KEY.into(), text);
+        Ok(file)
+    }
+
+    /// The state in a file's content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is not the state of a scheduler.
+    #[track_caller]
+    pub fn from_file(file: &TensorFile) -> Result<SchedulerState> {
+        let caller = Location::caller();
+        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
+        let Some(text) = file.metadata.get(KEY) else {
+            return Err(malformed(format!(
+                "not the state of a scheduler: there is no '{KEY}' in its metadata"
+            )));
+        };
+        serde_json::from_str(text)
+            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))
+    }
+
+    /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.
+    pub(super) fn check(&self, name: &'static str, settings: &Json, groups: usize) -> Result<()> {
+        let refused = |message: String| Err(Error::new(ErrorKind::Value, name, message));
+        let mut differences = Vec::new();
+        if self.schedule != name {
+            differences.push(format!("the schedule is {name} here, {} in the state", self.schedule));
+        } else {
+            compare("", settings, &self.settings, &mut differences);
+        }
+        if self.base_lrs.len() != groups {
+            differences.push(format!(
+                "the optimizer has {groups} groups here, {} in the state",
+                self.base_lrs.len()
+            ));
+        }
+        if !differences.is_empty() {
+            return refused(format!("the state is of another schedule: {}", differences.join("; "))).map_err(
+                |error| {
+                    error.with_repair(
+                        "make the scheduler with the settings of the state; another schedule goes on at the same step \
+                         with scheduler.step_to(state.step, &mut optimizer)?",
+                    )
+                },
+            );
+        }
+        let momentums = self.momentums.as_deref().unwrap_or_default();
+        let counts = self.lrs.len() == groups && (self.momentums.is_none() || momentums.len() == groups);
+        let numbers =
+            [self.step].into_iter().chain(self.base_lrs.iter().chain(&self.lrs).chain(momentums).copied());
+        if !counts || self.step < 0.0 || !numbers.into_iter().all(f64::is_finite) {
+            return refused(format!(
+                "the state is damaged: it has one finite rate for each group, not {self:?}"
+            ))
+            .map_err(|error| error.with_repair("load a state that scheduler.state_dict() has returned"));
+        }
+        Ok(())
+    }
+}
+
+/// Adds what differs between the settings here and in a state.
+fn compare(path: &str, here: &Json, there: &Json, differences: &mut Vec<String>) {
+    let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+    match (here, there) {
+        (Json::Object(here), Json::Object(there)) => {
+            let absent = Json::Null;
+            let keys = here.keys().chain(there.keys().filter(|key| !here.contains_key(*key)));
+            for key in keys {
+                let pair = [here, there].map(|settings| settings.get(key).unwrap_or(&absent));
+                compare(&inner(key), pair[0], pair[1], differences);
+            }
+        }
+        (Json::Array(here), Json::Array(there)) if here.len() == there.len() => {
+            for (index, (here, there)) in here.iter().zip(there).enumerate() {
+                compare(&inner(&index.to_string()), here, there, differences);
+            }
+        }
+        _ if here == there => {}
+        _ => differences.push(format!("{path} is {here} here, {there} in the state")),
+    }
+}

@@ -1,0 +1,359 @@
+//! Schedules: sequences, resuming, and rejected calls. Sequences recorded from PyTorch are compared in
+//! `tests/conformance.rs`.
+
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_optim::schedule::{
+    Anneal, Chained, Constant, Cosine, CosineRestarts, CycleMode, Cyclic, Exponential, Lambda, LinearRamp,
+    Mode, MultiStep, Multiplicative, OneCycle, Polynomial, ReduceOnPlateau, ScaleMode, Schedule, Scheduler,
+    SchedulerState, Sequence, StepDecay, ThresholdMode,
+};
+use namegrad_optim::{Adagrad, AdamW, Optimizer, Sgd};
+use std::panic::Location;
+
+fn parameter() -> Result<Parameter> {
+    Parameter::new(Tensor::constant(NamedTensor::from_slice(&[1.0_f32], [1])?))
+}
+
+/// An optimizer with two groups, whose rates are 0.1 and 0.01.
+fn sgd() -> Result<Sgd> {
+    Sgd::builder([parameter()?]).lr(0.1).group([parameter()?], |group| group.lr = 0.01).build()
+}
+
+type Boxed = Box<dyn Schedule>;
+type Function = Box<dyn Fn(f64) -> f64 + Send + Sync>;
+
+/// Every schedule, made twice with the same settings.
+fn every() -> Vec<[Boxed; 2]> {
+    fn twice<S: Schedule + 'static>(make: impl Fn() -> S) -> [Boxed; 2] {
+        [Box::new(make()), Box::new(make())]
+    }
+    let halves = || Multiplicative::new(|step| if step % 3.0 == 0.0 { 0.7 } else { 1.1 });
+    vec![
+        twice(|| StepDecay::new(3).gamma(0.3)),
+        twice(|| MultiStep::new([2, 5, 5, 9])),
+        twice(|| Exponential::new(0.93)),
+        twice(|| LinearRamp::new(7).start_factor(0.1).end_factor(0.9)),
+        twice(|| Constant::new(4).factor(0.3)),
+        twice(|| Polynomial::new(11).power(1.7)),
+        twice(|| Cosine::new(6).eta_min(0.003)),
+        twice(|| CosineRestarts::new(2).t_mult(2).eta_min(0.001)),
+        twice(|| OneCycle::new([0.7, 0.2], 20)),
+        twice(|| OneCycle::new(0.3, 20).three_phase(true).anneal_strategy(Anneal::Linear).max_momentum(0.99)),
+        twice(|| Cyclic::new(0.01, [0.1, 0.3]).step_size_up(3).step_size_down(2)),
+        twice(|| Cyclic::new(0.01, 0.1).step_size_up(3).mode(CycleMode::Triangular2)),
+        twice(|| Cyclic::new(0.01, 0.1).step_size_up(3).mode(CycleMode::ExpRange(0.9)).cycle_momentum(false)),
+        twice(|| Cyclic::new(0.01, 0.1).step_size_up(3).scale_fn(ScaleMode::Iterations, |x| 1.0 / (1.0 + x))),
+        twice(|| Lambda::new(|step| 1.0 / (1.0 + step))),
+        twice(|| Lambda::each([Box::new(|_| 0.5) as Function, Box::new(|step| 0.9_f64.powf(step))])),
+        twice(halves),
+        twice(|| Sequence::new(LinearRamp::new(3)).then(3, Cosine::new(6)).then(9, StepDecay::new(2))),
+        twice(|| Sequence::new(Exponential::new(0.9)).then(4, halves()).then(8, OneCycle::new(0.2, 20))),
+        twice(|| Chained::new(LinearRamp::new(3)).with(Exponential::new(0.9)).with(Cosine::new(5))),
+        twice(|| Cosine::new(9).warmup(4)),
+        twice(|| halves().warmup(4)),
+        twice(|| Sequence::new(Cosine::new(3)).then(3, Exponential::new(0.9)).warmup(2).start_factor(0.0)),
+    ]
+}
+
+/// The rates and momentums of an optimizer, bit by bit.
+fn bits(optimizer: &dyn Optimizer) -> Vec<u64> {
+    let numbers = [optimizer.lrs(), optimizer.momentums().unwrap_or_default()];
+    numbers.iter().flatten().map(|number| number.to_bits()).collect()
+}
+
+#[test]
+fn a_resumed_schedule_continues_bit_by_bit() -> Result<()> {
+    const STEPS: usize = 16;
+    for [first, second] in every() {
+        let name = first.name();
+        let mut optimizer = sgd()?;
+        let mut scheduler = Scheduler::new(first, &mut optimizer)?;
+        let (mut states, mut trajectory) = (Vec::new(), Vec::new());
+        for _ in 0..STEPS {
+            let text = serde_json::to_string(&scheduler.state_dict()).unwrap();
+            states.push((text, optimizer.state_dict()));
+            trajectory.push(bits(&optimizer));
+            scheduler.step(&mut optimizer)?;
+        }
+        let mut resumed = sgd()?;
+        let mut other = Scheduler::new(second, &mut resumed)?;
+        for (at, (text, state)) in states.iter().enumerate().rev() {
+            let scheduler: SchedulerState = serde_json::from_str(text).unwrap();
+            // Both orders
+            if at % 2 == 0 {
+                resumed.load_state_dict(state)?;
+                other.load_state_dict(&scheduler, &mut resumed)?;
+            } else {
+                other.load_state_dict(&scheduler, &mut resumed)?;
+                resumed.load_state_dict(state)?;
+            }
+            for (step, want) in trajectory.iter().enumerate().skip(at) {
+                assert_eq!(&bits(&resumed), want, "{name} resumed at {at}, step {step}");
+                other.step(&mut resumed)?;
+            }
+        }
+        assert_eq!(scheduler.state_dict(), other.state_dict(), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_resumed_plateau_continues_bit_by_bit() -> Result<()> {
+    let metrics = [1.0, 0.9, 0.95, f64::NAN, 0.96, 0.2, f64::NEG_INFINITY, 0.1, 0.3, 0.3, f64::INFINITY, 0.3];
+    for mode in [Mode::Min, Mode::Max] {
+        let make =
+            || ReduceOnPlateau::builder().mode(mode).patience(1).cooldown(1).factor(0.3).min_lr([1e-3, 0.0]);
+        let mut optimizer = sgd()?;
+        let mut scheduler = make().build(&optimizer)?;
+        let mut states = Vec::new();
+        for metric in metrics {
+            states.push((serde_json::to_string(&scheduler.state_dict()).unwrap(), bits(&optimizer)));
+            scheduler.step(metric, &mut optimizer)?;
+        }
+        for at in 0..metrics.len() {
+            let mut resumed = sgd()?;
+            let mut other = make().build(&resumed)?;
+            other.load_state_dict(&serde_json::from_str(&states[at].0).unwrap(), &mut resumed)?;
+            for step in at..metrics.len() {
+                assert_eq!(bits(&resumed), states[step].1, "resumed at {at}, step {step}");
+                other.step(metrics[step], &mut resumed)?;
+            }
+            assert_eq!(other, scheduler);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_function_of_the_step_is_reached_in_any_order() -> Result<()> {
+    for [schedule, again] in every() {
+        let name = schedule.name();
+        let mut optimizer = sgd()?;
+        let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
+        let mut trajectory = vec![optimizer.lrs()];
+        for _ in 0..14 {
+            scheduler.step(&mut optimizer)?;
+            trajectory.push(optimizer.lrs());
+        }
+        for step in [9, 2, 14, 0, 7] {
+            scheduler.step_to(step as f64, &mut optimizer)?;
+            assert_eq!(optimizer.lrs(), trajectory[step], "{name} in step {step}");
+            for (group, base) in [0.1, 0.01].into_iter().enumerate() {
+                assert_eq!(
+                    again.lr(step as f64, base, group),
+                    trajectory[step][group],
+                    "{name} in step {step}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_form_for_chains_gives_the_same_rates() {
+    for [schedule, _] in every() {
+        for (group, base) in [0.1, 0.01].into_iter().enumerate() {
+            let mut last = base;
+            for step in 0..6 {
+                last = schedule.next(f64::from(step), last, base, group);
+                let want = schedule.lr(f64::from(step), base, group);
+                assert!(
+                    (last - want).abs() < 1e-14,
+                    "{}: {last} is not {want} in step {step}",
+                    schedule.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_start_from_their_own_rates() -> Result<()> {
+    let mut optimizer = sgd()?;
+    let mut scheduler = Scheduler::new(StepDecay::new(1).gamma(0.5), &mut optimizer)?;
+    scheduler.step(&mut optimizer)?;
+    assert_eq!(optimizer.lrs(), [0.05, 0.005]);
+    assert_eq!((scheduler.lrs(), scheduler.base_lrs()), (&[0.05, 0.005][..], &[0.1, 0.01][..]));
+    optimizer.add_group([parameter()?], |group| group.lr = 1.0)?;
+    refused(scheduler.step(&mut optimizer), "the optimizer has 3 groups, the scheduler was made for 2");
+    assert_eq!((optimizer.lrs(), scheduler.steps()), (vec![0.05, 0.005, 1.0], 1.0));
+    scheduler.add_groups(&mut optimizer)?;
+    assert_eq!(optimizer.lrs(), [0.05, 0.005, 0.5]);
+    scheduler.step(&mut optimizer)?;
+    assert_eq!(optimizer.lrs(), [0.025, 0.0025, 0.25]);
+    Ok(())
+}
+
+#[test]
+fn a_cycle_moves_the_first_beta_of_adam() -> Result<()> {
+    let mut optimizer = AdamW::new([parameter()?])?;
+    let mut scheduler = Scheduler::new(Cyclic::new(0.1, 0.2).step_size_up(2), &mut optimizer)?;
+    assert_eq!((optimizer.lrs(), optimizer.groups()[0].betas), (vec![0.1], (0.9, 0.999)));
+    scheduler.step(&mut optimizer)?;
+    scheduler.step(&mut optimizer)?;
+    assert_eq!((optimizer.lrs(), optimizer.groups()[0].betas), (vec![0.2], (0.8, 0.999)));
+    Ok(())
+}
+
+/// Checks an error of kind `Value` at a line of this file, which has a repair and these words.
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T>, words: &str) {
+    let error: Error = result.expect_err(words);
+    assert_eq!(error.kind(), ErrorKind::Value, "{error}");
+    assert!(error.message().contains(words), "{error}\nhas not: {words}");
+    assert!(error.repair().is_some(), "{error} has no repair");
+    let (at, here) = (error.location(), Location::caller());
+    assert!(
+        at.file() == here.file() && at.line().abs_diff(here.line()) < 8,
+        "{error} is at {at}, not {here}"
+    );
+}
+
+#[test]
+fn settings_out_of_range_are_refused() -> Result<()> {
+    let mut optimizer = sgd()?;
+    let before = bits(&optimizer);
+    macro_rules! refuse {
+        ($($schedule:expr => $words:literal,)*) => {
+            $(
+                refused(Scheduler::new($schedule, &mut optimizer), $words);
+                assert_eq!(bits(&optimizer), before, $words);
+            )*
+        };
+    }
+    let nan = f64::NAN;
+    refuse! {
+        StepDecay::new(0) => "expected positive integer step_size, but got 0",
+        StepDecay::new(1).gamma(nan) => "gamma must be finite, but is NaN",
+        MultiStep::new([1]).gamma(f64::INFINITY) => "gamma must be finite, but is inf",
+        Exponential::new(nan) => "gamma must be finite",
+        LinearRamp::new(0) => "expected positive integer total_iters",
+        LinearRamp::new(5).start_factor(0.0) => "starting multiplicative factor expected to be greater than 0",
+        LinearRamp::new(5).start_factor(nan) => "but is NaN",
+        LinearRamp::new(5).end_factor(1.5) => "ending multiplicative factor expected to be between 0 and 1",
+        Constant::new(5).factor(-0.5) => "constant multiplicative factor expected to be between 0 and 1",
+        Constant::new(0) => "expected positive integer total_iters",
+        Polynomial::new(0) => "expected positive integer total_iters",
+        Polynomial::new(5).power(nan) => "power must be finite",
+        Cosine::new(0) => "expected positive integer t_max",
+        Cosine::new(10).eta_min(nan) => "eta_min must be finite",
+        Cosine::new(0).warmup(10) => "expected positive integer t_max",
+        Cosine::new(10).warmup(10).start_factor(nan) => "start_factor must be finite",
+        CosineRestarts::new(0) => "expected positive integer t_0, but got 0",
+        CosineRestarts::new(1).t_mult(0) => "expected integer t_mult >= 1, but got 0",
+        OneCycle::new(0.1, 0) => "expected positive integer total_steps, but got 0",
+        OneCycle::new(0.1, 10).pct_start(1.5) => "expected pct_start between 0 and 1, but got 1.5",
+        OneCycle::new(0.1, 10).div_factor(0.0) => "div_factor must be finite and not 0",
+        OneCycle::new(nan, 10) => "max_lr must be finite",
+        OneCycle::new([0.1], 10) => "max_lr has 1 values, the optimizer has 2 groups",
+        OneCycle::new(0.1, 10).base_momentum([0.1; 3]) => "base_momentum has 3 values",
+        Cyclic::new(0.1, 0.2).step_size_up(0) => "expected positive integer step_size_up",
+        Cyclic::new([0.1; 3], 0.2) => "base_lr has 3 values",
+        Cyclic::new(0.1, 0.2).mode(CycleMode::ExpRange(nan)) => "gamma must be finite",
+        Lambda::each([Box::new(|_| 1.0) as Function]) => "expected 2 functions, but got 1",
+        Lambda::new(|_| f64::NAN) => "the learning rate of group 0 in step 0 is NaN",
+        Sequence::new(Cosine::new(5)).then(4, Cosine::new(5)).then(3, Cosine::new(5)) => "must not decrease",
+        Sequence::from_list(vec![], []) => "expects at least one schedule",
+        Sequence::from_list(vec![Box::new(Cosine::new(5))], [1]) => "one more than the number of milestones",
+        Sequence::new(Cosine::new(5)).then(4, StepDecay::new(0)) => "step_size",
+        Chained::from_list(vec![]) => "expects at least one schedule",
+        Chained::new(StepDecay::new(0)) => "step_size",
+    }
+    let builder = ReduceOnPlateau::builder;
+    refused(builder().factor(1.0).build(&optimizer), "factor should be < 1.0, but is 1.0");
+    refused(builder().factor(f64::NAN).build(&optimizer), "factor should be < 1.0");
+    refused(builder().threshold(f64::NAN).build(&optimizer), "threshold must be a number");
+    refused(builder().min_lr([0.1]).build(&optimizer), "min_lr has 1 values, the optimizer has 2 groups");
+
+    let mut without = Adagrad::new([parameter()?])?;
+    refused(Scheduler::new(OneCycle::new(0.1, 10), &mut without), "must support momentum or beta1");
+    let late = Sequence::new(Constant::new(2)).then(2, OneCycle::new(0.1, 10));
+    refused(Scheduler::new(late, &mut without), "must support momentum or beta1");
+    Scheduler::new(OneCycle::new(0.1, 10).cycle_momentum(false), &mut without)?;
+    Ok(())
+}
+
+#[test]
+fn steps_that_a_schedule_does_not_have_are_refused() -> Result<()> {
+    let mut optimizer = sgd()?;
+    let mut scheduler = Scheduler::new(OneCycle::new(0.1, 4).warmup(1), &mut optimizer)?;
+    for _ in 0..5 {
+        scheduler.step(&mut optimizer)?;
+    }
+    let before = bits(&optimizer);
+    refused(
+        scheduler.step(&mut optimizer),
+        "tried to step 5 times, but the specified number of total steps is 4",
+    );
+    assert_eq!((bits(&optimizer), scheduler.steps()), (before, 5.0));
+
+    let mut scheduler = Scheduler::new(Lambda::new(|step| 1.0 / (2.0 - step)), &mut optimizer)?;
+    scheduler.step(&mut optimizer)?;
+    refused(scheduler.step(&mut optimizer), "the learning rate of group 0 in step 2 is inf");
+    refused(
+        scheduler.step_to(-1.0, &mut optimizer),
+        "expected a finite step that is not negative, but got -1.0",
+    );
+    refused(scheduler.step_to(f64::NAN, &mut optimizer), "but got NaN");
+    Ok(())
+}
+
+#[test]
+fn the_state_of_another_schedule_is_refused_and_named() -> Result<()> {
+    let mut optimizer = sgd()?;
+    let mut scheduler = Scheduler::new(Cosine::new(10).warmup(2), &mut optimizer)?;
+    let other = Scheduler::new(Cosine::new(20).eta_min(0.5).warmup(2), &mut sgd()?)?.state_dict();
+    let before = bits(&optimizer);
+    let words = "settings.eta_min is 0.0 here, 0.5 in the state; settings.t_max is 10 here, 20 in the state";
+    refused(scheduler.load_state_dict(&other, &mut optimizer), words);
+    let other = Scheduler::new(StepDecay::new(2), &mut sgd()?)?.state_dict();
+    let words = "the schedule is Warmup here, StepDecay in the state";
+    refused(scheduler.load_state_dict(&other, &mut optimizer), words);
+
+    let mut single = Sgd::new([parameter()?])?;
+    let state = scheduler.state_dict();
+    let words = "the optimizer has 1 groups here, 2 in the state";
+    refused(scheduler.load_state_dict(&state, &mut single), words);
+    for damaged in [
+        SchedulerState { step: -1.0, ..state.clone() },
+        SchedulerState { lrs: vec![0.1], ..state.clone() },
+        SchedulerState { base_lrs: vec![0.1, f64::NAN], ..state.clone() },
+        SchedulerState { momentums: Some(vec![0.1]), ..state.clone() },
+    ] {
+        refused(scheduler.load_state_dict(&damaged, &mut optimizer), "the state is damaged");
+    }
+    assert_eq!((bits(&optimizer), scheduler.state_dict()), (before, state.clone()));
+
+    let mut plateau = ReduceOnPlateau::new(&optimizer)?;
+    let words = "the schedule is ReduceOnPlateau here, Warmup in the state";
+    refused(plateau.load_state_dict(&state, &mut optimizer), words);
+    let damaged = SchedulerState { memory: serde_json::Value::Null, ..plateau.state_dict() };
+    refused(plateau.load_state_dict(&damaged, &mut optimizer), "its memory is null");
+    let file = namegrad_io::TensorFile::default();
+    let error = SchedulerState::from_file(&file).unwrap_err();
+    assert!(error.message().contains("not the state of a scheduler"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn thresholds_are_relative_or_absolute() -> Result<()> {
+    let reduced = |mode, threshold_mode, metrics: [f64; 2]| {
+        let mut optimizer = sgd()?;
+        let builder = ReduceOnPlateau::builder().patience(0).factor(0.5).mode(mode).threshold(0.5);
+        let mut scheduler = builder.threshold_mode(threshold_mode).build(&optimizer)?;
+        metrics.into_iter().try_for_each(|metric| scheduler.step(metric, &mut optimizer))?;
+        Ok::<bool, Error>(optimizer.lr() < 0.1)
+    };
+    for (mode, threshold_mode, better, worse) in [
+        (Mode::Min, ThresholdMode::Rel, 0.9, 1.1),
+        (Mode::Min, ThresholdMode::Abs, 1.4, 1.6),
+        (Mode::Max, ThresholdMode::Rel, 3.1, 2.9),
+        (Mode::Max, ThresholdMode::Abs, 2.6, 2.4),
+    ] {
+        assert!(!reduced(mode, threshold_mode, [2.0, better])?, "{mode:?} {threshold_mode:?}");
+        assert!(reduced(mode, threshold_mode, [2.0, worse])?, "{mode:?} {threshold_mode:?}");
+    }
+    Ok(())
+}
