@@ -170,6 +170,28 @@ fn the_form_for_chains_gives_the_same_rates() {
 }
 
 #[test]
+fn a_warmup_is_a_ramp_before_the_schedule() {
+    let warmup = Polynomial::new(9).power(2.0).warmup(4).start_factor(0.1);
+    let ramp = LinearRamp::new(4).start_factor(0.1);
+    let sequence = Sequence::new(ramp).then(4, Polynomial::new(9).power(2.0));
+    for step in 0..15 {
+        let [lr, want] =
+            [&warmup as &dyn Schedule, &sequence].map(|schedule| schedule.lr(f64::from(step), 0.3, 0));
+        assert!((lr - want).abs() < 1e-15, "{lr} is not {want} in step {step}");
+    }
+    let without = Cosine::new(9).warmup(0);
+    assert_eq!(
+        [0.0, 3.0].map(|step| without.lr(step, 0.3, 0)),
+        [0.0, 3.0].map(|step| Cosine::new(9).lr(step, 0.3, 0))
+    );
+    let from_first = OneCycle::new(0.5, 10).warmup(5);
+    for (step, want) in [(0.0, 0.004), (5.0, 0.02)] {
+        let lr = from_first.lr(step, 0.3, 0);
+        assert!((lr - want).abs() < 1e-15, "{lr} is not {want} in step {step}");
+    }
+}
+
+#[test]
 fn groups_start_from_their_own_rates() -> Result<()> {
     let mut optimizer = sgd()?;
     let mut scheduler = Scheduler::new(StepDecay::new(1).gamma(0.5), &mut optimizer)?;
