@@ -78,7 +78,8 @@ macro_rules! functions {
 /// let schedule = Lambda::new(|step| 0.5_f64.powf(step));
 /// assert_eq!([0.0, 1.0, 2.0].map(|step| schedule.lr(step, 0.1, 0)), [0.1, 0.05, 0.025]);
 ///
-/// let for_each = Lambda::each([Box::new(|_| 1.0) as Box<dyn Fn(f64) -> f64 + Send + Sync>, Box::new(|step| 1.0 / step)]);
+/// type Function = Box<dyn Fn(f64) -> f64 + Send + Sync>;
+/// let for_each = Lambda::each([Box::new(|_| 1.0) as Function, Box::new(|step| 1.0 / step)]);
 /// assert_eq!([0, 1].map(|group| for_each.lr(2.0, 0.5, group)), [0.5, 0.25]);
 /// ```
 #[doc(alias = "LambdaLR")]

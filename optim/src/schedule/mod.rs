@@ -37,8 +37,9 @@
 //! | [`Chained`] | `ChainedScheduler` | schedules at once |
 //! | [`Warmup`] | | a rise before another schedule: `schedule.warmup(steps)` |
 //!
-//! The rates are those of PyTorch. A schedule of 0 steps is an error, where PyTorch keeps the first factor forever. In a
-//! [`Sequence`], a [`OneCycle`] does not change the rates of the schedules before it, as it does in PyTorch.
+//! The rates are those of PyTorch. A schedule of 0 steps is an error, where PyTorch keeps the first factor
+//! forever. In a [`Sequence`], a [`OneCycle`] does not change the rates of the schedules before it, as it does in
+//! PyTorch.
 //!
 //! # Steps and epochs
 //! A schedule counts the calls of [`Scheduler::step`]. Call it after each batch, and all lengths are in batches;
