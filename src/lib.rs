@@ -62,6 +62,7 @@
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
 //! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]) and their saved state.
+//! * [`data`]: data sets, and loaders that make batches. [`train`]: checkpoints, logs, meters, profiles.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
 //!   options of ops.
@@ -80,9 +81,11 @@ pub mod ops;
 pub use namegrad_autograd as autograd;
 pub use namegrad_core as core;
 pub use namegrad_core::{Error, ErrorKind, Result, memory, names};
+pub use namegrad_data as data;
 pub use namegrad_io as io;
 pub use namegrad_nn as nn;
 pub use namegrad_optim as optim;
+pub use namegrad_train as train;
 
 /// The options of ops and of the functions in [`nn::functional`].
 pub mod options {

@@ -1,0 +1,3 @@
+//! Data sets, and loaders that make batches of them whose dims have names.
+
+#![forbid(unsafe_code)]

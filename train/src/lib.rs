@@ -1,0 +1,3 @@
+//! What a training run needs besides the model: checkpoints, logs, meters, profiles, the health of gradients.
+
+#![forbid(unsafe_code)]
