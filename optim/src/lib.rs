@@ -45,6 +45,7 @@ mod adam;
 mod adamax;
 mod asgd;
 mod clip;
+mod curvature;
 mod descent;
 mod direction;
 mod hyperparameters;
