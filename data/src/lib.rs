@@ -117,6 +117,7 @@ mod random;
 pub mod sampler;
 mod split;
 mod stack;
+mod stored;
 mod stream;
 mod subset;
 mod tensors;

@@ -2,9 +2,10 @@
 
 use crate::Dataset;
 use namegrad_core::Result;
+use std::fmt;
 
 /// The result of [`Dataset::map`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Map<D, F> {
     data: D,
     f: F,
@@ -13,6 +14,12 @@ pub struct Map<D, F> {
 impl<D, F> Map<D, F> {
     pub(crate) fn new(data: D, f: F) -> Map<D, F> {
         Map { data, f }
+    }
+}
+
+impl<D: fmt::Debug, F> fmt::Debug for Map<D, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Map").field(&self.data).finish()
     }
 }
 

@@ -59,7 +59,7 @@ fn check_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation
         return Err(Error::new(ErrorKind::Shape, OP, message));
     }
     let names: Vec<String> =
-        first.names().iter(first.ndim()).flatten().map(|name| format!("{name:?}")).collect();
+        first.names().iter(first.ndim()).flatten().map(|name| format!("\"{name}\"")).collect();
     let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
     let permuted = names.len() == first.ndim()
         && first.names().iter(first.ndim()).flatten().all(|name| sample.names().position(name).is_some());

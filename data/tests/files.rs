@@ -3,6 +3,7 @@
 use namegrad::data::{
     Csv, Dataset, Fill, LabeledImages, Loader, Mnist, TensorDataset, Vocabulary, Windows, idx, text,
 };
+use namegrad::io::TensorFile;
 use namegrad::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -173,12 +174,13 @@ fn shared_data() -> Option<PathBuf> {
 #[test]
 fn real_files() -> Result<()> {
     let Some(data) = shared_data() else { return Ok(()) };
-    let mnist = Mnist::load(data.join("mnist"))?;
-    assert_eq!((mnist.train.len(), mnist.test.len()), (60_000, 10_000));
-    // The first labels and the mean, as in PyTorch's example of MNIST.
-    assert_eq!(mnist.train.labels().narrow("N", 0, 5)?.to_vec::<i64>()?, [5, 0, 4, 1, 9]);
-    let mean = mnist.train.images().to(DType::F64)?.mean(..)?.item::<f64>()? / 255.0;
-    assert!((mean - 0.1307).abs() < 1e-4, "{mean}");
+    let file = |name: &str| data.join("mnist").join(name);
+    let mnist = LabeledImages::load(file("t10k-images-idx3-ubyte.gz"), file("t10k-labels-idx1-ubyte.gz"))?;
+    assert_eq!(mnist.len(), 10_000);
+    // As PyTorch and NumPy read them.
+    assert_eq!(mnist.labels().narrow("N", 0, 5)?.to_vec::<i64>()?, [7, 2, 1, 0, 4]);
+    let mean = mnist.images().to(DType::F64)?.mean(..)?.item::<f64>()? / 255.0;
+    assert!((mean - 0.1325).abs() < 1e-4, "{mean}");
 
     let iris = Csv::new(data.join("tabular/iris.data")).header(false).categories([-1]).read()?;
     assert_eq!((iris.len(), iris.category_names(4)?.len()), (150, 3));
@@ -330,14 +332,18 @@ fn vocabularies() -> Result<()> {
     assert!(words.clone().with_special("b").is_err() && bytes.clone().with_special("<pad>").is_err());
 
     let folder = Folder::new("vocabulary");
-    let path = folder.0.join("words.json");
+    let path = folder.0.join("words.safetensors");
     words.save(&path)?;
     assert_eq!(Vocabulary::load(&path)?, words);
+    let mut file = TensorFile::load(&path)?;
     for damaged in ["", "{}", r#"{"of":"words","special":0,"unknown":null,"tokens":["a","a"]}"#] {
-        let path = folder.write("damaged.json", damaged);
+        file.metadata.insert("vocabulary".into(), damaged.into());
+        file.save(&path)?;
         let error = Vocabulary::load(&path).unwrap_err();
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Format, file!()));
     }
+    std::fs::write(&path, "not a file of tensors").unwrap();
+    assert_eq!(Vocabulary::load(&path).unwrap_err().kind(), ErrorKind::Format);
     assert_eq!(words.save(folder.0.join("no/such/folder")).unwrap_err().kind(), ErrorKind::Io);
     Ok(())
 }

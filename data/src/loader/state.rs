@@ -1,6 +1,7 @@
 //! [`LoaderState`], everything that the next batches depend on, as a value and as a file; and the position of a
 //! loader from which it is made.
 
+use crate::stored;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "loader";
+const WHAT: &str = "the state of a loader";
 
 /// Everything that the next batches of a [`Loader`](super::Loader) depend on besides the data. In a file, it is JSON
 /// under the metadata key `loader`.
@@ -48,10 +50,8 @@ impl LoaderState {
     /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a loader.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<LoaderState> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let file = TensorFile::load(path)?;
-        LoaderState::from_file(&file)
-            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+        let caller = Location::caller();
+        stored::load(KEY, WHAT, path.as_ref()).map_err(|error| error.at(caller))
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -61,11 +61,7 @@ impl LoaderState {
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
         let caller = Location::caller();
-        let text = serde_json::to_string(self)
-            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
-        let mut file = TensorFile::default();
-        file.metadata.insert(KEY.into(), text);
-        Ok(file)
+        stored::to_file(KEY, self).map_err(|error| error.at(caller))
     }
 
     /// The state in a file's content.
@@ -75,13 +71,7 @@ impl LoaderState {
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<LoaderState> {
         let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = file.metadata.get(KEY) else {
-            let message = format!("not the state of a loader: there is no '{KEY}' in its metadata");
-            return Err(malformed(message));
-        };
-        serde_json::from_str(text)
-            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))
+        stored::from_file(KEY, WHAT, file).map_err(|error| error.at(caller))
     }
 
     /// Checks that a state is of a loader with the settings of this one, and names what differs. What either does not

@@ -1,14 +1,16 @@
 //! [`Vocabulary`]: the tokens of texts, and their numbers.
 
+use crate::stored;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::Read;
 use std::panic::Location;
 use std::path::Path;
 
 const OP: &str = "Vocabulary";
+/// The metadata key of a file.
+const KEY: &str = "vocabulary";
 
 /// What the tokens of a text are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,31 +222,23 @@ impl Vocabulary {
         })
     }
 
-    /// Writes the vocabulary to a file, as JSON.
+    /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key `vocabulary`. If
+    /// that fails, an existing file is unchanged.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if it cannot be written. An existing file is unchanged then.
+    /// Same as [`TensorFile::save`](namegrad_io::TensorFile::save).
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let failed = |error: String| {
-            Error::new(ErrorKind::Io, "save", format!("{}: {error}", path.display())).at(caller)
-        };
-        let text = serde_json::to_string(self).map_err(|error| failed(error.to_string()))?;
-        // Written beside the file and renamed, so that an error leaves what was there.
-        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|error| {
-            let _ = std::fs::remove_file(&beside);
-            failed(error.to_string())
-        })
+        let caller = Location::caller();
+        stored::to_file(KEY, self).and_then(|file| file.save(path)).map_err(|error| error.at(caller))
     }
 
     /// Reads a vocabulary from a file.
     ///
     /// ```
     /// use namegrad::data::Vocabulary;
-    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-words-{}.json", std::process::id()));
+    /// # let file = format!("namegrad-doc-words-{}.safetensors", std::process::id());
+    /// # let path = std::env::temp_dir().join(file);
     /// let vocabulary = Vocabulary::words("the cat").with_unknown("<unk>")?;
     /// vocabulary.save(&path)?;
     /// assert_eq!(Vocabulary::load(&path)?, vocabulary);
@@ -253,16 +247,12 @@ impl Vocabulary {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be read, [`ErrorKind::Format`] if it is not a vocabulary.
+    /// The errors of [`TensorFile::load`](namegrad_io::TensorFile::load); [`ErrorKind::Format`] if the file is not a
+    /// vocabulary.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<Vocabulary> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let failed =
-            |kind, error: String| Error::new(kind, "load", format!("{}: {error}", path.display())).at(caller);
-        let mut text = String::new();
-        let read = std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text));
-        read.map_err(|error| failed(ErrorKind::Io, error.to_string()))?;
-        serde_json::from_str(&text).map_err(|error| failed(ErrorKind::Format, error.to_string()))
+        let caller = Location::caller();
+        stored::load(KEY, "a vocabulary", path.as_ref()).map_err(|error| error.at(caller))
     }
 }
 
