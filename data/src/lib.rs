@@ -1,3 +1,139 @@
-//! Data sets, and loaders that make batches of them whose dims have names.
+//! Data sets, and loaders that make batches whose dims have names.
+//!
+//! # A data set
+//!
+//! | from | |
+//! | --- | --- |
+//! | tensors | [`TensorDataset`], [`Windows`] of a long one |
+//! | a `Vec` | [`Samples`] |
+//! | your own type | [`Dataset`] |
+//! | an iterator, a file that is larger than memory | [`Stream`] |
+//! | MNIST and its kin | [`Mnist`], [`idx::load`] |
+//! | a CSV file | [`Csv`] |
+//! | images in folders | `ImageFolder`, with the feature `images` |
+//! | text | [`text::lines`], [`text::read_text`], [`Vocabulary`] |
+//! | `.npy`, `.npz`, safetensors | `Tensor::load`, then [`TensorDataset`] |
+//!
+//! The methods of [`Dataset`] make others from it: `map`, `filter`, `subset`, `concat`, `random_split`, `k_folds`.
+//! [`Loader`] makes batches, and says how their order, their workers and their padding are chosen; [`Collate`] is how
+//! samples become a batch. [`sampler`] has other orders than the usual two.
+//!
+//! # A classifier of clothes
+//!
+//! Fashion-MNIST is four files in a folder:
+//! ```
+//! use namegrad::data::{Loader, Mnist};
+//! use namegrad::prelude::*;
+//!
+//! # let folder = std::env::temp_dir().join(format!("namegrad-doc-fashion-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! # for part in ["train", "t10k"] {
+//! #     let image = |n: usize| [[0; 392], [255; 392]].map(|half| half.map(|x: u8| if n % 2 == 0 { x } else { 255 - x })).concat();
+//! #     let images = [&[0, 0, 8, 3, 0, 0, 0, 40, 0, 0, 0, 28, 0, 0, 0, 28][..], &(0..40).flat_map(image).collect::<Vec<u8>>()].concat();
+//! #     std::fs::write(folder.join(format!("{part}-images-idx3-ubyte")), images).unwrap();
+//! #     let labels = [&[0, 0, 8, 1, 0, 0, 0, 40][..], &[0, 1].repeat(20)].concat();
+//! #     std::fs::write(folder.join(format!("{part}-labels-idx1-ubyte")), labels).unwrap();
+//! # }
+//! manual_seed(0);
+//! let data = Mnist::load(&folder)?;
+//! let train = Loader::builder(data.train).batch_size(8).shuffle(true).workers(2).build()?;
+//! let test = Loader::new(data.test, 1000)?;
+//!
+//! let model = Sequential::new()
+//!     .then(Flatten::new(["C", "H", "W"], "pixels")?)
+//!     .then(Linear::new(("pixels", 784), ("hidden", 32))?)
+//!     .then(Relu)
+//!     .then(Linear::new(("hidden", 32), ("class", 10))?);
+//! let mut optimizer = Adam::new(model.parameters())?;
+//! for _ in 0..3 {
+//!     for batch in train.iter() {
+//!         let (images, labels) = batch?; // [N, C=1, H, W] from 0 to 1, [N]
+//!         let loss = F::cross_entropy(&model.forward(&images)?, &labels, "class")?;
+//!         optimizer.zero_grad();
+//!         loss.backward()?;
+//!         optimizer.step()?;
+//!     }
+//! }
+//! for batch in test.iter() {
+//!     let (images, labels) = batch?;
+//!     let right = no_grad(|| model.forward(&images))?.argmax("class")?.eq(&labels)?;
+//!     assert!(right.to(DType::F32)?.mean("N")?.item::<f64>()? > 0.9);
+//! }
+//! # std::fs::remove_dir_all(folder).unwrap();
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! # A table of houses
+//!
+//! ```
+//! use namegrad::data::{Csv, Dataset, Loader, TensorDataset};
+//! use namegrad::prelude::*;
+//!
+//! # let path = std::env::temp_dir().join(format!("namegrad-doc-houses-{}.csv", std::process::id()));
+//! # let rows = (0..80).map(|n| format!("{},{},{}\n", n % 9, ["Rome", "Oslo"][n % 2], n % 9 + 3 * (n % 2)));
+//! # std::fs::write(&path, format!("area,city,price\n{}", rows.collect::<String>())).unwrap();
+//! manual_seed(0);
+//! let houses = Csv::new(&path).categories(["city"]).read()?;
+//! let x = houses.columns_except(["price"])?; // [N, feature]
+//! let city = houses.category("city")?.one_hot_with(OneHotOptions::new().name("feature"))?;
+//! let x = Tensor::cat([&x, &city.to(DType::F32)?], "feature")?;
+//! let features = x.size("feature")?;
+//! let data = TensorDataset::new((x, houses.column("price")?))?;
+//! let [train, test] = data.random_split([0.8, 0.2], 0)?;
+//!
+//! let model = Linear::new(("feature", features), ("price", 1))?;
+//! let mut optimizer = Adam::builder(model.parameters()).lr(0.1).build()?;
+//! let train = Loader::builder(train).batch_size(16).shuffle(true).build()?;
+//! for _ in 0..100 {
+//!     for batch in train.iter() {
+//!         let (x, price) = batch?; // [N, feature], [N]
+//!         let loss = F::mse_loss(&model.forward(&x)?.squeeze("price")?, &price)?;
+//!         optimizer.zero_grad();
+//!         loss.backward()?;
+//!         optimizer.step()?;
+//!     }
+//! }
+//! for batch in Loader::new(test, 1000)?.iter() {
+//!     let (x, price) = batch?;
+//!     let error = model.forward(&x)?.squeeze("price")?.sub(&price)?.abs()?.mean("N")?;
+//!     assert!(error.item::<f64>()? < 0.2);
+//! }
+//! # std::fs::remove_file(path).unwrap();
+//! # Ok::<(), Error>(())
+//! ```
 
 #![forbid(unsafe_code)]
+
+mod collate;
+mod concat;
+mod csv;
+mod dataset;
+pub mod idx;
+mod input;
+mod loader;
+mod map;
+mod mnist;
+mod random;
+pub mod sampler;
+mod split;
+mod stack;
+mod stored;
+mod stream;
+mod subset;
+mod tensors;
+pub mod text;
+
+pub use self::csv::{Column, Csv, Fill, Row, Table};
+pub use collate::{Collate, Collation};
+pub use concat::Concat;
+pub use dataset::{Dataset, Samples};
+pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};
+pub use map::Map;
+pub use mnist::{LabeledImages, Mnist};
+pub use sampler::Sampler;
+pub use split::Parts;
+pub use stack::{Padded, Ragged};
+pub use stream::Stream;
+pub use subset::Subset;
+pub use tensors::{TensorDataset, Tensors};
+pub use text::{Vocabulary, Windows};

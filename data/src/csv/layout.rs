@@ -1,0 +1,289 @@
+//! The columns of a table, and what their fields mean.
+
+use super::{Csv, OP};
+use csv::StringRecord;
+use namegrad_core::names::closest_of;
+use namegrad_core::{Error, ErrorKind, Result};
+
+/// A column of a table: by its name in the header, or by its position from 0. Negative positions count from the last
+/// column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// By name.
+    Name(String),
+    /// By position.
+    Index(isize),
+}
+
+impl From<&str> for Column {
+    fn from(name: &str) -> Column {
+        Column::Name(name.into())
+    }
+}
+
+impl From<&String> for Column {
+    fn from(name: &String) -> Column {
+        Column::Name(name.clone())
+    }
+}
+
+impl From<String> for Column {
+    fn from(name: String) -> Column {
+        Column::Name(name)
+    }
+}
+
+impl From<i32> for Column {
+    fn from(index: i32) -> Column {
+        Column::Index(index as isize)
+    }
+}
+
+impl From<usize> for Column {
+    fn from(index: usize) -> Column {
+        Column::Index(isize::try_from(index).unwrap_or(isize::MAX))
+    }
+}
+
+/// What takes the place of missing values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fill {
+    /// A number.
+    Number(f64),
+    /// The mean of the values of the column that are not missing.
+    Mean,
+    /// A category.
+    Category(String),
+}
+
+impl From<f64> for Fill {
+    fn from(number: f64) -> Fill {
+        Fill::Number(number)
+    }
+}
+
+impl From<i32> for Fill {
+    fn from(number: i32) -> Fill {
+        Fill::Number(number.into())
+    }
+}
+
+impl From<&str> for Fill {
+    fn from(category: &str) -> Fill {
+        Fill::Category(category.into())
+    }
+}
+
+/// What the fields of a column are.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Numbers,
+    /// Categories, which are given or found.
+    Categories(Option<Vec<String>>),
+    Skipped,
+}
+
+/// The columns of a file.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) names: Option<Vec<String>>,
+    pub(super) kinds: Vec<Kind>,
+    fills: Vec<Option<Fill>>,
+    csv: Csv,
+}
+
+impl Layout {
+    /// The columns of a table by its first row, which is the header if there is one.
+    pub(super) fn new(csv: &Csv, first: &StringRecord) -> Result<Layout> {
+        let names: Option<Vec<String>> = csv.header.then(|| first.iter().map(String::from).collect());
+        if let Some(names) = &names {
+            for (column, name) in names.iter().enumerate() {
+                if let Some(other) = names[..column].iter().position(|other| other == name) {
+                    let (one, other) = (other + 1, column + 1);
+                    let what =
+                        format!("line 1: columns {one} and {other} of the header are both called '{name}'");
+                    return Err(csv
+                        .malformed(what)
+                        .with_repair("Csv::new(path).header(false), with columns by number"));
+                }
+            }
+        }
+        let kinds = vec![Kind::Numbers; first.len()];
+        let fills = vec![None; first.len()];
+        let mut layout = Layout { names, kinds, fills, csv: csv.clone() };
+        for (column, kind) in &csv.kinds {
+            let column = layout.find(column)?;
+            layout.kinds[column] = kind.clone();
+        }
+        for (column, fill) in &csv.fills {
+            let found = layout.find(column)?;
+            let fits = match fill {
+                Fill::Number(number) => layout.kinds[found] == Kind::Numbers && number.is_finite(),
+                Fill::Mean => layout.kinds[found] == Kind::Numbers,
+                Fill::Category(category) => match &layout.kinds[found] {
+                    Kind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
+                    _ => false,
+                },
+            };
+            if !fits {
+                let message = format!("{} cannot be filled with {fill:?}", layout.called(found));
+                return Err(Csv::refused(message));
+            }
+            layout.fills[found] = Some(fill.clone());
+        }
+        Ok(layout)
+    }
+
+    /// The position of a column.
+    pub(super) fn find(&self, column: &Column) -> Result<usize> {
+        let count = self.kinds.len();
+        match column {
+            Column::Index(index) => {
+                let position = if *index < 0 { index.saturating_add_unsigned(count) } else { *index };
+                usize::try_from(position).ok().filter(|position| *position < count).ok_or_else(|| {
+                    Csv::refused(format!(
+                        "{}: no column {index} in a table of {count}",
+                        self.csv.input.name()
+                    ))
+                })
+            }
+            Column::Name(name) => {
+                let names = self.names.as_deref().unwrap_or_default();
+                names.iter().position(|own| own == name).ok_or_else(|| self.unknown(name))
+            }
+        }
+    }
+
+    #[cold]
+    fn unknown(&self, name: &str) -> Error {
+        let input = self.csv.input.name();
+        let Some(names) = &self.names else {
+            let message = format!("{input}: there is no column '{name}', as there is no header");
+            return Csv::refused(message).with_repair("columns by number: 0, or -1 for the last one");
+        };
+        let some: Vec<String> = names.iter().take(20).map(|name| format!("'{name}'")).collect();
+        let more = if names.len() > some.len() { ", ..." } else { "" };
+        let error =
+            Csv::refused(format!("{input}: there is no column '{name}', only {}{more}", some.join(", ")));
+        match closest_of(name, names.iter().map(String::as_str)) {
+            Some(close) => error.with_repair(format!("\"{close}\"")),
+            None => error,
+        }
+    }
+
+    /// What to call a column in an error.
+    pub(super) fn called(&self, column: usize) -> String {
+        match &self.names {
+            Some(names) => format!("column '{}'", names[column]),
+            None => format!("column {column}"),
+        }
+    }
+
+    fn is_missing(&self, field: &str) -> bool {
+        self.csv.missing.iter().any(|missing| missing == field)
+    }
+
+    /// Whether a value is missing in a row that is not filled.
+    pub(super) fn has_missing(&self, record: &StringRecord) -> bool {
+        record.iter().enumerate().any(|(column, field)| {
+            self.kinds[column] != Kind::Skipped && self.fills[column].is_none() && self.is_missing(field)
+        })
+    }
+
+    /// Checks that a row is not the header again.
+    pub(super) fn check_header(&self, record: &StringRecord) -> Result<()> {
+        match &self.names {
+            Some(names) if record.iter().eq(names.iter().map(String::as_str)) => {
+                Err(self.csv.malformed(format!("{}: the header repeats", line(record))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number in a field; NaN if it is missing and gets the mean.
+    pub(super) fn number(&self, record: &StringRecord, column: usize) -> Result<f64> {
+        let field = &record[column];
+        if self.is_missing(field) {
+            return match &self.fills[column] {
+                Some(Fill::Number(number)) => Ok(*number),
+                Some(Fill::Mean) => Ok(f64::NAN),
+                _ => Err(self.missing(record, column, "0")),
+            };
+        }
+        match field.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            parsed => {
+                let what = if parsed.is_ok() { "a finite number" } else { "a number" };
+                let column_text = self.called(column);
+                let what = format!("{}, {column_text}: '{field}' is not {what}", line(record));
+                let column = self.in_rust(column);
+                let repair = format!(".categories([{column}]), .skip([{column}]) or .missing([{field:?}])");
+                Err(self.csv.malformed(what).with_repair(repair))
+            }
+        }
+    }
+
+    /// The category in a field.
+    pub(super) fn category<'r>(&'r self, record: &'r StringRecord, column: usize) -> Result<&'r str> {
+        let field = &record[column];
+        if !self.is_missing(field) {
+            return Ok(field);
+        }
+        match &self.fills[column] {
+            Some(Fill::Category(category)) => Ok(category),
+            _ => Err(self.missing(record, column, "\"unknown\"")),
+        }
+    }
+
+    /// The error of a category that is not among those that are given.
+    #[cold]
+    pub(super) fn no_category(&self, record: &StringRecord, column: usize, given: &[String]) -> Error {
+        let (line, column_text, field) = (line(record), self.called(column), &record[column]);
+        let error = self.csv.malformed(format!("{line}, {column_text}: '{field}' is not one of {given:?}"));
+        match closest_of(field, given.iter().map(String::as_str)) {
+            Some(close) => error.with_repair(format!("\"{close}\"")),
+            None => error,
+        }
+    }
+
+    #[cold]
+    fn missing(&self, record: &StringRecord, column: usize, example: &str) -> Error {
+        let what = format!("{}, {}: the value is missing", line(record), self.called(column));
+        let repair = format!(".fill({}, {example}) or .drop_missing(true)", self.in_rust(column));
+        self.csv.malformed(what).with_repair(repair)
+    }
+
+    /// A column as one would write it.
+    fn in_rust(&self, column: usize) -> String {
+        match &self.names {
+            Some(names) => format!("{:?}", names[column]),
+            None => column.to_string(),
+        }
+    }
+
+    /// The error of a table without rows.
+    #[cold]
+    pub(super) fn no_rows(&self) -> Error {
+        self.csv.malformed("there are no rows")
+    }
+
+    /// Checks that each row can be read without the others.
+    pub(super) fn check_stream(&self) -> Result<()> {
+        for column in 0..self.kinds.len() {
+            let what = match (&self.kinds[column], &self.fills[column]) {
+                (_, Some(Fill::Mean)) => "its mean is not known before the whole table is read",
+                (Kind::Categories(None), _) => "its categories are not known before the whole table is read",
+                _ => continue,
+            };
+            let repair = format!(".categories_of({}, [..]), or fill with a number", self.in_rust(column));
+            let message = format!("{}: {}: {what}", self.csv.input.name(), self.called(column));
+            return Err(Error::new(ErrorKind::Unsupported, OP, message).with_repair(repair));
+        }
+        Ok(())
+    }
+}
+
+/// The line of a row.
+fn line(record: &StringRecord) -> String {
+    format!("line {}", record.position().map_or(0, csv::Position::line))
+}

@@ -1,0 +1,125 @@
+//! Lines of a file as the parser of CSV wants them, with their numbers.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The numbers of blank lines that have been read and are not behind the parser. The parser takes the line after the
+/// last row as the line of a row, even if that line is blank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blank(Arc<Mutex<VecDeque<u64>>>);
+
+impl Blank {
+    /// The line where a row starts, by what the parser says, which never goes back.
+    pub(super) fn line(&self, mut said: u64) -> u64 {
+        let mut blank = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(line) = blank.front().copied().filter(|line| *line <= said) {
+            said += u64::from(line == said);
+            blank.pop_front();
+        }
+        said
+    }
+}
+
+/// A text without a byte order mark, whose lines end with `\n`: the parser counts `\r\n` late.
+pub(super) struct Lines {
+    text: BufReader<Box<dyn Read + Send>>,
+    ends: Ends,
+}
+
+/// Where lines end.
+struct Ends {
+    blank: Blank,
+    /// The number of the current line.
+    line: u64,
+    /// Nothing of it has been read.
+    is_empty: bool,
+    /// The last byte was `\r`, which has not been passed on.
+    carriage_return: bool,
+}
+
+impl Lines {
+    pub(super) fn new(mut text: Box<dyn Read + Send>, blank: Blank) -> io::Result<Lines> {
+        let mut start = Vec::new();
+        text.by_ref().take(3).read_to_end(&mut start)?;
+        if start == b"\xef\xbb\xbf" {
+            start.clear();
+        }
+        let text: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(text));
+        let ends = Ends { blank, line: 1, is_empty: true, carriage_return: false };
+        Ok(Lines { text: BufReader::with_capacity(1 << 16, text), ends })
+    }
+}
+
+impl Ends {
+    /// What is passed on for a byte, and whether the byte is done.
+    fn pass(&mut self, byte: u8) -> (Option<u8>, bool) {
+        if std::mem::take(&mut self.carriage_return) && byte != b'\n' {
+            self.is_empty = false;
+            return (Some(b'\r'), false);
+        }
+        match byte {
+            b'\r' => {
+                self.carriage_return = true;
+                return (None, true);
+            }
+            b'\n' => {
+                if self.is_empty {
+                    self.blank.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.line);
+                }
+                self.line += 1;
+                self.is_empty = true;
+            }
+            _ => self.is_empty = false,
+        }
+        (Some(byte), true)
+    }
+}
+
+impl Read for Lines {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let (mut written, mut ended) = (0, out.is_empty());
+        while written == 0 && !ended {
+            let bytes = self.text.fill_buf()?;
+            ended = bytes.is_empty();
+            if ended && std::mem::take(&mut self.ends.carriage_return) {
+                out[0] = b'\r';
+                return Ok(1);
+            }
+            let mut used = 0;
+            while used < bytes.len() && written < out.len() {
+                let (passed, done) = self.ends.pass(bytes[used]);
+                used += usize::from(done);
+                if let Some(byte) = passed {
+                    out[written] = byte;
+                    written += 1;
+                }
+            }
+            self.text.consume(used);
+        }
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_are_alike_in_parts_of_any_size() {
+        let text = b"\xef\xbb\xbfa\r\n\r\nb\rc\n\n\r\r\n\r";
+        for size in 1..8 {
+            let blank = Blank::default();
+            let mut lines = Lines::new(Box::new(&text[..]), blank.clone()).unwrap();
+            let (mut all, mut part) = (Vec::<u8>::new(), vec![0; size]);
+            loop {
+                match lines.read(&mut part).unwrap() {
+                    0 => break,
+                    count => all.extend(&part[..count]),
+                }
+            }
+            assert_eq!(all, b"a\n\nb\rc\n\n\r\n\r", "parts of {size}");
+            assert_eq!([1, 2, 4, 6].map(|said| blank.line(said)), [1, 3, 5, 6]);
+        }
+    }
+}

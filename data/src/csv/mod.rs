@@ -1,0 +1,265 @@
+//! [`Csv`], which reads tables. `layout` finds the columns and parses fields, `table` has what was read, `row` reads a
+//! file that is larger than memory.
+
+mod layout;
+mod lines;
+mod row;
+mod table;
+
+pub use layout::{Column, Fill};
+pub use row::Row;
+pub use table::Table;
+
+use crate::Stream;
+use crate::input::Input;
+use csv::{ReaderBuilder, StringRecord, Trim};
+use layout::{Kind, Layout};
+use lines::{Blank, Lines};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+use std::panic::Location;
+use std::path::Path;
+use std::sync::Arc;
+
+const OP: &str = "Csv";
+
+/// Reads a table of comma-separated values, gzipped or not: all of it with [`read`](Self::read), or row by row with
+/// [`stream`](Self::stream).
+///
+/// Columns have numbers, unless they are said to have [`categories`](Self::categories) or are
+/// [skipped](Self::skip). Fields may be quoted; blanks around them, and blank lines, do not count. An error says the
+/// line and the column.
+///
+/// # Examples
+/// ```
+/// use namegrad::data::{Csv, Fill, TensorDataset};
+/// use namegrad::prelude::*;
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-{}.csv", std::process::id()));
+/// # std::fs::write(&path, "area,rooms,city,price\n70,3,Oslo,420\n55,,Rome,250\n90,4,Oslo,510\n").unwrap();
+/// let table = Csv::new(&path).categories(["city"]).fill("rooms", Fill::Mean).read()?;
+/// let x = table.columns(["area", "rooms"])?; // [N, feature] in f32
+/// let city = table.category("city")?; // [N] in i64
+/// let price = table.column("price")?; // [N] in f32
+/// assert_eq!(x.to_vec::<f32>()?, [70.0, 3.0, 55.0, 3.5, 90.0, 4.0]);
+/// assert_eq!(table.category_names("city")?, ["Oslo", "Rome"]);
+/// assert_eq!(city.to_vec::<i64>()?, [0, 1, 0]);
+/// let data = TensorDataset::new((x, city, price))?;
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Csv {
+    input: Input,
+    header: bool,
+    delimiter: u8,
+    missing: Vec<String>,
+    drop_missing: bool,
+    kinds: Vec<(Column, Kind)>,
+    fills: Vec<(Column, Fill)>,
+}
+
+impl Csv {
+    /// A reader for a file.
+    pub fn new(path: impl AsRef<Path>) -> Csv {
+        Csv::of(Input::file(path.as_ref()))
+    }
+
+    /// A reader for the content of a file, such as `include_bytes!("digits.csv.gz")`.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"1,2\n3,4\n").header(false).read()?;
+    /// assert_eq!(table.column(-1)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Csv {
+        Csv::of(Input::bytes(bytes))
+    }
+
+    fn of(input: Input) -> Csv {
+        let missing = ["", "NA", "N/A", "NaN", "nan", "null"].map(String::from).into();
+        let (kinds, fills) = (Vec::new(), Vec::new());
+        Csv { input, header: true, delimiter: b',', missing, drop_missing: false, kinds, fills }
+    }
+
+    /// Sets whether the first row has the names of the columns; by default it has.
+    pub fn header(mut self, header: bool) -> Csv {
+        self.header = header;
+        self
+    }
+
+    /// Sets the byte between fields; a comma by default, `b'\t'` in a tab-separated file.
+    pub fn delimiter(mut self, delimiter: u8) -> Csv {
+        self.delimiter = delimiter;
+        self
+    }
+
+    /// Sets which fields are missing values; by default empty ones, `NA`, `N/A`, `NaN`, `nan` and `null`.
+    pub fn missing<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Csv {
+        self.missing = fields.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets whether rows with a missing value are left out; by default, a missing value is an error.
+    pub fn drop_missing(mut self, drop_missing: bool) -> Csv {
+        self.drop_missing = drop_missing;
+        self
+    }
+
+    /// Fills the missing values of a column: with a number, with [`Fill::Mean`] of the others, or in a column of
+    /// categories with a category.
+    pub fn fill(mut self, column: impl Into<Column>, fill: impl Into<Fill>) -> Csv {
+        self.fills.push((column.into(), fill.into()));
+        self
+    }
+
+    /// Columns whose fields are categories, which are numbered in alphabetical order.
+    pub fn categories<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), Kind::Categories(None))));
+        self
+    }
+
+    /// A column with these categories, which are numbered in this order. Any other is an error.
+    pub fn categories_of<S: Into<String>>(
+        mut self,
+        column: impl Into<Column>,
+        categories: impl IntoIterator<Item = S>,
+    ) -> Csv {
+        let categories = categories.into_iter().map(Into::into).collect();
+        self.kinds.push((column.into(), Kind::Categories(Some(categories))));
+        self
+    }
+
+    /// Columns that are not read.
+    pub fn skip<C: Into<Column>>(mut self, columns: impl IntoIterator<Item = C>) -> Csv {
+        self.kinds.extend(columns.into_iter().map(|column| (column.into(), Kind::Skipped)));
+        self
+    }
+
+    /// Reads the whole table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has another number
+    /// of fields than the first one, a name in the header or the header itself repeats, a field is not a finite number
+    /// or a category, a value is missing, or there are no rows. [`ErrorKind::Value`] if a setting is about a column
+    /// that does not exist.
+    #[track_caller]
+    pub fn read(&self) -> Result<Table> {
+        let caller = Location::caller();
+        self.table().map_err(|error| error.at(caller))
+    }
+
+    fn table(&self) -> Result<Table> {
+        let mut rows = self.rows()?;
+        let mut table = Table::new(rows.layout.clone());
+        let mut record = StringRecord::new();
+        while rows.read(&mut record)? {
+            table.push(&record)?;
+        }
+        table.finish()
+    }
+
+    /// The rows one by one, for a file that is larger than memory. The file is read once now, up to its first row.
+    ///
+    /// ```
+    /// use namegrad::data::{Csv, Loader};
+    /// use namegrad::prelude::*;
+    /// let rows = Csv::from_bytes(b"area,rooms,price\n70,3,420\n55,2,250\n90,4,510\n").stream()?;
+    /// let samples = rows.map(|row| Ok((row.numbers(["area", "rooms"])?, row.number("price")? as f32)));
+    /// for batch in Loader::new(samples.shuffle_buffer(1000), 2)?.iter() {
+    ///     let (x, price) = batch?; // [N, feature], [N]
+    ///     assert_eq!(x.size("feature")?, 2);
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`read`](Self::read). Those of later rows come from the loader. [`ErrorKind::Unsupported`] for
+    /// [`Fill::Mean`] and for categories that are not given, which would need the whole table.
+    #[track_caller]
+    pub fn stream(&self) -> Result<Stream<Row>> {
+        let caller = Location::caller();
+        let first = self.rows().and_then(|rows| rows.layout.check_stream());
+        first.map_err(|error| error.at(caller))?;
+        let csv = self.clone();
+        Ok(Stream::fallible(move || csv.rows()))
+    }
+
+    /// Reads the header and finds the columns.
+    fn rows(&self) -> Result<Rows> {
+        let (content, blank) = (self.input.open(OP)?, Blank::default());
+        let lines =
+            Lines::new(content.bytes, blank.clone()).map_err(|error| self.input.failed(OP, &error))?;
+        let mut reader = ReaderBuilder::new()
+            .has_headers(self.header)
+            .delimiter(self.delimiter)
+            .trim(Trim::All)
+            .from_reader(lines);
+        // Without a header, these are the fields of the first row, which is read again.
+        let first = reader.headers().map_err(|error| self.failed(&error, &blank))?.clone();
+        if first.is_empty() {
+            return Err(self.input.malformed(OP, "there are no rows"));
+        }
+        let layout = Arc::new(Layout::new(self, &first)?);
+        Ok(Rows { reader, blank, layout, csv: self.clone() })
+    }
+
+    /// The error of a row that could not be read.
+    #[cold]
+    fn failed(&self, error: &csv::Error, blank: &Blank) -> Error {
+        let line = |position: &Option<csv::Position>| match position {
+            Some(position) => format!("line {}: ", blank.line(position.line())),
+            None => String::new(),
+        };
+        match error.kind() {
+            csv::ErrorKind::Io(error) => self.input.failed(OP, error),
+            csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+                let what = format!("{}{len} fields, expected {expected_len}", line(pos));
+                self.input.malformed(OP, what)
+            }
+            csv::ErrorKind::Utf8 { pos, err } => {
+                self.input.malformed(OP, format!("{}field {} is not UTF-8", line(pos), err.field() + 1))
+            }
+            _ => self.input.malformed(OP, error),
+        }
+    }
+
+    #[cold]
+    fn malformed(&self, what: impl std::fmt::Display) -> Error {
+        self.input.malformed(OP, what)
+    }
+
+    #[cold]
+    fn refused(message: String) -> Error {
+        Error::new(ErrorKind::Value, OP, message)
+    }
+}
+
+/// The rows of a file.
+struct Rows {
+    reader: csv::Reader<Lines>,
+    blank: Blank,
+    layout: Arc<Layout>,
+    csv: Csv,
+}
+
+impl Rows {
+    /// Reads the next row, and says whether there was one. Rows with missing values are left out, if they are to be.
+    fn read(&mut self, record: &mut StringRecord) -> Result<bool> {
+        loop {
+            if !self.reader.read_record(record).map_err(|error| self.csv.failed(&error, &self.blank))? {
+                return Ok(false);
+            }
+            let position = record.position().cloned().map(|mut position| {
+                let line = self.blank.line(position.line());
+                position.set_line(line);
+                position
+            });
+            record.set_position(position);
+            self.layout.check_header(record)?;
+            if !(self.csv.drop_missing && self.layout.has_missing(record)) {
+                return Ok(true);
+            }
+        }
+    }
+}

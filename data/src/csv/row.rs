@@ -1,0 +1,78 @@
+//! [`Row`]: a row of a table that is read row by row.
+
+use super::layout::{Column, Kind, Layout};
+use super::{Csv, Rows};
+use csv::StringRecord;
+use namegrad_autograd::Tensor;
+use namegrad_core::Result;
+use std::sync::Arc;
+
+/// A row of [`Csv::stream`].
+#[derive(Clone, Debug)]
+pub struct Row {
+    layout: Arc<Layout>,
+    record: StringRecord,
+}
+
+impl Row {
+    /// The number in a column.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column,
+    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not a finite number.
+    pub fn number(&self, column: impl Into<Column>) -> Result<f64> {
+        self.layout.number(&self.record, self.layout.find(&column.into())?)
+    }
+
+    /// The numbers in some columns, `[feature]` in `f32`.
+    ///
+    /// # Errors
+    /// Same as [`number`](Self::number).
+    pub fn numbers<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
+        let number = |column: C| Ok(self.number(column)? as f32);
+        let numbers = columns.into_iter().map(number).collect::<Result<Vec<f32>>>()?;
+        Tensor::from_slice(&numbers, [("feature", numbers.len())])
+    }
+
+    /// The number of the category in a column whose categories were given.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column or it has no categories,
+    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not one of them.
+    pub fn category(&self, column: impl Into<Column>) -> Result<i64> {
+        let column = self.layout.find(&column.into())?;
+        let Kind::Categories(Some(given)) = &self.layout.kinds[column] else {
+            return Err(Csv::refused(format!("{} has no categories", self.layout.called(column)))
+                .with_repair("Csv::new(path).categories_of(column, [..])"));
+        };
+        let category = self.layout.category(&self.record, column)?;
+        let number = given.iter().position(|own| own == category);
+        number.map(|number| number as i64).ok_or_else(|| self.layout.no_category(&self.record, column, given))
+    }
+
+    /// The text in a column, as it is in the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column.
+    pub fn text(&self, column: impl Into<Column>) -> Result<&str> {
+        Ok(&self.record[self.layout.find(&column.into())?])
+    }
+
+    /// The line of the file, from 1.
+    pub fn line(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        let mut record = StringRecord::new();
+        match self.read(&mut record) {
+            Ok(true) => Some(Ok(Row { layout: self.layout.clone(), record })),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

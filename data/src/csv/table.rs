@@ -1,0 +1,237 @@
+//! [`Table`]: the columns of a table in memory.
+
+use super::Csv;
+use super::layout::{Column, Kind, Layout};
+use csv::StringRecord;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, NamedTensor, Result};
+use std::collections::HashMap;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A table of numbers and categories: what [`Csv::read`] returns.
+#[derive(Clone, Debug)]
+pub struct Table {
+    layout: Arc<Layout>,
+    columns: Vec<Values>,
+    rows: usize,
+}
+
+/// The values of a column.
+#[derive(Clone, Debug)]
+enum Values {
+    Numbers(Vec<f64>),
+    Categories { ids: Vec<i64>, names: Vec<String>, known: HashMap<String, i64> },
+    Skipped,
+}
+
+impl Table {
+    pub(super) fn new(layout: Arc<Layout>) -> Table {
+        let column = |kind: &Kind| match kind {
+            Kind::Numbers => Values::Numbers(Vec::new()),
+            Kind::Skipped => Values::Skipped,
+            Kind::Categories(given) => {
+                let names = given.clone().unwrap_or_default();
+                let known = names.iter().cloned().zip(0..).collect();
+                Values::Categories { ids: Vec::new(), names, known }
+            }
+        };
+        Table { columns: layout.kinds.iter().map(column).collect(), layout, rows: 0 }
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, record: &StringRecord) -> Result<()> {
+        for (column, values) in self.columns.iter_mut().enumerate() {
+            match values {
+                Values::Skipped => {}
+                Values::Numbers(numbers) => numbers.push(self.layout.number(record, column)?),
+                Values::Categories { ids, names, known } => {
+                    let category = self.layout.category(record, column)?;
+                    if let Some(id) = known.get(category) {
+                        ids.push(*id);
+                        continue;
+                    }
+                    if let Kind::Categories(Some(given)) = &self.layout.kinds[column] {
+                        return Err(self.layout.no_category(record, column, given));
+                    }
+                    ids.push(names.len() as i64);
+                    known.insert(category.into(), names.len() as i64);
+                    names.push(category.into());
+                }
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// The table after its last row: missing numbers get the mean, and categories their order.
+    pub(super) fn finish(mut self) -> Result<Table> {
+        if self.rows == 0 {
+            return Err(self.layout.no_rows());
+        }
+        for (column, values) in self.columns.iter_mut().enumerate() {
+            match values {
+                Values::Numbers(numbers) => {
+                    if !fill_mean(numbers) {
+                        let message =
+                            format!("{} has no values to take the mean of", self.layout.called(column));
+                        return Err(Csv::refused(message));
+                    }
+                }
+                Values::Categories { ids, names, .. }
+                    if self.layout.kinds[column] == Kind::Categories(None) =>
+                {
+                    sort(ids, names);
+                }
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
+
+    /// The number of rows.
+    #[allow(clippy::len_without_is_empty)] // a table is never empty
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of all columns; empty if the table has no header.
+    pub fn names(&self) -> &[String] {
+        self.layout.names.as_deref().unwrap_or_default()
+    }
+
+    /// A column of numbers, `[N]` in `f32`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it does not have numbers.
+    #[track_caller]
+    pub fn column(&self, column: impl Into<Column>) -> Result<Tensor> {
+        let (column, caller) = (column.into(), Location::caller());
+        let numbers = self.layout.find(&column).and_then(|column| self.numbers(column));
+        let numbers: Vec<f32> =
+            numbers.map_err(|error| error.at(caller))?.iter().map(|x| *x as f32).collect();
+        Tensor::from_slice(&numbers, [("N", numbers.len())])
+    }
+
+    /// Columns of numbers, `[N, feature]` in `f32`.
+    ///
+    /// # Errors
+    /// Same as [`column`](Self::column).
+    #[track_caller]
+    pub fn columns<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
+        let caller = Location::caller();
+        let found =
+            columns.into_iter().map(|column| self.layout.find(&column.into())).collect::<Result<Vec<_>>>();
+        found.and_then(|found| self.matrix(&found)).map_err(|error| error.at(caller))
+    }
+
+    /// All columns of numbers but some, `[N, feature]` in `f32`. Columns of categories are not among them.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"area,rooms,price\n70,3,420\n").read()?;
+    /// assert_eq!(table.columns_except(["price"])?.to_vec::<f32>()?, [70.0, 3.0]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column.
+    #[track_caller]
+    pub fn columns_except<C: Into<Column>>(&self, columns: impl IntoIterator<Item = C>) -> Result<Tensor> {
+        let caller = Location::caller();
+        let left_out = columns.into_iter().map(|column| self.layout.find(&column.into())).collect();
+        let rest = |left_out: Vec<usize>| {
+            let is_rest = |column: &usize| {
+                matches!(self.columns[*column], Values::Numbers(_)) && !left_out.contains(column)
+            };
+            self.matrix(&(0..self.columns.len()).filter(is_rest).collect::<Vec<_>>())
+        };
+        let left_out: Result<Vec<usize>> = left_out;
+        left_out.and_then(rest).map_err(|error| error.at(caller))
+    }
+
+    fn matrix(&self, columns: &[usize]) -> Result<Tensor> {
+        let columns = columns.iter().map(|column| self.numbers(*column)).collect::<Result<Vec<_>>>()?;
+        let mut matrix = NamedTensor::zeros([("N", self.rows), ("feature", columns.len())])?
+            .to(namegrad_core::DType::F32)?;
+        for (row, values) in matrix.as_mut_slice::<f32>()?.chunks_exact_mut(columns.len().max(1)).enumerate()
+        {
+            for (value, numbers) in values.iter_mut().zip(&columns) {
+                *value = numbers[row] as f32;
+            }
+        }
+        Ok(Tensor::constant(matrix))
+    }
+
+    /// The numbers of a column, in the precision of the file.
+    fn numbers(&self, column: usize) -> Result<&[f64]> {
+        let called = self.layout.called(column);
+        match &self.columns[column] {
+            Values::Numbers(numbers) => Ok(numbers),
+            Values::Categories { .. } => Err(Csv::refused(format!("{called} has categories, not numbers"))
+                .with_repair("table.category(column)?")),
+            Values::Skipped => Err(self.skipped(column)),
+        }
+    }
+
+    #[cold]
+    fn skipped(&self, column: usize) -> Error {
+        Csv::refused(format!("{} was skipped", self.layout.called(column)))
+    }
+
+    /// The numbers of the categories of a column, `[N]` in `i64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it has no categories.
+    #[track_caller]
+    pub fn category(&self, column: impl Into<Column>) -> Result<Tensor> {
+        let (column, caller) = (column.into(), Location::caller());
+        let (ids, _) = self.categories(&column).map_err(|error| error.at(caller))?;
+        Tensor::from_slice(ids, [("N", ids.len())])
+    }
+
+    /// The names of the categories of a column, in the order of their numbers.
+    ///
+    /// # Errors
+    /// Same as [`category`](Self::category).
+    #[track_caller]
+    pub fn category_names(&self, column: impl Into<Column>) -> Result<&[String]> {
+        let (column, caller) = (column.into(), Location::caller());
+        self.categories(&column).map(|(_, names)| names).map_err(|error| error.at(caller))
+    }
+
+    fn categories(&self, column: &Column) -> Result<(&[i64], &[String])> {
+        let column = self.layout.find(column)?;
+        match &self.columns[column] {
+            Values::Categories { ids, names, .. } => Ok((ids, names)),
+            Values::Numbers(_) => {
+                let message = format!("{} has numbers, not categories", self.layout.called(column));
+                Err(Csv::refused(message).with_repair("Csv::new(path).categories([column])"))
+            }
+            Values::Skipped => Err(self.skipped(column)),
+        }
+    }
+}
+
+/// Replaces NaN, which stands for missing values, by the mean of the others; false if there are no others.
+fn fill_mean(numbers: &mut [f64]) -> bool {
+    if !numbers.iter().any(|number| number.is_nan()) {
+        return true;
+    }
+    let (count, sum) = numbers
+        .iter()
+        .filter(|number| !number.is_nan())
+        .fold((0.0, 0.0), |(count, sum), number| (count + 1.0, sum + number));
+    numbers.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = sum / count);
+    count > 0.0
+}
+
+/// Numbers categories in alphabetical order.
+fn sort(ids: &mut [i64], names: &mut Vec<String>) {
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by(|a, b| names[*a].cmp(&names[*b]));
+    let mut new = vec![0; names.len()];
+    order.iter().zip(0..).for_each(|(old, id)| new[*old] = id);
+    ids.iter_mut().for_each(|id| *id = new[*id as usize]);
+    names.sort();
+}

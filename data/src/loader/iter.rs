@@ -1,0 +1,85 @@
+//! [`Batches`], the iterator of a loader.
+
+use super::Loader;
+use super::jobs::{JobList, Run};
+use super::workers::Workers;
+use namegrad_core::{Error, Result};
+use std::fmt;
+use std::iter::FusedIterator;
+
+/// The batches of an epoch, each a `Result`: what [`Loader::iter`] and [`Loader::epoch`] return.
+///
+/// When it is dropped, it waits for its workers, each of which finishes the sample that it is at.
+pub struct Batches<'a, B> {
+    loader: &'a Loader<B>,
+    engine: Engine<B>,
+    /// The number of this run of the loader.
+    run: u64,
+    /// How many batches are left, if it is known.
+    left: Option<usize>,
+}
+
+/// What makes the batches.
+enum Engine<B> {
+    /// This thread.
+    Here(JobList<B>),
+    Workers(Workers<B>),
+    /// The epoch could not be started.
+    Failed(Error),
+    /// There is nothing left.
+    Done,
+}
+
+impl<B> fmt::Debug for Batches<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl<'a, B: Send + 'static> Batches<'a, B> {
+    pub(super) fn new(loader: &'a Loader<B>, run: Run, number: u64) -> Batches<'a, B> {
+        let left = loader.jobs.batches(&run).ok().flatten();
+        let left = left.map(|batches| batches.saturating_sub(run.first_batch as usize));
+        let (settings, caller) = (run.settings.clone(), run.caller);
+        let started = loader.jobs.start(run).and_then(|jobs| match settings.workers {
+            0 => Ok(Engine::Here(jobs)),
+            _ => Workers::start(jobs, settings.workers, settings.prefetch).map(Engine::Workers),
+        });
+        let engine = started.unwrap_or_else(|error| Engine::Failed(error.at(caller)));
+        Batches { loader, engine, run: number, left }
+    }
+}
+
+impl<B: Send + 'static> Iterator for Batches<'_, B> {
+    type Item = Result<B>;
+
+    fn next(&mut self) -> Option<Result<B>> {
+        let (batch, ended) = match &mut self.engine {
+            Engine::Here(jobs) => match jobs.next() {
+                Some(Ok(job)) => (Some(job()), false),
+                Some(Err(error)) => (Some(Err(error)), true),
+                None => (None, true),
+            },
+            Engine::Workers(workers) => workers.next(),
+            Engine::Failed(error) => (Some(Err(error.clone())), true),
+            Engine::Done => return None,
+        };
+        match (&batch, ended) {
+            (Some(_), false) => self.loader.position().take(self.run),
+            (None, _) => self.loader.position().end(self.run),
+            // The epoch was broken off, so that a state saved now goes on at the same place.
+            (Some(_), true) => {}
+        }
+        if ended {
+            self.engine = Engine::Done;
+        }
+        self.left = self.left.map(|left| if ended { 0 } else { left.saturating_sub(1) });
+        batch
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, self.left)
+    }
+}
+
+impl<B: Send + 'static> FusedIterator for Batches<'_, B> {}

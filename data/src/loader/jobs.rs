@@ -1,0 +1,379 @@
+//! The batches of an epoch as jobs, which are made in order and run in any thread.
+
+use super::builder::Settings;
+use crate::Dataset;
+use crate::collate::{Collate, Collation};
+use crate::random::derived;
+use crate::sampler::Epoch;
+use crate::stream::{Stream, Thunk, Thunks};
+use namegrad_core::random::Generator;
+use namegrad_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
+
+/// Makes a batch.
+pub(super) type Job<B> = Box<dyn FnOnce() -> Result<B> + Send>;
+/// The jobs of an epoch. An error ends the epoch.
+pub(super) type JobList<B> = Box<dyn Iterator<Item = Result<Job<B>>> + Send>;
+
+/// What the batches of an epoch depend on.
+#[derive(Clone)]
+pub struct Run {
+    pub(super) seed: u64,
+    pub(super) epoch: u64,
+    pub(super) first_batch: u64,
+    pub(super) settings: Settings,
+    /// The line of the loop.
+    pub(super) caller: &'static Location<'static>,
+}
+
+impl Run {
+    /// The seed of everything random in this epoch.
+    fn epoch_seed(&self) -> u64 {
+        derived(self.seed, self.epoch)
+    }
+
+    /// Runs `f` for the sample at a position of the epoch, or for what else is called `what`. Its random numbers
+    /// depend on `number` alone, and a panic in it is an error.
+    fn guarded<T>(&self, number: u64, what: impl Fn() -> String, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut generator = Generator::from_seed(derived(self.epoch_seed(), number));
+        // What `f` was in the middle of is dropped, or belongs to a data set that must expect panics like any value
+        // that several threads share.
+        match catch_unwind(AssertUnwindSafe(|| generator.scope(f))) {
+            Ok(result) => result.map_err(|error| error.context(format!("{}: ", what()))),
+            Err(panic) => {
+                let message = format!("{} panicked: {}", what(), said(&*panic));
+                Err(Error::new(ErrorKind::Value, "Loader", message).at(self.caller))
+            }
+        }
+    }
+
+    /// The batch of samples. `number` is that of the batch in the epoch.
+    fn collated<T, B>(
+        &self,
+        number: u64,
+        samples: Vec<T>,
+        indices: &[usize],
+        make: &Make<T, B>,
+    ) -> Result<B> {
+        let how = Collation::new(self.settings.batch_dim, &self.settings.pads, indices);
+        self.guarded(!number, || format!("batch {number}"), || make(samples, &how))
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}
+
+/// Makes a batch of samples.
+type Make<T, B> = Arc<dyn Fn(Vec<T>, &Collation<'_>) -> Result<B> + Send + Sync>;
+
+/// The batches of a data set or of a stream.
+pub trait Jobs<B>: Send + Sync {
+    /// The jobs of an epoch.
+    fn start(&self, run: Run) -> Result<JobList<B>>;
+    /// The number of samples, if it is known.
+    fn samples(&self) -> Option<usize>;
+    /// The number of batches of an epoch, if it is known.
+    fn batches(&self, run: &Run) -> Result<Option<usize>>;
+    /// A checksum of the order of the samples in an epoch, if that is known.
+    fn fingerprint(&self, run: &Run) -> Result<Option<u64>>;
+}
+
+/// What a [`Loader`](super::Loader) makes batches of: a [`Dataset`] or a [`Stream`].
+pub trait Source: Sized {
+    /// The type of a sample.
+    type Sample;
+
+    /// The jobs that collate samples by their type.
+    #[doc(hidden)]
+    fn jobs<B>(self) -> Arc<dyn Jobs<B>>
+    where
+        B: Send + 'static,
+        Self::Sample: Collate<Batch = B>;
+
+    /// The jobs that collate samples by a function.
+    #[doc(hidden)]
+    fn jobs_with<B: Send + 'static>(
+        self,
+        make: impl Fn(Vec<Self::Sample>, &Collation<'_>) -> Result<B> + Send + Sync + 'static,
+    ) -> Arc<dyn Jobs<B>>;
+}
+
+impl<D: Dataset + 'static> Source for D {
+    type Sample = D::Sample;
+
+    fn jobs<B>(self) -> Arc<dyn Jobs<B>>
+    where
+        B: Send + 'static,
+        D::Sample: Collate<Batch = B>,
+    {
+        let whole: Whole<D, B> = |data, indices, how| data.get_batch(indices, how);
+        Arc::new(Indexed { data: Arc::new(self), make: Arc::new(D::Sample::collate), whole: Some(whole) })
+    }
+
+    fn jobs_with<B: Send + 'static>(
+        self,
+        make: impl Fn(Vec<D::Sample>, &Collation<'_>) -> Result<B> + Send + Sync + 'static,
+    ) -> Arc<dyn Jobs<B>> {
+        Arc::new(Indexed { data: Arc::new(self), make: Arc::new(make), whole: None })
+    }
+}
+
+/// [`Dataset::get_batch`] of a data set.
+type Whole<D, B> = fn(&D, &[usize], &Collation<'_>) -> Option<Result<B>>;
+
+/// The batches of a data set.
+struct Indexed<D: Dataset, B> {
+    data: Arc<D>,
+    make: Make<D::Sample, B>,
+    whole: Option<Whole<D, B>>,
+}
+
+impl<D: Dataset, B> Clone for Indexed<D, B> {
+    fn clone(&self) -> Indexed<D, B> {
+        Indexed { data: self.data.clone(), make: self.make.clone(), whole: self.whole }
+    }
+}
+
+impl<D: Dataset, B> Indexed<D, B> {
+    fn epoch(&self, run: &Run) -> Epoch {
+        Epoch::new(self.data.len(), run.settings.batch_size, run.seed, run.epoch)
+    }
+
+    /// The indices of an epoch.
+    fn order(&self, run: &Run) -> Result<Vec<usize>> {
+        let samples = self.data.len();
+        let order = run.guarded(
+            u64::MAX,
+            || "the sampler".into(),
+            || run.settings.sampler.indices(&self.epoch(run)),
+        )?;
+        match order.iter().find(|index| **index >= samples) {
+            Some(index) => {
+                let message =
+                    format!("the sampler gave index {index}, but the data set has {samples} samples");
+                Err(Error::new(ErrorKind::Index, "Loader", message).at(run.caller))
+            }
+            None => Ok(order),
+        }
+    }
+
+    /// Batch `number` of an epoch, of samples at `indices`.
+    fn batch(&self, run: &Run, number: u64, indices: &[usize]) -> Result<B> {
+        if let Some(whole) = self.whole {
+            let how = Collation::new(run.settings.batch_dim, &run.settings.pads, indices);
+            let made = run.guarded(
+                !number,
+                || format!("batch {number}"),
+                || whole(&self.data, indices, &how).transpose(),
+            )?;
+            if let Some(batch) = made {
+                return Ok(batch);
+            }
+        }
+        let first = number * run.settings.batch_size as u64;
+        let sample = |(position, index): (u64, &usize)| {
+            run.guarded(position, || format!("sample {index}"), || self.data.get(*index))
+        };
+        let samples = (first..).zip(indices).map(sample).collect::<Result<Vec<_>>>()?;
+        run.collated(number, samples, indices, &self.make)
+    }
+}
+
+impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
+    fn start(&self, run: Run) -> Result<JobList<B>> {
+        let order = Arc::new(self.order(&run)?);
+        let batches = self.batches_of(&run, order.len()) as u64;
+        let (this, run) = (self.clone(), Arc::new(run));
+        Ok(Box::new((run.first_batch..batches).map(move |number| -> Result<Job<B>> {
+            let (this, run, order) = (this.clone(), run.clone(), order.clone());
+            Ok(Box::new(move || {
+                let start = number as usize * run.settings.batch_size;
+                let end = (start + run.settings.batch_size).min(order.len());
+                this.batch(&run, number, &order[start..end])
+            }))
+        })))
+    }
+
+    fn samples(&self) -> Option<usize> {
+        Some(self.data.len())
+    }
+
+    fn batches(&self, run: &Run) -> Result<Option<usize>> {
+        let samples = run.settings.sampler.count(&self.epoch(run))?;
+        Ok(Some(self.batches_of(run, samples)))
+    }
+
+    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
+        // FNV-1a over the indices.
+        let step = |sum: u64, index: usize| (sum ^ index as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        Ok(Some(self.order(run)?.into_iter().fold(0xcbf2_9ce4_8422_2325, step)))
+    }
+}
+
+impl<D: Dataset, B> Indexed<D, B> {
+    fn batches_of(&self, run: &Run, samples: usize) -> usize {
+        let Settings { batch_size, drop_last, .. } = run.settings;
+        if drop_last { samples / batch_size } else { samples.div_ceil(batch_size) }
+    }
+}
+
+impl<T: Send + 'static> Source for Stream<T> {
+    type Sample = T;
+
+    fn jobs<B>(self) -> Arc<dyn Jobs<B>>
+    where
+        B: Send + 'static,
+        T: Collate<Batch = B>,
+    {
+        Arc::new(Streamed { stream: self, make: Arc::new(T::collate) })
+    }
+
+    fn jobs_with<B: Send + 'static>(
+        self,
+        make: impl Fn(Vec<T>, &Collation<'_>) -> Result<B> + Send + Sync + 'static,
+    ) -> Arc<dyn Jobs<B>> {
+        Arc::new(Streamed { stream: self, make: Arc::new(make) })
+    }
+}
+
+/// The batches of a stream.
+struct Streamed<T, B> {
+    stream: Stream<T>,
+    make: Make<T, B>,
+}
+
+impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
+    fn start(&self, run: Run) -> Result<JobList<B>> {
+        let thunks = run.guarded(u64::MAX, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
+        let mut reading =
+            Reading { thunks, run: Arc::new(run), make: self.make.clone(), position: 0, ended: false };
+        let skipped = reading.run.first_batch.saturating_mul(reading.run.settings.batch_size as u64);
+        while reading.position < skipped && reading.read()?.is_some() {}
+        Ok(Box::new(reading))
+    }
+
+    fn samples(&self) -> Option<usize> {
+        None
+    }
+
+    fn batches(&self, _: &Run) -> Result<Option<usize>> {
+        Ok(None)
+    }
+
+    fn fingerprint(&self, _: &Run) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+/// The jobs of an epoch of a stream.
+struct Reading<T, B> {
+    thunks: Thunks<T>,
+    run: Arc<Run>,
+    make: Make<T, B>,
+    /// The number of samples that have been read.
+    position: u64,
+    ended: bool,
+}
+
+impl<T: Send + 'static, B> Reading<T, B> {
+    /// Reads a sample, without making it.
+    fn read(&mut self) -> Result<Option<Thunk<T>>> {
+        let (position, thunks) = (self.position, &mut self.thunks);
+        let what = || format!("sample {position} of the stream");
+        let read = self.run.guarded(position, what, || thunks.next().transpose())?;
+        self.position += u64::from(read.is_some());
+        Ok(read)
+    }
+
+    /// The samples of the next batch: fewer at the end of the stream.
+    fn samples(&mut self) -> Result<Vec<Thunk<T>>> {
+        let mut samples = Vec::new();
+        while samples.len() < self.run.settings.batch_size {
+            match self.read()? {
+                Some(sample) => samples.push(sample),
+                None => break,
+            }
+        }
+        Ok(samples)
+    }
+}
+
+impl<T: Send + 'static, B: Send + 'static> Iterator for Reading<T, B> {
+    type Item = Result<Job<B>>;
+
+    fn next(&mut self) -> Option<Result<Job<B>>> {
+        if self.ended {
+            return None;
+        }
+        let (first, size) = (self.position, self.run.settings.batch_size);
+        let thunks = match self.samples() {
+            Ok(thunks) => thunks,
+            Err(error) => {
+                self.ended = true;
+                return Some(Err(error));
+            }
+        };
+        self.ended = thunks.len() < size;
+        if self.position == 0 {
+            let error = Error::new(ErrorKind::Value, "Loader", "the stream is empty");
+            return Some(Err(error.at(self.run.caller)));
+        }
+        if thunks.is_empty() || self.ended && self.run.settings.drop_last {
+            return None;
+        }
+        let (run, make) = (self.run.clone(), self.make.clone());
+        Some(Ok(Box::new(move || {
+            let number = first / size as u64;
+            let sample = |(position, thunk): (u64, Thunk<T>)| {
+                run.guarded(position, || format!("sample {position}"), thunk)
+            };
+            let count = thunks.len();
+            let samples = (first..).zip(thunks).map(sample).collect::<Result<Vec<_>>>()?;
+            let indices: Vec<usize> = (first as usize..).take(count).collect();
+            run.collated(number, samples, &indices, &make)
+        })))
+    }
+}
+
+/// Batches that are changed by a function.
+pub(super) struct Mapped<A, F> {
+    pub(super) of: Arc<dyn Jobs<A>>,
+    pub(super) f: Arc<F>,
+}
+
+impl<A, B, F> Jobs<B> for Mapped<A, F>
+where
+    A: 'static,
+    B: Send + 'static,
+    F: Fn(A) -> Result<B> + Send + Sync + 'static,
+{
+    fn start(&self, run: Run) -> Result<JobList<B>> {
+        let (f, numbers) = (self.f.clone(), run.first_batch..);
+        let jobs = self.of.start(run.clone())?;
+        let run = Arc::new(run);
+        Ok(Box::new(numbers.zip(jobs).map(move |(number, job)| -> Result<Job<B>> {
+            let (job, f, run) = (job?, f.clone(), run.clone());
+            Ok(Box::new(move || {
+                let batch = job()?;
+                run.guarded(!number, || format!("batch {number}"), || f(batch))
+            }))
+        })))
+    }
+
+    fn samples(&self) -> Option<usize> {
+        self.of.samples()
+    }
+
+    fn batches(&self, run: &Run) -> Result<Option<usize>> {
+        self.of.batches(run)
+    }
+
+    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
+        self.of.fingerprint(run)
+    }
+}

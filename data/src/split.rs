@@ -1,0 +1,95 @@
+//! Parts of a data set at random: [`Dataset::random_split`] and [`Dataset::k_folds`].
+
+use crate::random::permutation;
+use crate::{Dataset, Subset};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// The sizes of `K` parts of a data set: numbers of samples or fractions. Arrays of either convert to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parts<const K: usize> {
+    /// Numbers of samples, which sum to the length of the data set.
+    Lengths([usize; K]),
+    /// Fractions, which sum to one.
+    Fractions([f64; K]),
+}
+
+impl<const K: usize> From<[usize; K]> for Parts<K> {
+    fn from(lengths: [usize; K]) -> Parts<K> {
+        Parts::Lengths(lengths)
+    }
+}
+
+impl<const K: usize> From<[f64; K]> for Parts<K> {
+    fn from(fractions: [f64; K]) -> Parts<K> {
+        Parts::Fractions(fractions)
+    }
+}
+
+impl<const K: usize> Parts<K> {
+    /// The length of each part of a data set of `len`.
+    fn lengths(&self, len: usize) -> Result<[usize; K]> {
+        let refused = |message: String| Error::new(ErrorKind::Value, "random_split", message);
+        let lengths = match self {
+            Parts::Lengths(lengths) => {
+                let sum = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
+                if sum != Some(len) {
+                    let message = format!("{lengths:?} do not sum to {len}, the number of samples");
+                    return Err(refused(message).with_repair("data.random_split([0.8, 0.2], seed)?"));
+                }
+                *lengths
+            }
+            Parts::Fractions(fractions) => {
+                let valid = fractions.iter().all(|fraction| (0.0..=1.0).contains(fraction));
+                if !valid || (fractions.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
+                    let message = format!("fractions are from 0 to 1 and sum to 1, unlike {fractions:?}");
+                    return Err(refused(message).with_repair("data.random_split([0.8, 0.2], seed)?"));
+                }
+                let mut lengths = fractions.map(|fraction| (len as f64 * fraction).floor() as usize);
+                let left = len.saturating_sub(lengths.iter().sum());
+                (0..left).for_each(|number| lengths[number % K] += 1);
+                lengths
+            }
+        };
+        match lengths.iter().position(|length| *length == 0) {
+            Some(part) => Err(refused(format!(
+                "part {part} of a split of {len} samples is empty: the lengths would be {lengths:?}"
+            ))),
+            None => Ok(lengths),
+        }
+    }
+}
+
+pub(crate) fn random<D: Dataset, const K: usize>(
+    data: Arc<D>,
+    parts: &Parts<K>,
+    seed: u64,
+) -> Result<[Subset<Arc<D>>; K]> {
+    let lengths = parts.lengths(data.len())?;
+    let order = permutation(data.len(), seed, 0)?;
+    let mut start = 0;
+    Ok(lengths.map(|length| {
+        start += length;
+        Subset::of(data.clone(), order[start - length..start].to_vec())
+    }))
+}
+
+/// A part to train on and a part to test on.
+type Fold<D> = (Subset<Arc<D>>, Subset<Arc<D>>);
+
+pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<Fold<D>>> {
+    let len = data.len();
+    if !(2..=len).contains(&k) {
+        let message = format!("{k} folds of {len} samples: expected from 2 folds to one for each sample");
+        return Err(Error::new(ErrorKind::Value, "k_folds", message));
+    }
+    let order = permutation(len, seed, 0)?;
+    let fold = |fold: usize| {
+        // The first `len % k` folds have one sample more.
+        let start = fold * (len / k) + fold.min(len % k);
+        let end = start + len / k + usize::from(fold < len % k);
+        let rest = [&order[..start], &order[end..]].concat();
+        (Subset::of(data.clone(), rest), Subset::of(data.clone(), order[start..end].to_vec()))
+    };
+    Ok((0..k).map(fold).collect())
+}

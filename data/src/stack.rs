@@ -1,0 +1,155 @@
+//! Stacks tensors along a new dim, and pads the dims that differ: [`Ragged`], [`Padded`].
+
+use crate::collate::{Collate, Collation};
+use namegrad_autograd::{Tensor, TensorOptions};
+use namegrad_core::options::StackOptions;
+use namegrad_core::{Error, ErrorKind, Name, Result, Scalar};
+
+const OP: &str = "collate";
+
+/// The tensors along a new first dim. Where sizes differ, `pad` gives the value for a dim, if it may be padded.
+pub(crate) fn stack(
+    mut samples: Vec<Tensor>,
+    how: &Collation<'_>,
+    pad: impl Fn(Name) -> Option<Scalar>,
+) -> Result<Tensor> {
+    let Some(first) = samples.first().cloned() else {
+        return Err(Error::new(ErrorKind::Value, OP, "a batch has at least one sample"));
+    };
+    let batch_dim = how.batch_dim();
+    if first.names().position(batch_dim).is_some() {
+        let message = format!("{}, {}, has a dim '{batch_dim}' already", how.sample(0), first.shape());
+        return Err(Error::new(ErrorKind::DuplicateName, OP, message)
+            .with_repair("Loader::builder(data).batch_dim(\"batch\")"));
+    }
+    for (position, sample) in samples.iter().enumerate().skip(1) {
+        check_alike(&first, sample, position, how)?;
+    }
+    for dim in 0..first.ndim() {
+        let Some(position) = samples.iter().position(|sample| sample.sizes()[dim] != first.sizes()[dim])
+        else {
+            continue;
+        };
+        let Some(value) = first.name(dim).and_then(&pad) else {
+            return Err(sizes_differ(&first, &samples[position], dim, position, how));
+        };
+        let longest = samples.iter().map(|sample| sample.sizes()[dim]).max().unwrap_or(0);
+        for sample in &mut samples {
+            *sample = padded(sample, dim, longest, value)?;
+        }
+    }
+    Tensor::stack_with(&samples, 0, StackOptions::new().name(batch_dim))
+}
+
+/// Checks that a sample has the dims and the dtype of the first one.
+fn check_alike(first: &Tensor, sample: &Tensor, position: usize, how: &Collation<'_>) -> Result<()> {
+    if sample.ndim() == first.ndim() && sample.names() == first.names() && sample.dtype() == first.dtype() {
+        return Ok(());
+    }
+    let both = |one: String, other: String| {
+        format!("{} is {one}, but {} is {other}", how.sample(0), how.sample(position))
+    };
+    if sample.dtype() != first.dtype() {
+        let message = both(first.dtype().to_string(), sample.dtype().to_string());
+        return Err(Error::new(ErrorKind::DType, OP, message)
+            .with_repair(format!("x.to(DType::{:?})?", first.dtype())));
+    }
+    let message = both(first.shape().to_string(), sample.shape().to_string());
+    if sample.ndim() != first.ndim() {
+        return Err(Error::new(ErrorKind::Shape, OP, message));
+    }
+    let names: Vec<String> =
+        first.names().iter(first.ndim()).flatten().map(|name| format!("\"{name}\"")).collect();
+    let error = Error::new(ErrorKind::NameMismatch, OP, format!("{message}: the dims of samples are alike"));
+    let permuted = names.len() == first.ndim()
+        && first.names().iter(first.ndim()).flatten().all(|name| sample.names().position(name).is_some());
+    let method = if permuted { "align_to" } else { "rename" };
+    Err(error.with_repair(format!("x.{method}([{}])?", names.join(", "))))
+}
+
+#[cold]
+fn sizes_differ(first: &Tensor, sample: &Tensor, dim: usize, position: usize, how: &Collation<'_>) -> Error {
+    let (one, other) = (first.shape(), sample.shape());
+    let message = format!("{} is {one}, but {} is {other}", how.sample(0), how.sample(position));
+    let repair = match first.name(dim) {
+        Some(name) => format!("Loader::builder(data).pad(\"{name}\", 0)"),
+        None => "give the dims of samples names, and pad by name".into(),
+    };
+    Error::new(ErrorKind::Shape, OP, message).with_repair(repair)
+}
+
+/// `x` with `value` after its elements along a dim, up to `size`.
+fn padded(x: &Tensor, dim: usize, size: usize, value: Scalar) -> Result<Tensor> {
+    let mut rest = x.shape();
+    rest.sizes[dim] = size - rest.sizes[dim];
+    if rest.sizes[dim] == 0 {
+        return Ok(x.clone());
+    }
+    let rest = TensorOptions::new().dtype(x.dtype()).full(&rest, value)?;
+    Tensor::cat([x, &rest], dim)
+}
+
+/// A sample whose size along a dim differs from sample to sample. Its batch is [`Padded`], with the lengths.
+///
+/// To pad without lengths, use [`LoaderBuilder::pad`](crate::LoaderBuilder::pad).
+///
+/// # Examples
+/// ```
+/// use namegrad::data::{Loader, Ragged, Samples};
+/// use namegrad::prelude::*;
+/// let words = [vec![1i64, 2, 3], vec![4]].map(|ids| Tensor::from_slice(&ids, [("seq", ids.len())]));
+/// let words = words.into_iter().map(|ids| Ok(Ragged::new(ids?, "seq")?.value(-1)));
+/// let loader = Loader::new(Samples::new(words.collect::<Result<Vec<_>>>()?), 2)?;
+/// for batch in loader.iter() {
+///     let batch = batch?;
+///     assert_eq!(batch.tensor.shape().to_string(), "[N=2, seq=3]");
+///     assert_eq!(batch.tensor.to_vec::<i64>()?, [1, 2, 3, 4, -1, -1]);
+///     assert_eq!(batch.lengths.to_vec::<i64>()?, [3, 1]);
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ragged {
+    tensor: Tensor,
+    dim: Name,
+    value: Scalar,
+}
+
+impl Ragged {
+    /// A sample with a ragged dim, which is padded with zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if the tensor has no such dim, [`ErrorKind::InvalidName`].
+    #[track_caller]
+    pub fn new(tensor: Tensor, dim: &str) -> Result<Ragged> {
+        tensor.size(dim)?;
+        Ok(Ragged { tensor, dim: Name::new(dim)?, value: Scalar::Int(0) })
+    }
+
+    /// Sets the value with which the dim is padded.
+    pub fn value(mut self, value: impl Into<Scalar>) -> Ragged {
+        self.value = value.into();
+        self
+    }
+}
+
+/// The batch of [`Ragged`] samples.
+#[derive(Clone, Debug)]
+pub struct Padded {
+    /// The samples along the batch dim, each padded to the longest one.
+    pub tensor: Tensor,
+    /// The length of each sample along the ragged dim, `[N]` in `i64`.
+    pub lengths: Tensor,
+}
+
+impl Collate for Ragged {
+    type Batch = Padded;
+
+    fn collate(samples: Vec<Ragged>, how: &Collation<'_>) -> Result<Padded> {
+        let lengths = samples.iter().map(|sample| sample.tensor.size(sample.dim)).collect::<Result<_>>()?;
+        let own = samples.first().map(|first| (first.dim, first.value));
+        let tensors = samples.into_iter().map(|sample| sample.tensor).collect();
+        let pad = |dim| own.filter(|own| own.0 == dim).map(|own| own.1).or_else(|| how.pad(dim));
+        Ok(Padded { tensor: stack(tensors, how, pad)?, lengths: usize::collate(lengths, how)? })
+    }
+}

@@ -1,0 +1,87 @@
+//! [`Subset`]: some of the samples of a data set.
+
+use crate::collate::{Collate, Collation};
+use crate::dataset::{Dataset, no_sample};
+use namegrad_core::Result;
+use std::sync::Arc;
+
+/// The samples of a data set at some indices: the result of [`Dataset::subset`], [`Dataset::filter`] and of the
+/// methods that split a data set. Clones share the indices.
+#[derive(Clone, Debug)]
+pub struct Subset<D> {
+    data: D,
+    indices: Arc<Vec<usize>>,
+}
+
+impl<D: Dataset> Subset<D> {
+    #[track_caller]
+    pub(crate) fn new(data: D, indices: Vec<usize>) -> Result<Subset<D>> {
+        let len = data.len();
+        match indices.iter().find(|index| **index >= len) {
+            Some(index) => {
+                Err(no_sample("subset", *index, len).with_repair(format!("data.subset(0..{len})?")))
+            }
+            None => Ok(Subset::of(data, indices)),
+        }
+    }
+
+    /// A subset at indices that are known to be in range.
+    pub(crate) fn of(data: D, indices: Vec<usize>) -> Subset<D> {
+        Subset { data, indices: Arc::new(indices) }
+    }
+
+    /// The indices of the samples in the data set that this is a part of.
+    pub fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
+    /// The data set that this is a part of.
+    pub fn whole(&self) -> &D {
+        &self.data
+    }
+}
+
+impl<D: Dataset> Dataset for Subset<D> {
+    type Sample = D::Sample;
+
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn get(&self, index: usize) -> Result<D::Sample> {
+        match self.indices.get(index) {
+            Some(inner) => self.data.get(*inner),
+            None => Err(no_sample("Subset", index, self.indices.len())),
+        }
+    }
+
+    fn get_batch(
+        &self,
+        indices: &[usize],
+        how: &Collation<'_>,
+    ) -> Option<Result<<D::Sample as Collate>::Batch>>
+    where
+        D::Sample: Collate,
+    {
+        let inner = indices.iter().map(|index| self.indices.get(*index).copied());
+        let inner: Vec<usize> = inner.collect::<Option<_>>()?; // the error of a missing one comes from `get`
+        self.data.get_batch(&inner, how)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Samples;
+    use namegrad_core::ErrorKind;
+
+    #[test]
+    fn indices_are_checked() {
+        let error = Samples::new(vec![1, 2]).subset([1, 2]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Index);
+        assert_eq!(error.location().file(), file!());
+        let subset = Samples::new(vec![1, 2]).subset([1, 1, 0]).unwrap();
+        assert_eq!((0..3).map(|index| subset.get(index).unwrap()).collect::<Vec<_>>(), [2, 2, 1]);
+        assert_eq!(subset.get(3).unwrap_err().kind(), ErrorKind::Index);
+    }
+}

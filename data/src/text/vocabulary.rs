@@ -1,0 +1,288 @@
+//! [`Vocabulary`]: the tokens of texts, and their numbers.
+
+use crate::stored;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::panic::Location;
+use std::path::Path;
+
+const OP: &str = "Vocabulary";
+/// The metadata key of a file.
+const KEY: &str = "vocabulary";
+
+/// What the tokens of a text are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tokens {
+    /// The bytes of its UTF-8 form.
+    Bytes,
+    /// Its characters.
+    Chars,
+    /// Its words: what is between blanks.
+    Words,
+}
+
+/// Tokens with a number for each. It turns texts into tensors and back.
+///
+/// # Examples
+/// ```
+/// use namegrad::data::Vocabulary;
+/// let vocabulary = Vocabulary::chars("hello");
+/// assert_eq!(vocabulary.tokens(), ["e", "h", "l", "o"]);
+/// let ids = vocabulary.encode("hell")?; // [seq] in i64
+/// assert_eq!(ids.to_vec::<i64>()?, [1, 0, 2, 2]);
+/// assert_eq!(vocabulary.decode(&ids)?, "hell");
+/// # Ok::<(), namegrad::Error>(())
+/// ```
+///
+/// Special tokens come first, in the order in which they are added; a token that is not known gets the number of the
+/// unknown one:
+/// ```
+/// use namegrad::data::Vocabulary;
+/// let vocabulary = Vocabulary::words("the cat and the dog").with_special("<pad>")?.with_unknown("<unk>")?;
+/// assert_eq!(vocabulary.tokens(), ["<pad>", "<unk>", "and", "cat", "dog", "the"]);
+/// assert_eq!(vocabulary.id("<pad>"), Some(0));
+/// assert_eq!(vocabulary.ids("the bird")?, [5, 1]);
+/// # Ok::<(), namegrad::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Described", into = "Described")]
+pub struct Vocabulary {
+    of: Tokens,
+    tokens: Vec<String>,
+    ids: HashMap<String, i64>,
+    special: usize,
+    unknown: Option<i64>,
+}
+
+impl Vocabulary {
+    /// The 256 bytes, each with its value as its number.
+    pub fn bytes() -> Vocabulary {
+        let tokens = (0..=255u8).map(|byte| format!("{byte:#04x}")).collect();
+        Vocabulary::of(Tokens::Bytes, tokens)
+    }
+
+    /// The characters that occur in a text, in alphabetical order.
+    pub fn chars(text: &str) -> Vocabulary {
+        let mut chars: Vec<char> =
+            text.chars().collect::<std::collections::HashSet<char>>().into_iter().collect();
+        chars.sort_unstable();
+        Vocabulary::of(Tokens::Chars, chars.into_iter().map(String::from).collect())
+    }
+
+    /// The words that occur in a text, in alphabetical order.
+    pub fn words(text: &str) -> Vocabulary {
+        Vocabulary::frequent_words(text, 1)
+    }
+
+    /// The words that occur in a text at least `min_count` times, in alphabetical order.
+    ///
+    /// ```
+    /// use namegrad::data::Vocabulary;
+    /// assert_eq!(Vocabulary::frequent_words("the cat and the dog", 2).tokens(), ["the"]);
+    /// ```
+    pub fn frequent_words(text: &str, min_count: usize) -> Vocabulary {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        text.split_whitespace().for_each(|word| *counts.entry(word).or_default() += 1);
+        let frequent = counts.into_iter().filter(|(_, count)| *count >= min_count);
+        let mut words: Vec<String> = frequent.map(|(word, _)| word.into()).collect();
+        words.sort_unstable();
+        Vocabulary::of(Tokens::Words, words)
+    }
+
+    /// A vocabulary of tokens that differ.
+    fn of(of: Tokens, tokens: Vec<String>) -> Vocabulary {
+        let ids = tokens.iter().cloned().zip(0..).collect();
+        Vocabulary { of, tokens, ids, special: 0, unknown: None }
+    }
+
+    /// The same vocabulary with a special token, such as `<pad>`, after those that it has, and before all others. In
+    /// a text it is not special; [`id`](Self::id) tells its number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if it is in the vocabulary already, or that is one of bytes.
+    #[track_caller]
+    pub fn with_special(mut self, token: &str) -> Result<Vocabulary> {
+        let refused = |message: String| Err(Error::new(ErrorKind::Value, OP, message));
+        if self.of == Tokens::Bytes {
+            return refused("the number of a byte is its value, so there are no special tokens".into());
+        }
+        if self.ids.contains_key(token) {
+            return refused(format!("'{token}' is in the vocabulary already"));
+        }
+        self.tokens.insert(self.special, token.into());
+        self.special += 1;
+        self.ids = self.tokens.iter().cloned().zip(0..).collect();
+        Ok(self)
+    }
+
+    /// The same vocabulary with a special token whose number every unknown token gets.
+    ///
+    /// # Errors
+    /// Same as [`with_special`](Self::with_special).
+    #[track_caller]
+    pub fn with_unknown(self, token: &str) -> Result<Vocabulary> {
+        let mut vocabulary = self.with_special(token)?;
+        vocabulary.unknown = vocabulary.id(token);
+        Ok(vocabulary)
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// All tokens in the order of their numbers.
+    pub fn tokens(&self) -> &[String] {
+        &self.tokens
+    }
+
+    /// The number of a token.
+    pub fn id(&self, token: &str) -> Option<i64> {
+        self.ids.get(token).copied()
+    }
+
+    /// The numbers of the tokens of a text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a token is not in the vocabulary, and that has no unknown token.
+    #[track_caller]
+    pub fn ids(&self, text: &str) -> Result<Vec<i64>> {
+        let caller = Location::caller();
+        let id = |(position, token): (usize, &str)| {
+            self.id(token).or(self.unknown).ok_or_else(|| {
+                let message = format!("{token:?}, token {position} of the text, is not in the vocabulary");
+                Error::new(ErrorKind::Value, OP, message)
+                    .with_repair("vocabulary.with_unknown(\"<unk>\")?")
+                    .at(caller)
+            })
+        };
+        match self.of {
+            Tokens::Bytes => Ok(text.bytes().map(i64::from).collect()),
+            Tokens::Words => text.split_whitespace().enumerate().map(id).collect(),
+            Tokens::Chars => {
+                let chars = text.char_indices().map(|(start, char)| &text[start..start + char.len_utf8()]);
+                chars.enumerate().map(id).collect()
+            }
+        }
+    }
+
+    /// The numbers of the tokens of a text, `[seq]` in `i64`.
+    ///
+    /// # Errors
+    /// Same as [`ids`](Self::ids).
+    #[track_caller]
+    pub fn encode(&self, text: &str) -> Result<Tensor> {
+        let caller = Location::caller();
+        let ids = self.ids(text).map_err(|error| error.at(caller))?;
+        Tensor::from_slice(&ids, [("seq", ids.len())])
+    }
+
+    /// The text of a vector of numbers, in `i64`: bytes and characters one after another, words with a blank between
+    /// them. Bytes that are not UTF-8 become `U+FFFD`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if there is no token with a number, [`ErrorKind::DType`] for another dtype.
+    #[track_caller]
+    pub fn decode(&self, ids: &Tensor) -> Result<String> {
+        let caller = Location::caller();
+        self.text(&ids.to_vec::<i64>()?).map_err(|error| error.at(caller))
+    }
+
+    /// The text of numbers; see [`decode`](Self::decode).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if there is no token with a number.
+    #[track_caller]
+    pub fn text(&self, ids: &[i64]) -> Result<String> {
+        let caller = Location::caller();
+        let token = |id: &i64| {
+            usize::try_from(*id).ok().and_then(|id| self.tokens.get(id)).map(String::as_str).ok_or_else(
+                || {
+                    let message = format!("no token has number {id} in a vocabulary of {}", self.len());
+                    Error::new(ErrorKind::Index, OP, message).at(caller)
+                },
+            )
+        };
+        let tokens = ids.iter().map(token).collect::<Result<Vec<&str>>>()?;
+        Ok(match self.of {
+            Tokens::Chars => tokens.concat(),
+            Tokens::Words => tokens.join(" "),
+            Tokens::Bytes => {
+                let bytes: Vec<u8> = ids.iter().map(|id| *id as u8).collect();
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        })
+    }
+
+    /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key `vocabulary`. If
+    /// that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// Same as [`TensorFile::save`](namegrad_io::TensorFile::save).
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let caller = Location::caller();
+        stored::to_file(KEY, self).and_then(|file| file.save(path)).map_err(|error| error.at(caller))
+    }
+
+    /// Reads a vocabulary from a file.
+    ///
+    /// ```
+    /// use namegrad::data::Vocabulary;
+    /// # let file = format!("namegrad-doc-words-{}.safetensors", std::process::id());
+    /// # let path = std::env::temp_dir().join(file);
+    /// let vocabulary = Vocabulary::words("the cat").with_unknown("<unk>")?;
+    /// vocabulary.save(&path)?;
+    /// assert_eq!(Vocabulary::load(&path)?, vocabulary);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`TensorFile::load`](namegrad_io::TensorFile::load); [`ErrorKind::Format`] if the file is not a
+    /// vocabulary.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<Vocabulary> {
+        let caller = Location::caller();
+        stored::load(KEY, "a vocabulary", path.as_ref()).map_err(|error| error.at(caller))
+    }
+}
+
+/// A vocabulary in a file.
+#[derive(Serialize, Deserialize)]
+struct Described {
+    of: Tokens,
+    special: usize,
+    unknown: Option<i64>,
+    tokens: Vec<String>,
+}
+
+impl From<Vocabulary> for Described {
+    fn from(vocabulary: Vocabulary) -> Described {
+        let Vocabulary { of, special, unknown, tokens, .. } = vocabulary;
+        Described { of, special, unknown, tokens }
+    }
+}
+
+impl TryFrom<Described> for Vocabulary {
+    type Error = String;
+
+    fn try_from(described: Described) -> std::result::Result<Vocabulary, String> {
+        let Described { of, special, unknown, tokens } = described;
+        let count = tokens.len();
+        let vocabulary = Vocabulary { special, unknown, ..Vocabulary::of(of, tokens) };
+        let in_range = unknown.is_none_or(|id| (0..special as i64).contains(&id)) && special <= count;
+        match vocabulary.ids.len() == count && in_range && (of != Tokens::Bytes || count == 256) {
+            true => Ok(vocabulary),
+            false => Err("not a vocabulary: a token repeats, or a number is out of range".into()),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! [`Windows`]: parts of a long sequence, all of the same length.
+
+use crate::dataset::{Dataset, no_sample};
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Name, Result};
+
+const OP: &str = "Windows";
+
+/// The windows of `size` elements of a tensor along a dim, which overlap: one starts at each element, or at each
+/// [`stride`](Self::stride). They share the tensor's memory.
+///
+/// # Examples
+/// Windows of a text, each with the same window one token later, for a language model:
+/// ```
+/// use namegrad::data::sampler::Random;
+/// use namegrad::data::{Loader, Vocabulary, Windows};
+/// let text = "to be or not to be";
+/// let vocabulary = Vocabulary::chars(text);
+/// let data = Windows::new(vocabulary.encode(text)?, "seq", 8)?.shifted()?;
+/// // 100 random windows are an epoch.
+/// let sampler = Random::new().replacement(true).num_samples(100);
+/// let loader = Loader::builder(data).batch_size(10).sampler(sampler).build()?;
+/// for batch in loader.iter() {
+///     let (x, y) = batch?; // [N, seq], [N, seq]
+///     assert_eq!(x.narrow("seq", 1, 7)?, y.narrow("seq", 0, 7)?);
+/// }
+/// # Ok::<(), namegrad::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Windows {
+    tensor: Tensor,
+    dim: usize,
+    size: usize,
+    stride: usize,
+    /// The number of elements from which windows are cut.
+    length: usize,
+}
+
+impl Windows {
+    /// The windows of `size` elements along `dim`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] if the tensor has no such dim; [`ErrorKind::Value`] if `size` is 0 or more than the
+    /// size of the dim.
+    #[track_caller]
+    pub fn new(tensor: Tensor, dim: &str, size: usize) -> Result<Windows> {
+        let length = tensor.size(dim)?;
+        let position = Name::lookup(dim).and_then(|name| tensor.names().position(name));
+        let dim = position.expect("the dim has a size, so it is there");
+        if size == 0 || size > length {
+            let message = format!("expected windows of 1 to {length} elements, got {size}");
+            return Err(Error::new(ErrorKind::Value, OP, message).with_operands([tensor.shape()]));
+        }
+        Ok(Windows { tensor: tensor.detach(), dim, size, stride: 1, length })
+    }
+
+    /// Sets how many elements after one window the next one starts; 1 by default.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if it is 0.
+    #[track_caller]
+    pub fn stride(mut self, stride: usize) -> Result<Windows> {
+        Error::ensure(stride > 0, ErrorKind::Value, OP, || "stride is at least 1, got 0")?;
+        self.stride = stride;
+        Ok(self)
+    }
+
+    /// Pairs of a window and the window one element later.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the tensor has no element after its first window.
+    #[track_caller]
+    pub fn shifted(mut self) -> Result<Shifted> {
+        Error::ensure(self.size < self.length, ErrorKind::Value, OP, || {
+            format!("there is no element after a window of {} of {}", self.size, self.length)
+        })?;
+        self.length -= 1;
+        Ok(Shifted(self))
+    }
+
+    /// The window that starts `later` elements after that of a sample.
+    fn window(&self, index: usize, later: usize) -> Result<Tensor> {
+        match index < self.len() {
+            true => self.tensor.narrow(self.dim, (index * self.stride + later) as isize, self.size),
+            false => Err(no_sample(OP, index, self.len())),
+        }
+    }
+}
+
+impl Dataset for Windows {
+    type Sample = Tensor;
+
+    fn len(&self) -> usize {
+        (self.length - self.size) / self.stride + 1
+    }
+
+    fn get(&self, index: usize) -> Result<Tensor> {
+        self.window(index, 0)
+    }
+}
+
+/// The result of [`Windows::shifted`]: samples are pairs of windows.
+#[derive(Clone, Debug)]
+pub struct Shifted(Windows);
+
+impl Dataset for Shifted {
+    type Sample = (Tensor, Tensor);
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
+        Ok((self.0.window(index, 0)?, self.0.window(index, 1)?))
+    }
+}

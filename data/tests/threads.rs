@@ -1,0 +1,36 @@
+//! The threads of a loader. This is the only test of its process, so it can count them.
+
+#![cfg(target_os = "linux")]
+
+use namegrad::data::{Loader, Samples};
+use namegrad::prelude::*;
+
+/// The threads that loaders have started.
+fn loader_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let name =
+        |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    // The system cuts names at 15 bytes.
+    tasks.map(name).filter(|name| name.starts_with("namegrad-loader")).count()
+}
+
+#[test]
+fn threads_live_as_long_as_the_iterator() -> Result<()> {
+    let loader = Loader::builder(Samples::new(vec![0i64; 100])).batch_size(5).workers(3).build()?;
+    assert_eq!(loader_threads(), 0);
+    let mut batches = loader.iter();
+    batches.next().unwrap()?;
+    drop(batches);
+    assert_eq!(loader_threads(), 0, "after an early end");
+    for _ in 0..20 {
+        for batch in &loader {
+            batch?;
+        }
+        assert_eq!(loader_threads(), 0, "after an epoch");
+    }
+    let mut batches = loader.iter();
+    assert_eq!(batches.by_ref().count(), 20);
+    assert!(batches.next().is_none());
+    assert_eq!(loader_threads(), 0, "after the last batch");
+    Ok(())
+}
