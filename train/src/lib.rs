@@ -1,3 +1,11 @@
 //! What a training run needs besides the model: checkpoints, logs, meters, profiles, the health of gradients.
+//!
+//! * [`Checkpoints`] saves a run, and goes on after an interruption as if nothing had happened.
 
 #![forbid(unsafe_code)]
+
+mod checkpoint;
+
+pub use checkpoint::{Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable};
+#[doc(hidden)]
+pub use checkpoint::{kind, last_word};
