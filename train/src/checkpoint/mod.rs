@@ -80,8 +80,11 @@ pub enum Best {
 ///     let loss = loss.item()?;
 ///     losses.push(loss);
 ///     epoch += 1;
-///     let parts = parts![&model, &mut optimizer, &mut scheduler, &mut epoch, &mut losses];
-///     checkpoints.save_with(epoch, parts, [("loss", loss)])?;
+///     checkpoints.save_with(
+///         epoch,
+///         parts![&model, &mut optimizer, &mut scheduler, &mut epoch, &mut losses],
+///         [("loss", loss)],
+///     )?;
 /// }
 /// # if epoch < 5 { continue }
 /// assert_eq!((epoch, losses.len()), (5, 5));
