@@ -47,7 +47,11 @@ pub use gradcheck::{
 };
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
-pub use observe::{Observed, observe};
+#[doc(hidden)]
+pub use observe::starting;
+pub use observe::{
+    ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by, span,
+};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 pub use parameter::{Computed, Parameter};

@@ -63,21 +63,28 @@ fn refused<T>(result: Result<T>, kind: ErrorKind, texts: &[&str]) {
 fn the_last_and_the_best_stay() -> Result<()> {
     let folder = Folder::new("keep");
     let model = layer(0.0)?;
-    let checkpoints = Checkpoints::builder(&folder).keep_last(2).keep_best(2, "loss", Best::Lowest).build()?;
+    let checkpoints =
+        Checkpoints::builder(&folder).keep_last(2).keep_best(2, "loss", Best::Lowest).build()?;
     fs::write(folder.0.join("step-7.safetensors"), "not ours").unwrap();
     fs::write(folder.0.join("notes.txt"), "not ours").unwrap();
-    for (step, loss) in [(1, 3.0), (2, f64::NAN), (3, 1.0), (4, 2.0), (5, 1.0), (6, f64::INFINITY), (7, 9.0)] {
+    for (step, loss) in [(1, 3.0), (2, f64::NAN), (3, 1.0), (4, 2.0), (5, 1.0), (6, f64::INFINITY), (7, 9.0)]
+    {
         model.parameters()[0].update(|own| own.mul_(0.0)?.add_(step as f64).map(drop))?;
         checkpoints.save_with(step, parts![&model], [("loss", loss), ("other", 0.5)])?;
     }
-    let steps = |list: Vec<namegrad::train::Checkpoint>| -> Vec<u64> { list.iter().map(|each| each.step).collect() };
+    let steps =
+        |list: Vec<namegrad::train::Checkpoint>| -> Vec<u64> { list.iter().map(|each| each.step).collect() };
     assert_eq!(steps(checkpoints.list()?), [3, 5, 6, 7]);
     let files = ["notes.txt", "step-00000003.safetensors", "step-00000005.safetensors"];
     assert_eq!(folder.files()[..3], files);
     assert_eq!(folder.files()[5..], ["step-7.safetensors"]);
     assert!(checkpoints.list()?[2].metrics["loss"].is_infinite());
     let best = checkpoints.load_best(parts![&model])?.unwrap();
-    assert_eq!((best.step, best.metrics["loss"], values(&model)[0]), (3, 1.0, 3.0), "the earlier one of equals");
+    assert_eq!(
+        (best.step, best.metrics["loss"], values(&model)[0]),
+        (3, 1.0, 3.0),
+        "the earlier one of equals"
+    );
     drop(checkpoints);
     let highest = Checkpoints::builder(&folder).keep_best(1, "loss", Best::Highest).build()?;
     assert_eq!(highest.best()?.unwrap().step, 6);
@@ -119,7 +126,11 @@ fn two_runs_do_not_share_a_folder() -> Result<()> {
     }
     drop((first, second));
     let later = Checkpoints::new(&folder)?;
-    refused(later.save(2, parts![&model]), ErrorKind::Value, &["up to step 1", "did not resume", "resume(parts)"]);
+    refused(
+        later.save(2, parts![&model]),
+        ErrorKind::Value,
+        &["up to step 1", "did not resume", "resume(parts)"],
+    );
     later.resume(parts![&model])?;
     later.save(2, parts![&model])?;
     Ok(())
@@ -163,7 +174,11 @@ fn parts_that_do_not_fit_are_named_and_nothing_changes() -> Result<()> {
         &["no part 'optimiser', it has 'optimizer'", "part 'epoch' of the checkpoint"],
     );
     refused(checkpoints.load(1, parts![ema = &fresh]), ErrorKind::Value, &["no part 'ema'", "'model'"]);
-    refused(checkpoints.load(2, parts![model = &fresh]), ErrorKind::Value, &["no checkpoint of step 2; it has 1"]);
+    refused(
+        checkpoints.load(2, parts![model = &fresh]),
+        ErrorKind::Value,
+        &["no checkpoint of step 2; it has 1"],
+    );
     assert_eq!((values(&fresh), adam.lr(), sgd.lr()), (vec![2.0; 8], 0.25, 0.25));
     assert_eq!((text.as_str(), number), ("before", 9));
     assert_eq!(namegrad::core::random::random_state(), random);
@@ -205,14 +220,13 @@ fn bad_calls_are_refused() -> Result<()> {
 fn floats_keep_their_bits() -> Result<()> {
     let folder = Folder::new("floats");
     let checkpoints = Checkpoints::new(&folder)?;
-    let (mut best, mut single, mut none, mut some) = (f64::INFINITY, f32::MIN_POSITIVE, None::<f64>, Some(f64::NAN));
+    let (mut best, mut single, mut none, mut some) =
+        (f64::INFINITY, f32::MIN_POSITIVE, None::<f64>, Some(f64::NAN));
     let mut list = vec![0.1, -0.0, f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001), 5e-324];
     let (mut empty, mut map) = (Vec::<f32>::new(), std::collections::HashMap::from([(3_u8, 0.1_f64)]));
     let bits: Vec<u64> = list.iter().map(|x| x.to_bits()).collect();
-    checkpoints.save(
-        1,
-        parts![&mut best, &mut single, &mut none, &mut some, &mut list, &mut empty, &mut map],
-    )?;
+    checkpoints
+        .save(1, parts![&mut best, &mut single, &mut none, &mut some, &mut list, &mut empty, &mut map])?;
     (best, single, none, some, empty) = (0.0, 0.0, Some(1.0), None, vec![1.0]);
     list.clear();
     map.clear();

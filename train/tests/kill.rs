@@ -96,7 +96,8 @@ fn a_killed_run_has_the_same_bits() {
     let expected = result(&whole);
     assert_eq!(expected.1.lines().count() as u64, STEPS);
 
-    let mut random = Generator::from_seed(env::var("NAMEGRAD_KILL_SEED").map_or(1, |seed| seed.parse().unwrap()));
+    let mut random =
+        Generator::from_seed(env::var("NAMEGRAD_KILL_SEED").map_or(1, |seed| seed.parse().unwrap()));
     let (mut killed, mut runs) = (0, 0);
     while killed < kills {
         let killed_run = folder("killed");
@@ -146,8 +147,10 @@ fn a_full_disk_loses_nothing() {
         error.unwrap_or_else(|| panic!("{text}")).to_string()
     };
     let error = fail();
-    let mut files: Vec<String> =
-        fs::read_dir(&limited).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut files: Vec<String> = fs::read_dir(&limited)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     files.sort();
     assert!(!files.is_empty() && files.iter().all(|file| file.starts_with("step-")), "{files:?}");
     // It goes on from the last one that was saved, and fails at the next.

@@ -87,14 +87,16 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
     let model = Model::new()?;
     model.to(dtype)?;
     // Biases have a group of their own, if there is a place for it.
-    let mut optimizer = build(model.named_parameters().into_iter().filter(|(path, _)| matrix(path)).collect())?;
+    let mut optimizer =
+        build(model.named_parameters().into_iter().filter(|(path, _)| matrix(path)).collect())?;
     let rest = model.named_parameters().into_iter().filter(|(path, _)| !matrix(path));
     let mut other = Sgd::builder_named(rest).lr(0.01).momentum(0.5).build()?;
     let mut schedule = Scheduler::new(Cosine::new(12).warmup(3), &mut *optimizer)?;
     let mut cycle = Scheduler::new(OneCycle::new(0.05, 20), &mut other)?;
     let mut plateau = ReduceOnPlateau::builder().patience(0).threshold(0.5).build(&other)?;
     let mut noise = Generator::from_seed(3);
-    let (mut step, mut place, mut losses, mut best) = (0_u64, Place::default(), Vec::<f64>::new(), f64::INFINITY);
+    let (mut step, mut place, mut losses, mut best) =
+        (0_u64, Place::default(), Vec::<f64>::new(), f64::INFINITY);
     let checkpoints = folder.map(Checkpoints::new).transpose()?;
     macro_rules! parts_of_run {
         () => {
@@ -124,7 +126,8 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
         let batch = &place.order[place.at..SAMPLES.min(place.at + BATCH)];
         place.at += BATCH;
         let x = data.index_select(&Tensor::new(batch)?, "N")?;
-        let x = x.add(noise.scope(|| Tensor::randn([("N", batch.len()), ("in", 3)]))?.mul(0.1)?.to(dtype)?)?;
+        let x =
+            x.add(noise.scope(|| Tensor::randn([("N", batch.len()), ("in", 3)]))?.mul(0.1)?.to(dtype)?)?;
         let mut closure = || model.forward(&x)?.sub(0.5)?.square()?.mean(..);
         model.zero_grad();
         let loss = optimizer.step_with(&mut closure)?.item::<f64>()?;

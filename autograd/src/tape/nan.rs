@@ -50,7 +50,7 @@ fn remember(value: &NamedTensor, birth: Birth) {
 #[track_caller]
 pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
     if is_observed() {
-        observe::tell(op, inputs, outputs);
+        observe::tell(op, Location::caller(), inputs, outputs);
     }
     if !is_anomaly_enabled() {
         return;

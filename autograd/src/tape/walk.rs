@@ -1,9 +1,10 @@
 //! The backward pass: the walk from outputs to leaves.
 
 use super::cx::Inputs;
-use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
+use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
 use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
 use crate::hooks::Hook;
+use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
@@ -132,6 +133,22 @@ pub(crate) fn walk(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let at = Location::caller();
+    match is_observed() {
+        true => {
+            let backward = Section { kind: SectionKind::Backward, name: op, at };
+            section(backward, || walk_from(op, at, roots, goal, options))
+        }
+        false => walk_from(op, at, roots, goal, options),
+    }
+}
+
+fn walk_from(
+    op: &'static str,
+    at: &'static Location<'static>,
+    roots: Vec<Root>,
+    goal: Goal<'_>,
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
     let anomaly = is_anomaly_enabled();
     if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
         return Err(super::nan::in_forward(op, born.id, born.origin).at(at));
@@ -150,6 +167,7 @@ pub(crate) fn walk(
         at,
         retain: options.retain_graph || options.create_graph,
         anomaly,
+        observed: is_observed(),
         nan_before,
         pending: Pending::default(),
         useful,
@@ -191,6 +209,8 @@ struct Walk<'a> {
     retain: bool,
     /// Whether gradients are checked for NaN.
     anomaly: bool,
+    /// Whether an observer sees the derivatives of ops.
+    observed: bool,
     /// Whether an output was NaN when the walk began.
     nan_before: bool,
     pending: Pending,
@@ -235,13 +255,36 @@ impl Walk<'_> {
         if !goes_on {
             return Ok(());
         }
-        match way.ok_or_else(|| self.used_up())? {
+        let way = way.ok_or_else(|| self.used_up())?;
+        match self.observed {
+            false => self.pass_way(way, grad, &meta, origin),
+            true => self.pass_observed(way, grad, &meta, origin),
+        }
+    }
+
+    /// Goes on to the inputs of an op, as a section that the observer sees.
+    #[cold]
+    fn pass_observed(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        let kind = match way {
+            // The derivative comes when the gradients of all outputs are there.
+            Way::Part { .. } => return self.pass_way(way, grad, meta, origin),
+            // The ops of a checkpoint run again.
+            Way::Again(_) => SectionKind::Span,
+            Way::Edges(_) | Way::Joint(_) => SectionKind::Derivative,
+        };
+        section(Section { kind, name: origin.op, at: origin.at }, || self.pass_way(way, grad, meta, origin))
+    }
+
+    /// Goes on to the inputs of an op. Inlined, since most walks spend their time here.
+    #[inline(always)]
+    fn pass_way(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        match way {
             Way::Edges(edges) => {
                 for (number, edge) in edges.into_iter().enumerate() {
-                    self.pass_edge(edge, number, &grad, &meta, origin)?;
+                    self.pass_edge(edge, number, &grad, meta, origin)?;
                 }
             }
-            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), &meta, origin)?,
+            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), meta, origin)?,
             Way::Part { of, number, outputs } => {
                 if self.is_useful(&of) {
                     self.pending.add_part(of, number, outputs, grad)?;
@@ -249,7 +292,7 @@ impl Walk<'_> {
             }
             Way::Again(again) => {
                 let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
-                self.enter(&meta, y, grad)?;
+                self.enter(meta, y, grad)?;
             }
         }
         Ok(())
@@ -305,7 +348,12 @@ impl Walk<'_> {
     fn pass_parts(&mut self, meta: &Arc<Meta>, gradients: &[Option<Tensor>]) -> Result<()> {
         let way = self.take_way(&mut meta.state());
         let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
-        self.pass_joint(&joint, OutputGradients::Several { gradients, outputs: &joint.outputs }, meta, origin)
+        let outputs = OutputGradients::Several { gradients, outputs: &joint.outputs };
+        if !self.observed {
+            return self.pass_joint(&joint, outputs, meta, origin);
+        }
+        let derivative = Section { kind: SectionKind::Derivative, name: origin.op, at: origin.at };
+        section(derivative, || self.pass_joint(&joint, outputs, meta, origin))
     }
 
     /// Goes on to inputs that share one derivative.

@@ -84,7 +84,8 @@ pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, t
         let touched = parts.parts[..=at].iter_mut().zip(&before);
         for ((name, part), before) in touched {
             if let Err(second) = part.restore(before) {
-                let message = format!("{}; after that, '{name}' could not be put back: {second}", error.message());
+                let message =
+                    format!("{}; after that, '{name}' could not be put back: {second}", error.message());
                 error = Error::new(error.kind(), "restore", message);
             }
         }
@@ -112,8 +113,9 @@ fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<()> {
     differences.extend(left.map(|name| format!("part '{name}' of the checkpoint is not among the parts")));
     match differences.is_empty() {
         true => Ok(()),
-        false => Err(Error::new(ErrorKind::Value, "restore", differences.join("; "))
-            .with_repair("give the same parts to save and resume; checkpoints.load(step, parts) takes some of them")),
+        false => Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(
+            "give the same parts to save and resume; checkpoints.load(step, parts) takes some of them",
+        )),
     }
 }
 

@@ -257,7 +257,8 @@ impl Checkpoints {
         if metrics.is_empty() || metrics.contains_key(metric) {
             return Ok(());
         }
-        let mut message = format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
+        let mut message =
+            format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
         if let Some(similar) = closest_of(metric, metrics.keys().map(String::as_str)) {
             message += &format!("; there is '{similar}'");
         }
@@ -282,7 +283,9 @@ impl Checkpoints {
                 let repair = format!("checkpoints.remove_after({known})? before, if they are not needed");
                 return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
             }
-            None => format!("{folder} has checkpoints up to step {newest}, from which this run did not resume"),
+            None => {
+                format!("{folder} has checkpoints up to step {newest}, from which this run did not resume")
+            }
         };
         Err(Error::new(ErrorKind::Value, OP, message)
             .with_repair("checkpoints.resume(parts)? before the first step, or another folder"))
@@ -393,8 +396,9 @@ impl Checkpoints {
     pub fn best(&self) -> Result<Option<Checkpoint>> {
         let Some(keep) = &self.keep.best else {
             let message = "nothing says which checkpoint is the best";
-            return Err(Error::new(ErrorKind::Value, "Checkpoints::best", message)
-                .with_repair("Checkpoints::builder(folder).keep_best(1, \"val_loss\", Best::Lowest).build()?"));
+            return Err(Error::new(ErrorKind::Value, "Checkpoints::best", message).with_repair(
+                "Checkpoints::builder(folder).keep_best(1, \"val_loss\", Best::Lowest).build()?",
+            ));
         };
         let all = self.list()?;
         Ok(keep.ranked(&all).first().map(|best| (*best).clone()))
@@ -466,8 +470,10 @@ impl KeepBest {
     /// The checkpoints that have the metric, the best first.
     fn ranked<'c>(&self, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
         let value = |checkpoint: &Checkpoint| checkpoint.metrics.get(&self.metric).copied();
-        let mut ranked: Vec<(f64, &Checkpoint)> =
-            all.iter().filter_map(|each| Some((value(each).filter(|value| !value.is_nan())?, each))).collect();
+        let mut ranked: Vec<(f64, &Checkpoint)> = all
+            .iter()
+            .filter_map(|each| Some((value(each).filter(|value| !value.is_nan())?, each)))
+            .collect();
         // A stable sort: equal ones stay in the order of their steps.
         ranked.sort_by(|(a, _), (b, _)| match self.best {
             Best::Lowest => a.total_cmp(b),

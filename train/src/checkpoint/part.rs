@@ -244,7 +244,8 @@ impl<'a> Parts<'a> {
         for (at, (name, _)) in self.parts.iter().enumerate() {
             let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
             if name.is_empty() || !name.chars().all(is_word) {
-                let message = format!("a part cannot be called '{name}': letters, digits, _ and - are possible");
+                let message =
+                    format!("a part cannot be called '{name}': letters, digits, _ and - are possible");
                 return refused(message, "Parts::new().with(\"name\", part)");
             }
             if self.parts[..at].iter().any(|(other, _)| other == name) {
