@@ -2,7 +2,8 @@
 
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
-use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
+use super::nan::{self, Anomaly};
+use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
 use crate::hooks::Hook;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
@@ -150,8 +151,15 @@ fn walk_from(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let anomaly = is_anomaly_enabled();
-    if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
-        return Err(super::nan::in_forward(op, born.id, born.origin).at(at));
+    let starts = || roots.iter().map(|root| root.0.clone());
+    let born = match is_infinite_checked() {
+        _ if !anomaly => None,
+        // Infinite values are common in masks; only those matter that reach the end.
+        true => starts().find(|start| start.is_nan),
+        false => first_nan(starts()),
+    };
+    if let Some(born) = born {
+        return Err(nan::in_forward(op, born.id, born.origin).at(at));
     }
     let nan_before = anomaly && roots.iter().any(|root| root.2);
     let useful = match goal {
@@ -183,9 +191,8 @@ fn walk_from(
             walk.pass(meta, arrived)?;
         }
         if nan_before {
-            return Err(Error::new(ErrorKind::Autograd, op, "the output is nan before the backward pass")
-                .at(at)
-                .with_repair(FORWARD_TOO));
+            let message = format!("the output is {} before the backward pass", nan::what());
+            return Err(Error::new(ErrorKind::Autograd, op, message).at(at).with_repair(FORWARD_TOO));
         }
         // The hooks come last, so that every gradient is complete if a hook fails.
         let mut reached = Vec::with_capacity(walk.leaves.len());
@@ -340,7 +347,7 @@ impl Walk<'_> {
             return Ok(gradient);
         }
         fit(gradient, into, number, origin)
-            .and_then(|gradient| self.look_at(gradient, origin))
+            .and_then(|gradient| self.look_at(gradient, into, origin))
             .map_err(|error| in_backward(error, origin))
     }
 
@@ -439,21 +446,43 @@ impl Walk<'_> {
     }
 
     /// Checks a gradient in anomaly mode, where NaN is an error.
-    fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
-        if self.anomaly && gradient.value().isnan()?.any(..)?.item::<bool>()? {
-            let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
+    fn look_at(&self, gradient: Tensor, into: &Meta, origin: Origin) -> Result<Tensor> {
+        if self.anomaly && is_anomalous(gradient.value()) {
+            let (op, nan) = (origin.op, nan::what());
+            let leaves = leaves_of(into);
+            nan::keep(Anomaly { op, at: origin.at, leaves, inputs: Vec::new() });
+            let message = format!("Function '{op}' returned {nan} values in the gradient of an input");
             let error = Error::new(ErrorKind::Autograd, self.op, message)
                 .at(self.at)
                 .with_operands([gradient.shape()]);
             return Err(match self.nan_before {
                 true => {
-                    error.context("the output is nan before the backward pass; ").with_repair(FORWARD_TOO)
+                    let context = format!("the output is {nan} before the backward pass; ");
+                    error.context(context).with_repair(FORWARD_TOO)
                 }
                 false => error,
             });
         }
         Ok(gradient)
     }
+}
+
+/// The records of the leaves that a value depends on.
+#[cold]
+fn leaves_of(meta: &Meta) -> Vec<u64> {
+    let (mut seen, mut leaves): (ById<()>, Vec<u64>) = (ById::default(), Vec::new());
+    let mut todo: Vec<Arc<Meta>> = Vec::new();
+    let mut visit = |meta: &Meta, todo: &mut Vec<Arc<Meta>>| {
+        if seen.insert(meta.id, ()).is_none() {
+            leaves.extend(meta.is_leaf().then_some(meta.id));
+            todo.extend(meta.way().iter().flat_map(Way::leads_to).cloned());
+        }
+    };
+    visit(meta, &mut todo);
+    while let Some(meta) = todo.pop() {
+        visit(&meta, &mut todo);
+    }
+    leaves
 }
 
 /// A hint for errors: how anomaly mode also checks forward values.
