@@ -16,6 +16,8 @@ use namegrad::optim::schedule::{
 };
 use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
 use namegrad::prelude::*;
+use namegrad::train::profile::{profile, span};
+use namegrad::train::{Checkpoints, parts};
 
 fn images() -> Result<Tensor> {
     Tensor::rand([("N", 4), ("C", 3), ("H", 5), ("W", 7)])
@@ -416,6 +418,7 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     let head = Linear::new(("h", 3), ("classes", 2))?;
     optimizer.add_group(head.parameters(), |group| group.lr = 1e-2)?;
     schedules(net, 100)?;
+    runs(net.clone())?;
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
@@ -449,8 +452,30 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
     Ok(())
 }
 
+/// The calls of the page about training runs.
+fn runs(net: Linear) -> Result<()> {
+    let step = || no_grad(|| net.forward(&Tensor::ones([("C", 3)])?));
+    let (result, profile) = profile(|| step());
+    result?;
+    println!("{profile}");
+    let folder = std::env::temp_dir().join(format!("namegrad-migration-run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let path = folder.join("trace.json");
+    profile.chrome_trace(path)?;
+    span("augment", || ..);
+    let mut optimizer = AdamW::new(net.parameters())?;
+    let mut epoch = 3;
+    let checkpoints = Checkpoints::new(&folder)?;
+    checkpoints.save(epoch, parts![&net, &mut optimizer, &mut epoch])?;
+    checkpoints.resume(parts![&net, &mut optimizer, &mut epoch])?;
+    std::fs::remove_dir_all(folder).expect("the folder from above");
+    Ok(())
+}
+
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 24] = [
+const SKETCHES: [&str; 26] = [
+    "Checkpoints::new(\"runs/first\")?",
+    "namegrad::train",
     "file.tensors",
     "Option",
     "rand_distr",

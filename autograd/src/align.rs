@@ -81,6 +81,7 @@ impl Tensor {
     #[track_caller]
     fn aligned(&self, op: &'static str, value: NamedTensor) -> Tensor {
         let (from, to) = (self.names().clone(), value.names().clone());
+        crate::observe::starting(); // a view takes no time
         Op::new(op, value)
             .input(self, move |g, cx| {
                 // First remove the dims of size one that alignment added, then restore the order.

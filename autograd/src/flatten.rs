@@ -1,5 +1,6 @@
 //! Flattening consecutive dims of a [`Tensor`] into one, and splitting a dim, with names.
 
+use crate::observe::starting;
 use crate::op::Op;
 use crate::tensor::Tensor;
 use namegrad_core::{Dim, Dims, IntoShape, Result};
@@ -21,6 +22,7 @@ impl Tensor {
     /// `DuplicateName`.
     #[track_caller]
     pub fn flatten<'a>(&self, dims: impl Into<Dims>, out_dim: impl Into<Option<&'a str>>) -> Result<Tensor> {
+        starting();
         let value = self.value().flatten(dims, out_dim)?;
         Ok(Op::new("flatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }
@@ -46,6 +48,7 @@ impl Tensor {
     /// `Shape`, `NameNotFound`, `DimRange`, `InvalidName`, `DuplicateName`.
     #[track_caller]
     pub fn unflatten(&self, dim: impl Into<Dim>, shape: impl IntoShape) -> Result<Tensor> {
+        starting();
         let value = self.value().unflatten(dim, shape)?;
         Ok(Op::new("unflatten", value).input(self, |g, cx| g.reshape(cx.sizes())).output())
     }

@@ -47,13 +47,19 @@ pub use gradcheck::{
 };
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
-pub use observe::{Observed, observe};
+#[doc(hidden)]
+pub use observe::starting;
+pub use observe::{
+    ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by, span,
+};
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};
 pub use parameter::{Computed, Parameter};
+#[doc(hidden)]
+pub use tape::nan::{Anomaly, take_anomaly};
 pub use tape::{
-    BackwardOptions, Cx, detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
-    no_grad, set_grad_enabled,
+    BackwardOptions, Cx, detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled,
+    is_grad_enabled, no_grad, set_grad_enabled,
 };
 pub use tensor::{Tensor, grad, grad_with};
 

@@ -4,6 +4,7 @@ use crate::observe;
 use crate::tape::is_observed;
 use crate::tensor::Tensor;
 use namegrad_core::{NameList, NamedTensor, Names, RenameArg, Result};
+use std::panic::Location;
 
 /// # Names
 impl Tensor {
@@ -58,9 +59,11 @@ impl Tensor {
     }
 
     /// Another value with the same record on the tape; names do not matter to a gradient.
+    #[track_caller]
     fn with_value(&self, value: NamedTensor) -> Tensor {
         if is_observed() {
-            observe::tell("rename", &[self.value()], &[&value]);
+            observe::starting(); // it takes no time
+            observe::tell("rename", Location::caller(), &[self.value()], &[&value]);
         }
         Tensor::from_parts(value, self.meta().cloned())
     }

@@ -1,8 +1,10 @@
-//! [`observe`]: a function that sees every op that runs.
+//! [`observe`]: a function that sees every op that runs. [`observe_by`]: an observer that also sees where an op starts,
+//! and the sections of a program, such as backward passes.
 
 use crate::tape::{is_observed, observed};
 use namegrad_core::NamedTensor;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
 use std::rc::Rc;
 
 /// An op that ran: what the observer of [`observe`] gets.
@@ -15,12 +17,62 @@ pub struct Observed<'a> {
     pub inputs: &'a [&'a NamedTensor],
     /// The results.
     pub outputs: &'a [&'a NamedTensor],
+    /// The line that called the op.
+    pub at: &'static Location<'static>,
 }
 
-type Observer = Rc<dyn Fn(&Observed<'_>)>;
+/// A section of a program, which can contain ops and other sections.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// What it is.
+    pub kind: SectionKind,
+    /// Its name: that of a [`span`], the op of a derivative, or the function that was called.
+    pub name: &'static str,
+    /// The line of the call. For a derivative, it is the line that called the op in the forward pass.
+    pub at: &'static Location<'static>,
+}
+
+/// What a [`Section`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SectionKind {
+    /// A [`span`]: a part of the program that has a name.
+    Span,
+    /// A backward pass.
+    Backward,
+    /// The derivative of an op in a backward pass.
+    Derivative,
+}
+
+/// What sees ops and sections: see [`observe_by`]. The calls come from the thread that the program runs on.
+pub trait Observer {
+    /// An op has run.
+    fn op(&self, op: &Observed<'_>);
+
+    /// An op starts. [`op`](Self::op) follows, unless it fails. For an op that is recorded with [`Op`](crate::Op), there
+    /// is no start.
+    fn start(&self) {}
+
+    /// A section starts.
+    fn enter(&self, _section: &Section) {}
+
+    /// The latest section that has started ends.
+    fn leave(&self) {}
+
+    /// Makes an observer for a thread that works for this one: see [`hand_over`]. By default, nobody observes it.
+    fn for_thread(&self) -> Option<ForThread> {
+        None
+    }
+}
+
+/// What makes the observer of another thread, on that thread.
+pub type ForThread = Box<dyn FnOnce() -> Rc<dyn Observer> + Send>;
 
 thread_local! {
-    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+    static OBSERVER: RefCell<Option<Rc<dyn Observer>>> = const { RefCell::new(None) };
+    /// Whether an op has started, and where the output of the last op is.
+    static STARTED: Cell<bool> = const { Cell::new(false) };
+    static LAST: Cell<(&'static str, usize)> = const { Cell::new(("", 0)) };
 }
 
 /// Runs `f` and shows the observer each op that runs on this thread, in order. An op that is composed of
@@ -36,32 +88,160 @@ thread_local! {
 /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?;
 /// let seen = Rc::new(RefCell::new(Vec::new()));
 /// let list = seen.clone();
-/// observe(move |op| list.borrow_mut().push(op.op), || x.mm(&x)?.exp())?;
-/// assert_eq!(*seen.borrow(), ["mm", "exp"]);
+/// observe(move |op| list.borrow_mut().push((op.op, op.at.line())), || x.mm(&x)?.exp())?;
+/// let line = line!() - 1;
+/// assert_eq!(*seen.borrow(), [("mm", line), ("exp", line)]);
 /// # Ok::<(), Error>(())
 /// ```
 pub fn observe<R>(observer: impl Fn(&Observed<'_>) + 'static, f: impl FnOnce() -> R) -> R {
-    with_observer(Some(Rc::new(observer)), || observed(true, f))
+    struct Ops<F>(F);
+    impl<F: Fn(&Observed<'_>)> Observer for Ops<F> {
+        fn op(&self, op: &Observed<'_>) {
+            (self.0)(op);
+        }
+    }
+    observe_by(Rc::new(Ops(observer)), f)
 }
 
-/// Runs `f` with another observer, and restores the one before, also after a panic.
-fn with_observer<R>(observer: Option<Observer>, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Observer>);
+/// Like [`observe`], with an observer that also sees where ops start, and sections: backward passes, the derivatives of
+/// ops in them, and [`span`]s.
+///
+/// # Examples
+/// ```
+/// use namegrad::autograd::{Observed, Observer, Section, SectionKind, observe_by};
+/// use namegrad::prelude::*;
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// #[derive(Default)]
+/// struct Derivatives(RefCell<Vec<(&'static str, u32)>>);
+/// impl Observer for Derivatives {
+///     fn op(&self, _: &Observed<'_>) {}
+///     fn enter(&self, section: &Section) {
+///         if section.kind == SectionKind::Derivative {
+///             self.0.borrow_mut().push((section.name, section.at.line()));
+///         }
+///     }
+/// }
+///
+/// let x = Tensor::new([1.0, 2.0])?.requiring_grad()?;
+/// let loss = x.exp()?.sum(..)?;
+/// let line = line!() - 1;
+/// let derivatives = Rc::new(Derivatives::default());
+/// observe_by(derivatives.clone(), || loss.backward())?;
+/// assert_eq!(*derivatives.0.borrow(), [("sum", line), ("exp", line)]);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn observe_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
+    /// Restores the observer before, also after a panic.
+    struct Restore(Option<Rc<dyn Observer>>);
     impl Drop for Restore {
         fn drop(&mut self) {
             let before = self.0.take();
             OBSERVER.with_borrow_mut(|observer| *observer = before);
         }
     }
-    let _restore = Restore(OBSERVER.replace(observer));
-    f()
+    let _restore = Restore(OBSERVER.replace(Some(observer)));
+    observed(true, f)
+}
+
+/// Runs `f` as a section with a name, which observers such as a profile see. Without an observer, it only calls `f`.
+///
+/// ```
+/// use namegrad::autograd::span;
+/// assert_eq!(span("augment", || 1 + 2), 3);
+/// ```
+#[inline]
+#[track_caller]
+pub fn span<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
+    if !is_observed() {
+        return f();
+    }
+    section(Section { kind: SectionKind::Span, name, at: Location::caller() }, f)
+}
+
+/// Makes a function with which another thread, which works for this one, is observed by the same observer: a loader
+/// takes it before it starts its threads.
+///
+/// ```
+/// use namegrad::autograd::{hand_over, span};
+/// let handed = hand_over();
+/// let worker = std::thread::spawn(move || handed.run(|| span("decode", || 42)));
+/// assert_eq!(worker.join().unwrap(), 42);
+/// ```
+pub fn hand_over() -> HandedOver {
+    let observer = OBSERVER.with_borrow(Clone::clone).filter(|_| is_observed());
+    HandedOver(observer.and_then(|observer| observer.for_thread()))
+}
+
+/// What [`hand_over`] returns.
+pub struct HandedOver(Option<ForThread>);
+
+impl HandedOver {
+    /// Runs `f` with the observer of the other thread, if it has one.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        match self.0 {
+            Some(make) => observe_by(make(), f),
+            None => f(),
+        }
+    }
+}
+
+impl std::fmt::Debug for HandedOver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HandedOver").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Says that an op starts, of which [`tell`] says that it has run.
+#[inline]
+#[doc(hidden)]
+pub fn starting() {
+    if is_observed() {
+        start();
+    }
+}
+
+#[cold]
+fn start() {
+    STARTED.set(true);
+    with_observer(|observer| observer.start());
 }
 
 /// Shows an op to the observer.
 #[cold]
-pub(crate) fn tell(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
+pub(crate) fn tell(
+    op: &'static str,
+    at: &'static Location<'static>,
+    inputs: &[&NamedTensor],
+    outputs: &[&NamedTensor],
+) {
+    // An op of a row that records itself with `Op` is told twice; the second time, it has not started.
+    let output = (op, outputs.first().map_or(0, |output| output.data_ptr() as usize));
+    if !STARTED.replace(false) && LAST.get() == output && inputs.is_empty() {
+        return LAST.set(("", 0));
+    }
+    LAST.set(output);
+    with_observer(|observer| observer.op(&Observed { op, inputs, outputs, at }));
+}
+
+/// Runs `f` as a section.
+#[cold]
+pub(crate) fn section<R>(section: Section, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            with_observer(|observer| observer.leave());
+        }
+    }
+    with_observer(|observer| observer.enter(&section));
+    let _leave = Leave;
+    f()
+}
+
+/// Calls the observer, whose own ops are not shown.
+fn with_observer(f: impl FnOnce(&dyn Observer)) {
     let observer = OBSERVER.with_borrow(Clone::clone);
     if let Some(observer) = observer.filter(|_| is_observed()) {
-        observed(false, || observer(&Observed { op, inputs, outputs }));
+        observed(false, || f(&*observer));
     }
 }

@@ -168,7 +168,7 @@ impl Op {
             nan::settle(self.origin, &self.value);
         }
         if is_observed() {
-            observe::tell(self.origin.op, &[], &[&self.value]);
+            observe::tell(self.origin.op, self.origin.at, &[], &[&self.value]);
         }
         let inputs = joint_inputs(inputs);
         (is_tracked(&inputs) && self.value.dtype().is_floating_point()).then_some(inputs)
@@ -312,7 +312,7 @@ impl Outputs {
             }
         }
         if is_observed() {
-            observe::tell(origin.op, &[], &values.iter().collect::<Vec<_>>());
+            observe::tell(origin.op, origin.at, &[], &values.iter().collect::<Vec<_>>());
         }
         let inputs = joint_inputs(inputs);
         if !is_tracked(&inputs) {
@@ -340,7 +340,7 @@ fn look(origin: Origin, output: &NamedTensor) {
         nan::settle(origin, output);
     }
     if is_observed() {
-        observe::tell(origin.op, &[], &[output]);
+        observe::tell(origin.op, origin.at, &[], &[output]);
     }
 }
 

@@ -68,6 +68,12 @@ impl Tensor {
         self.meta.as_ref()
     }
 
+    /// The number of the record on the tape, if there is one.
+    #[doc(hidden)]
+    pub fn record_id(&self) -> Option<u64> {
+        self.meta.as_ref().map(|meta| meta.id)
+    }
+
     /// The record that an op would lead back to if it were recorded now.
     #[inline]
     pub(crate) fn tracked(&self) -> Option<&Arc<Meta>> {

@@ -55,5 +55,5 @@ pub mod options {
 
 /// The memory that tensors use, and the cache of freed memory.
 pub mod memory {
-    pub use crate::storage::{MemoryStats, empty_cache, reset_peak, set_cache_limit, stats};
+    pub use crate::storage::{MemoryStats, allocated_bytes, empty_cache, reset_peak, set_cache_limit, stats};
 }

@@ -6,7 +6,7 @@ use crate::master::{self, Master};
 use crate::method::{Checks, Method, Slots, Turn};
 use crate::optimizer::{Loss, Optimizer, evaluate};
 use crate::state::{GroupState, OptimizerState, ParameterState};
-use namegrad_autograd::{Parameter, Tensor};
+use namegrad_autograd::{Parameter, Tensor, span};
 use namegrad_core::cpu::update::{PARALLEL, at_once};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
 use std::collections::{BTreeMap, HashMap};
@@ -264,7 +264,8 @@ impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.check_rates()?;
-        self.pass(None, Location::caller())
+        let caller = Location::caller();
+        span(M::NAME, || self.pass(None, caller))
     }
 
     #[track_caller]
@@ -272,7 +273,7 @@ impl<M: Method> Optimizer for Descent<M> {
         self.check_rates()?;
         let caller = Location::caller();
         let first = evaluate(&self.parameters(), loss, caller)?;
-        self.pass(Some(Closure { loss, first: first.clone(), caller }), caller)?;
+        span(M::NAME, || self.pass(Some(Closure { loss, first: first.clone(), caller }), caller))?;
         Ok(first)
     }
 

@@ -34,6 +34,7 @@ composed! { cast;
 
 mod kernels {
     use super::*;
+    use crate::observe::starting;
     use crate::op::Op;
     use namegrad_core::{DType, Result};
 
@@ -42,6 +43,7 @@ mod kernels {
         if x.dtype() == dtype && !x.value().is_number() {
             return Ok(x.clone());
         }
+        starting();
         let value = x.value().to(dtype)?;
         Ok(Op::new("to", value).input(x, |g, _| Ok(g.clone())).output())
     }

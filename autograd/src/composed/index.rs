@@ -297,6 +297,7 @@ mod kernels {
         if x.tracked().is_none() && value.tracked().is_none() {
             return x.update(|x| x.write_part(part, value.value())).map_err(|error| error.at(at));
         }
+        crate::observe::starting();
         let mut written = x.value().clone();
         written.write_part(part, value.value())?;
         let (own, theirs): (Vec<Index>, Vec<Index>) = (indices.0.clone(), indices.0);

@@ -128,6 +128,7 @@ composed! { parts;
 mod kernels {
     use super::*;
     use crate::Cx;
+    use crate::observe::starting;
     use crate::op::Op;
     use namegrad_core::{Error, ErrorKind};
 
@@ -159,6 +160,7 @@ mod kernels {
             let message = format!("{count} parts do not fit in memory");
             return Err(Error::new(ErrorKind::OutOfMemory, op, message).with_operands([x.shape()]));
         }
+        starting();
         for length in sizes {
             parts.push(x.value().narrow(dim, start, length)?);
             start += length;
@@ -240,6 +242,7 @@ mod kernels {
     pub(super) fn unbind(x: &Tensor, dim: usize) -> Result<Vec<Tensor>> {
         let size = size_of(x, "unbind", dim)?;
         let mut parts = Vec::with_capacity(size);
+        starting();
         for at in 0..size {
             parts.push(x.value().select(dim, at as isize)?);
         }

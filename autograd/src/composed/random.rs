@@ -1,5 +1,6 @@
 //! Filling a tensor with random numbers, after which its gradient is 0, and random tensors.
 
+use crate::observe::starting;
 use crate::op::Op;
 use crate::{Tensor, TensorOptions};
 use namegrad_core::random::{Distribution, Sampled};
@@ -122,6 +123,7 @@ mod kernels {
 #[track_caller]
 fn drawn(x: &mut Tensor, op: &'static str, draw: impl FnOnce(&mut NamedTensor) -> Result<()>) -> Result<()> {
     x.check_in_place(op)?;
+    starting();
     let (mut value, at) = (x.value().clone(), Location::caller());
     draw(&mut value).map_err(|error| error.at(at))?; // a closure does not know its caller
     let y = Op::new(op, value).input(x, |g, _| g.zeros_like()).output();

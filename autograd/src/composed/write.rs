@@ -45,6 +45,7 @@ composed! { write;
 
 mod kernels {
     use super::*;
+    use crate::observe::starting;
     use crate::op::Op;
     use namegrad_core::args::{self, OpenShape};
     use namegrad_core::{Error, ErrorKind, IntoShape, Result};
@@ -52,6 +53,7 @@ mod kernels {
     #[track_caller]
     pub(super) fn copy_(x: &mut Tensor, src: &Tensor) -> Result<()> {
         const OP: &str = "copy_";
+        starting();
         let mut value = x.value().clone();
         value.copy_(src.value()).map_err(|error| match error.kind() {
             ErrorKind::Shape => {
@@ -73,6 +75,7 @@ mod kernels {
             return Err(Error::new(ErrorKind::Shape, OP, message).with_operands([x.shape(), value.shape()]));
         }
         value.value().check_fits(OP, x.value())?;
+        starting();
         let filled = x.full_like(value.item::<namegrad_core::Scalar>()?)?.into_value();
         let y =
             Op::new(OP, filled).input(x, |g, _| g.zeros_like()).input(value, |g, _| Ok(g.clone())).output();

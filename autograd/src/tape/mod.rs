@@ -17,10 +17,10 @@ pub use cx::Cx;
 pub(crate) use cx::OutputGradients;
 pub(crate) use joint::{Joint, JointInput, JointInputs, JointOutput};
 pub use modes::{
-    detect_anomaly, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled, no_grad,
-    set_grad_enabled,
+    detect_anomaly, detect_nonfinite, enable_grad, inference_mode, is_anomaly_enabled, is_grad_enabled,
+    no_grad, set_grad_enabled,
 };
-pub(crate) use modes::{forgetting, is_forgetting, is_looking, is_observed, observed};
+pub(crate) use modes::{forgetting, is_forgetting, is_infinite_checked, is_looking, is_observed, observed};
 pub use walk::BackwardOptions;
 pub(crate) use walk::{ById, Goal, Root, walk};
 
@@ -42,7 +42,7 @@ pub(crate) struct Meta {
     pub(crate) dtype: DType,
     /// Whether the value is a column-major matrix, such as the transposed weight of a linear map.
     column_major: bool,
-    /// Whether an element was NaN when the value was made. Only anomaly mode checks this.
+    /// Whether an element was an anomaly when the value was made. Only anomaly mode checks this.
     pub(crate) is_nan: bool,
     /// The op that made the value, and where it was called; `None` for a leaf.
     pub(crate) origin: Option<Origin>,
@@ -208,11 +208,18 @@ fn forgotten(cx: &Cx<'_>) -> Error {
 /// The gradient of an input, given the gradient of the output.
 pub(crate) type Gradient = Arc<dyn Fn(&Tensor, &Cx<'_>) -> Result<Tensor> + Send + Sync>;
 
-/// Whether an element is NaN.
+/// Whether an element is NaN, or infinite where that is an anomaly.
 #[cold]
-pub(crate) fn has_nan(value: &NamedTensor) -> bool {
-    value.dtype().is_floating_point()
-        && value.isnan().and_then(|nan| nan.any(..)).and_then(|any| any.item()).unwrap_or(false)
+pub(crate) fn is_anomalous(value: &NamedTensor) -> bool {
+    if !value.dtype().is_floating_point() {
+        return false;
+    }
+    match is_infinite_checked() {
+        true => {
+            !value.isfinite().and_then(|finite| finite.all(..)).and_then(|all| all.item()).unwrap_or(true)
+        }
+        false => value.isnan().and_then(|nan| nan.any(..)).and_then(|any| any.item()).unwrap_or(false),
+    }
 }
 
 static BIRTHS: AtomicU64 = AtomicU64::new(0);

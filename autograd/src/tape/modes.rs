@@ -16,12 +16,14 @@ enum Recording {
 
 thread_local! {
     static RECORDING: Cell<Recording> = const { Cell::new(Recording::On) };
-    /// Who looks at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody.
+    /// Who looks at the values of ops: [`ANOMALY`] or [`OBSERVER`], both, or nobody; and [`INFINITE`].
     static LOOKING: Cell<u8> = const { Cell::new(0) };
 }
 
 const ANOMALY: u8 = 1;
 const OBSERVER: u8 = 2;
+/// In anomaly mode, whether infinite values are anomalies too.
+const INFINITE: u8 = 4;
 
 /// Sets a switch of the calling thread while `f` runs, and restores it afterwards, even after a panic.
 fn switched<T: Copy + 'static, R>(switch: &'static LocalKey<Cell<T>>, value: T, f: impl FnOnce() -> R) -> R {
@@ -108,6 +110,28 @@ pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
 /// Every value is read once more, which takes time. Values that are NaN are kept until `detect_anomaly`
 /// returns.
 pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
+    detect(ANOMALY, f)
+}
+
+/// Like [`detect_anomaly`], for NaN and infinite values that reach the loss or a gradient.
+///
+/// A backward pass is an error if the output that it starts from is not finite, and if a gradient in it is not finite.
+/// Other values of the forward pass can be infinite, as those of a mask often are. The error names the op that made the
+/// first value of that kind, of inputs that were finite.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::autograd::detect_nonfinite;
+/// let x = Tensor::new([100.0, 4.0])?.requiring_grad()?;
+/// let error = detect_nonfinite(|| x.exp()?.sum(..)?.backward()).unwrap_err();
+/// assert!(error.message().starts_with("Function 'exp' returned nan or infinite values in the forward pass"));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn detect_nonfinite<R>(f: impl FnOnce() -> R) -> R {
+    detect(ANOMALY | INFINITE, f)
+}
+
+fn detect<R>(mode: u8, f: impl FnOnce() -> R) -> R {
     struct Forget;
     impl Drop for Forget {
         fn drop(&mut self) {
@@ -115,7 +139,7 @@ pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
         }
     }
     let _forget = Forget; // after the switch is back, also after a panic
-    switched(&LOOKING, LOOKING.get() | ANOMALY, f)
+    switched(&LOOKING, LOOKING.get() | mode, f)
 }
 
 /// Runs `f` with an observer, or without one.
@@ -128,6 +152,12 @@ pub(crate) fn observed<R>(on: bool, f: impl FnOnce() -> R) -> R {
 #[inline]
 pub fn is_anomaly_enabled() -> bool {
     LOOKING.get() & ANOMALY != 0
+}
+
+/// Whether infinite values are anomalies, too.
+#[inline]
+pub(crate) fn is_infinite_checked() -> bool {
+    LOOKING.get() & INFINITE != 0
 }
 
 /// Whether the calling thread has an observer of ops.

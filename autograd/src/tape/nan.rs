@@ -4,7 +4,7 @@
 //! A value is known by the address of its first element. The list holds the values themselves, so that no
 //! other takes their place; it is emptied when the mode ends.
 
-use super::{Origin, has_nan, is_anomaly_enabled, is_observed};
+use super::{Origin, is_anomalous, is_anomaly_enabled, is_infinite_checked, is_observed};
 use crate::observe;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Shape};
 use std::cell::RefCell;
@@ -14,8 +14,8 @@ use std::panic::Location;
 /// How a value came to be NaN.
 #[derive(Clone)]
 enum Birth {
-    /// The op made it of inputs that were not.
-    Made(Origin),
+    /// The op made it of inputs that were not, which are at these addresses.
+    Made(Origin, Vec<usize>),
     /// The op was given an input that was NaN before anomaly mode saw it.
     Given(Origin, Shape),
     /// A leaf that was NaN when it was made.
@@ -50,18 +50,19 @@ fn remember(value: &NamedTensor, birth: Birth) {
 #[track_caller]
 pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
     if is_observed() {
-        observe::tell(op, inputs, outputs);
+        observe::tell(op, Location::caller(), inputs, outputs);
     }
     if !is_anomaly_enabled() {
         return;
     }
     let origin = Origin { op, at: Location::caller() };
-    for output in outputs.iter().filter(|output| has_nan(output)) {
-        let before = inputs.iter().filter(|x| has_nan(x));
+    for output in outputs.iter().filter(|output| is_anomalous(output)) {
+        let before = inputs.iter().filter(|x| is_anomalous(x));
         let birth = before.map(|x| of_value(x).unwrap_or(Birth::Given(origin, x.shape()))).min_by_key(
             |birth| matches!(birth, Birth::Given(..)), // one that was seen says more
         );
-        remember(output, birth.unwrap_or(Birth::Made(origin)));
+        let made = || Birth::Made(origin, inputs.iter().map(|x| key(x)).collect());
+        remember(output, birth.unwrap_or_else(made));
     }
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedT
 #[cold]
 pub(crate) fn carry(input: &NamedTensor, output: &NamedTensor) {
     if of_value(output).is_none()
-        && let Some(birth) = of_value(input).filter(|_| has_nan(output))
+        && let Some(birth) = of_value(input).filter(|_| is_anomalous(output))
     {
         remember(output, birth);
     }
@@ -78,17 +79,20 @@ pub(crate) fn carry(input: &NamedTensor, output: &NamedTensor) {
 /// Looks at the output of an op of a user when all of its inputs are known.
 #[cold]
 pub(crate) fn settle(origin: Origin, output: &NamedTensor) {
-    if of_value(output).is_none() && has_nan(output) {
-        remember(output, Birth::Made(origin));
+    if of_value(output).is_none() && is_anomalous(output) {
+        remember(output, Birth::Made(origin, Vec::new()));
     }
 }
 
 /// Whether a value that gets a place on the tape is NaN; then its birth is known by that place.
 #[cold]
 pub(crate) fn enters(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bool {
-    let is_nan = has_nan(value);
+    let is_nan = is_anomalous(value);
     if is_nan {
-        let here = || origin.map_or_else(|| Birth::Leaf(value.shape()), Birth::Made);
+        let here = || match origin {
+            Some(origin) => Birth::Made(origin, Vec::new()),
+            None => Birth::Leaf(value.shape()),
+        };
         let birth = of_value(value).unwrap_or_else(here);
         BIRTHS.with_borrow_mut(|births| births.of_metas.insert(id, birth));
     }
@@ -99,22 +103,60 @@ pub(crate) fn enters(id: u64, value: &NamedTensor, origin: Option<Origin>) -> bo
 #[cold]
 pub(crate) fn in_forward(op: &'static str, id: u64, origin: Option<Origin>) -> Error {
     let known = BIRTHS.with_borrow(|births| births.of_metas.get(&id).cloned());
-    let (message, repair) = match known.or(origin.map(Birth::Made)) {
-        Some(Birth::Made(Origin { op, at })) => (
-            format!("Function '{op}' returned nan values in the forward pass, called at {at}"),
-            "look at the inputs of that call, which were not nan",
-        ),
+    let nan = what();
+    let (message, repair) = match known.or(origin.map(|origin| Birth::Made(origin, Vec::new()))) {
+        Some(Birth::Made(Origin { op, at }, inputs)) => {
+            keep(Anomaly { op, at, leaves: Vec::new(), inputs });
+            (
+                format!("Function '{op}' returned {nan} values in the forward pass, called at {at}"),
+                format!("look at the inputs of that call, which were not {nan}"),
+            )
+        }
         Some(Birth::Given(Origin { op, at }, shape)) => (
-            format!("Function '{op}', called at {at}, was given an input {shape} that was nan already"),
-            "look at where that tensor was made, or make it inside of detect_anomaly too",
+            format!("Function '{op}', called at {at}, was given an input {shape} that was {nan} already"),
+            "look at where that tensor was made, or make it inside of detect_anomaly too".into(),
         ),
         Some(Birth::Leaf(shape)) => (
-            format!("a leaf {shape}, which requires a gradient, was nan when it was made"),
-            "look at where that tensor was made",
+            format!("a leaf {shape}, which requires a gradient, was {nan} when it was made"),
+            "look at where that tensor was made".into(),
         ),
-        None => ("a value was nan in the forward pass".into(), "look at the tensors that require gradients"),
+        None => {
+            let message = format!("a value was {nan} in the forward pass");
+            (message, "look at the tensors that require gradients".into())
+        }
     };
     Error::new(ErrorKind::Autograd, op, message).with_repair(repair)
+}
+
+/// What an anomaly is, for messages.
+pub(crate) fn what() -> &'static str {
+    if is_infinite_checked() { "nan or infinite" } else { "nan" }
+}
+
+/// What the error of an anomaly is about, as data: the op, its line, and what it leads to or was made of.
+#[derive(Clone, Debug)]
+pub struct Anomaly {
+    /// The op.
+    pub op: &'static str,
+    /// The line that called it.
+    pub at: &'static Location<'static>,
+    /// In a backward pass: the [records](crate::Tensor::record_id) of the leaves that the gradient would have reached.
+    pub leaves: Vec<u64>,
+    /// In a forward pass: the addresses of the first elements of the inputs.
+    pub inputs: Vec<usize>,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Anomaly>> = const { RefCell::new(None) };
+}
+
+/// The anomaly of the last error on this thread, unless it was taken before.
+pub fn take_anomaly() -> Option<Anomaly> {
+    LAST.take()
+}
+
+pub(crate) fn keep(anomaly: Anomaly) {
+    LAST.set(Some(anomaly));
 }
 
 /// Forgets everything, unless anomaly mode is on.

@@ -1,9 +1,11 @@
 //! The backward pass: the walk from outputs to leaves.
 
 use super::cx::Inputs;
-use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
-use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
+use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
+use super::nan::{self, Anomaly};
+use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
 use crate::hooks::Hook;
+use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
@@ -132,9 +134,32 @@ pub(crate) fn walk(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let at = Location::caller();
+    match is_observed() {
+        true => {
+            let backward = Section { kind: SectionKind::Backward, name: op, at };
+            section(backward, || walk_from(op, at, roots, goal, options))
+        }
+        false => walk_from(op, at, roots, goal, options),
+    }
+}
+
+fn walk_from(
+    op: &'static str,
+    at: &'static Location<'static>,
+    roots: Vec<Root>,
+    goal: Goal<'_>,
+    options: BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
     let anomaly = is_anomaly_enabled();
-    if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
-        return Err(super::nan::in_forward(op, born.id, born.origin).at(at));
+    let starts = || roots.iter().map(|root| root.0.clone());
+    let born = match is_infinite_checked() {
+        _ if !anomaly => None,
+        // Infinite values are common in masks; only those matter that reach the end.
+        true => starts().find(|start| start.is_nan),
+        false => first_nan(starts()),
+    };
+    if let Some(born) = born {
+        return Err(nan::in_forward(op, born.id, born.origin).at(at));
     }
     let nan_before = anomaly && roots.iter().any(|root| root.2);
     let useful = match goal {
@@ -150,6 +175,7 @@ pub(crate) fn walk(
         at,
         retain: options.retain_graph || options.create_graph,
         anomaly,
+        observed: is_observed(),
         nan_before,
         pending: Pending::default(),
         useful,
@@ -165,9 +191,8 @@ pub(crate) fn walk(
             walk.pass(meta, arrived)?;
         }
         if nan_before {
-            return Err(Error::new(ErrorKind::Autograd, op, "the output is nan before the backward pass")
-                .at(at)
-                .with_repair(FORWARD_TOO));
+            let message = format!("the output is {} before the backward pass", nan::what());
+            return Err(Error::new(ErrorKind::Autograd, op, message).at(at).with_repair(FORWARD_TOO));
         }
         // The hooks come last, so that every gradient is complete if a hook fails.
         let mut reached = Vec::with_capacity(walk.leaves.len());
@@ -191,6 +216,8 @@ struct Walk<'a> {
     retain: bool,
     /// Whether gradients are checked for NaN.
     anomaly: bool,
+    /// Whether an observer sees the derivatives of ops.
+    observed: bool,
     /// Whether an output was NaN when the walk began.
     nan_before: bool,
     pending: Pending,
@@ -235,13 +262,36 @@ impl Walk<'_> {
         if !goes_on {
             return Ok(());
         }
-        match way.ok_or_else(|| self.used_up())? {
+        let way = way.ok_or_else(|| self.used_up())?;
+        match self.observed {
+            false => self.pass_way(way, grad, &meta, origin),
+            true => self.pass_observed(way, grad, &meta, origin),
+        }
+    }
+
+    /// Goes on to the inputs of an op, as a section that the observer sees.
+    #[cold]
+    fn pass_observed(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        let kind = match way {
+            // The derivative comes when the gradients of all outputs are there.
+            Way::Part { .. } => return self.pass_way(way, grad, meta, origin),
+            // The ops of a checkpoint run again.
+            Way::Again(_) => SectionKind::Span,
+            Way::Edges(_) | Way::Joint(_) => SectionKind::Derivative,
+        };
+        section(Section { kind, name: origin.op, at: origin.at }, || self.pass_way(way, grad, meta, origin))
+    }
+
+    /// Goes on to the inputs of an op. Inlined, since most walks spend their time here.
+    #[inline(always)]
+    fn pass_way(&mut self, way: Way, grad: Tensor, meta: &Arc<Meta>, origin: Origin) -> Result<()> {
+        match way {
             Way::Edges(edges) => {
                 for (number, edge) in edges.into_iter().enumerate() {
-                    self.pass_edge(edge, number, &grad, &meta, origin)?;
+                    self.pass_edge(edge, number, &grad, meta, origin)?;
                 }
             }
-            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), &meta, origin)?,
+            Way::Joint(joint) => self.pass_joint(&joint, OutputGradients::One(&grad), meta, origin)?,
             Way::Part { of, number, outputs } => {
                 if self.is_useful(&of) {
                     self.pending.add_part(of, number, outputs, grad)?;
@@ -249,7 +299,7 @@ impl Walk<'_> {
             }
             Way::Again(again) => {
                 let y = enable_grad(|| (again.compute)()).map_err(|error| in_backward(error, origin))?;
-                self.enter(&meta, y, grad)?;
+                self.enter(meta, y, grad)?;
             }
         }
         Ok(())
@@ -297,7 +347,7 @@ impl Walk<'_> {
             return Ok(gradient);
         }
         fit(gradient, into, number, origin)
-            .and_then(|gradient| self.look_at(gradient, origin))
+            .and_then(|gradient| self.look_at(gradient, into, origin))
             .map_err(|error| in_backward(error, origin))
     }
 
@@ -305,7 +355,12 @@ impl Walk<'_> {
     fn pass_parts(&mut self, meta: &Arc<Meta>, gradients: &[Option<Tensor>]) -> Result<()> {
         let way = self.take_way(&mut meta.state());
         let (Some(Way::Joint(joint)), Some(origin)) = (way, meta.origin) else { return Err(self.used_up()) };
-        self.pass_joint(&joint, OutputGradients::Several { gradients, outputs: &joint.outputs }, meta, origin)
+        let outputs = OutputGradients::Several { gradients, outputs: &joint.outputs };
+        if !self.observed {
+            return self.pass_joint(&joint, outputs, meta, origin);
+        }
+        let derivative = Section { kind: SectionKind::Derivative, name: origin.op, at: origin.at };
+        section(derivative, || self.pass_joint(&joint, outputs, meta, origin))
     }
 
     /// Goes on to inputs that share one derivative.
@@ -391,21 +446,43 @@ impl Walk<'_> {
     }
 
     /// Checks a gradient in anomaly mode, where NaN is an error.
-    fn look_at(&self, gradient: Tensor, origin: Origin) -> Result<Tensor> {
-        if self.anomaly && gradient.value().isnan()?.any(..)?.item::<bool>()? {
-            let message = format!("Function '{}' returned nan values in the gradient of an input", origin.op);
+    fn look_at(&self, gradient: Tensor, into: &Meta, origin: Origin) -> Result<Tensor> {
+        if self.anomaly && is_anomalous(gradient.value()) {
+            let (op, nan) = (origin.op, nan::what());
+            let leaves = leaves_of(into);
+            nan::keep(Anomaly { op, at: origin.at, leaves, inputs: Vec::new() });
+            let message = format!("Function '{op}' returned {nan} values in the gradient of an input");
             let error = Error::new(ErrorKind::Autograd, self.op, message)
                 .at(self.at)
                 .with_operands([gradient.shape()]);
             return Err(match self.nan_before {
                 true => {
-                    error.context("the output is nan before the backward pass; ").with_repair(FORWARD_TOO)
+                    let context = format!("the output is {nan} before the backward pass; ");
+                    error.context(context).with_repair(FORWARD_TOO)
                 }
                 false => error,
             });
         }
         Ok(gradient)
     }
+}
+
+/// The records of the leaves that a value depends on.
+#[cold]
+fn leaves_of(meta: &Meta) -> Vec<u64> {
+    let (mut seen, mut leaves): (ById<()>, Vec<u64>) = (ById::default(), Vec::new());
+    let mut todo: Vec<Arc<Meta>> = Vec::new();
+    let mut visit = |meta: &Meta, todo: &mut Vec<Arc<Meta>>| {
+        if seen.insert(meta.id, ()).is_none() {
+            leaves.extend(meta.is_leaf().then_some(meta.id));
+            todo.extend(meta.way().iter().flat_map(Way::leads_to).cloned());
+        }
+    };
+    visit(meta, &mut todo);
+    while let Some(meta) = todo.pop() {
+        visit(&meta, &mut todo);
+    }
+    leaves
 }
 
 /// A hint for errors: how anomaly mode also checks forward values.

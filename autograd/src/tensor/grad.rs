@@ -3,7 +3,7 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
-use crate::tape::{BackwardOptions, Goal, Meta, Root, has_nan, is_anomaly_enabled, walk};
+use crate::tape::{BackwardOptions, Goal, Meta, Root, is_anomalous, is_anomaly_enabled, walk};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
@@ -274,7 +274,7 @@ fn root(op: &'static str, output: &Tensor, gradient: Option<&Tensor>, named: boo
                 }));
         }
     };
-    Ok((meta, gradient, is_anomaly_enabled() && has_nan(output.value())))
+    Ok((meta, gradient, is_anomaly_enabled() && is_anomalous(output.value())))
 }
 
 /// What to do about a tensor that does not require a gradient where one is needed.

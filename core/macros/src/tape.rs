@@ -68,6 +68,7 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
     };
     let result = result(row, &visible);
     let refusals = renamed.refusals(row, how, &text);
+    let starting = (row.outputs.form != Form::Truth).then(|| quote!(crate::observe::starting();));
     let body = match how {
         How::Constant | How::Composed => quote!(#compute #(drop(#hidden);)* #constants Ok(#result)),
         How::Refused => quote!(#refusals #compute #(drop(#hidden);)* #constants Ok(#result)),
@@ -99,7 +100,7 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
         #[track_caller]
         // The code has one form for arguments of all types.
         #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)]
-        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #body }
+        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #starting #body }
     }
 }
 

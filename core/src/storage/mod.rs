@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
 pub use cache::{empty_cache, set_cache_limit};
-pub use stats::{MemoryStats, reset_peak, stats};
+pub use stats::{MemoryStats, allocated_bytes, reset_peak, stats};
 
 /// A counted reference to a block of memory, 64-byte aligned.
 pub(crate) struct Storage(NonNull<Header>);

@@ -1,6 +1,6 @@
 //! Rows of a table by index.
 
-use namegrad_autograd::{Op, Tensor};
+use namegrad_autograd::{Op, Tensor, starting};
 use namegrad_core::options::VectorNormOptions;
 use namegrad_core::{DType, Error, ErrorKind, Name, NamedTensor, Names, Result, keep, plain};
 use namegrad_macros::functional;
@@ -346,6 +346,7 @@ fn looked_up(
     padding: Option<usize>,
     scale_grad_by_freq: bool,
 ) -> Result<Tensor> {
+    starting();
     let rows = values.rename(None)?.index_select(index, 0)?;
     let (index, sizes) = (Tensor::constant(index.clone()), [weight.sizes()[0], weight.sizes()[1]]);
     let gradient = move |g: &Tensor| of_weight(g, &index, sizes, padding, scale_grad_by_freq);

@@ -78,15 +78,16 @@ impl StateDict {
     /// [`ErrorKind::Io`] with the path.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.file(path.as_ref()).save(path)
+        let is_npz = |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("npz");
+        match path.as_ref().extension().is_some_and(is_npz) {
+            true => TensorFile { tensors: self.values.clone(), ..TensorFile::default() }.save(path),
+            false => self.to_file().save(path),
+        }
     }
 
-    /// The content of a file with this path.
-    fn file(&self, path: &Path) -> TensorFile {
+    /// The content of the safetensors file that [`save`](Self::save) writes. Nothing is copied.
+    pub fn to_file(&self) -> TensorFile {
         let mut file = TensorFile { tensors: self.values.clone(), ..TensorFile::default() };
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz")) {
-            return file;
-        }
         for (path, first) in &self.shared {
             file.tensors.remove(path);
             file.metadata.insert(format!("{SHARED}{path}"), first.clone());
@@ -155,6 +156,15 @@ impl StateDict {
             state.shared.insert(path.to_string(), first.clone());
         }
         Ok(state)
+    }
+
+    /// The values in a file's content, such as that of [`to_file`](Self::to_file). Nothing is copied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if a path has the value of another one that is missing.
+    #[track_caller]
+    pub fn from_tensor_file(file: &TensorFile) -> Result<StateDict> {
+        StateDict::read(file.tensors.clone(), &file.metadata, "the file")
     }
 
     /// The value at a path.

@@ -265,22 +265,37 @@ impl ReduceOnPlateau {
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
-        let located = |error: Error| error.at(caller);
-        state.check(NAME, &settings_of(&self.settings), optimizer.lrs().len()).map_err(located)?;
+        let memory = self.memory_of(state, optimizer.lrs().len()).map_err(|error| error.at(caller))?;
+        optimizer.set_lrs(&state.lrs).map_err(|error| error.at(caller))?;
+        (self.memory, self.lrs) = (memory, state.lrs.clone());
+        Ok(())
+    }
+
+    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which has the
+    /// rates too.
+    ///
+    /// # Errors
+    /// Same as [`load_state_dict`](Self::load_state_dict).
+    #[track_caller]
+    pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
+        let caller = Location::caller();
+        let memory = self.memory_of(state, self.lrs.len()).map_err(|error| error.at(caller))?;
+        (self.memory, self.lrs) = (memory, state.lrs.clone());
+        Ok(())
+    }
+
+    /// The memory in a state, if the state fits.
+    fn memory_of(&self, state: &SchedulerState, groups: usize) -> Result<Memory> {
+        state.check(NAME, &settings_of(&self.settings), groups)?;
         let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
         let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
         let (Some(best), Some(bad_steps), Some(cooldown)) =
             (best.filter(|best| !best.is_nan()), count("num_bad_epochs"), count("cooldown_counter"))
         else {
             let message = format!("the state is damaged: its memory is {}", state.memory);
-            return Err(located(
-                Error::new(ErrorKind::Value, NAME, message)
-                    .with_repair("load a state that scheduler.state_dict() has returned"),
-            ));
+            return Err(Error::new(ErrorKind::Value, NAME, message)
+                .with_repair("load a state that scheduler.state_dict() has returned"));
         };
-        optimizer.set_lrs(&state.lrs).map_err(located)?;
-        self.memory = Memory { steps: state.step as u64, best, bad_steps, cooldown };
-        self.lrs = state.lrs.clone();
-        Ok(())
+        Ok(Memory { steps: state.step as u64, best, bad_steps, cooldown })
     }
 }

@@ -267,9 +267,30 @@ impl Scheduler {
         self.restore(state, optimizer).map_err(|error| error.at(caller))
     }
 
+    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which has the
+    /// rates too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
+    /// says what differs. Nothing changes then.
+    #[track_caller]
+    pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
+        let caller = Location::caller();
+        self.check(state, self.base_lrs.len()).map_err(|error| error.at(caller))?;
+        self.step = state.step;
+        self.lrs = state.lrs.clone();
+        self.base_lrs = state.base_lrs.clone();
+        self.momentums = state.momentums.clone();
+        Ok(())
+    }
+
+    fn check(&self, state: &SchedulerState, groups: usize) -> Result<()> {
+        state.check(self.schedule.name(), &self.schedule.settings(), groups)?;
+        self.schedule.check_step(state.step)
+    }
+
     fn restore(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
-        state.check(self.schedule.name(), &self.schedule.settings(), optimizer.lrs().len())?;
-        self.schedule.check_step(state.step)?;
+        self.check(state, optimizer.lrs().len())?;
         if state.momentums.is_some() && optimizer.momentums().is_none() {
             let message = "the state has momentums, and the optimizer has none".to_string();
             return Err(self.refused(message).with_repair("load the state of the same optimizer"));

@@ -1,0 +1,133 @@
+//! The content of a checkpoint: one [`TensorFile`] with all parts.
+//!
+//! A tensor of a part is called `<part>.<tensor>`, and its metadata keys are `<part>.<key>`. The rest is JSON under the
+//! metadata key [`HEADER`]. Nothing else says what is in the file, so nothing can contradict it.
+
+use super::part::Parts;
+use namegrad_core::names::closest_of;
+use namegrad_core::random::{GeneratorState, random_state, set_random_state};
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::TensorFile;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const HEADER: &str = "checkpoint";
+const VERSION: u32 = 1;
+
+/// What is in a checkpoint besides the parts.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    version: u32,
+    pub(super) step: u64,
+    /// As text, because JSON has no infinite numbers.
+    metrics: BTreeMap<String, String>,
+    pub(super) parts: Vec<String>,
+    random: GeneratorState,
+}
+
+impl Header {
+    /// The header in the metadata of a file, or what is wrong with it.
+    pub(super) fn of(metadata: &BTreeMap<String, String>) -> std::result::Result<Header, String> {
+        let text = metadata.get(HEADER).ok_or("it is not a checkpoint")?;
+        let header: Header = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match header.version {
+            VERSION => Ok(header),
+            other => Err(format!("it has version {other} of the format, only {VERSION} can be read")),
+        }
+    }
+
+    pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
+        let parsed = |(name, value): (&String, &String)| Some((name.clone(), value.parse().ok()?));
+        self.metrics.iter().filter_map(parsed).collect()
+    }
+}
+
+/// The content of a checkpoint of the current state.
+pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f64>) -> Result<TensorFile> {
+    let header = Header {
+        version: VERSION,
+        step,
+        metrics: metrics.iter().map(|(name, value)| (name.clone(), format!("{value:?}"))).collect(),
+        parts: parts.names().map(String::from).collect(),
+        random: random_state(),
+    };
+    let mut file = TensorFile::default();
+    for (name, part) in &parts.parts {
+        let state = part.state().map_err(|error| error.context(format_args!("part '{name}': ")))?;
+        let tensors = state.tensors.into_iter().map(|(key, tensor)| (format!("{name}.{key}"), tensor));
+        file.tensors.extend(tensors);
+        file.metadata.extend(state.metadata.into_iter().map(|(key, text)| (format!("{name}.{key}"), text)));
+    }
+    let text = serde_json::to_string(&header)
+        .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()))?;
+    file.metadata.insert(HEADER.into(), text);
+    Ok(file)
+}
+
+/// Which parts of a checkpoint a call takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// All of them, and the state of the random generator.
+    All,
+    /// Those that are given.
+    Given,
+}
+
+/// Restores the parts from a checkpoint. After an error, everything is as it was before.
+pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, take: Take) -> Result<()> {
+    compare(header, parts, take)?;
+    let before: Vec<TensorFile> = parts.parts.iter().map(|(_, part)| part.state()).collect::<Result<_>>()?;
+    for at in 0..parts.parts.len() {
+        let (name, part) = &mut parts.parts[at];
+        let Err(error) = part.restore(&part_of(file, name)) else { continue };
+        let mut error = error.context(format_args!("part '{name}': "));
+        let touched = parts.parts[..=at].iter_mut().zip(&before);
+        for ((name, part), before) in touched {
+            if let Err(second) = part.restore(before) {
+                let message =
+                    format!("{}; after that, '{name}' could not be put back: {second}", error.message());
+                error = Error::new(error.kind(), "restore", message);
+            }
+        }
+        return Err(error.with_repair(
+            "make the parts as they were when the checkpoint was saved; \
+             checkpoints.load(step, parts![&model])? takes some of them",
+        ));
+    }
+    if take == Take::All {
+        set_random_state(header.random);
+    }
+    Ok(())
+}
+
+/// Checks that the checkpoint and the call have the same parts.
+fn compare(header: &Header, parts: &Parts<'_>, take: Take) -> Result<()> {
+    let mut differences = Vec::new();
+    for name in parts.names().filter(|name| !header.parts.iter().any(|own| own == name)) {
+        differences.push(match closest_of(name, header.parts.iter().map(String::as_str)) {
+            Some(similar) => format!("the checkpoint has no part '{name}', it has '{similar}'"),
+            None => format!("the checkpoint has no part '{name}', it has {}", list(&header.parts)),
+        });
+    }
+    let left = header.parts.iter().filter(|own| take == Take::All && !parts.names().any(|name| name == *own));
+    differences.extend(left.map(|name| format!("part '{name}' of the checkpoint is not among the parts")));
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Value, "restore", differences.join("; ")).with_repair(
+            "give the same parts to save and resume; checkpoints.load(step, parts) takes some of them",
+        )),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// The state of a part.
+fn part_of(file: &TensorFile, name: &str) -> TensorFile {
+    let own = |key: &str| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_string());
+    TensorFile {
+        tensors: file.tensors.iter().filter_map(|(key, tensor)| Some((own(key)?, tensor.clone()))).collect(),
+        metadata: file.metadata.iter().filter_map(|(key, text)| Some((own(key)?, text.clone()))).collect(),
+    }
+}

@@ -1,0 +1,484 @@
+//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `content.rs` what is in a
+//! file, and `folder.rs` what is in a folder.
+
+mod content;
+mod folder;
+mod part;
+mod value;
+
+pub use folder::Checkpoint;
+pub use part::{IntoPart, Parts, Resumable, kind, last_word};
+
+use content::{Take, apply, compose};
+use namegrad_core::names::closest_of;
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::TensorFile;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Which value of a metric is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Best {
+    /// The lowest, as of a loss.
+    Lowest,
+    /// The highest, as of an accuracy.
+    Highest,
+}
+
+/// Checkpoints of a training run in a folder: saves everything that the run consists of, and goes on from there as if
+/// the run had not been interrupted.
+///
+/// A checkpoint has the parts that are given with [`parts!`](crate::parts), and the state of the random generator.
+/// A resumed run then computes the same bits as one that was not interrupted, if the parts are all that changes:
+///
+/// | part | given as |
+/// | --- | --- |
+/// | a model, with parameters and buffers | `&model` |
+/// | an optimizer, with its hyperparameters | `&mut optimizer`, `&mut *boxed` |
+/// | a [`Scheduler`](namegrad_optim::schedule::Scheduler) or [`ReduceOnPlateau`](namegrad_optim::schedule::ReduceOnPlateau) | `&mut scheduler` |
+/// | a [`Generator`](namegrad_core::random::Generator) of your own | `&mut generator` |
+/// | the number of the epoch, a history, any value with serde's traits | `&mut epoch` |
+/// | a type of your own that implements [`Resumable`] | `&mut part` |
+///
+/// Gradients are not saved: save between steps, not between the backward passes of one step. Neither are the modes of
+/// layers (`train`, `eval`) and which parameters are frozen.
+///
+/// # Files
+/// Each checkpoint is one safetensors file, `step-00001000.safetensors`, which is written completely or not at all, also
+/// if the process is killed or the disk is full. Its tensors are called `<part>.<tensor>`, so other programs can read
+/// it. After a checkpoint is on the disk, those that are neither among the latest nor among the best are removed; by
+/// default, the latest three stay. Other files in the folder do not matter and are not touched.
+///
+/// Only one run can save in a folder at a time, and a run that does not [`resume`](Self::resume) cannot save in a folder
+/// that already has checkpoints.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::schedule::{Cosine, Scheduler};
+/// use namegrad::prelude::*;
+/// use namegrad::train::{Best, Checkpoints, parts};
+///
+/// # let folder = std::env::temp_dir().join(format!("namegrad-doc-checkpoints-{}", std::process::id()));
+/// # for stop in [2, 5] {
+/// let model = Linear::new(("in", 3), ("out", 1))?;
+/// let mut optimizer = AdamW::new(model.parameters())?;
+/// let mut scheduler = Scheduler::new(Cosine::new(5), &mut optimizer)?;
+/// let (mut epoch, mut losses) = (0, Vec::<f64>::new());
+///
+/// let checkpoints = Checkpoints::builder(&folder).keep_best(1, "loss", Best::Lowest).build()?;
+/// checkpoints.resume(parts![&model, &mut optimizer, &mut scheduler, &mut epoch, &mut losses])?;
+/// while epoch < 5 {
+/// #   if epoch == stop { break }
+///     let loss = model.forward(&Tensor::randn([("N", 8), ("in", 3)])?)?.square()?.mean(..)?;
+///     optimizer.zero_grad();
+///     loss.backward()?;
+///     optimizer.step()?;
+///     scheduler.step(&mut optimizer)?;
+///     let loss = loss.item()?;
+///     losses.push(loss);
+///     epoch += 1;
+///     checkpoints.save_with(
+///         epoch,
+///         parts![&model, &mut optimizer, &mut scheduler, &mut epoch, &mut losses],
+///         [("loss", loss)],
+///     )?;
+/// }
+/// # if epoch < 5 { continue }
+/// assert_eq!((epoch, losses.len()), (5, 5));
+/// let best = checkpoints.load_best(parts![&model])?.unwrap();
+/// assert_eq!(best.metrics["loss"], losses.iter().copied().fold(f64::INFINITY, f64::min));
+/// # }
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    keep: Keep,
+    state: Mutex<State>,
+}
+
+/// Which checkpoints stay.
+#[derive(Clone, Debug)]
+struct Keep {
+    /// How many of the latest; all of them if `None`.
+    last: Option<usize>,
+    best: Option<KeepBest>,
+}
+
+#[derive(Clone, Debug)]
+struct KeepBest {
+    count: usize,
+    metric: String,
+    best: Best,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The latest step that this run has saved or resumed from.
+    known: Option<u64>,
+    /// Held from the first save on.
+    lock: Option<File>,
+    is_locked: bool,
+}
+
+/// A builder for [`Checkpoints`].
+#[derive(Clone, Debug)]
+#[must_use = "`build` makes the checkpoints"]
+pub struct CheckpointsBuilder {
+    folder: PathBuf,
+    keep: Keep,
+}
+
+impl CheckpointsBuilder {
+    /// How many of the latest checkpoints stay. Default: 3.
+    pub fn keep_last(mut self, count: usize) -> CheckpointsBuilder {
+        self.keep.last = Some(count);
+        self
+    }
+
+    /// All checkpoints stay.
+    pub fn keep_all(mut self) -> CheckpointsBuilder {
+        self.keep.last = None;
+        self
+    }
+
+    /// How many of the best checkpoints by a metric stay, besides the latest. Of equal ones, the earlier is better. A
+    /// metric that is NaN, or a checkpoint without the metric, is never among the best. Default: none.
+    pub fn keep_best(mut self, count: usize, metric: impl Into<String>, best: Best) -> CheckpointsBuilder {
+        self.keep.best = Some(KeepBest { count, metric: metric.into(), best });
+        self
+    }
+
+    /// Makes the folder if there is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if no checkpoints would be kept, [`ErrorKind::Io`] if the folder cannot be made.
+    #[track_caller]
+    pub fn build(self) -> Result<Checkpoints> {
+        const OP: &str = "Checkpoints";
+        let CheckpointsBuilder { folder, keep } = self;
+        let counts = [("keep_last", keep.last), ("keep_best", keep.best.as_ref().map(|best| best.count))];
+        if let Some((setter, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
+            let message = format!("{setter} must be at least 1, because the others are removed");
+            let repair = match setter {
+                "keep_best" => ".keep_best(1, \"loss\", Best::Lowest)",
+                _ => ".keep_last(1)",
+            };
+            return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
+        }
+        match fs::create_dir_all(&folder) {
+            Ok(()) => Ok(Checkpoints { folder, keep, state: Mutex::default() }),
+            Err(error) => Err(folder::io_error(OP, &folder, &error)),
+        }
+    }
+}
+
+impl Checkpoints {
+    /// Checkpoints in a folder, of which the latest three stay. The folder is made if there is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the folder cannot be made.
+    #[track_caller]
+    pub fn new(folder: impl AsRef<Path>) -> Result<Checkpoints> {
+        Checkpoints::builder(folder).build()
+    }
+
+    /// A builder for checkpoints in a folder.
+    pub fn builder(folder: impl AsRef<Path>) -> CheckpointsBuilder {
+        let keep = Keep { last: Some(3), best: None };
+        CheckpointsBuilder { folder: folder.as_ref().to_path_buf(), keep }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Saves the parts of the run after a step. A checkpoint of the same step is replaced.
+    ///
+    /// The step is any number that grows: of steps, or of epochs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the file cannot be written, or if another run saves in this folder. [`ErrorKind::Value`] if
+    /// a part has no state, two parts have the same name, or the folder has a later checkpoint than this run has saved
+    /// or resumed from. All checkpoints are as they were then. If an old checkpoint cannot be removed, that is an
+    /// [`ErrorKind::Io`] too, and the new one is saved.
+    #[track_caller]
+    pub fn save(&self, step: u64, parts: Parts<'_>) -> Result<Checkpoint> {
+        self.save_with(step, parts, [])
+    }
+
+    /// Like [`save`](Self::save), with metrics: `checkpoints.save_with(epoch, parts, [("val_loss", loss)])?`.
+    ///
+    /// # Errors
+    /// The errors of [`save`](Self::save); [`ErrorKind::Value`] if there are metrics, but not the one by which the best
+    /// checkpoints are kept.
+    #[track_caller]
+    pub fn save_with<'m>(
+        &self,
+        step: u64,
+        parts: Parts<'_>,
+        metrics: impl IntoIterator<Item = (&'m str, f64)>,
+    ) -> Result<Checkpoint> {
+        let caller = Location::caller();
+        let metrics = metrics.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        self.write(step, &parts, metrics, caller).map_err(|error| error.at(caller))
+    }
+
+    fn write(
+        &self,
+        step: u64,
+        parts: &Parts<'_>,
+        metrics: BTreeMap<String, f64>,
+        caller: &'static Location<'static>,
+    ) -> Result<Checkpoint> {
+        const OP: &str = "Checkpoints::save";
+        parts.check(OP, caller)?;
+        self.check_metrics(&metrics)?;
+        let mut state = self.state();
+        if !state.is_locked {
+            state.lock = folder::lock(OP, &self.folder)?;
+            state.is_locked = true;
+        }
+        self.check_step(step, state.known)?;
+        let path = folder::path_of(&self.folder, step);
+        compose(step, parts, &metrics)?.save(&path).map_err(|error| error.of(OP))?;
+        state.known = Some(step);
+        self.remove_old()?;
+        Ok(Checkpoint { step, path, metrics, damage: None })
+    }
+
+    fn check_metrics(&self, metrics: &BTreeMap<String, f64>) -> Result<()> {
+        let Some(KeepBest { metric, .. }) = &self.keep.best else { return Ok(()) };
+        if metrics.is_empty() || metrics.contains_key(metric) {
+            return Ok(());
+        }
+        let mut message =
+            format!("the best checkpoints are kept by '{metric}', which is not among the metrics");
+        if let Some(similar) = closest_of(metric, metrics.keys().map(String::as_str)) {
+            message += &format!("; there is '{similar}'");
+        }
+        Err(Error::new(ErrorKind::Value, "Checkpoints::save", message)
+            .with_repair(format!("checkpoints.save_with(step, parts, [({metric:?}, value)])?")))
+    }
+
+    /// Checks that the folder has no later step than this run knows of.
+    fn check_step(&self, step: u64, known: Option<u64>) -> Result<()> {
+        const OP: &str = "Checkpoints::save";
+        let Some(newest) = folder::steps(OP, &self.folder)?.pop() else { return Ok(()) };
+        let folder = self.folder.display();
+        let message = match known {
+            Some(known) if known >= newest && step >= newest => return Ok(()),
+            Some(known) if known >= newest => {
+                format!("step {step} comes after step {newest}, which was saved before; steps must not fall")
+            }
+            Some(known) => {
+                let message = format!(
+                    "{folder} has checkpoints up to step {newest}, and this run goes on from step {known}"
+                );
+                let repair = format!("checkpoints.remove_after({known})? before, if they are not needed");
+                return Err(Error::new(ErrorKind::Value, OP, message).with_repair(repair));
+            }
+            None => {
+                format!("{folder} has checkpoints up to step {newest}, from which this run did not resume")
+            }
+        };
+        Err(Error::new(ErrorKind::Value, OP, message)
+            .with_repair("checkpoints.resume(parts)? before the first step, or another folder"))
+    }
+
+    /// Removes the checkpoints that are neither among the latest nor among the best. Those that cannot be read stay, and
+    /// do not count.
+    fn remove_old(&self) -> Result<()> {
+        const OP: &str = "Checkpoints::save";
+        let Some(last) = self.keep.last else { return Ok(()) };
+        if folder::steps(OP, &self.folder)?.len() <= last {
+            return Ok(());
+        }
+        let mut all = folder::list(OP, &self.folder)?;
+        all.retain(|checkpoint| checkpoint.damage.is_none());
+        let best: Vec<u64> = match &self.keep.best {
+            Some(keep) => keep.ranked(&all).into_iter().take(keep.count).map(|best| best.step).collect(),
+            None => Vec::new(),
+        };
+        let latest = all.len().saturating_sub(last);
+        let old = all[..latest].iter().filter(|checkpoint| !best.contains(&checkpoint.step));
+        old.into_iter().try_for_each(|checkpoint| folder::remove(OP, &self.folder, checkpoint.step))
+    }
+
+    /// Continues from the latest checkpoint, and returns its step; `None` if there is no checkpoint, so that the run
+    /// begins. The parts must be those that were saved. Give the same parts to [`save`](Self::save).
+    ///
+    /// What a run writes elsewhere, such as a log, can be ahead of the checkpoint: remove what belongs to later steps
+    /// than the one that is returned.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the checkpoint has other parts, or a part does not fit: the message says which, and what
+    /// differs. [`ErrorKind::Format`] or [`ErrorKind::Io`] if the file is damaged or cannot be read; the repair goes on
+    /// from the one before. The parts and the random generator are as they were then.
+    #[track_caller]
+    pub fn resume(&self, parts: Parts<'_>) -> Result<Option<u64>> {
+        const OP: &str = "Checkpoints::resume";
+        let caller = Location::caller();
+        let steps = folder::steps(OP, &self.folder).map_err(|error| error.at(caller))?;
+        let Some((newest, before)) = steps.split_last() else { return Ok(None) };
+        let unreadable = |error: Error| match before.last() {
+            Some(before) => error.with_repair(format!(
+                "checkpoints.resume_from({before}, parts)? goes on from the checkpoint before, \
+                 and checkpoints.remove_after({before})? removes this one"
+            )),
+            None => error.with_repair("remove the file to begin again"),
+        };
+        self.take(OP, *newest, parts, caller, unreadable).map(Some)
+    }
+
+    /// Continues from the checkpoint of a step. To save earlier steps than those in the folder, call
+    /// [`remove_after`](Self::remove_after).
+    ///
+    /// # Errors
+    /// The errors of [`resume`](Self::resume); [`ErrorKind::Value`] if there is no checkpoint of this step.
+    #[track_caller]
+    pub fn resume_from(&self, step: u64, parts: Parts<'_>) -> Result<u64> {
+        const OP: &str = "Checkpoints::resume_from";
+        self.check_exists(OP, step)?;
+        self.take(OP, step, parts, Location::caller(), |error| error)
+    }
+
+    /// Restores all parts and the random generator from the checkpoint of a step.
+    fn take(
+        &self,
+        op: &'static str,
+        step: u64,
+        parts: Parts<'_>,
+        caller: &'static Location<'static>,
+        unreadable: impl Fn(Error) -> Error,
+    ) -> Result<u64> {
+        self.restore(op, step, parts, Take::All, unreadable).map_err(|error| error.at(caller))?;
+        self.state().known = Some(step);
+        Ok(step)
+    }
+
+    /// Loads the given parts from the checkpoint of a step. Other parts of the checkpoint and the random generator do not
+    /// matter: `checkpoints.load(1000, parts![&model])?` is for using a model.
+    ///
+    /// # Errors
+    /// The errors of [`resume_from`](Self::resume_from), except that the checkpoint can have more parts.
+    #[track_caller]
+    pub fn load(&self, step: u64, parts: Parts<'_>) -> Result<()> {
+        const OP: &str = "Checkpoints::load";
+        let caller = Location::caller();
+        self.check_exists(OP, step)?;
+        self.restore(OP, step, parts, Take::Given, |error| error).map_err(|error| error.at(caller))
+    }
+
+    /// Loads the given parts from the best checkpoint, and returns it; `None` if no checkpoint has the metric.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the best; the
+    /// errors of [`load`](Self::load).
+    #[track_caller]
+    pub fn load_best(&self, parts: Parts<'_>) -> Result<Option<Checkpoint>> {
+        let Some(best) = self.best()? else { return Ok(None) };
+        self.load(best.step, parts)?;
+        Ok(Some(best))
+    }
+
+    /// The best checkpoint; `None` if no checkpoint has the metric.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the best;
+    /// [`ErrorKind::Io`] if the folder cannot be read.
+    #[track_caller]
+    pub fn best(&self) -> Result<Option<Checkpoint>> {
+        let Some(keep) = &self.keep.best else {
+            let message = "nothing says which checkpoint is the best";
+            return Err(Error::new(ErrorKind::Value, "Checkpoints::best", message).with_repair(
+                "Checkpoints::builder(folder).keep_best(1, \"val_loss\", Best::Lowest).build()?",
+            ));
+        };
+        let all = self.list()?;
+        Ok(keep.ranked(&all).first().map(|best| (*best).clone()))
+    }
+
+    /// All checkpoints in the folder, by step. Damaged ones are among them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the folder cannot be read.
+    #[track_caller]
+    pub fn list(&self) -> Result<Vec<Checkpoint>> {
+        let caller = Location::caller();
+        folder::list("Checkpoints::list", &self.folder).map_err(|error| error.at(caller))
+    }
+
+    /// Removes the checkpoints of all steps after this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if one cannot be removed.
+    #[track_caller]
+    pub fn remove_after(&self, step: u64) -> Result<()> {
+        const OP: &str = "Checkpoints::remove_after";
+        let caller = Location::caller();
+        let remove = || {
+            let later = folder::steps(OP, &self.folder)?.into_iter().filter(|other| *other > step);
+            later.rev().try_for_each(|other| folder::remove(OP, &self.folder, other))
+        };
+        remove().map_err(|error: Error| error.at(caller))?;
+        let mut state = self.state();
+        state.known = state.known.map(|known| known.min(step));
+        Ok(())
+    }
+
+    #[track_caller]
+    fn check_exists(&self, op: &'static str, step: u64) -> Result<()> {
+        let caller = Location::caller();
+        let steps = folder::steps(op, &self.folder).map_err(|error| error.at(caller))?;
+        if steps.contains(&step) {
+            return Ok(());
+        }
+        let have: Vec<String> = steps.iter().map(u64::to_string).collect();
+        let have = if have.is_empty() { "none".into() } else { have.join(", ") };
+        let message = format!("{} has no checkpoint of step {step}; it has {have}", self.folder.display());
+        Err(Error::new(ErrorKind::Value, op, message).with_repair("checkpoints.list()? says which there are"))
+    }
+
+    fn restore(
+        &self,
+        op: &'static str,
+        step: u64,
+        mut parts: Parts<'_>,
+        take: Take,
+        unreadable: impl Fn(Error) -> Error,
+    ) -> Result<()> {
+        parts.check(op, Location::caller())?;
+        let path = folder::path_of(&self.folder, step);
+        let file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
+        let header = folder::header(op, &path, step, &file.metadata).map_err(unreadable)?;
+        apply(&file, &header, &mut parts, take)
+            .map_err(|error| error.of(op).context(format_args!("{}: ", path.display())))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeepBest {
+    /// The checkpoints that have the metric, the best first.
+    fn ranked<'c>(&self, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
+        let value = |checkpoint: &Checkpoint| checkpoint.metrics.get(&self.metric).copied();
+        let mut ranked: Vec<(f64, &Checkpoint)> = all
+            .iter()
+            .filter_map(|each| Some((value(each).filter(|value| !value.is_nan())?, each)))
+            .collect();
+        // A stable sort: equal ones stay in the order of their steps.
+        ranked.sort_by(|(a, _), (b, _)| match self.best {
+            Best::Lowest => a.total_cmp(b),
+            Best::Highest => b.total_cmp(a),
+        });
+        ranked.into_iter().map(|(_, checkpoint)| checkpoint).collect()
+    }
+}

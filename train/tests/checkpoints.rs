@@ -1,0 +1,301 @@
+//! What stays in a folder of checkpoints, and what is refused: nothing changes and nothing is lost then.
+
+use namegrad::optim::Adam;
+use namegrad::prelude::*;
+use namegrad::train::{Best, Checkpoints, Parts, parts};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("namegrad-checkpoints-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let mut files: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        files.sort();
+        files
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn layer(value: f64) -> Result<Linear> {
+    let layer = Linear::new(("in", 3), ("out", 2))?;
+    for parameter in layer.parameters() {
+        parameter.update(|own| own.mul_(0.0)?.add_(value).map(drop))?;
+    }
+    Ok(layer)
+}
+
+fn values(layer: &Linear) -> Vec<f32> {
+    layer.parameters().iter().flat_map(|parameter| parameter.tensor().to_vec::<f32>().unwrap()).collect()
+}
+
+/// Checks an error: its kind, the line of the call, and parts of its text.
+#[track_caller]
+fn refused<T>(result: Result<T>, kind: ErrorKind, texts: &[&str]) {
+    let Err(error) = result else { panic!("it should be an error") };
+    let text = error.to_string();
+    assert_eq!(error.kind(), kind, "{text}");
+    assert_eq!(error.location().file(), file!(), "{text}");
+    texts.iter().for_each(|part| assert!(text.contains(part), "no '{part}' in: {text}"));
+}
+
+#[test]
+fn the_last_and_the_best_stay() -> Result<()> {
+    let folder = Folder::new("keep");
+    let model = layer(0.0)?;
+    let checkpoints =
+        Checkpoints::builder(&folder).keep_last(2).keep_best(2, "loss", Best::Lowest).build()?;
+    fs::write(folder.0.join("step-7.safetensors"), "not ours").unwrap();
+    fs::write(folder.0.join("notes.txt"), "not ours").unwrap();
+    for (step, loss) in [(1, 3.0), (2, f64::NAN), (3, 1.0), (4, 2.0), (5, 1.0), (6, f64::INFINITY), (7, 9.0)]
+    {
+        model.parameters()[0].update(|own| own.mul_(0.0)?.add_(step as f64).map(drop))?;
+        checkpoints.save_with(step, parts![&model], [("loss", loss), ("other", 0.5)])?;
+    }
+    let steps =
+        |list: Vec<namegrad::train::Checkpoint>| -> Vec<u64> { list.iter().map(|each| each.step).collect() };
+    assert_eq!(steps(checkpoints.list()?), [3, 5, 6, 7]);
+    let files = ["notes.txt", "step-00000003.safetensors", "step-00000005.safetensors"];
+    assert_eq!(folder.files()[..3], files);
+    assert_eq!(folder.files()[5..], ["step-7.safetensors"]);
+    assert!(checkpoints.list()?[2].metrics["loss"].is_infinite());
+    let best = checkpoints.load_best(parts![&model])?.unwrap();
+    assert_eq!(
+        (best.step, best.metrics["loss"], values(&model)[0]),
+        (3, 1.0, 3.0),
+        "the earlier one of equals"
+    );
+    drop(checkpoints);
+    let highest = Checkpoints::builder(&folder).keep_best(1, "loss", Best::Highest).build()?;
+    assert_eq!(highest.best()?.unwrap().step, 6);
+    refused(Checkpoints::new(&folder)?.best(), ErrorKind::Value, &["keep_best(1, \"val_loss\""]);
+    Ok(())
+}
+
+#[test]
+fn the_same_step_replaces_and_steps_do_not_fall() -> Result<()> {
+    let folder = Folder::new("same");
+    let model = layer(1.0)?;
+    let checkpoints = Checkpoints::new(&folder)?;
+    assert_eq!(checkpoints.resume(parts![&model])?, None);
+    checkpoints.save(5, parts![&model])?;
+    model.parameters()[0].update(|own| own.add_(1.0).map(drop))?;
+    checkpoints.save(5, parts![&model])?;
+    refused(checkpoints.save(4, parts![&model]), ErrorKind::Value, &["step 4", "step 5"]);
+    checkpoints.save(6, parts![&model])?;
+    let fresh = layer(0.0)?;
+    assert_eq!(checkpoints.resume_from(5, parts![model = &fresh])?, 5);
+    assert_eq!(values(&fresh), values(&model));
+    refused(checkpoints.save(6, parts![&model]), ErrorKind::Value, &["up to step 6", "remove_after(5)"]);
+    checkpoints.remove_after(5)?;
+    checkpoints.save(6, parts![&model])?;
+    assert_eq!(folder.files(), ["step-00000005.safetensors", "step-00000006.safetensors"]);
+    Ok(())
+}
+
+#[test]
+fn two_runs_do_not_share_a_folder() -> Result<()> {
+    let folder = Folder::new("two");
+    let model = layer(1.0)?;
+    let first = Checkpoints::new(&folder)?;
+    let second = Checkpoints::new(&folder)?;
+    first.save(1, parts![&model])?;
+    assert_eq!(second.resume(parts![&model])?, Some(1), "reading is possible");
+    if cfg!(unix) {
+        refused(second.save(2, parts![&model]), ErrorKind::Io, &["another run saves"]);
+    }
+    drop((first, second));
+    let later = Checkpoints::new(&folder)?;
+    refused(
+        later.save(2, parts![&model]),
+        ErrorKind::Value,
+        &["up to step 1", "did not resume", "resume(parts)"],
+    );
+    later.resume(parts![&model])?;
+    later.save(2, parts![&model])?;
+    Ok(())
+}
+
+#[test]
+fn parts_that_do_not_fit_are_named_and_nothing_changes() -> Result<()> {
+    let folder = Folder::new("fit");
+    let model = layer(1.0)?;
+    let mut optimizer = Adam::builder_named(model.named_parameters()).lr(0.5).build()?;
+    let mut epoch = 3;
+    let checkpoints = Checkpoints::new(&folder)?;
+    manual_seed(1);
+    checkpoints.save(1, parts![&model, &mut optimizer, &mut epoch])?;
+
+    let fresh = layer(2.0)?;
+    let wide = Linear::new(("in", 3), ("out", 5))?;
+    let mut sgd = Sgd::builder_named(fresh.named_parameters()).lr(0.25).build()?;
+    let mut adam = Adam::builder_named(fresh.named_parameters()).lr(0.25).build()?;
+    let (mut text, mut number) = ("before".to_string(), 9);
+    let random = namegrad::core::random::random_state();
+    let resume = |parts: Parts<'_>| checkpoints.resume(parts);
+    refused(
+        resume(parts![model = &fresh, optimizer = &mut adam, epoch = &mut text]),
+        ErrorKind::Format,
+        &["part 'epoch'", "step-00000001.safetensors", "alloc::string::String"],
+    );
+    refused(
+        resume(parts![epoch = &mut number, model = &wide, optimizer = &mut adam]),
+        ErrorKind::Value,
+        &["part 'model'", "weight is [out=5, in=3] in the model and [out=2, in=3] in the state"],
+    );
+    refused(
+        resume(parts![epoch = &mut number, model = &fresh, optimizer = &mut sgd]),
+        ErrorKind::Value,
+        &["part 'optimizer'", "Adam"],
+    );
+    refused(
+        resume(parts![model = &fresh, optimiser = &mut adam]),
+        ErrorKind::Value,
+        &["no part 'optimiser', it has 'optimizer'", "part 'epoch' of the checkpoint"],
+    );
+    refused(checkpoints.load(1, parts![ema = &fresh]), ErrorKind::Value, &["no part 'ema'", "'model'"]);
+    refused(
+        checkpoints.load(2, parts![model = &fresh]),
+        ErrorKind::Value,
+        &["no checkpoint of step 2; it has 1"],
+    );
+    assert_eq!((values(&fresh), adam.lr(), sgd.lr()), (vec![2.0; 8], 0.25, 0.25));
+    assert_eq!((text.as_str(), number), ("before", 9));
+    assert_eq!(namegrad::core::random::random_state(), random);
+
+    checkpoints.load(1, parts![model = &fresh])?;
+    assert_eq!(values(&fresh), [1.0; 8]);
+    Ok(())
+}
+
+#[test]
+fn bad_calls_are_refused() -> Result<()> {
+    let folder = Folder::new("calls");
+    let model = layer(1.0)?;
+    let builder = || Checkpoints::builder(&folder);
+    refused(builder().keep_last(0).build(), ErrorKind::Value, &["at least 1"]);
+    refused(builder().keep_best(0, "loss", Best::Lowest).build(), ErrorKind::Value, &[".keep_best(1"]);
+    let checkpoints = builder().keep_best(1, "val_loss", Best::Lowest).build()?;
+    refused(checkpoints.save(1, parts![]), ErrorKind::Value, &["no parts"]);
+    refused(checkpoints.save(1, Parts::new().with("a.b", &model)), ErrorKind::Value, &["'a.b'"]);
+    refused(checkpoints.save(1, Parts::new().with("", &model)), ErrorKind::Value, &["called ''"]);
+    refused(checkpoints.save(1, parts![&model, &model]), ErrorKind::Value, &["two parts are called 'model'"]);
+    let wrong = checkpoints.save_with(1, parts![&model], [("vall_loss", 1.0)]);
+    refused(wrong, ErrorKind::Value, &["'val_loss'", "there is 'vall_loss'"]);
+    let mut nested = vec![vec![f64::NAN]];
+    refused(
+        checkpoints.save(1, parts![&mut nested]),
+        ErrorKind::Value,
+        &["part 'nested'", "no JSON form", "Vec<f64>"],
+    );
+    assert!(folder.files().is_empty());
+    checkpoints.save(u64::MAX, parts![&model])?;
+    assert_eq!(checkpoints.resume(parts![&model])?, Some(u64::MAX));
+    fs::write(folder.0.join("file"), "").unwrap();
+    refused(Checkpoints::new(folder.0.join("file")), ErrorKind::Io, &["file"]);
+    Ok(())
+}
+
+#[test]
+fn floats_keep_their_bits() -> Result<()> {
+    let folder = Folder::new("floats");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let (mut best, mut single, mut none, mut some) =
+        (f64::INFINITY, f32::MIN_POSITIVE, None::<f64>, Some(f64::NAN));
+    let mut list = vec![0.1, -0.0, f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001), 5e-324];
+    let (mut empty, mut map) = (Vec::<f32>::new(), std::collections::HashMap::from([(3_u8, 0.1_f64)]));
+    let bits: Vec<u64> = list.iter().map(|x| x.to_bits()).collect();
+    checkpoints
+        .save(1, parts![&mut best, &mut single, &mut none, &mut some, &mut list, &mut empty, &mut map])?;
+    (best, single, none, some, empty) = (0.0, 0.0, Some(1.0), None, vec![1.0]);
+    list.clear();
+    map.clear();
+    checkpoints.resume(parts![
+        &mut best,
+        &mut single,
+        &mut none,
+        &mut some,
+        &mut list,
+        &mut empty,
+        &mut map
+    ])?;
+    assert_eq!((best, single, none, empty.len()), (f64::INFINITY, f32::MIN_POSITIVE, None, 0));
+    assert!(some.unwrap().is_nan());
+    assert_eq!(list.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), bits);
+    assert_eq!(map[&3], 0.1);
+    Ok(())
+}
+
+#[test]
+fn a_damaged_checkpoint_is_an_error_with_the_way_on() -> Result<()> {
+    let folder = Folder::new("damaged");
+    let model = layer(1.0)?;
+    let checkpoints = Checkpoints::new(&folder)?;
+    checkpoints.save(1, parts![&model])?;
+    checkpoints.save(2, parts![&model])?;
+    let path = folder.0.join("step-00000002.safetensors");
+    let whole = fs::read(&path).unwrap();
+    let fresh = layer(0.0)?;
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        refused(
+            checkpoints.resume(parts![model = &fresh]),
+            ErrorKind::Format,
+            &["step-00000002.safetensors", "resume_from(1, parts)", "remove_after(1)"],
+        );
+    }
+    assert_eq!(values(&fresh), [0.0; 8]);
+    assert!(checkpoints.list()?[1].damage.is_some());
+    // A file with other content under this name.
+    fs::copy(folder.0.join("step-00000001.safetensors"), &path).unwrap();
+    refused(checkpoints.resume(parts![model = &fresh]), ErrorKind::Format, &["it is of step 1"]);
+    model.state_dict().save(&path)?;
+    refused(checkpoints.resume(parts![model = &fresh]), ErrorKind::Format, &["not a checkpoint"]);
+    checkpoints.resume_from(1, parts![model = &fresh])?;
+    checkpoints.remove_after(1)?;
+    assert_eq!(checkpoints.resume(parts![&model])?, Some(1));
+    assert_eq!(values(&fresh), [1.0; 8]);
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_without_permission_loses_nothing() -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("read-only");
+    let model = layer(1.0)?;
+    let checkpoints = Checkpoints::new(&folder)?;
+    checkpoints.save(1, parts![&model])?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    let is_root = fs::write(folder.0.join("probe"), "").is_ok(); // who may write anywhere
+    let saved = checkpoints.save(2, parts![&model]);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    if !is_root {
+        refused(saved, ErrorKind::Io, &["step-00000002.safetensors"]);
+        assert_eq!(folder.files(), ["step-00000001.safetensors"]);
+    }
+    // A folder in the place of the file cannot be written by anybody.
+    fs::create_dir(folder.0.join("step-00000003.safetensors")).unwrap();
+    refused(checkpoints.save(3, parts![&model]), ErrorKind::Io, &["step-00000003.safetensors"]);
+    Ok(())
+}

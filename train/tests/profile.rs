@@ -1,0 +1,214 @@
+//! Profiles: rows by op and line, times that add up, traces.
+
+use namegrad::autograd::{Op, checkpoint, hand_over};
+use namegrad::optim::Lbfgs;
+use namegrad::prelude::*;
+use namegrad::train::profile::{Profile, Row, RowKind, profile, span};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+fn find<'p>(profile: &'p Profile, kind: RowKind, name: &str) -> Vec<&'p Row> {
+    profile.rows().iter().filter(|row| row.kind == kind && row.name == name).collect()
+}
+
+/// The only row of this kind and name.
+#[track_caller]
+fn one<'p>(profile: &'p Profile, kind: RowKind, name: &str) -> &'p Row {
+    let found = find(profile, kind, name);
+    assert_eq!(found.len(), 1, "{kind:?} {name} in\n{profile}");
+    found[0]
+}
+
+#[track_caller]
+fn adds_up(profile: &Profile) {
+    let own: Duration = profile.rows().iter().filter(|row| row.thread == 0).map(|row| row.own).sum();
+    let difference = own.abs_diff(profile.total());
+    assert!(difference < Duration::from_nanos(100), "{difference:?} in\n{profile}");
+    let bytes: u64 = profile.rows().iter().filter(|row| row.thread == 0).map(|row| row.bytes).sum();
+    assert_eq!(bytes, profile.allocated_bytes(), "{profile}");
+}
+
+#[test]
+fn a_training_step_by_line() -> Result<()> {
+    let model = Sequential::new()
+        .then(Linear::new(("in", 784), ("h", 256))?)
+        .then(Relu)
+        .then(Linear::new(("h", 256), ("class", 10))?);
+    let mut optimizer = Adam::new(model.parameters())?;
+    let x = Tensor::randn([("N", 64), ("in", 784)])?;
+    let target = Tensor::zeros([("N", 64)])?.to(DType::I64)?;
+    let mut step = || -> Result<u32> {
+        optimizer.zero_grad();
+        let line = line!() + 1;
+        let loss = F::cross_entropy(&model.forward(&x)?, &target, "class")?;
+        loss.backward()?;
+        optimizer.step()?;
+        Ok(line)
+    };
+    step()?;
+    let watch = Instant::now();
+    let (line, profile) = profile(|| {
+        step()?;
+        step()?;
+        step()
+    });
+    let (watch, line) = (watch.elapsed(), line?);
+    println!("{profile}");
+    adds_up(&profile);
+    assert!(
+        profile.total() <= watch && watch - profile.total() < Duration::from_millis(20),
+        "{watch:?}\n{profile}"
+    );
+    for kind in [RowKind::Forward, RowKind::Backward] {
+        let relu = one(&profile, kind, "relu");
+        assert_eq!(relu.calls, 3);
+        assert!(relu.at.file().ends_with("profile.rs") && relu.at.line() == line, "{}", relu.at);
+        assert!(relu.bytes >= 3 * 64 * 256 * 4 && relu.bytes < 3 * 80 * 256 * 4 + 1000, "{profile}");
+        assert_eq!(relu.own, relu.total);
+    }
+    let backward = one(&profile, RowKind::Backward, "backward");
+    assert_eq!((backward.calls, backward.at.line()), (3, line + 1));
+    let derivatives: Duration =
+        profile.rows().iter().filter(|row| row.kind == RowKind::Backward).map(|row| row.own).sum();
+    assert!(derivatives <= backward.total && derivatives > backward.total / 2, "{profile}");
+    let adam = one(&profile, RowKind::Span, "Adam");
+    assert_eq!((adam.calls, adam.at.line()), (3, line + 2));
+    // Every line of the table is one of this file.
+    assert!(profile.ops().all(|row| row.at.file().ends_with("tests/profile.rs")), "{profile}");
+    Ok(())
+}
+
+#[test]
+fn spans_nest_and_the_rest_is_outside() {
+    let ((), profile) = profile(|| {
+        sleep(Duration::from_millis(20));
+        span("outer", || {
+            sleep(Duration::from_millis(30));
+            span("inner", || sleep(Duration::from_millis(40)));
+        });
+    });
+    adds_up(&profile);
+    let (outer, inner) = (one(&profile, RowKind::Span, "outer"), one(&profile, RowKind::Span, "inner"));
+    let millis = |time: Duration| time.as_millis();
+    assert!(millis(outer.total) >= 70 && millis(outer.own) >= 30 && outer.own + inner.total <= outer.total);
+    assert!(millis(inner.own) >= 40 && millis(profile.outside()) >= 20);
+    assert!((profile.rows().iter().map(|row| row.share).sum::<f64>() - 1.0).abs() < 1e-6);
+    assert_eq!(profile.rows()[0].name, if inner.own > outer.own { "inner" } else { "outer" });
+    // Nobody looks: a span only calls its function.
+    assert_eq!(span("alone", || 3), 3);
+}
+
+#[test]
+fn ops_are_counted_once() -> Result<()> {
+    let x = Tensor::randn([("N", 4), ("C", 6)])?.requiring_grad()?;
+    let slow = |x: &Tensor| -> Result<Tensor> {
+        sleep(Duration::from_millis(10));
+        Ok(Op::new("slow", x.value().clone()).input(x, |g, _| Ok(g.clone())).output())
+    };
+    let (result, profile) = profile(|| -> Result<()> {
+        let y = x.layer_norm("C")?;
+        let (values, _) = {
+            let Picked { values, indices } = y.max("C")?;
+            (values, indices)
+        };
+        let z = Tensor::cat([&y, &y], "N")?.to(DType::F64)?.split(2, "N")?.remove(0).rename([("C", "D")])?;
+        let w = slow(&z)?.exp()?.sum(..)?.add(&values.sum(..)?)?;
+        w.backward()
+    });
+    result?;
+    adds_up(&profile);
+    for name in ["layer_norm", "max", "cat", "to", "split", "slow", "exp", "add"] {
+        assert_eq!(one(&profile, RowKind::Forward, name).calls, 1, "{name} in\n{profile}");
+    }
+    assert!(one(&profile, RowKind::Forward, "slow").own >= Duration::from_millis(10), "{profile}");
+    // The ops of a derivative are a part of it.
+    assert!(find(&profile, RowKind::Forward, "mul").is_empty(), "{profile}");
+    assert_eq!(one(&profile, RowKind::Backward, "layer_norm").calls, 1);
+    assert_eq!(one(&profile, RowKind::Backward, "exp").calls, 1);
+
+    // An op that failed has not run.
+    let (failed, profile) = profile_of(|| x.sum("Z").is_err() && x.add(Tensor::ones([5]).unwrap()).is_err());
+    assert!(failed && profile.ops().count() == 0, "{profile}");
+    Ok(())
+}
+
+/// `profile`, whose name a variable hides.
+fn profile_of<R>(f: impl FnOnce() -> R) -> (R, Profile) {
+    profile(f)
+}
+
+#[test]
+fn what_runs_again_and_closures_of_steps() -> Result<()> {
+    let w = Parameter::new(Tensor::randn([("in", 3)])?)?;
+    let mut optimizer = Lbfgs::builder([w.clone()]).max_iter(3).build()?;
+    let (result, profile) = profile(|| {
+        optimizer
+            .step_with(&mut || checkpoint(|inputs| inputs[0].square(), &[&w.tensor()])?.sum(..))
+            .map(drop)
+    });
+    result?;
+    adds_up(&profile);
+    let (square, sum) = (one(&profile, RowKind::Forward, "square"), one(&profile, RowKind::Forward, "sum"));
+    assert_eq!(square.calls, 2 * sum.calls, "forward and again in the backward pass\n{profile}");
+    assert_eq!(one(&profile, RowKind::Backward, "square").calls, sum.calls);
+    assert!(sum.calls >= 2);
+    Ok(())
+}
+
+#[test]
+fn threads_that_work_for_the_program() -> Result<()> {
+    let work = || {
+        let handed = hand_over();
+        let worker = std::thread::spawn(move || {
+            handed.run(|| span("decode", || Tensor::ones([100]).and_then(|x| x.exp())).map(drop))
+        });
+        Tensor::ones([100]).and_then(|x| x.tanh())?;
+        worker.join().unwrap()
+    };
+    let (result, profile) = profile(work);
+    result?;
+    adds_up(&profile);
+    assert_eq!(one(&profile, RowKind::Forward, "exp").thread, 1);
+    assert_eq!(one(&profile, RowKind::Span, "decode").thread, 1);
+    assert_eq!(one(&profile, RowKind::Forward, "tanh").thread, 0);
+    assert!(profile.to_string().contains("spans, thread 1"), "{profile}");
+    Ok(())
+}
+
+#[test]
+fn a_trace_is_json_that_chrome_reads() -> Result<()> {
+    let x = Tensor::randn([("N", 4)])?.requiring_grad()?;
+    let (result, profile) = profile(|| span("\"quoted\"", || x.exp()?.sum(..)?.backward()));
+    result?;
+    let path = std::env::temp_dir().join(format!("namegrad-trace-{}.json", std::process::id()));
+    profile.chrome_trace(&path)?;
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let bars: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    let find = |name: &str, category: &str| {
+        *bars
+            .iter()
+            .find(|bar| bar["name"] == name && bar["cat"] == category)
+            .unwrap_or_else(|| panic!("{name}"))
+    };
+    let ends = |bar: &serde_json::Value| {
+        let (from, length) = (bar["ts"].as_f64().unwrap(), bar["dur"].as_f64().unwrap());
+        (from, from + length)
+    };
+    // Sections surround what ran in them.
+    let mut outer = ends(find("\"quoted\"", "span"));
+    for (name, category) in [("backward", "backward"), ("exp", "backward"), ("mul", "forward")] {
+        let inner = ends(find(name, category));
+        assert!(outer.0 <= inner.0 && inner.1 <= outer.1, "{name}");
+        outer = inner;
+    }
+    assert!(find("exp", "forward")["args"]["line"].as_str().unwrap().contains("profile.rs:"));
+    let failed = profile.chrome_trace(std::env::temp_dir()).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Io);
+    if cfg!(target_os = "linux") {
+        assert_eq!(profile.chrome_trace("/dev/full").unwrap_err().kind(), ErrorKind::Io);
+    }
+    Ok(())
+}

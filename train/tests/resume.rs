@@ -1,0 +1,182 @@
+//! A resumed run is equal to one that was not interrupted, in every bit, for every optimizer.
+
+use namegrad::core::random::Generator;
+use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
+use namegrad::optim::{
+    Adadelta, Adafactor, Adagrad, Adamax, Asgd, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam, RAdam, RmsProp,
+    Rprop,
+};
+use namegrad::prelude::*;
+use namegrad::train::{Checkpoints, parts};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// The default random generator belongs to one run at a time.
+static RANDOM: Mutex<()> = Mutex::new(());
+
+#[derive(Module)]
+struct Model {
+    hidden: Linear,
+    norm: BatchNorm,
+    dropout: Dropout,
+    out: Linear,
+}
+
+impl Model {
+    fn new() -> Result<Model> {
+        Ok(Model {
+            hidden: Linear::new(("in", 3), ("h", 8))?,
+            norm: BatchNorm::new(("h", 8))?,
+            dropout: Dropout::new(0.25)?,
+            out: Linear::new(("h", 8), ("out", 2))?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let h = self.norm.forward(&self.hidden.forward(x)?)?.relu()?;
+        self.out.forward(&self.dropout.forward(&h)?)
+    }
+}
+
+type Build = fn(Vec<(String, Parameter)>) -> Result<Box<dyn Optimizer>>;
+
+/// Every optimizer, with the options that keep the most.
+fn every() -> Vec<(&'static str, Build)> {
+    macro_rules! every {
+        ($($Optimizer:ident $(.$option:ident($value:expr))*;)*) => {
+            vec![$((stringify!($Optimizer), |parameters| {
+                Ok(Box::new($Optimizer::builder_named(parameters)$(.$option($value))*.build()?))
+            })),*]
+        };
+    }
+    every! {
+        Sgd.lr(0.05).momentum(0.9);
+        Asgd.lr(0.05).t0(3.0);
+        Adam.lr(0.01).amsgrad(true);
+        AdamW.lr(0.01);
+        NAdam.lr(0.01);
+        RAdam.lr(0.01);
+        Adamax.lr(0.01);
+        Adagrad.lr(0.05).lr_decay(0.01);
+        Adadelta.lr(1.0);
+        RmsProp.lr(0.01).centered(true).momentum(0.5);
+        Rprop.lr(0.01);
+        Adafactor.lr(0.05);
+        Muon.lr(0.02);
+        Lamb.lr(0.02);
+        Lion.lr(0.005);
+        Lbfgs.lr(0.5).max_iter(3).history_size(4).line_search_fn(Some(LineSearch::StrongWolfe));
+    }
+}
+
+/// The place of the run in its data: which samples come next.
+#[derive(Default, Serialize, Deserialize)]
+struct Place {
+    order: Vec<i64>,
+    at: usize,
+}
+
+const SAMPLES: usize = 20;
+const BATCH: usize = 6;
+
+/// A run that is saved after each step, if there is a folder, and ends when `stop` steps are made.
+fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Result<(Vec<u64>, Vec<f64>)> {
+    manual_seed(7);
+    let data = Tensor::randn([("N", SAMPLES), ("in", 3)])?.to(dtype)?;
+    let model = Model::new()?;
+    model.to(dtype)?;
+    // Biases have a group of their own, if there is a place for it.
+    let mut optimizer =
+        build(model.named_parameters().into_iter().filter(|(path, _)| matrix(path)).collect())?;
+    let rest = model.named_parameters().into_iter().filter(|(path, _)| !matrix(path));
+    let mut other = Sgd::builder_named(rest).lr(0.01).momentum(0.5).build()?;
+    let mut schedule = Scheduler::new(Cosine::new(12).warmup(3), &mut *optimizer)?;
+    let mut cycle = Scheduler::new(OneCycle::new(0.05, 20), &mut other)?;
+    let mut plateau = ReduceOnPlateau::builder().patience(0).threshold(0.5).build(&other)?;
+    let mut noise = Generator::from_seed(3);
+    let (mut step, mut place, mut losses, mut best) =
+        (0_u64, Place::default(), Vec::<f64>::new(), f64::INFINITY);
+    let checkpoints = folder.map(Checkpoints::new).transpose()?;
+    macro_rules! parts_of_run {
+        () => {
+            parts![
+                &model,
+                &mut *optimizer,
+                &mut other,
+                &mut schedule,
+                &mut cycle,
+                &mut plateau,
+                &mut noise,
+                &mut step,
+                &mut place,
+                &mut losses,
+                &mut best
+            ]
+        };
+    }
+    if let Some(checkpoints) = &checkpoints {
+        let resumed = checkpoints.resume(parts_of_run!())?;
+        assert_eq!(resumed.unwrap_or(0), step);
+    }
+    while step < stop {
+        if place.at >= place.order.len() {
+            place = Place { order: Tensor::randperm(SAMPLES)?.to_vec()?, at: 0 };
+        }
+        let batch = &place.order[place.at..SAMPLES.min(place.at + BATCH)];
+        place.at += BATCH;
+        let x = data.index_select(&Tensor::new(batch)?, "N")?;
+        let x =
+            x.add(noise.scope(|| Tensor::randn([("N", batch.len()), ("in", 3)]))?.mul(0.1)?.to(dtype)?)?;
+        let mut closure = || model.forward(&x)?.sub(0.5)?.square()?.mean(..);
+        model.zero_grad();
+        let loss = optimizer.step_with(&mut closure)?.item::<f64>()?;
+        other.step()?;
+        schedule.step(&mut *optimizer)?;
+        cycle.step(&mut other)?;
+        plateau.step(loss, &mut other)?;
+        losses.push(loss);
+        best = best.min(loss);
+        step += 1;
+        if let Some(checkpoints) = &checkpoints {
+            checkpoints.save(step, parts_of_run!())?;
+        }
+    }
+    let state = model.state_dict();
+    let mut bits = Vec::new();
+    for (_, value) in state.iter() {
+        bits.extend(value.to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits));
+    }
+    bits.push(best.to_bits());
+    Ok((bits, losses))
+}
+
+fn matrix(path: &str) -> bool {
+    path.ends_with("weight") && !path.contains("norm")
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("namegrad-resume-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn a_resumed_run_has_the_same_bits() -> Result<()> {
+    let _turn = RANDOM.lock().unwrap();
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for (name, build) in every() {
+            let whole = run(dtype, build, None, 11)?;
+            let folder = folder(name);
+            // Interrupted within an epoch, at its end, and twice at the same place.
+            for stop in [1, 3, 4, 4, 9] {
+                run(dtype, build, Some(&folder), stop)?;
+            }
+            let resumed = run(dtype, build, Some(&folder), 11)?;
+            assert_eq!(resumed.1, whole.1, "losses of {name} in {dtype}");
+            assert_eq!(resumed.0, whole.0, "parameters of {name} in {dtype}");
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+    Ok(())
+}
