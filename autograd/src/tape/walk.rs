@@ -2,7 +2,7 @@
 
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, set_grad_enabled};
-use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way};
+use super::{Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way};
 use crate::hooks::Hook;
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -132,6 +132,8 @@ pub(crate) fn walk(
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
     let at = Location::caller();
+    // Gradients have the dtypes of the forward pass.
+    let _off = crate::autocast::Off::enter();
     let anomaly = is_anomaly_enabled();
     if anomaly && let Some(born) = first_nan(roots.iter().map(|root| root.0.clone())) {
         return Err(super::nan::in_forward(op, born.id, born.origin).at(at));
@@ -543,7 +545,7 @@ fn plain(mut gradient: Tensor) -> Tensor {
 /// Adds to the `grad` of a value.
 fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
     let mut state = meta.state();
-    state.named = named;
+    state.grad_names = if named { GradNames::OfTensor } else { GradNames::None };
     match state.grad.as_mut() {
         None => state.grad = Some(grad),
         Some(old) => add_to(old, grad)?,

@@ -134,6 +134,43 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
         g.len(),
         states.each_ref().map(|state| state.len())
     );
+    swept(sweep, x, g, states)
+}
+
+/// Runs a [`Sweep`] that only reads: all of its slices but `g` are empty. Returns the sums.
+///
+/// ```
+/// use namegrad_core::cpu::math::Real;
+/// use namegrad_core::cpu::update::{Sweep, sums};
+///
+/// /// `Σ g`.
+/// struct Sum;
+///
+/// impl Sweep<0, 1> for Sum {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, _start: usize, _x: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+///         let mut sum = T::ZERO;
+///         for g in g {
+///             sum += *g;
+///         }
+///         [sum.to_f64()]
+///     }
+/// }
+///
+/// assert_eq!(sums(&Sum, &[1.0_f32, 2.0]), [3.0]);
+/// ```
+pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) -> [f64; SUMS] {
+    swept(sweep, &mut [], g, [])
+}
+
+/// A sweep over slices as long as `g`. `x` can also be empty.
+fn swept<T: Real, const STATES: usize, const SUMS: usize>(
+    sweep: &impl Sweep<STATES, SUMS>,
+    x: &mut [T],
+    g: &[T],
+    states: [&mut [T]; STATES],
+) -> [f64; SUMS] {
+    let (n, reads) = (g.len(), x.is_empty());
     let mut total = [0.0; SUMS];
     if n < PARALLEL {
         vectorize(Part { sweep, start: 0, g, states }, (x, &mut total));
@@ -145,8 +182,8 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
         let (start, task) = (range.start, range.start / TASK);
         // SAFETY: ranges do not overlap.
         let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
-        // SAFETY: as above.
-        let x = unsafe { x.part(range.clone()) };
+        // SAFETY: as above, and of no elements if there are none.
+        let x = unsafe { x.part(if reads { 0..0 } else { range.clone() }) };
         // SAFETY: each range starts in a task of its own.
         let sums = unsafe { parts.part(task..task + 1) };
         vectorize(Part { sweep, start, g: &g[range], states }, (x, &mut sums[0]));
@@ -238,6 +275,7 @@ mod tests {
             let positions = (n * n.saturating_sub(1) / 2) as f64;
             assert_eq!(sums, [2.0 * n as f64, positions], "{n}");
             assert!(x.iter().all(|x| *x == 1.0));
+            assert_eq!(super::sums(&Positions, &g), [2.0 * n as f64, positions], "{n}, only read");
         }
     }
 
