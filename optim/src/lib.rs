@@ -58,6 +58,7 @@ mod method;
 mod moments;
 mod muon;
 mod nadam;
+mod norm;
 mod optimizer;
 mod radam;
 mod rmsprop;
@@ -73,7 +74,10 @@ pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
 pub use adamax::{Adamax, AdamaxOptions};
 pub use asgd::{Asgd, AsgdOptions};
-pub use clip::{ClipGradNormOptions, clip_grad_norm_, clip_grad_norm_with_, clip_grad_value_};
+pub use clip::{
+    ClipGradNormOptions, clip_each_grad_norm_, clip_each_grad_norm_with_, clip_grad_norm_,
+    clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,
+};
 pub use descent::{Builder, Descent, Pass};
 pub use lamb::{Lamb, LambOptions};
 pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
