@@ -2,7 +2,9 @@
 
 use crate::norm::{norm_of, norm_of_norms};
 use namegrad_autograd::Parameter;
-use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::{Update, update_alone};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -174,7 +176,7 @@ pub fn clip_grad_value_(
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
     let caller = Location::caller();
-    let clamp = |gradient: &mut NamedTensor| gradient.clamp_(-clip_value, clip_value).map(drop);
+    let clamp = |gradient: &mut NamedTensor| change(gradient, &Clamp(clip_value));
     let mut parameters = distinct(parameters).into_iter();
     parameters
         .try_for_each(|parameter| parameter.update_grad(clamp).map(drop))
@@ -317,8 +319,49 @@ fn scale(parameters: &[Parameter], factor: impl Fn(usize) -> f64) -> Result<()> 
     for (number, parameter) in parameters.iter().enumerate() {
         let factor = factor(number);
         if factor != 1.0 {
-            parameter.update_grad(|gradient| gradient.mul_(factor).map(drop))?;
+            parameter.update_grad(|gradient| change(gradient, &Scale(factor)))?;
         }
     }
     Ok(())
+}
+
+/// Changes the numbers of a tensor in its buffer. A half type is changed in `f32` and rounded.
+pub(crate) fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
+    match tensor.dtype() {
+        DType::F64 => update_alone(by, tensor.as_mut_slice::<f64>()?),
+        DType::F32 => update_alone(by, tensor.as_mut_slice::<f32>()?),
+        dtype => {
+            let mut wide = tensor.to(DType::F32)?;
+            update_alone(by, wide.as_mut_slice::<f32>()?);
+            *tensor = wide.to(dtype)?;
+        }
+    }
+    Ok(())
+}
+
+/// `x *= factor`.
+pub(crate) struct Scale(pub(crate) f64);
+
+impl Update<0> for Scale {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
+        let factor = T::from_f64(self.0);
+        for x in x {
+            *x *= factor;
+        }
+    }
+}
+
+/// `x = min(max(x, -bound), bound)`; NaN stays NaN.
+struct Clamp(f64);
+
+impl Update<0> for Clamp {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
+        let (low, high) = (T::from_f64(-self.0), T::from_f64(self.0));
+        for x in x {
+            let value = if *x < low { low } else { *x };
+            *x = if value > high { high } else { value };
+        }
+    }
 }

@@ -44,6 +44,8 @@ mod adagrad;
 mod adam;
 mod adamax;
 mod asgd;
+mod average;
+mod batch_norm;
 mod clip;
 mod descent;
 mod direction;
@@ -74,6 +76,8 @@ pub use adagrad::{Adagrad, AdagradOptions};
 pub use adam::{Adam, AdamOptions, AdamW, AdamWOptions};
 pub use adamax::{Adamax, AdamaxOptions};
 pub use asgd::{Asgd, AsgdOptions};
+pub use average::{AverageState, Averaged, AveragedModel, AveragedModelBuilder};
+pub use batch_norm::update_batch_norm;
 pub use clip::{
     ClipGradNormOptions, clip_each_grad_norm_, clip_each_grad_norm_with_, clip_grad_norm_,
     clip_grad_norm_with_, clip_grad_value_, clip_grads_with_norm_, total_norm, total_norm_with,

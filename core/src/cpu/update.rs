@@ -163,14 +163,40 @@ pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) ->
     swept(sweep, &mut [], g, [])
 }
 
-/// A sweep over slices as long as `g`. `x` can also be empty.
+/// Runs an [`Update`] of numbers with nothing else: its `g` is empty.
+///
+/// ```
+/// use namegrad_core::cpu::math::Real;
+/// use namegrad_core::cpu::update::{Update, update_alone};
+///
+/// /// `x *= 2`.
+/// struct Double;
+///
+/// impl Update<0> for Double {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, x: &mut [T], _g: &[T], []: [&mut [T]; 0]) {
+///         for x in x {
+///             *x += *x;
+///         }
+///     }
+/// }
+///
+/// let mut x = [1.0_f32, 2.0];
+/// update_alone(&Double, &mut x);
+/// assert_eq!(x, [2.0, 4.0]);
+/// ```
+pub fn update_alone<T: Real>(update: &impl Update<0>, x: &mut [T]) {
+    swept::<T, 0, 0>(&WithoutSums(update), x, &[], []);
+}
+
+/// A sweep over slices of one length, of which `x` or `g` can also be empty.
 fn swept<T: Real, const STATES: usize, const SUMS: usize>(
     sweep: &impl Sweep<STATES, SUMS>,
     x: &mut [T],
     g: &[T],
     states: [&mut [T]; STATES],
 ) -> [f64; SUMS] {
-    let (n, reads) = (g.len(), x.is_empty());
+    let (n, has_x, has_g) = (x.len().max(g.len()), !x.is_empty(), !g.is_empty());
     let mut total = [0.0; SUMS];
     if n < PARALLEL {
         vectorize(Part { sweep, start: 0, g, states }, (x, &mut total));
@@ -183,10 +209,11 @@ fn swept<T: Real, const STATES: usize, const SUMS: usize>(
         // SAFETY: ranges do not overlap.
         let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
         // SAFETY: as above, and of no elements if there are none.
-        let x = unsafe { x.part(if reads { 0..0 } else { range.clone() }) };
+        let x = unsafe { x.part(if has_x { range.clone() } else { 0..0 }) };
         // SAFETY: each range starts in a task of its own.
         let sums = unsafe { parts.part(task..task + 1) };
-        vectorize(Part { sweep, start, g: &g[range], states }, (x, &mut sums[0]));
+        let g = if has_g { &g[range] } else { &[] };
+        vectorize(Part { sweep, start, g, states }, (x, &mut sums[0]));
     });
     for part in sums {
         total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
@@ -248,6 +275,28 @@ mod tests {
         for n in [0, 1, 37, PARALLEL - 1, PARALLEL, PARALLEL + TASK + 5] {
             check::<f32>(n);
             check::<f64>(n);
+        }
+    }
+
+    /// `x = x + 1`.
+    struct Next;
+
+    impl Update<0> for Next {
+        #[inline(always)]
+        fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
+            assert!(g.is_empty());
+            for x in x {
+                *x += T::ONE;
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_updated_alone() {
+        for n in [0, 37, PARALLEL - 1, PARALLEL + TASK + 5] {
+            let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            update_alone(&Next, &mut x);
+            assert!(x.iter().enumerate().all(|(i, x)| *x == i as f32 + 1.0), "{n}");
         }
     }
 
