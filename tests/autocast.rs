@@ -328,3 +328,64 @@ fn a_perceptron_learns_as_in_f32() -> Result<()> {
     assert!(plain < 0.2 && (cast - plain).abs() < 0.1, "{plain} and {cast}");
     Ok(())
 }
+
+/// Runs two layers of a kind one after the other, so that the second gets what the first gives, and checks that all
+/// parameters get gradients of `f32`.
+fn check_layers(name: &str, module: &dyn Module, forward: impl Fn() -> Result<Tensor>) -> Result<()> {
+    for dtype in [BF16, F16] {
+        module.zero_grad();
+        let y = autocast(dtype, &forward).map_err(|error| error.context(format!("{name} in {dtype}: ")))?;
+        assert_eq!(y.dtype(), dtype, "{name}");
+        let plain = forward()?;
+        let off = plain.sub(&y.to(F32)?)?.abs()?.amax(..)?.item::<f64>()?;
+        let size = plain.abs()?.amax(..)?.item::<f64>()?;
+        assert!(off < 0.03 * size.max(0.1), "{name} in {dtype}: {off} of {size}");
+        y.to(F32)?.square()?.sum(..)?.backward()?;
+        for (path, parameter) in module.named_parameters() {
+            let grad = parameter.grad().unwrap_or_else(|| panic!("{name}: no gradient of {path}"));
+            assert_eq!(grad.dtype(), F32, "{name}: {path}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn layers_take_what_other_layers_give() -> Result<()> {
+    manual_seed(1);
+    let x = Tensor::randn([("N", 2), ("time", 5), ("f", 6)])?;
+    let two = (Linear::new(("f", 6), ("f", 6))?, Linear::new(("f", 6), ("f", 6))?);
+    let model = Sequential::new().then(two.0).then(Relu).then(two.1);
+    check_layers("Linear", &model, || model.forward(&x))?;
+
+    let images = Tensor::randn([("N", 2), ("C", 3), ("H", 6), ("W", 6)])?;
+    let model = Sequential::new()
+        .then(Conv2d::new(("C", 3), ("C", 4), [3, 3])?)
+        .then(BatchNorm::new(("C", 4))?)
+        .then(Relu)
+        .then(ConvTranspose2d::new(("C", 4), ("C", 2), [3, 3])?);
+    check_layers("Conv2d", &model, || model.forward(&images))?;
+
+    let attention = MultiheadAttention::new(("f", 6), ("heads", 2), "time")?;
+    check_layers("MultiheadAttention", &attention, || attention.forward(&attention.forward(&x)?))?;
+
+    let lstm = Lstm::builder(("f", 6), ("f", 6), "time").layers(2).build()?;
+    check_layers("Lstm", &lstm, || Ok(lstm.forward(&x)?.output))?;
+    let gru = Gru::new(("f", 6), ("f", 6), "time")?;
+    check_layers("Gru", &gru, || Ok(gru.forward(&gru.forward(&x)?.output)?.output))?;
+
+    let encoder = namegrad::nn::TransformerEncoderLayer::builder(("f", 6), 2, "time").dropout(0.0).build()?;
+    let out = Linear::new(("f", 6), ("out", 3))?;
+    let all = Sequential::new().then(encoder).then(out);
+    check_layers("TransformerEncoderLayer", &all, || all.forward(&x))
+}
+
+#[test]
+fn a_layer_with_other_parameters_is_refused_as_ever() -> Result<()> {
+    let layer = Linear::new(("f", 6), ("out", 2))?;
+    layer.to(F64)?;
+    let x = Tensor::randn([("N", 2), ("f", 6)])?;
+    assert_eq!(autocast(BF16, || layer.forward(&x)).unwrap_err().kind(), ErrorKind::DType);
+    layer.to(F32)?;
+    assert_eq!(layer.forward(&x.to(BF16)?).unwrap_err().kind(), ErrorKind::DType);
+    Ok(())
+}

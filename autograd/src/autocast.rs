@@ -88,8 +88,8 @@ pub enum Class {
 #[rustfmt::skip]
 const LOW: &[&str] = &[
     "mm", "mv", "bmm", "matmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "tensordot", "inner", "contract", "einsum",
-    "linear", "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "scaled_dot_product_attention", "recurrent", "prelu",
+    "linear", "convolution", "convolution_input", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "scaled_dot_product_attention", "recurrent", "prelu",
 ];
 
 /// Ops that run in `f32`.
@@ -173,6 +173,12 @@ struct Kept {
 #[inline]
 pub fn is_on() -> bool {
     MODE.get().is_some()
+}
+
+/// Whether a layer with parameters of one dtype takes an input of another: if that is the same, or both are cast.
+#[doc(hidden)]
+pub fn fits(input: DType, parameters: DType) -> bool {
+    input == parameters || is_on() && is_cast(input) && is_cast(parameters)
 }
 
 /// The scope of this thread, for a computation that is repeated later.

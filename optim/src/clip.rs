@@ -3,7 +3,7 @@
 use crate::norm::{norm_of, norm_of_norms};
 use namegrad_autograd::Parameter;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::{Update, update_alone};
+use namegrad_core::cpu::update::{Sweep, Update, WithoutSums, sweep_alone};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -325,22 +325,30 @@ fn scale(parameters: &[Parameter], factor: impl Fn(usize) -> f64) -> Result<()> 
     Ok(())
 }
 
-/// Changes the numbers of a tensor in its buffer. A half type is changed in `f32` and rounded.
-pub(crate) fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
-    match tensor.dtype() {
-        DType::F64 => update_alone(by, tensor.as_mut_slice::<f64>()?),
-        DType::F32 => update_alone(by, tensor.as_mut_slice::<f32>()?),
+/// Changes the numbers of a tensor in its buffer.
+fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
+    sweep_tensor(tensor, &WithoutSums(by)).map(drop)
+}
+
+/// Changes the numbers of a tensor in its buffer, and returns the sums. A half type is changed in `f32` and rounded.
+pub(crate) fn sweep_tensor<const SUMS: usize>(
+    tensor: &mut NamedTensor,
+    sweep: &impl Sweep<0, SUMS>,
+) -> Result<[f64; SUMS]> {
+    Ok(match tensor.dtype() {
+        DType::F64 => sweep_alone(sweep, tensor.as_mut_slice::<f64>()?),
+        DType::F32 => sweep_alone(sweep, tensor.as_mut_slice::<f32>()?),
         dtype => {
             let mut wide = tensor.to(DType::F32)?;
-            update_alone(by, wide.as_mut_slice::<f32>()?);
+            let sums = sweep_alone(sweep, wide.as_mut_slice::<f32>()?);
             *tensor = wide.to(dtype)?;
+            sums
         }
-    }
-    Ok(())
+    })
 }
 
 /// `x *= factor`.
-pub(crate) struct Scale(pub(crate) f64);
+struct Scale(f64);
 
 impl Update<0> for Scale {
     #[inline(always)]

@@ -266,6 +266,9 @@ impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.check_groups()?;
+        if M::needs_loss() {
+            return Err(needs_loss::<M>());
+        }
         self.pass(None, Location::caller())
     }
 
@@ -276,6 +279,10 @@ impl<M: Method> Optimizer for Descent<M> {
         let first = evaluate(&self.parameters(), loss, caller)?;
         self.pass(Some(Closure { loss, first: first.clone(), caller }), caller)?;
         Ok(first)
+    }
+
+    fn needs_loss(&self) -> bool {
+        M::needs_loss()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -567,6 +574,7 @@ impl<'a, M: Method> Pass<'a, M> {
 }
 
 #[cold]
+#[track_caller]
 fn needs_loss<M: Method>() -> Error {
     let message = format!("{} computes the loss itself, and step() does not give it", M::NAME);
     Error::new(ErrorKind::Autograd, M::NAME, message)

@@ -85,6 +85,11 @@ pub trait Optimizer: Send {
         Ok(loss)
     }
 
+    /// Whether a step evaluates the loss itself, so that it must be made with [`step_with`](Self::step_with).
+    fn needs_loss(&self) -> bool {
+        false
+    }
+
     /// The parameters, in the order of the groups.
     fn parameters(&self) -> Vec<Parameter>;
 

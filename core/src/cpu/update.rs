@@ -163,11 +163,11 @@ pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) ->
     swept(sweep, &mut [], g, [])
 }
 
-/// Runs an [`Update`] of numbers with nothing else: its `g` is empty.
+/// Runs a [`Sweep`] of numbers with nothing else: its `g` is empty. Returns the sums.
 ///
 /// ```
 /// use namegrad_core::cpu::math::Real;
-/// use namegrad_core::cpu::update::{Update, update_alone};
+/// use namegrad_core::cpu::update::{Update, WithoutSums, sweep_alone};
 ///
 /// /// `x *= 2`.
 /// struct Double;
@@ -182,11 +182,11 @@ pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) ->
 /// }
 ///
 /// let mut x = [1.0_f32, 2.0];
-/// update_alone(&Double, &mut x);
+/// sweep_alone(&WithoutSums(&Double), &mut x);
 /// assert_eq!(x, [2.0, 4.0]);
 /// ```
-pub fn update_alone<T: Real>(update: &impl Update<0>, x: &mut [T]) {
-    swept::<T, 0, 0>(&WithoutSums(update), x, &[], []);
+pub fn sweep_alone<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, x: &mut [T]) -> [f64; SUMS] {
+    swept(sweep, x, &[], [])
 }
 
 /// A sweep over slices of one length, of which `x` or `g` can also be empty.
@@ -295,7 +295,7 @@ mod tests {
     fn numbers_are_updated_alone() {
         for n in [0, 37, PARALLEL - 1, PARALLEL + TASK + 5] {
             let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
-            update_alone(&Next, &mut x);
+            sweep_alone(&WithoutSums(&Next), &mut x);
             assert!(x.iter().enumerate().all(|(i, x)| *x == i as f32 + 1.0), "{n}");
         }
     }
