@@ -1,5 +1,6 @@
 //! Checkpoints: values that are computed a second time instead of being saved.
 
+use crate::autocast;
 use crate::tape::{Again, Meta, Origin, Way, forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::random::Draws;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 /// Nets with Sublinear Memory Cost*, 2016).
 ///
 /// Gradients flow to the inputs and to everything that `f` captures, such as the parameters of a layer.
-/// Random numbers are the same in both runs, regardless of what other threads draw. In all other respects,
+/// Random numbers are the same in both runs, regardless of what other threads draw, and so are the
+/// casts of [`autocast`](crate::autocast()). In all other respects,
 /// `f` must compute the same in both runs.
 ///
 /// ```
@@ -45,8 +47,9 @@ pub fn checkpoint(
     let y = y?;
     let Some(made) = y.meta() else { return Ok(y) };
     let uses = older_than(first, made);
+    let mode = autocast::mode();
     let compute = move || {
-        let y = draws.replay(|| f(&inputs))?;
+        let y = autocast::in_mode(mode, || draws.replay(|| f(&inputs)))?;
         if !y.requires_grad() {
             let message = "computed again it depends on nothing";
             return Err(Error::new(ErrorKind::Autograd, "checkpoint", message).at(origin.at));

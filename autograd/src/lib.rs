@@ -23,6 +23,8 @@ mod rules;
 
 mod composed;
 
+#[doc(hidden)]
+pub mod autocast;
 pub mod chain;
 mod checkpoint;
 pub mod functional;
@@ -38,6 +40,7 @@ pub mod places;
 pub mod registry;
 mod tape;
 
+pub use autocast::{autocast, autocast_dtype};
 pub use checkpoint::checkpoint;
 pub use composed::{Equation, Index, Indexing, Indices, Sections};
 pub use create::TensorOptions;

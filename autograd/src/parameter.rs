@@ -253,6 +253,17 @@ impl Parameter {
         self.0.read().set_grad(grad)
     }
 
+    /// Changes the gradient outside of the tape, in its buffer if that is not shared, and gives what `f` gives;
+    /// `None` if there is no gradient.
+    ///
+    /// # Errors
+    /// The errors of `f`, after which the gradient may have changed.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
+        self.0.read().update_grad(f)
+    }
+
     /// Sizes and names.
     pub fn shape(&self) -> Shape {
         self.0.read().shape()

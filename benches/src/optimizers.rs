@@ -8,7 +8,7 @@ use crate::data::uniform;
 use crate::harness::{Bench, Work};
 use namegrad::optim::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, Lion, Muon, NAdam, Optimizer,
-    RAdam, RmsProp, Rprop, Sgd,
+    RAdam, RmsProp, Rprop, Sgd, clip_each_grad_norm_, clip_grad_norm_, clip_grad_value_,
 };
 use namegrad::prelude::*;
 
@@ -63,7 +63,17 @@ pub(crate) fn steps(bench: &Bench) -> Result<()> {
     step(bench, "lion", Lion::new(parameters()?))?;
     step(bench, "muon", Muon::new(matrices()?))?;
     step(bench, "adam_short", Adam::new(short()?))?;
-    lbfgs(bench)
+    lbfgs(bench)?;
+    clipping(bench)
+}
+
+/// To a norm of 0, so that every call scales.
+fn clipping(bench: &Bench) -> Result<()> {
+    let parameters = parameters()?;
+    bench.case("W11.clip_grad_norm", Work::Call, || clip_grad_norm_(&parameters, 0.0));
+    bench.case("W11.clip_each_grad_norm", Work::Call, || clip_each_grad_norm_(&parameters, 0.0));
+    bench.case("W11.clip_grad_value", Work::Call, || clip_grad_value_(&parameters, 0.1));
+    Ok(())
 }
 
 /// The loss is `Σ (p - c)² / 2`, whose gradient, `p - c`, takes two passes.

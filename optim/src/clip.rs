@@ -1,11 +1,15 @@
-//! Clipping gradients between `backward` and a step.
+//! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by value.
 
-use namegrad_autograd::{Parameter, Tensor, no_grad};
-use namegrad_core::{DType, Error, ErrorKind, Result};
+use crate::norm::{norm_of, norm_of_norms};
+use namegrad_autograd::Parameter;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::{Sweep, Update, WithoutSums, sweep_alone};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Shape};
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::panic::Location;
 
-/// The options of [`clip_grad_norm_with_`].
+/// The options of [`clip_grad_norm_with_`], [`clip_each_grad_norm_with_`] and [`total_norm_with`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClipGradNormOptions {
     /// The order of the norm: 2 for the Euclidean norm, infinity for the largest magnitude.
@@ -46,7 +50,10 @@ impl ClipGradNormOptions {
 /// Scales all gradients by one factor so that their total Euclidean norm is at most `max_norm`. Returns the
 /// norm before scaling, `‖(g₁, g₂, ..)‖`, over all elements of all gradients.
 ///
-/// Gradients are multiplied by `min(1, max_norm / (norm + 1e-6))`, as in PyTorch.
+/// Gradients are multiplied by `min(1, max_norm / (norm + 1e-6))`, as in PyTorch. The norm is computed in `f64`.
+///
+/// A NaN or an infinity in a gradient makes the norm NaN or infinite, and clipping then spoils all gradients.
+/// [`error_if_nonfinite`](ClipGradNormOptions::error_if_nonfinite) makes that an error, before anything changes.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -64,7 +71,7 @@ impl ClipGradNormOptions {
 /// [`ErrorKind::Value`] if `max_norm` is negative or NaN; [`ErrorKind::OutOfMemory`].
 #[track_caller]
 pub fn clip_grad_norm_(parameters: impl IntoIterator<Item: Borrow<Parameter>>, max_norm: f64) -> Result<f64> {
-    clip_norm("clip_grad_norm_", with_gradients(parameters), max_norm, &ClipGradNormOptions::default())
+    clip_grad_norm_with_(parameters, max_norm, ClipGradNormOptions::default())
 }
 
 /// [`clip_grad_norm_`] with options.
@@ -88,10 +95,66 @@ pub fn clip_grad_norm_with_(
     max_norm: f64,
     options: ClipGradNormOptions,
 ) -> Result<f64> {
-    clip_norm("clip_grad_norm_", with_gradients(parameters), max_norm, &options)
+    const OP: &str = "clip_grad_norm_";
+    not_negative(OP, "max_norm", max_norm)?;
+    let caller = Location::caller();
+    let parameters = distinct(parameters);
+    let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
+    let norm = norm_of_norms(OP, &norms, options.norm_type)?;
+    scale(&parameters, |_| factor(max_norm, norm)).map_err(|error| error.of(OP).at(caller))?;
+    Ok(norm)
 }
 
-/// Clamps each element of each gradient to `-clip_value..=clip_value`.
+/// Scales each gradient by itself so that its Euclidean norm is at most `max_norm`. Returns the norms before
+/// scaling, one for each parameter; that of a parameter without a gradient is 0.
+///
+/// It is `torch.nn.utils.clip_grad_norm_([p], max_norm)` for each parameter `p`. The directions of gradients stay the
+/// same, but not those of the whole step.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::optim::clip_each_grad_norm_;
+/// let [a, b] = [Parameter::new(Tensor::new([4.0, -3.0])?)?, Parameter::new(Tensor::new([0.5])?)?];
+/// a.tensor().square()?.sum(..)?.add(&b.tensor().square()?.sum(..)?)?.backward()?;
+/// assert_eq!(clip_each_grad_norm_([&a, &b], 2.0)?, [10.0, 1.0]);
+/// assert!(a.grad().unwrap().allclose(&Tensor::new([1.6, -1.2])?)?);
+/// assert_eq!(b.grad().unwrap().to_vec::<f32>()?, [1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`clip_grad_norm_`].
+#[track_caller]
+pub fn clip_each_grad_norm_(
+    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
+    max_norm: f64,
+) -> Result<Vec<f64>> {
+    clip_each_grad_norm_with_(parameters, max_norm, ClipGradNormOptions::default())
+}
+
+/// [`clip_each_grad_norm_`] with options.
+///
+/// # Errors
+/// Same as [`clip_grad_norm_with_`].
+#[track_caller]
+pub fn clip_each_grad_norm_with_(
+    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
+    max_norm: f64,
+    options: ClipGradNormOptions,
+) -> Result<Vec<f64>> {
+    const OP: &str = "clip_each_grad_norm_";
+    not_negative(OP, "max_norm", max_norm)?;
+    let caller = Location::caller();
+    let given: Vec<Parameter> = parameters.into_iter().map(|parameter| parameter.borrow().clone()).collect();
+    let parameters = distinct(&given);
+    let norms = norms_of(OP, &parameters, &options).map_err(|error| error.at(caller))?;
+    scale(&parameters, |number| factor(max_norm, norms[number])).map_err(|error| error.of(OP).at(caller))?;
+    let ids = parameters.iter().map(Parameter::id);
+    let norms: HashMap<usize, f64> = ids.zip(norms).collect();
+    Ok(given.iter().map(|parameter| norms[&parameter.id()]).collect())
+}
+
+/// Clamps each element of each gradient to `-clip_value..=clip_value`. NaN stays NaN.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -113,22 +176,92 @@ pub fn clip_grad_value_(
     const OP: &str = "clip_grad_value_";
     not_negative(OP, "clip_value", clip_value)?;
     let caller = Location::caller();
-    replace(with_gradients(parameters), &|gradient| gradient.clamp(-clip_value, clip_value))
+    let clamp = |gradient: &mut NamedTensor| change(gradient, &Clamp(clip_value));
+    let mut parameters = distinct(parameters).into_iter();
+    parameters
+        .try_for_each(|parameter| parameter.update_grad(clamp).map(drop))
         .map_err(|error| error.of(OP).at(caller))
 }
 
-type WithGradients = Vec<(Parameter, Tensor)>;
+/// The Euclidean norm over all elements of all tensors. For the gradients of a model, this is what
+/// [`clip_grad_norm_`] returns; it is PyTorch's `get_total_norm`.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::optim::total_norm;
+/// let tensors = [Tensor::new([3.0])?, Tensor::new([[4.0], [0.0]])?];
+/// assert_eq!(total_norm(&tensors)?, 5.0);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::DType`] if a tensor is not floating-point; [`ErrorKind::OutOfMemory`].
+#[track_caller]
+#[doc(alias = "get_total_norm")]
+pub fn total_norm(tensors: impl IntoIterator<Item: AsRef<NamedTensor>>) -> Result<f64> {
+    total_norm_with(tensors, ClipGradNormOptions::default())
+}
 
-/// The parameters that have a gradient, each once.
-fn with_gradients(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> WithGradients {
-    let mut found: WithGradients = Vec::new();
+/// [`total_norm`] with options.
+///
+/// # Errors
+/// Those of [`total_norm`]; [`ErrorKind::Value`] if `norm_type` is negative or NaN, or the norm is not finite and
+/// `error_if_nonfinite` is set.
+#[track_caller]
+pub fn total_norm_with(
+    tensors: impl IntoIterator<Item: AsRef<NamedTensor>>,
+    options: ClipGradNormOptions,
+) -> Result<f64> {
+    const OP: &str = "total_norm";
+    not_negative(OP, "norm_type", options.norm_type)?;
+    let caller = Location::caller();
+    let norms = tensors.into_iter().enumerate().map(|(number, tensor)| {
+        let tensor = tensor.as_ref();
+        let norm = norm_of(tensor, options.norm_type).map_err(|error| error.of(OP))?;
+        check_finite(OP, &options, number, &tensor.shape(), norm)
+    });
+    let norms: Vec<f64> = norms.collect::<Result<_>>().map_err(|error| error.at(caller))?;
+    norm_of_norms(OP, &norms, options.norm_type)
+}
+
+/// Scales all gradients as [`clip_grad_norm_`] does, with a norm that is already known, such as one over several
+/// machines: by `min(1, max_norm / (total_norm + 1e-6))`.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::optim::clip_grads_with_norm_;
+/// let weight = Parameter::new(Tensor::new([1.0, -4.0])?)?;
+/// weight.tensor().square()?.sum(..)?.backward()?;
+/// clip_grads_with_norm_([&weight], 1.0, 2.0)?;
+/// assert!(weight.grad().unwrap().allclose(&Tensor::new([1.0, -4.0])?)?);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Value`] if `max_norm` or `total_norm` is negative or `max_norm` is NaN; [`ErrorKind::OutOfMemory`].
+#[track_caller]
+pub fn clip_grads_with_norm_(
+    parameters: impl IntoIterator<Item: Borrow<Parameter>>,
+    max_norm: f64,
+    total_norm: f64,
+) -> Result<()> {
+    const OP: &str = "clip_grads_with_norm_";
+    not_negative(OP, "max_norm", max_norm)?;
+    if total_norm < 0.0 {
+        not_negative(OP, "total_norm", total_norm)?;
+    }
+    let caller = Location::caller();
+    scale(&distinct(parameters), |_| factor(max_norm, total_norm)).map_err(|error| error.of(OP).at(caller))
+}
+
+/// The parameters, each once.
+fn distinct(parameters: impl IntoIterator<Item: Borrow<Parameter>>) -> Vec<Parameter> {
     let mut seen = std::collections::HashSet::new();
+    let mut found: Vec<Parameter> = Vec::new();
     for parameter in parameters {
         let parameter = parameter.borrow();
-        if let Some(gradient) = parameter.grad()
-            && seen.insert(parameter.id())
-        {
-            found.push((parameter.clone(), gradient.detach()));
+        if seen.insert(parameter.id()) {
+            found.push(parameter.clone());
         }
     }
     found
@@ -142,50 +275,101 @@ fn not_negative(op: &'static str, what: &str, value: f64) -> Result<()> {
     Err(Error::new(ErrorKind::Value, op, format!("{what} must not be negative, got {value:?}")))
 }
 
+/// The norm of each gradient; 0 if there is none.
 #[track_caller]
-fn clip_norm(
-    op: &'static str,
-    gradients: WithGradients,
-    max_norm: f64,
-    options: &ClipGradNormOptions,
-) -> Result<f64> {
-    not_negative(op, "max_norm", max_norm)?;
+fn norms_of(op: &'static str, parameters: &[Parameter], options: &ClipGradNormOptions) -> Result<Vec<f64>> {
     not_negative(op, "norm_type", options.norm_type)?;
-    let caller = Location::caller();
-    let norm = total_norm(&gradients, options.norm_type).map_err(|error| error.of(op).at(caller))?;
-    if options.error_if_nonfinite && !norm.is_finite() {
-        let message = format!(
-            "The total norm of order {:?} for gradients is {norm}, so it cannot be clipped",
-            options.norm_type
-        );
-        return Err(Error::new(ErrorKind::Value, op, message).with_repair(
-            "ClipGradNormOptions::new().error_if_nonfinite(false) scales the gradients with it",
-        ));
+    let norms = parameters.iter().enumerate().map(|(number, parameter)| {
+        let Some(gradient) = parameter.grad() else { return Ok(0.0) };
+        let norm = norm_of(gradient.value(), options.norm_type).map_err(|error| error.of(op))?;
+        check_finite(op, options, number, &parameter.shape(), norm)
+    });
+    norms.collect()
+}
+
+/// The norm of a gradient, or an error if it must be finite and is not.
+fn check_finite(
+    op: &'static str,
+    options: &ClipGradNormOptions,
+    number: usize,
+    shape: &Shape,
+    norm: f64,
+) -> Result<f64> {
+    if !options.error_if_nonfinite || norm.is_finite() {
+        return Ok(norm);
     }
+    let message = format!(
+        "The total norm of order {:?} for gradients is non-finite, so it cannot be clipped: that of gradient {number}, \
+         {shape}, is {norm}",
+        options.norm_type
+    );
+    Err(Error::new(ErrorKind::Value, op, message).with_repair(
+        "leave out error_if_nonfinite(true) to scale the gradients with it, or find its origin with detect_anomaly",
+    ))
+}
+
+/// What gradients of this norm are multiplied by.
+fn factor(max_norm: f64, norm: f64) -> f64 {
     let factor = max_norm / (norm + 1e-6);
-    if factor < 1.0 || factor.is_nan() {
-        replace(gradients, &|gradient| gradient.mul(factor)).map_err(|error| error.of(op).at(caller))?;
-    }
-    Ok(norm)
+    if factor > 1.0 { 1.0 } else { factor } // NaN stays NaN
 }
 
-/// The norm over all elements of all gradients, which is the norm of their norms.
-fn total_norm(gradients: &WithGradients, order: f64) -> Result<f64> {
-    let options = namegrad_core::options::VectorNormOptions::new().ord(order);
-    let mut norms = Vec::with_capacity(gradients.len());
-    for (_, gradient) in gradients.iter().filter(|(_, gradient)| gradient.numel() > 0) {
-        // In f64, so that no square overflows.
-        let wide = gradient.value().to(DType::F64)?;
-        norms.extend(wide.vector_norm_with(.., options.clone())?.to_vec::<f64>()?);
+/// Multiplies the gradients in place, each by the factor for its position.
+fn scale(parameters: &[Parameter], factor: impl Fn(usize) -> f64) -> Result<()> {
+    for (number, parameter) in parameters.iter().enumerate() {
+        let factor = factor(number);
+        if factor != 1.0 {
+            parameter.update_grad(|gradient| change(gradient, &Scale(factor)))?;
+        }
     }
-    if norms.is_empty() {
-        return Ok(0.0);
-    }
-    let norms = namegrad_core::NamedTensor::from_slice(&norms, [norms.len()])?;
-    Ok(norms.vector_norm_with(.., options)?.to_vec::<f64>()?[0])
+    Ok(())
 }
 
-/// Replaces the gradients, after all new ones have been computed.
-fn replace(gradients: WithGradients, change: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
-    no_grad(|| gradients.iter().try_for_each(|(parameter, old)| parameter.set_grad(Some(change(old)?))))
+/// Changes the numbers of a tensor in its buffer.
+fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
+    sweep_tensor(tensor, &WithoutSums(by)).map(drop)
+}
+
+/// Changes the numbers of a tensor in its buffer, and returns the sums. A half type is changed in `f32` and rounded.
+pub(crate) fn sweep_tensor<const SUMS: usize>(
+    tensor: &mut NamedTensor,
+    sweep: &impl Sweep<0, SUMS>,
+) -> Result<[f64; SUMS]> {
+    Ok(match tensor.dtype() {
+        DType::F64 => sweep_alone(sweep, tensor.as_mut_slice::<f64>()?),
+        DType::F32 => sweep_alone(sweep, tensor.as_mut_slice::<f32>()?),
+        dtype => {
+            let mut wide = tensor.to(DType::F32)?;
+            let sums = sweep_alone(sweep, wide.as_mut_slice::<f32>()?);
+            *tensor = wide.to(dtype)?;
+            sums
+        }
+    })
+}
+
+/// `x *= factor`.
+struct Scale(f64);
+
+impl Update<0> for Scale {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
+        let factor = T::from_f64(self.0);
+        for x in x {
+            *x *= factor;
+        }
+    }
+}
+
+/// `x = min(max(x, -bound), bound)`; NaN stays NaN.
+struct Clamp(f64);
+
+impl Update<0> for Clamp {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], _: &[T], []: [&mut [T]; 0]) {
+        let (low, high) = (T::from_f64(-self.0), T::from_f64(self.0));
+        for x in x {
+            let value = if *x < low { low } else { *x };
+            *x = if value > high { high } else { value };
+        }
+    }
 }

@@ -215,12 +215,14 @@ impl<M: Method> Descent<M> {
         Ok(())
     }
 
+    /// Checks the hyperparameters, which may have been changed since the groups were made.
     #[track_caller]
-    fn check_rates(&self) -> Result<()> {
+    fn check_groups(&self) -> Result<()> {
         for method in &self.groups {
-            let lr = method.lr();
+            let lr = method.lr(); // also of methods without a check of their own
             Checks(M::NAME)
                 .require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
+            method.check()?;
         }
         Ok(())
     }
@@ -263,18 +265,25 @@ impl<M: Method> Descent<M> {
 impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
-        self.check_rates()?;
+        self.check_groups()?;
+        if M::needs_loss() {
+            return Err(needs_loss::<M>());
+        }
         let caller = Location::caller();
         span(M::NAME, || self.pass(None, caller))
     }
 
     #[track_caller]
     fn step_with(&mut self, loss: Loss<'_>) -> Result<Tensor> {
-        self.check_rates()?;
+        self.check_groups()?;
         let caller = Location::caller();
         let first = evaluate(&self.parameters(), loss, caller)?;
         span(M::NAME, || self.pass(Some(Closure { loss, first: first.clone(), caller }), caller))?;
         Ok(first)
+    }
+
+    fn needs_loss(&self) -> bool {
+        M::needs_loss()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
@@ -288,7 +297,12 @@ impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()> {
         self.check_values("learning rate", lrs)?;
-        self.groups.iter_mut().zip(lrs).for_each(|(method, lr)| method.set_lr(*lr));
+        let mut groups = self.groups.clone();
+        for (method, lr) in groups.iter_mut().zip(lrs) {
+            method.set_lr(*lr);
+            method.check()?;
+        }
+        self.groups = groups;
         Ok(())
     }
 
@@ -300,7 +314,12 @@ impl<M: Method> Optimizer for Descent<M> {
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()> {
         self.check_values("momentum value", momentums)?;
         Checks(M::NAME).require(self.momentums().is_some(), || format!("{} has no momentum", M::NAME))?;
-        self.groups.iter_mut().zip(momentums).for_each(|(method, momentum)| method.set_momentum(*momentum));
+        let mut groups = self.groups.clone();
+        for (method, momentum) in groups.iter_mut().zip(momentums) {
+            method.set_momentum(*momentum);
+            method.check()?;
+        }
+        self.groups = groups;
         Ok(())
     }
 
@@ -556,6 +575,7 @@ impl<'a, M: Method> Pass<'a, M> {
 }
 
 #[cold]
+#[track_caller]
 fn needs_loss<M: Method>() -> Error {
     let message = format!("{} computes the loss itself, and step() does not give it", M::NAME);
     Error::new(ErrorKind::Autograd, M::NAME, message)
@@ -574,7 +594,11 @@ impl Member {
     fn check<M: Method>(&self) -> Result<()> {
         let Some(grad) = self.parameter.grad() else { return Ok(()) };
         let own = self.parameter.shape();
-        check_gradient(M::NAME, grad.sizes(), &own.sizes, self.parameter.dtype())
+        check_gradient(M::NAME, grad.sizes(), &own.sizes, self.parameter.dtype())?;
+        check_names(M::NAME, &grad, own).map_err(|error| match self.paths.first() {
+            Some(path) => error.context(format!("parameter '{path}': ")),
+            None => error,
+        })
     }
 
     /// Calls `f` with the parameter, if it has a gradient.
@@ -693,6 +717,23 @@ fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DT
         return Err(Error::new(ErrorKind::Shape, name, message));
     }
     Ok(())
+}
+
+/// Checks that a gradient with names has those of its parameter.
+fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
+    let agree = |dim| match (grad.names().get(dim), own.names.get(dim)) {
+        (Some(name), Some(own)) => name == own,
+        _ => true,
+    };
+    if !grad.has_names() || (0..own.sizes.len()).all(agree) {
+        return Ok(());
+    }
+    let ndim = own.sizes.len();
+    let lists = [grad.names().list(ndim), own.names.list(ndim)];
+    let message = format!("a gradient with the names {} for a parameter with {}", lists[0], lists[1]);
+    Err(Error::new(ErrorKind::NameMismatch, name, message).with_operands([grad.shape(), own]).with_repair(
+        "p.set_grad(Some(g.align_as(&p.tensor())?))?, or g.rename(None)? if the positions are right",
+    ))
 }
 
 /// Creates the missing slots of `method`. Returns whether all of its slots are new.

@@ -41,6 +41,11 @@ pub(crate) trait Formula: Method {
         Ok(())
     }
 
+    /// [`Method::needs_loss`].
+    fn evaluates_loss() -> bool {
+        false
+    }
+
     /// [`Method::update`]
     fn advance(&self, turn: Turn<'_>) -> Result<()>;
 
@@ -147,6 +152,9 @@ macro_rules! optimizer {
             #[track_caller]
             fn step_with(&mut self, loss: $crate::Loss<'_>) -> namegrad_core::Result<namegrad_autograd::Tensor> {
                 self.0.step_with(loss)
+            }
+            fn needs_loss(&self) -> bool {
+                self.0.needs_loss()
             }
             fn parameters(&self) -> Vec<namegrad_autograd::Parameter> {
                 self.0.parameters()
@@ -260,6 +268,9 @@ macro_rules! optimizer {
                 numel: usize,
             ) -> namegrad_core::Result<()> {
                 <Self as $crate::hyperparameters::Formula>::check_common(shared, numel)
+            }
+            fn needs_loss() -> bool {
+                <Self as $crate::hyperparameters::Formula>::evaluates_loss()
             }
             fn update(&self, turn: $crate::Turn<'_>) -> namegrad_core::Result<()> {
                 $crate::hyperparameters::Formula::advance(self, turn)

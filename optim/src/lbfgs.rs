@@ -110,6 +110,10 @@ impl Formula for LbfgsOptions {
         History::check(shared, numel)
     }
 
+    fn evaluates_loss() -> bool {
+        true
+    }
+
     fn advance(&self, _turn: Turn<'_>) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, "Lbfgs", "a step is of all parameters together"))
     }

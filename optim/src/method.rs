@@ -142,6 +142,12 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         Ok(())
     }
 
+    /// Whether a step evaluates the loss itself, with [`Pass::evaluate`], so that it must be made with
+    /// [`Optimizer::step_with`].
+    fn needs_loss() -> bool {
+        false
+    }
+
     /// Updates one parameter. The [`Parameter`](namegrad_autograd::Parameter) itself is locked during the
     /// call; use [`Turn::param`].
     ///

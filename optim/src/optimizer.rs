@@ -50,9 +50,10 @@ pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a learning rate is not finite,
-    /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
-    /// its last step, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is out of
+    /// range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
+    /// its last step, [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if a gradient has names
+    /// and they are not those of its parameter, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
     /// for the state, [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if the optimizer evaluates the
     /// loss itself, as [`Lbfgs`](crate::Lbfgs) does.
     #[track_caller]
@@ -84,6 +85,11 @@ pub trait Optimizer: Send {
         Ok(loss)
     }
 
+    /// Whether a step evaluates the loss itself, so that it must be made with [`step_with`](Self::step_with).
+    fn needs_loss(&self) -> bool {
+        false
+    }
+
     /// The parameters, in the order of the groups.
     fn parameters(&self) -> Vec<Parameter>;
 
@@ -93,8 +99,8 @@ pub trait Optimizer: Send {
     /// Sets the learning rate of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is not finite or there is not one rate
-    /// for each group.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is negative or not finite, or there is not one
+    /// rate for each group. Nothing changes then.
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()>;
 
@@ -105,8 +111,8 @@ pub trait Optimizer: Send {
     /// Sets the momentum of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a momentum is not finite, there is not one
-    /// momentum for each group, or the optimizer has no momentum.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a momentum is out of range, there is not one
+    /// momentum for each group, or the optimizer has no momentum. Nothing changes then.
     #[track_caller]
     fn set_momentums(&mut self, momentums: &[f64]) -> Result<()>;
 
@@ -138,7 +144,7 @@ pub trait Optimizer: Send {
     /// Sets the learning rate of all groups.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if it is not finite.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if it is negative or not finite.
     #[track_caller]
     fn set_lr(&mut self, lr: f64) -> Result<()> {
         let groups = self.lrs().len();

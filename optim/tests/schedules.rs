@@ -6,7 +6,7 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_optim::schedule::{
     Anneal, Chained, Constant, Cosine, CosineRestarts, CycleMode, Cyclic, Exponential, Lambda, LinearRamp,
     Mode, MultiStep, Multiplicative, OneCycle, Polynomial, ReduceOnPlateau, ScaleMode, Schedule, Scheduler,
-    SchedulerState, Sequence, StepDecay, ThresholdMode,
+    SchedulerState, Sequence, StepDecay, SwaLr, ThresholdMode,
 };
 use namegrad_optim::{Adagrad, AdamW, Optimizer, Sgd};
 use std::panic::Location;
@@ -50,6 +50,10 @@ fn every() -> Vec<[Boxed; 2]> {
         twice(|| Sequence::new(LinearRamp::new(3)).then(3, Cosine::new(6)).then(9, StepDecay::new(2))),
         twice(|| Sequence::new(Exponential::new(0.9)).then(4, halves()).then(8, OneCycle::new(0.2, 20))),
         twice(|| Chained::new(LinearRamp::new(3)).with(Exponential::new(0.9)).with(Cosine::new(5))),
+        twice(|| SwaLr::new([0.5, 0.05])),
+        twice(|| SwaLr::new(0.05).anneal_epochs(4).anneal_strategy(Anneal::Linear)),
+        twice(|| SwaLr::new(0.05).anneal_epochs(0)),
+        twice(|| Sequence::new(Exponential::new(0.9)).then(5, SwaLr::new(0.02).anneal_epochs(3))),
         twice(|| Cosine::new(9).warmup(4)),
         twice(|| halves().warmup(4)),
         twice(|| Sequence::new(Cosine::new(3)).then(3, Exponential::new(0.9)).warmup(2).start_factor(0.0)),
@@ -377,5 +381,39 @@ fn thresholds_are_relative_or_absolute() -> Result<()> {
         assert!(!reduced(mode, threshold_mode, [2.0, better])?, "{mode:?} {threshold_mode:?}");
         assert!(reduced(mode, threshold_mode, [2.0, worse])?, "{mode:?} {threshold_mode:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn the_rates_of_swalr_are_those_of_pytorch() -> Result<()> {
+    // From PyTorch 2.15, from a rate of 0.1.
+    let cases = [
+        (SwaLr::new(0.5).anneal_epochs(4), [0.1, 0.15857864376269049, 0.3, 0.4414213562373095, 0.5, 0.5]),
+        (
+            SwaLr::new(0.05).anneal_epochs(3).anneal_strategy(Anneal::Linear),
+            [0.1, 0.08333333333333334, 0.06666666666666668, 0.05, 0.05, 0.05],
+        ),
+        (SwaLr::new(0.05).anneal_epochs(0), [0.05; 6]),
+    ];
+    let near = |found: f64, want: f64| assert!((found - want).abs() < 1e-15, "{found}, not {want}");
+    for (schedule, want) in cases {
+        let mut optimizer = Sgd::builder([parameter()?]).lr(0.1).build()?;
+        let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
+        for want in want {
+            near(optimizer.lr(), want);
+            scheduler.step(&mut optimizer)?;
+        }
+    }
+    // After three steps of an exponential decay, from the rate at that time.
+    let mut optimizer = Sgd::builder([parameter()?]).lr(0.1).build()?;
+    let sequence = Sequence::new(Exponential::new(0.9)).then(3, SwaLr::new(0.02).anneal_epochs(3));
+    let mut scheduler = Scheduler::new(sequence, &mut optimizer)?;
+    let want = [0.1, 0.09, 0.081, 0.081, 0.06575, 0.03525, 0.02, 0.02];
+    for want in want {
+        near(optimizer.lr(), want);
+        scheduler.step(&mut optimizer)?;
+    }
+    refused(Scheduler::new(SwaLr::new(f64::NAN), &mut optimizer), "swa_lr must be finite");
+    refused(Scheduler::new(SwaLr::new([0.1, 0.2]), &mut optimizer), "swa_lr has 2 values");
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(crate) use walk::{ById, Goal, Root, walk};
 use crate::hooks::Hooks;
 use crate::op::{Kept, Op};
 use crate::tensor::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Sizes};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -62,10 +62,20 @@ pub(crate) struct State {
     /// The way to the inputs. A backward pass uses it up, unless it has no saved values.
     way: Option<Way>,
     pub(crate) grad: Option<Tensor>,
-    /// Whether the gradient carries the names of its tensor.
-    pub(crate) named: bool,
+    pub(crate) grad_names: GradNames,
     pub(crate) retain_grad: bool,
     pub(crate) hooks: Option<Box<Hooks>>,
+}
+
+/// The names of a gradient, which is stored without names.
+#[derive(Default)]
+pub(crate) enum GradNames {
+    #[default]
+    None,
+    /// Those of its tensor: it is from a backward pass with named gradients.
+    OfTensor,
+    /// Those that somebody has set it with.
+    Given(Names),
 }
 
 /// The way from a value to the values that it was computed from.

@@ -3,7 +3,7 @@
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
 use super::nan::{self, Anomaly};
-use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
+use super::{Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
 use crate::hooks::Hook;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
@@ -150,6 +150,8 @@ fn walk_from(
     goal: Goal<'_>,
     options: BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    // Gradients have the dtypes of the forward pass.
+    let _off = crate::autocast::Off::enter();
     let anomaly = is_anomaly_enabled();
     let starts = || roots.iter().map(|root| root.0.clone());
     let born = match is_infinite_checked() {
@@ -620,7 +622,7 @@ fn plain(mut gradient: Tensor) -> Tensor {
 /// Adds to the `grad` of a value.
 fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
     let mut state = meta.state();
-    state.named = named;
+    state.grad_names = if named { GradNames::OfTensor } else { GradNames::None };
     match state.grad.as_mut() {
         None => state.grad = Some(grad),
         Some(old) => add_to(old, grad)?,

@@ -3,7 +3,7 @@
 
 use super::Tensor;
 use crate::hooks::{Hook, HookHandle};
-use crate::tape::{BackwardOptions, Goal, Meta, Root, is_anomalous, is_anomaly_enabled, walk};
+use crate::tape::{BackwardOptions, Goal, GradNames, Meta, Root, is_anomalous, is_anomaly_enabled, walk};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result, Scalar};
 use std::sync::Arc;
 
@@ -71,14 +71,20 @@ impl Tensor {
     }
 
     /// The accumulated gradient: of a leaf, or of a tensor on which [`retain_grad`](Self::retain_grad) was
-    /// called. It has no names, unless the backward pass used [`BackwardOptions::named`].
+    /// called. It has no names, unless the backward pass used [`BackwardOptions::named`] or it was
+    /// [set](Self::set_grad) with names.
     pub fn grad(&self) -> Option<Tensor> {
         let state = self.meta.as_ref()?.state();
         let grad = state.grad.clone()?;
-        Some(if state.named { grad.with_names_of(self) } else { grad })
+        Some(match &state.grad_names {
+            GradNames::None => grad,
+            GradNames::OfTensor => grad.with_names_of(self),
+            GradNames::Given(names) => grad.named(names.clone()),
+        })
     }
 
-    /// Sets the gradient, or removes it.
+    /// Sets the gradient, or removes it. A gradient with names keeps them until something is added to it, and an
+    /// optimizer refuses it if they are not those of the parameter.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the tensor requires no gradient, or if the gradient has other sizes or is
@@ -96,12 +102,26 @@ impl Tensor {
                 }
             };
         };
+        let names = match &grad {
+            Some(grad) if grad.has_names() => GradNames::Given(grad.names().clone()),
+            _ => GradNames::None,
+        };
         let grad = match grad {
             Some(grad) => Some(checked_gradient(OP, grad, &meta.sizes, meta.dtype)?),
             None => None,
         };
-        meta.state().grad = grad;
+        let mut state = meta.state();
+        (state.grad, state.grad_names) = (grad, names);
         Ok(())
+    }
+
+    /// Changes the gradient outside of the tape, if there is one. See `Parameter::update_grad`.
+    #[track_caller]
+    pub(crate) fn update_grad<R>(&self, f: impl FnOnce(&mut NamedTensor) -> Result<R>) -> Result<Option<R>> {
+        let Some(meta) = &self.meta else { return Ok(None) };
+        let mut state = meta.state();
+        let Some(grad) = &mut state.grad else { return Ok(None) };
+        f(grad.detach_().in_buffer()).map(Some)
     }
 
     /// Removes the accumulated gradient.

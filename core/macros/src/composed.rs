@@ -1,6 +1,7 @@
 //! The back end for composed ops: methods of `Tensor` that call a function with the same name, and entries of
 //! the registry.
 
+use crate::autocast::with_casts;
 use crate::chain;
 use crate::derivative::How;
 use crate::given::Side;
@@ -49,6 +50,11 @@ pub(crate) fn table(table: &Table) -> TokenStream {
 /// The arguments of the function of a row: its tensors, then its other arguments.
 pub(crate) fn passed(row: &Row) -> Vec<&Ident> {
     row.tensors.iter().map(|tensor| &tensor.name).chain(row.kernel_args().map(|arg| &arg.name)).collect()
+}
+
+/// The tensors of a row, with their kinds.
+pub(crate) fn kinds(row: &Row) -> impl Iterator<Item = (TensorKind, &Ident)> {
+    row.tensors.iter().map(|tensor| (tensor.kind, &tensor.name))
 }
 
 /// A call of the function of a row. Its errors name the form that was called, and not an op that it is made
@@ -111,22 +117,20 @@ fn method(row: &Row, side: &Side) -> TokenStream {
     let doc = row.doc(side);
     let mut code = TokenStream::new();
     if !row.is_in_place_only() {
-        let value = match row.writes() {
+        let made = match row.writes() {
             true => {
                 let (x, others) = (passed[0], &passed[1..]);
                 let call = call(row, name, quote!(&mut written #(, #others)*), &first(row));
-                quote! {
-                    #prepare
+                quote!({
                     let mut written = #x.to_write();
                     #call?;
                     Ok(written)
-                }
+                })
             }
-            false => {
-                let call = call(row, name, quote!(#(#passed),*), &first(row));
-                quote! { #prepare #call }
-            }
+            false => call(row, name, quote!(#(#passed),*), &first(row)),
         };
+        let casts = with_casts(&quote!(crate), &name.to_string(), kinds(row), &made);
+        let value = quote! { #prepare #casts #made };
         code.extend(forms(row, side, &doc, &receiver, &parameters, &given, &returned, &value, name));
     }
     let (name_, doc) = match &row.in_place {

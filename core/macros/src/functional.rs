@@ -1,7 +1,8 @@
 //! The back end for free functions of tensors. A function calls the function with the same name in `kernels`
 //! and has an entry in the registry. Methods of tensors can also become functions; they already have entries.
 
-use crate::composed::{call, first, how, passed, prepared};
+use crate::autocast::with_casts;
+use crate::composed::{call, first, how, kinds, passed, prepared};
 use crate::derivative::nearest;
 use crate::given::Side;
 use crate::row::{Row, Table};
@@ -49,7 +50,8 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     let (prepare, returned) = (prepared(row, side, false), side.returned(row));
     let passed = passed(row);
     let call = call(row, &row.name, quote!(#(#passed),*), &first(row));
-    let value = quote! { #prepare #call };
+    let casts = with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &call);
+    let value = quote! { #prepare #casts #call };
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }
 

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod autocast;
 mod chain;
 mod composed;
 mod derivative;

@@ -1,6 +1,7 @@
 //! The back end for the tape: methods of `Tensor`, each of which computes the value in core and records its
 //! derivative, and the entries of the registry.
 
+use crate::autocast::with_casts;
 use crate::chain;
 use crate::derivative::{Derivatives, Gradient, How, Signature, first_use};
 use crate::given::Side;
@@ -93,6 +94,11 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
             }
         }
     };
+    let casts = {
+        let tensors = row.tensors.iter().map(|tensor| tensor.kind).zip(&renamed.tensors);
+        let (tensor_names, args) = (&renamed.tensors, &renamed.args);
+        with_casts(&quote!(crate), &text, tensors, &quote!(self::#name(#(#tensor_names,)* #(#args),*)))
+    };
     let docs =
         format!(" [`Tensor::{text}`](crate::Tensor::{text}) with arguments that are already looked up.");
     quote! {
@@ -100,7 +106,7 @@ fn record(row: &Row, how: &How, derivatives: &Derivatives, side: &Side, run: &To
         #[track_caller]
         // The code has one form for arguments of all types.
         #[allow(clippy::clone_on_copy, unused_variables, clippy::redundant_clone)]
-        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #starting #body }
+        pub(crate) fn #name(#(#parameters),*) -> ::namegrad_core::Result<#returned> { #casts #starting #body }
     }
 }
 
@@ -537,6 +543,8 @@ fn method(row: &Row, side: &Side, run: &TokenStream) -> TokenStream {
         self.check_in_place(#text)?;
         #prepare
         if crate::tape::follows(&[#(#given),*]) #(|| #maybe.is_some_and(|each| each.tracked().is_some()))* {
+            // In-place ops keep the dtype of what they write to.
+            let _off = crate::autocast::Off::enter();
             let made = self::#name(self #(, #others)*);
             return self.#end(#text, made);
         }

@@ -134,6 +134,69 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
         g.len(),
         states.each_ref().map(|state| state.len())
     );
+    swept(sweep, x, g, states)
+}
+
+/// Runs a [`Sweep`] that only reads: all of its slices but `g` are empty. Returns the sums.
+///
+/// ```
+/// use namegrad_core::cpu::math::Real;
+/// use namegrad_core::cpu::update::{Sweep, sums};
+///
+/// /// `Σ g`.
+/// struct Sum;
+///
+/// impl Sweep<0, 1> for Sum {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, _start: usize, _x: &mut [T], g: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+///         let mut sum = T::ZERO;
+///         for g in g {
+///             sum += *g;
+///         }
+///         [sum.to_f64()]
+///     }
+/// }
+///
+/// assert_eq!(sums(&Sum, &[1.0_f32, 2.0]), [3.0]);
+/// ```
+pub fn sums<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, g: &[T]) -> [f64; SUMS] {
+    swept(sweep, &mut [], g, [])
+}
+
+/// Runs a [`Sweep`] of numbers with nothing else: its `g` is empty. Returns the sums.
+///
+/// ```
+/// use namegrad_core::cpu::math::Real;
+/// use namegrad_core::cpu::update::{Update, WithoutSums, sweep_alone};
+///
+/// /// `x *= 2`.
+/// struct Double;
+///
+/// impl Update<0> for Double {
+///     #[inline(always)]
+///     fn run<T: Real>(&self, x: &mut [T], _g: &[T], []: [&mut [T]; 0]) {
+///         for x in x {
+///             *x += *x;
+///         }
+///     }
+/// }
+///
+/// let mut x = [1.0_f32, 2.0];
+/// sweep_alone(&WithoutSums(&Double), &mut x);
+/// assert_eq!(x, [2.0, 4.0]);
+/// ```
+pub fn sweep_alone<T: Real, const SUMS: usize>(sweep: &impl Sweep<0, SUMS>, x: &mut [T]) -> [f64; SUMS] {
+    swept(sweep, x, &[], [])
+}
+
+/// A sweep over slices of one length, of which `x` or `g` can also be empty.
+fn swept<T: Real, const STATES: usize, const SUMS: usize>(
+    sweep: &impl Sweep<STATES, SUMS>,
+    x: &mut [T],
+    g: &[T],
+    states: [&mut [T]; STATES],
+) -> [f64; SUMS] {
+    let (n, has_x, has_g) = (x.len().max(g.len()), !x.is_empty(), !g.is_empty());
     let mut total = [0.0; SUMS];
     if n < PARALLEL {
         vectorize(Part { sweep, start: 0, g, states }, (x, &mut total));
@@ -145,11 +208,12 @@ pub fn sweep<T: Real, const STATES: usize, const SUMS: usize>(
         let (start, task) = (range.start, range.start / TASK);
         // SAFETY: ranges do not overlap.
         let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
-        // SAFETY: as above.
-        let x = unsafe { x.part(range.clone()) };
+        // SAFETY: as above, and of no elements if there are none.
+        let x = unsafe { x.part(if has_x { range.clone() } else { 0..0 }) };
         // SAFETY: each range starts in a task of its own.
         let sums = unsafe { parts.part(task..task + 1) };
-        vectorize(Part { sweep, start, g: &g[range], states }, (x, &mut sums[0]));
+        let g = if has_g { &g[range] } else { &[] };
+        vectorize(Part { sweep, start, g, states }, (x, &mut sums[0]));
     });
     for part in sums {
         total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
@@ -214,6 +278,28 @@ mod tests {
         }
     }
 
+    /// `x = x + 1`.
+    struct Next;
+
+    impl Update<0> for Next {
+        #[inline(always)]
+        fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
+            assert!(g.is_empty());
+            for x in x {
+                *x += T::ONE;
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_updated_alone() {
+        for n in [0, 37, PARALLEL - 1, PARALLEL + TASK + 5] {
+            let mut x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            sweep_alone(&WithoutSums(&Next), &mut x);
+            assert!(x.iter().enumerate().all(|(i, x)| *x == i as f32 + 1.0), "{n}");
+        }
+    }
+
     /// `x = x + 1`, the sum of all `g`, and that of all positions.
     struct Positions;
 
@@ -238,6 +324,7 @@ mod tests {
             let positions = (n * n.saturating_sub(1) / 2) as f64;
             assert_eq!(sums, [2.0 * n as f64, positions], "{n}");
             assert!(x.iter().all(|x| *x == 1.0));
+            assert_eq!(super::sums(&Positions, &g), [2.0 * n as f64, positions], "{n}, only read");
         }
     }
 

@@ -4,7 +4,7 @@
 //! its gradient `Tensor::convolution_input` do the work.
 
 use super::layout::{Layout, Wanted, about, fail};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::options::{ConvolutionInputOptions, ConvolutionOptions};
 use namegrad_core::{Error, ErrorKind, Result};
@@ -327,14 +327,14 @@ pub(crate) fn transposed_images(
             let message = format!("the bias must have sizes [{made}], got {:?}", bias.sizes());
             return Err(fail(op, ErrorKind::Shape, message, &inputs));
         }
-        if bias.dtype() != y.dtype() {
+        if !autocast::fits(bias.dtype(), y.dtype()) {
             let message = format!("the bias is {}, and the weight is {}", bias.dtype(), y.dtype());
             let error = fail(op, ErrorKind::DType, message, &inputs);
             return Err(error.with_repair(format!("bias.to(DType::{:?})?", y.dtype())));
         }
         let mut sizes = vec![1; dims + 1];
         sizes[0] = made;
-        y = y.add(&bias.rename(None)?.reshape(sizes)?)?;
+        y = y.add(&bias.to(y.dtype())?.rename(None)?.reshape(sizes)?)?;
     }
     Ok(y)
 }

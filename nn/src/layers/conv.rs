@@ -8,7 +8,7 @@ use crate::functional::conv::{Slide, transposed_images};
 use crate::functional::image::repeated;
 use crate::functional::layout::{Layout, Wanted};
 use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::names::Name;
 use namegrad_core::options::ConvolutionOptions;
@@ -312,7 +312,7 @@ fn layout<const N: usize>(
         let who = called(path, &settings.dims());
         return Err(fail(ErrorKind::Shape, format!("{who} needs {size} elements in {dim}, got {found}")));
     }
-    if x.dtype() != dtype {
+    if !autocast::fits(x.dtype(), dtype) {
         let who = called(path, &settings.dims());
         let message = format!("{who} has parameters of {dtype}, and the input is {}", x.dtype());
         let repair = format!("x.to(DType::{dtype:?})?");

@@ -5,7 +5,7 @@ use crate::Module;
 use crate::functional as F;
 use crate::functional::options::LinearOptions;
 use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::names::{Name, is_strict};
 use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
 use std::borrow::Cow;
@@ -260,7 +260,7 @@ impl Linear {
                 format!("{} needs {size} elements in {dim}, got {found}", who()),
             ));
         }
-        if x.dtype() != dtype {
+        if !autocast::fits(x.dtype(), dtype) {
             let message = format!("{} has parameters of {dtype}, and the input is {}", who(), x.dtype());
             return Err(fail(ErrorKind::DType, message).with_repair(format!("x.to(DType::{dtype:?})?")));
         }

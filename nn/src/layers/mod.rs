@@ -44,6 +44,8 @@ pub use image::*;
 pub use linear::{Linear, LinearBuilder};
 pub use linear_loss::{LinearCrossEntropyLoss, LinearCrossEntropyLossBuilder};
 pub use loss::*;
+#[doc(hidden)]
+pub use norm::averaging_statistics;
 pub use norm::{
     BatchNorm, BatchNormBuilder, GroupNorm, GroupNormBuilder, InstanceNorm, InstanceNormBuilder, LayerNorm,
     LayerNormBuilder, LocalResponseNorm, RmsNorm, RmsNormBuilder,

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a [`OneCycle`] goes from one rate to the next.
+/// How a [`OneCycle`] or a [`SwaLr`](super::SwaLr) goes from one rate to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Anneal {
@@ -312,6 +312,10 @@ impl Cyclic {
     }
 
     /// Multiplies the height of the cycles by your own function, in place of the mode.
+    ///
+    /// A function cannot be saved. A [state](super::SchedulerState) has the other settings and the step, and a
+    /// schedule with the same settings loads it, whatever its function: give it the same one. The rates are then those
+    /// of an uninterrupted run, because they depend on the step alone.
     ///
     /// ```
     /// use namegrad::optim::schedule::{Cyclic, ScaleMode, Schedule};

@@ -35,6 +35,7 @@
 //! | [`Multiplicative`] | `MultiplicativeLR` | times a function of the step, in each step |
 //! | [`Sequence`] | `SequentialLR` | schedules one after the other |
 //! | [`Chained`] | `ChainedScheduler` | schedules at once |
+//! | [`SwaLr`] | `swa_utils.SWALR` | to a constant, for an average of the weights |
 //! | [`Warmup`] | | a rise before another schedule: `schedule.warmup(steps)` |
 //!
 //! The rates are those of PyTorch. A schedule of 0 steps is an error, where PyTorch keeps the first factor
@@ -49,6 +50,7 @@
 //! # Your own schedule
 //! Give a function to [`Lambda`], or implement [`Schedule`].
 
+mod average;
 mod combined;
 mod cosine;
 mod cycle;
@@ -60,6 +62,7 @@ mod ramp;
 mod scheduler;
 mod state;
 
+pub use average::SwaLr;
 pub use combined::{Chained, Sequence, Warmup};
 pub use cosine::{Cosine, CosineRestarts};
 pub use cycle::{Anneal, CycleMode, Cyclic, OneCycle, ScaleMode};

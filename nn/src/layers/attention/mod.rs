@@ -11,7 +11,7 @@ use crate::functional::options::{DropoutOptions, LinearOptions};
 use crate::training::{ModulePath, Training};
 use dims::{Finder, Places, Scores, Seq, apart, open};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
-use namegrad_autograd::{Parameter, Tensor, TensorOptions};
+use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Name, Names, NewDim, Result, Shape, default_dtype, keep};
 use std::borrow::Cow;
 use std::panic::Location;
@@ -526,7 +526,7 @@ impl MultiheadAttention {
     #[track_caller]
     fn check_dtype(&self, x: &Tensor) -> Result<()> {
         let dtype = self.out_proj.weight().dtype();
-        if x.dtype() == dtype {
+        if autocast::fits(x.dtype(), dtype) {
             return Ok(());
         }
         let who = called(&self.path, &self.config.text());

@@ -7,6 +7,7 @@ use crate::field::{Field, Visitor};
 use crate::training::ModulePath;
 use namegrad_autograd::{Parameter, Tensor, TensorOptions};
 use namegrad_core::{DType, Error, ErrorKind, Result, Shape};
+use std::cell::Cell;
 use std::panic::Location;
 
 /// Weight and bias, where a layer has them. Their paths are `weight` and `bias`.
@@ -58,6 +59,24 @@ pub(super) fn check_dtype(layer: &'static str, dtype: DType) -> Result<()> {
     Err(Error::new(ErrorKind::DType, layer, message).with_repair(".dtype(DType::F32)"))
 }
 
+thread_local! {
+    /// Whether running statistics are the averages of all batches, whatever the momentum.
+    static AVERAGING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`, in which the running statistics of normalizations are the averages of all batches since they were reset.
+#[doc(hidden)]
+pub fn averaging_statistics<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            AVERAGING.set(self.0);
+        }
+    }
+    let _restore = Restore(AVERAGING.replace(true));
+    f()
+}
+
 /// Running statistics, with PyTorch's names.
 #[derive(Clone, Debug)]
 struct Running {
@@ -80,6 +99,7 @@ impl Running {
     /// The number of batches, with this one, and the share of this one in the new statistics.
     fn counted(&self, momentum: Option<f64>) -> Result<(i64, f64)> {
         let count = self.batches.tensor().item::<i64>()? + 1;
+        let momentum = momentum.filter(|_| !AVERAGING.get());
         Ok((count, momentum.unwrap_or(1.0 / count as f64)))
     }
 

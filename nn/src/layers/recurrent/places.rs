@@ -3,7 +3,7 @@
 
 use super::called;
 use super::place::{Named, Of};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Tensor, autocast};
 use namegrad_core::names::{Name, Names, is_strict};
 use namegrad_core::options::UnsqueezeOptions;
 use namegrad_core::{DType, Dim, Error, ErrorKind, Result, Shape};
@@ -69,7 +69,7 @@ impl<'a> Places<'a> {
 
     #[track_caller]
     fn check_dtype_of(&self, what: &str, x: &Tensor, dtype: DType) -> Result<()> {
-        if x.dtype() == dtype {
+        if autocast::fits(x.dtype(), dtype) {
             return Ok(());
         }
         let who = called(self.of.path, &(self.of.dims)());

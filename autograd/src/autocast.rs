@@ -1,0 +1,334 @@
+//! [`autocast`]: products in a half type, sums and losses in `f32`. The lists of ops are [`LOW`], [`FULL`] and
+//! [`WIDEST`]; the macros of op tables ask [`class_of`].
+
+use crate::tape::{is_forgetting, is_grad_enabled};
+use crate::tensor::Tensor;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// Runs `f` in mixed precision: ops cast their inputs of `f32`, `bf16` and `f16` to the dtype that suits the op.
+///
+/// | ops | run in |
+/// | --- | --- |
+/// | products of matrices, `contract`, `einsum`, linear layers, convolutions, attention, recurrent layers | `dtype`; sums of products in `f32` |
+/// | `exp`, `log`, `pow`, `sum`, `prod`, `cumsum`, `softmax`, norms, normalizations, losses, `interpolate` | `f32` |
+/// | `cat`, `stack`, `dot`, `tensordot`, `scatter` and others that take one dtype alone | the widest of their inputs |
+/// | all others | the dtypes that they are given, with the usual promotion |
+///
+/// Inputs of `f64` and of integers are never cast, and neither are those of in-place ops. The lists are those of
+/// PyTorch's autocast for GPUs, which unlike those for the CPU have sums, softmax and norms in `f32`. `tensordot` is
+/// a product of matrices, as in those for the CPU.
+///
+/// Parameters stay `f32`, and so do their gradients: a cast is recorded like any op. A parameter that is used several
+/// times is cast once; the casts are dropped at the end of the outermost scope. A backward pass runs in the dtypes of
+/// the forward pass, inside of the scope or, better, after it. With `f16`, use a
+/// [`GradScaler`](https://docs.rs/namegrad-optim), because small gradients vanish in it; `bf16` needs none.
+///
+/// Scopes nest. `DType::F32` switches casts off inside of another scope. A scope is of the calling thread alone, and
+/// ends after a panic, too.
+///
+/// # Errors
+/// Only of the ops: if `dtype` is none of `bf16`, `f16` and `f32`, every op that would cast is an error of kind
+/// [`ErrorKind::DType`].
+///
+/// # Source
+/// Micikevicius et al., *Mixed Precision Training* (2018); PyTorch, `ATen/autocast_mode.h`.
+///
+/// # Examples
+/// ```
+/// use namegrad::autograd::autocast;
+/// use namegrad::prelude::*;
+/// let layer = Linear::new(("in", 3), ("out", 2))?;
+/// let x = Tensor::randn([("N", 4), ("in", 3)])?;
+/// let loss = autocast(DType::BF16, || {
+///     let y = layer.forward(&x)?;
+///     assert_eq!(y.dtype(), DType::BF16);
+///     F::mse_loss(&y, &Tensor::zeros([("N", 4), ("out", 2)])?)
+/// })?;
+/// assert_eq!(loss.dtype(), DType::F32);
+/// loss.backward()?;
+/// assert_eq!(layer.weight().grad().unwrap().dtype(), DType::F32);
+/// # Ok::<(), Error>(())
+/// ```
+#[track_caller]
+pub fn autocast<R>(dtype: DType, f: impl FnOnce() -> R) -> R {
+    let at = Location::caller();
+    let mode = (dtype != DType::F32).then_some(Mode { dtype, at });
+    let _scope = Scope::enter(mode);
+    f()
+}
+
+/// The dtype in which products run on this thread, if it is in a scope of [`autocast`].
+///
+/// ```
+/// use namegrad::autograd::{autocast, autocast_dtype};
+/// use namegrad::prelude::*;
+/// assert_eq!(autocast(DType::BF16, autocast_dtype), Some(DType::BF16));
+/// assert_eq!(autocast_dtype(), None);
+/// ```
+pub fn autocast_dtype() -> Option<DType> {
+    MODE.get().map(|mode| mode.dtype)
+}
+
+/// The dtype that an op runs in.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The dtype of the scope.
+    Low,
+    /// `f32`.
+    Full,
+    /// The widest dtype of the inputs.
+    Widest,
+}
+
+/// Ops that run in the dtype of the scope.
+#[rustfmt::skip]
+const LOW: &[&str] = &[
+    "mm", "mv", "bmm", "matmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "tensordot", "inner", "contract", "einsum",
+    "linear", "convolution", "convolution_input", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "scaled_dot_product_attention", "recurrent", "prelu",
+];
+
+/// Ops that run in `f32`.
+#[rustfmt::skip]
+const FULL: &[&str] = &[
+    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh",
+    "tan", "pow", "square", "softplus",
+    "sum", "prod", "cumsum", "cumprod", "logsumexp", "softmax", "log_softmax", "norm", "vector_norm", "trace",
+    "quantile",
+    "layer_norm", "rms_norm", "group_norm", "cosine_similarity", "pairwise_distance", "pdist", "dist", "interpolate", "resample", "qr", "solve_triangular",
+    "cross_entropy", "class_cross_entropy", "nll_loss", "ctc_loss", "kl_div", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "bernoulli_cross_entropy", "l1_loss", "mse_loss", "huber_loss",
+    "smooth_l1_loss", "gaussian_nll_loss", "poisson_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss",
+    "cosine_embedding_loss", "triplet_margin_loss",
+];
+
+/// Ops that run in the widest dtype of their inputs.
+#[rustfmt::skip]
+const WIDEST: &[&str] = &[
+    "addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "sample_at",
+    "cat", "stack", "index_copy", "index_add", "index_put", "scatter", "scatter_add", "scatter_reduce",
+];
+
+/// The class of an op, if it has one.
+#[doc(hidden)]
+pub const fn class_of(op: &str) -> Option<Class> {
+    if has(LOW, op) {
+        return Some(Class::Low);
+    }
+    if has(FULL, op) {
+        return Some(Class::Full);
+    }
+    if has(WIDEST, op) { Some(Class::Widest) } else { None }
+}
+
+const fn has(list: &[&str], op: &str) -> bool {
+    let mut number = 0;
+    while number < list.len() {
+        if same(list[number].as_bytes(), op.as_bytes()) {
+            return true;
+        }
+        number += 1;
+    }
+    false
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// A scope that casts, and where it was opened.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode {
+    dtype: DType,
+    at: &'static Location<'static>,
+}
+
+thread_local! {
+    static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
+    static SCOPES: Cell<usize> = const { Cell::new(0) };
+    static CASTS: RefCell<HashMap<Key, Kept>> = RefCell::default();
+}
+
+/// A leaf by its number on the tape, the dtype that it was cast to, and whether the cast was recorded.
+type Key = (u64, DType, bool);
+
+/// The cast of a leaf.
+struct Kept {
+    /// The value that was cast, which keeps its buffer from being reused for another.
+    of: NamedTensor,
+    cast: Tensor,
+}
+
+/// Whether ops cast their inputs on this thread.
+#[doc(hidden)]
+#[inline]
+pub fn is_on() -> bool {
+    MODE.get().is_some()
+}
+
+/// Whether a layer with parameters of one dtype takes an input of another: if that is the same, or both are cast.
+#[doc(hidden)]
+pub fn fits(input: DType, parameters: DType) -> bool {
+    input == parameters || is_on() && is_cast(input) && is_cast(parameters)
+}
+
+/// The scope of this thread, for a computation that is repeated later.
+pub(crate) fn mode() -> Option<Mode> {
+    MODE.get()
+}
+
+/// Runs `f` in a scope of its own, which keeps nothing of the one around it.
+pub(crate) fn in_mode<R>(mode: Option<Mode>, f: impl FnOnce() -> R) -> R {
+    struct Restore(HashMap<Key, Kept>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            drop(CASTS.replace(std::mem::take(&mut self.0)));
+        }
+    }
+    let _restore = Restore(CASTS.take());
+    let _scope = Scope::enter(mode);
+    f()
+}
+
+/// A scope, until it is dropped.
+struct Scope(Option<Mode>);
+
+impl Scope {
+    fn enter(mode: Option<Mode>) -> Scope {
+        SCOPES.set(SCOPES.get() + 1);
+        Scope(MODE.replace(mode))
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        MODE.set(self.0);
+        SCOPES.set(SCOPES.get() - 1);
+        if SCOPES.get() == 0 {
+            drop(CASTS.take());
+        }
+    }
+}
+
+/// No casts until it is dropped: inside of an op that has cast its inputs, and in a backward pass.
+#[doc(hidden)]
+#[must_use]
+pub struct Off(Option<Mode>);
+
+impl Off {
+    #[doc(hidden)]
+    #[inline]
+    pub fn enter() -> Off {
+        Off(MODE.replace(None))
+    }
+}
+
+impl Drop for Off {
+    #[inline]
+    fn drop(&mut self) {
+        MODE.set(self.0);
+    }
+}
+
+/// The casts of the inputs of one op.
+#[doc(hidden)]
+pub struct Cast {
+    class: Class,
+    to: DType,
+}
+
+impl Cast {
+    /// # Errors
+    /// [`ErrorKind::DType`] if the dtype of the scope is not one of those that products run in.
+    #[track_caller]
+    pub fn new(op: &'static str, class: Option<Class>) -> Result<Cast> {
+        let (Some(class), Some(Mode { dtype, at })) = (class, MODE.get()) else {
+            return Ok(Cast { class: Class::Full, to: DType::F32 });
+        };
+        if !matches!(dtype, DType::BF16 | DType::F16) {
+            let message =
+                format!("autocast takes bf16, f16 or f32, and not {dtype}, which it was given at {at}");
+            return Err(Error::new(ErrorKind::DType, op, message).with_repair("autocast(DType::BF16, || ..)"));
+        }
+        let to = match class {
+            Class::Low => dtype,
+            Class::Full => DType::F32,
+            Class::Widest => DType::Bool, // narrower than any that `look` sees
+        };
+        Ok(Cast { class, to })
+    }
+
+    /// Looks at inputs before any is cast.
+    pub fn look<'a>(&mut self, inputs: impl IntoIterator<Item = &'a Tensor>) {
+        if self.class == Class::Widest {
+            let dtypes = inputs.into_iter().map(Tensor::dtype).filter(|dtype| is_cast(*dtype));
+            self.to = dtypes.fold(self.to, DType::promote);
+        }
+    }
+
+    /// An input of the op.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn of(&self, x: &Tensor) -> Result<Tensor> {
+        let to = self.to;
+        if x.dtype() == to || !is_cast(x.dtype()) || x.value().is_number() {
+            return Ok(x.clone());
+        }
+        match x.meta().filter(|meta| meta.is_leaf() && to != DType::F32 && !is_forgetting()) {
+            Some(leaf) => kept((leaf.id, to, is_grad_enabled()), x),
+            None => x.to(to),
+        }
+    }
+}
+
+/// Whether tensors of a dtype are cast.
+fn is_cast(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// The cast of a leaf, which is made once.
+#[track_caller]
+fn kept(key: Key, x: &Tensor) -> Result<Tensor> {
+    let known = CASTS.with_borrow(|casts| {
+        casts.get(&key).filter(|kept| is_same(&kept.of, x.value())).map(|kept| kept.cast.clone())
+    });
+    if let Some(cast) = known {
+        return Ok(cast.with_names_of(x));
+    }
+    let cast = x.to(key.1)?;
+    let before =
+        CASTS.with_borrow_mut(|casts| casts.insert(key, Kept { of: x.value().clone(), cast: cast.clone() }));
+    drop(before); // outside of the borrow
+    Ok(cast)
+}
+
+/// Whether two tensors are the same view of the same buffer, whatever the names.
+fn is_same(a: &NamedTensor, b: &NamedTensor) -> bool {
+    a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_op_has_one_class() {
+        let mut all: Vec<&str> = [LOW, FULL, WIDEST].concat();
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+        assert_eq!(class_of("mm"), Some(Class::Low));
+        assert_eq!(class_of("m"), None);
+        assert_eq!(class_of("mmm"), None);
+    }
+}

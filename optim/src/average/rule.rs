@@ -1,0 +1,136 @@
+//! [`Rule`], the formula of an average.
+
+use super::state::Averaged;
+use crate::method::update_tensors;
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Update;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+
+type Weight = Box<dyn Fn(u64) -> f64 + Send + Sync>;
+type Formula = Box<dyn Fn(&NamedTensor, &NamedTensor, u64) -> Result<NamedTensor> + Send + Sync>;
+
+/// How a value is included in an average of `n` others.
+pub(super) enum Rule {
+    /// All have the same weight.
+    Equal,
+    /// The average keeps this part of itself.
+    Ema(f64),
+    /// The value has this weight.
+    Weight(Weight),
+    Formula(Formula),
+}
+
+impl Rule {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Rule::Equal => "equal",
+            Rule::Ema(_) => "ema",
+            Rule::Weight(_) => "weight",
+            Rule::Formula(_) => "avg_fn",
+        }
+    }
+
+    pub(super) fn decay(&self) -> Option<f64> {
+        match self {
+            Rule::Ema(decay) => Some(*decay),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Rule::Ema(decay) => check_decay(*decay),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[track_caller]
+pub(super) fn check_decay(decay: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&decay) {
+        return Ok(());
+    }
+    let message = format!("Invalid decay value {decay:?} provided. Please provide a value in [0,1] range.");
+    Err(Error::new(ErrorKind::Value, "AveragedModel", message)
+        .with_repair("AveragedModel::ema(&model, 0.999)?"))
+}
+
+impl Averaged {
+    /// Includes a value of the same sizes.
+    pub(super) fn include(&mut self, rule: &Rule, value: &NamedTensor) -> Result<()> {
+        let n = self.count;
+        let dtype = self.value.dtype();
+        if n == 0 {
+            self.value = value.to(dtype)?.with_names(self.value.names().clone());
+        } else if !dtype.is_floating_point() {
+            self.value = self.of_integers(rule, value)?.to(dtype)?.with_names(self.value.names().clone());
+        } else {
+            let value = value.to(dtype)?.contiguous()?;
+            match rule {
+                Rule::Equal => update_tensors(&Mean(n as f64 + 1.0), &mut self.value, &value, [])?,
+                Rule::Ema(decay) => update_tensors(&Lerp(1.0 - decay), &mut self.value, &value, [])?,
+                Rule::Weight(weight) => update_tensors(&Lerp(weight(n)), &mut self.value, &value, [])?,
+                Rule::Formula(_) => self.value = self.by_formula(rule, &value)?,
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The average of integers, such as a number of batches, before it is rounded towards 0.
+    fn of_integers(&self, rule: &Rule, value: &NamedTensor) -> Result<NamedTensor> {
+        let n = self.count;
+        let [own, value] = [self.value.to(DType::F32)?, value.to(DType::F32)?];
+        match rule {
+            Rule::Ema(decay) => own.mul(*decay)?.add(&value.mul(1.0 - decay)?),
+            Rule::Equal => value.sub(&own)?.div(n as f64 + 1.0)?.add(&own),
+            Rule::Weight(weight) => value.sub(&own)?.mul(weight(n))?.add(&own),
+            Rule::Formula(_) => self.by_formula(rule, &value),
+        }
+    }
+
+    fn by_formula(&self, rule: &Rule, value: &NamedTensor) -> Result<NamedTensor> {
+        let Rule::Formula(formula) = rule else { return Ok(value.clone()) };
+        let average = formula(&self.value, value, self.count)?;
+        if average.sizes() != self.value.sizes() {
+            let message =
+                format!("avg_fn gave {} for a parameter of {}", average.shape(), self.value.shape());
+            return Err(Error::new(ErrorKind::Shape, "avg_fn", message));
+        }
+        average.to(self.value.dtype()).map(|average| average.with_names(self.value.names().clone()))
+    }
+}
+
+/// `x += (g - x) / n`, in the form of PyTorch.
+struct Mean(f64);
+
+impl Update<0> for Mean {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
+        let n = T::from_f64(self.0);
+        for (x, g) in x.iter_mut().zip(g) {
+            *x += (*g - *x) / n;
+        }
+    }
+}
+
+/// `x += w (g - x)`, in the form of PyTorch, which is exact at both ends.
+struct Lerp(f64);
+
+impl Update<0> for Lerp {
+    #[inline(always)]
+    fn run<T: Real>(&self, x: &mut [T], g: &[T], []: [&mut [T]; 0]) {
+        let w = T::from_f64(self.0);
+        if self.0.abs() < 0.5 {
+            for (x, g) in x.iter_mut().zip(g) {
+                *x += w * (*g - *x);
+            }
+        } else {
+            let rest = T::ONE - w;
+            for (x, g) in x.iter_mut().zip(g) {
+                *x = *g - (*g - *x) * rest;
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! [`AverageState`], everything that the next averages depend on, as a value and as a file.
+
+use super::rule::check_decay;
+use super::{AveragedModel, OP};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result, Shape};
+use namegrad_io::TensorFile;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::path::Path;
+
+/// The metadata key of a file under which everything except the tensors is stored.
+const KEY: &str = "average";
+
+/// The average at one path.
+#[derive(Clone, Debug)]
+pub struct Averaged {
+    /// The average; of a half type, it is in `f32`.
+    pub value: NamedTensor,
+    /// The number of values in it.
+    pub count: u64,
+}
+
+impl Averaged {
+    pub(super) fn new(value: &NamedTensor) -> Result<Averaged> {
+        let dtype = value.dtype();
+        let kept = if dtype.is_floating_point() { dtype.compute() } else { dtype };
+        Ok(Averaged { value: value.to(kept)?, count: 0 })
+    }
+}
+
+type ByPath = BTreeMap<String, Averaged>;
+
+/// Everything that the next averages of an [`AveragedModel`] depend on.
+///
+/// In a file, the averages are tensors called by their paths, so the file is also that of a
+/// [`StateDict`](namegrad_nn::StateDict), which a model can load. Everything else is JSON under the metadata key
+/// `average`.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::{AverageState, AveragedModel};
+/// use namegrad::prelude::*;
+/// let model = Linear::new(("in", 2), ("out", 1))?;
+/// let mut average = AveragedModel::ema(&model, 0.99)?;
+/// average.update_parameters(&model)?;
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-ema-{}.safetensors", std::process::id()));
+/// average.state_dict().save(&path)?;
+///
+/// let mut resumed = AveragedModel::ema(&model, 0.99)?;
+/// resumed.load_state_dict(&AverageState::load(&path)?)?;
+/// assert_eq!(resumed.n_averaged(), 1);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AverageState {
+    /// The kind of average: `equal`, `ema`, `weight` or `avg_fn`.
+    pub rule: String,
+    /// The decay of an exponential moving average.
+    pub decay: Option<f64>,
+    /// Whether buffers are averaged.
+    pub use_buffers: bool,
+    /// The number of updates so far.
+    pub n_averaged: u64,
+    /// The averages of parameters by path.
+    pub parameters: BTreeMap<String, Averaged>,
+    /// The buffers by path.
+    pub buffers: BTreeMap<String, Averaged>,
+}
+
+/// A state without its tensors.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    rule: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decay: Option<f64>,
+    use_buffers: bool,
+    n_averaged: u64,
+    /// The numbers of values in the averages, by path.
+    parameters: BTreeMap<String, u64>,
+    buffers: BTreeMap<String, u64>,
+}
+
+impl AverageState {
+    /// Writes the state to a safetensors file. If that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// Same as [`TensorFile::save`].
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_file()?.save(path)
+    }
+
+    /// Reads a state from a file.
+    ///
+    /// # Errors
+    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of an average.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<AverageState> {
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let file = TensorFile::load(path)?;
+        AverageState::from_file(&file)
+            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+    }
+
+    /// The content of the file that [`save`](Self::save) writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the decay is not a number.
+    #[track_caller]
+    pub fn to_file(&self) -> Result<TensorFile> {
+        let caller = Location::caller();
+        let counts = |all: &ByPath| all.iter().map(|(path, average)| (path.clone(), average.count)).collect();
+        let description = Description {
+            rule: self.rule.clone(),
+            decay: self.decay,
+            use_buffers: self.use_buffers,
+            n_averaged: self.n_averaged,
+            parameters: counts(&self.parameters),
+            buffers: counts(&self.buffers),
+        };
+        let text = serde_json::to_string(&description)
+            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
+        let mut file = TensorFile::default();
+        file.metadata.insert(KEY.into(), text);
+        let all = self.parameters.iter().chain(&self.buffers);
+        file.tensors.extend(all.map(|(path, average)| (path.clone(), average.value.clone())));
+        Ok(file)
+    }
+
+    /// The state in a file's content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is not the state of an average.
+    #[track_caller]
+    pub fn from_file(file: &TensorFile) -> Result<AverageState> {
+        let caller = Location::caller();
+        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
+        let Some(text) = file.metadata.get(KEY) else {
+            return Err(malformed(format!(
+                "not the state of an average: there is no '{KEY}' in its metadata"
+            )));
+        };
+        let described: Description = serde_json::from_str(text)
+            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))?;
+        let mut tensors = file.tensors.clone();
+        let mut taken = |counts: BTreeMap<String, u64>| {
+            let each = counts.into_iter().map(|(path, count)| match tensors.remove(&path) {
+                Some(value) => Ok((path, Averaged { value, count })),
+                None => Err(malformed(format!("tensor '{path}' is missing"))),
+            });
+            each.collect::<Result<ByPath>>()
+        };
+        let (parameters, buffers) = (taken(described.parameters)?, taken(described.buffers)?);
+        if let Some(path) = tensors.keys().next() {
+            return Err(malformed(format!("tensor '{path}' is neither a parameter nor a buffer")));
+        }
+        Ok(AverageState {
+            rule: described.rule,
+            decay: described.decay,
+            use_buffers: described.use_buffers,
+            n_averaged: described.n_averaged,
+            parameters,
+            buffers,
+        })
+    }
+
+    /// The averages of the state in the dtypes of `own`, if they fit it.
+    pub(super) fn fitted(&self, own: &AveragedModel) -> Result<(ByPath, ByPath)> {
+        let mut differences = Vec::new();
+        let rule = own.rule.name();
+        if rule != self.rule {
+            differences.push(format!("the average is '{rule}' here, '{}' in the state", self.rule));
+        }
+        if own.use_buffers != self.use_buffers {
+            let [here, there] = [own.use_buffers, self.use_buffers];
+            differences.push(format!("use_buffers is {here} here, {there} in the state"));
+        }
+        if self.decay.is_some_and(|decay| check_decay(decay).is_err()) {
+            differences.push(format!("the decay in the state is {:?}", self.decay.unwrap_or_default()));
+        }
+        let mut fitted = [ByPath::new(), ByPath::new()];
+        let pairs = [(&own.parameters, &self.parameters), (&own.buffers, &self.buffers)];
+        for (fitted, (own, state)) in fitted.iter_mut().zip(pairs) {
+            let absent = own.keys().filter(|path| !state.contains_key(*path));
+            differences.extend(absent.map(|path| format!("'{path}' is missing in the state")));
+            for (path, theirs) in state {
+                let Some(own) = own.get(path) else {
+                    differences.push(format!("'{path}' is only in the state"));
+                    continue;
+                };
+                let is_float =
+                    theirs.value.dtype().is_floating_point() == own.value.dtype().is_floating_point();
+                if let Err(error) = check_dims(path, &theirs.value, &own.value.shape()) {
+                    differences.push(error.message().to_string());
+                } else if !is_float {
+                    differences.push(format!("'{path}' is {:?} in the state", theirs.value.dtype()));
+                } else {
+                    let value = theirs.value.to(own.value.dtype())?.with_names(own.value.names().clone());
+                    fitted.insert(path.clone(), Averaged { value, count: theirs.count });
+                }
+            }
+        }
+        if differences.is_empty() {
+            let [parameters, buffers] = fitted;
+            return Ok((parameters, buffers));
+        }
+        let message = format!("the state is of another average: {}", differences.join("; "));
+        Err(Error::new(ErrorKind::Value, "load_state_dict", message)
+            .with_repair("make the average of the same model in the same way, then load the state"))
+    }
+}
+
+/// Checks that an average fits a value at a path.
+pub(super) fn check_dims(path: &str, average: &NamedTensor, value: &Shape) -> Result<()> {
+    let own = average.shape();
+    if own.sizes != value.sizes {
+        let message = format!("'{path}' is {own} in the average and {value} in the model");
+        return Err(Error::new(ErrorKind::Shape, OP, message)
+            .with_operands([own, value.clone()])
+            .with_repair("AveragedModel::new(&model)?, after a change of its sizes"));
+    }
+    let agree = |dim| match (own.names.get(dim), value.names.get(dim)) {
+        (Some(own), Some(name)) => own == name,
+        _ => true,
+    };
+    if (0..own.sizes.len()).all(agree) {
+        return Ok(());
+    }
+    let message = format!("'{path}' is {own} in the average and {value} in the model");
+    Err(Error::new(ErrorKind::NameMismatch, OP, message).with_operands([own, value.clone()]))
+}

@@ -1,0 +1,119 @@
+//! [`update_batch_norm`]: running statistics, computed again from data.
+
+use namegrad_autograd::no_grad;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_nn::{Buffer, Entry, Module, averaging_statistics};
+use std::collections::HashMap;
+use std::panic::Location;
+
+const OP: &str = "update_batch_norm";
+
+/// Computes the running statistics of all normalizations in a model from data: `torch.optim.swa_utils.update_bn`.
+///
+/// They are reset, then `forward` runs with each batch in training mode, without gradients. The statistics are the
+/// averages of those of all batches, whatever the momentum of the layers. Afterwards, all layers are in the mode that
+/// they were in.
+///
+/// A model without running statistics stays as it is, and `forward` is not called.
+///
+/// ```
+/// use namegrad::optim::update_batch_norm;
+/// use namegrad::prelude::*;
+/// let norm = BatchNorm::new(("C", 3))?;
+/// let batches = [Tensor::zeros([("N", 2), ("C", 3)])?, Tensor::ones([("N", 2), ("C", 3)])?];
+/// update_batch_norm(&norm, &batches, |batch| norm.forward(batch))?;
+/// assert_eq!(norm.running_mean().unwrap().tensor().to_vec::<f32>()?, [0.5; 3]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of `forward`; [`ErrorKind::Value`] if there are no batches. The statistics are as before then.
+#[track_caller]
+#[doc(alias = "update_bn")]
+pub fn update_batch_norm<B, R>(
+    model: &dyn Module,
+    batches: impl IntoIterator<Item = B>,
+    forward: impl FnMut(B) -> Result<R>,
+) -> Result<()> {
+    update(model, batches, forward, Location::caller())
+}
+
+pub(crate) fn update<B, R>(
+    model: &dyn Module,
+    batches: impl IntoIterator<Item = B>,
+    mut forward: impl FnMut(B) -> Result<R>,
+    caller: &'static Location<'static>,
+) -> Result<()> {
+    let statistics = statistics(model);
+    if statistics.is_empty() {
+        return Ok(());
+    }
+    let mut before = Before::new(model, &statistics);
+    for (start, buffer) in &statistics {
+        let value = buffer.value();
+        let fresh = NamedTensor::zeros(value.sizes())?.to(value.dtype())?;
+        buffer.set(if *start == 1.0 { fresh.add(1.0)? } else { fresh })?;
+    }
+    model.train();
+    let mut count = 0;
+    for batch in batches {
+        averaging_statistics(|| no_grad(|| forward(batch)))?;
+        count += 1;
+    }
+    if count == 0 {
+        let message = "there are no batches to compute running statistics from";
+        return Err(Error::new(ErrorKind::Value, OP, message)
+            .with_repair("pass batches of the training data")
+            .at(caller));
+    }
+    before.values.clear();
+    Ok(())
+}
+
+/// The running statistics with the numbers that they start with.
+fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
+    let starts = [("running_mean", 0.0), ("running_var", 1.0), ("num_batches_tracked", 0.0)];
+    let mut layers: HashMap<String, Vec<(f64, Buffer)>> = HashMap::new();
+    for (path, buffer) in model.named_buffers() {
+        let (layer, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        if let Some((_, start)) = starts.iter().find(|(known, _)| *known == name) {
+            layers.entry(layer.to_string()).or_default().push((*start, buffer));
+        }
+    }
+    // Other layers may have a buffer with one of these names.
+    layers.into_values().filter(|found| found.len() == starts.len()).flatten().collect()
+}
+
+/// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped, also after
+/// an error or a panic.
+struct Before<'m> {
+    model: &'m dyn Module,
+    modes: HashMap<String, bool>,
+    values: Vec<(Buffer, NamedTensor)>,
+}
+
+impl<'m> Before<'m> {
+    fn new(model: &'m dyn Module, statistics: &[(f64, Buffer)]) -> Before<'m> {
+        let mut modes = HashMap::new();
+        model.entries(&mut |path, entry| {
+            if let Entry::Training(training) = entry {
+                modes.insert(path.to_string(), training.get());
+            }
+        });
+        let values = statistics.iter().map(|(_, buffer)| (buffer.clone(), buffer.value())).collect();
+        Before { model, modes, values }
+    }
+}
+
+impl Drop for Before<'_> {
+    fn drop(&mut self) {
+        self.model.entries(&mut |path, entry| {
+            if let (Entry::Training(training), Some(mode)) = (entry, self.modes.get(path)) {
+                training.set(*mode);
+            }
+        });
+        for (buffer, value) in &self.values {
+            let _ = buffer.set(value); // the same sizes, names and dtype
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! [`GradScaler`], which keeps small gradients of `f16` from vanishing.
+
+mod state;
+
+pub use state::GradScalerState;
+
+use crate::Optimizer;
+use crate::clip::sweep_tensor;
+use crate::sums::{WIDTH, total};
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::cpu::math::Real;
+use namegrad_core::cpu::update::Sweep;
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// Scales a loss so that gradients do not vanish in `f16`, and skips steps in which they overflow:
+/// `torch.amp.GradScaler`.
+///
+/// Gradients are divided by the scale before a step. If one is infinite or NaN then, the step is skipped and
+/// [`update`](Self::update) lowers the scale; after `growth_interval` good steps in a row, it raises it. Training in
+/// `bf16` needs no scaler.
+///
+/// # Source
+/// Micikevicius et al., *Mixed Precision Training* (2018), section 3.2, in the form of PyTorch.
+///
+/// # Examples
+/// ```
+/// use namegrad::autograd::autocast;
+/// use namegrad::optim::{GradScaler, clip_grad_norm_};
+/// use namegrad::prelude::*;
+/// let model = Linear::new(("in", 3), ("out", 2))?;
+/// let mut optimizer = AdamW::new(model.parameters())?;
+/// let mut scaler = GradScaler::new();
+/// let x = Tensor::randn([("N", 4), ("in", 3)])?;
+/// for _ in 0..3 {
+///     let loss = autocast(DType::F16, || F::mse_loss(&model.forward(&x)?, &Tensor::zeros([("N", 4), ("out", 2)])?))?;
+///     optimizer.zero_grad();
+///     scaler.scale(&loss)?.backward()?;
+///     scaler.unscale_(&optimizer)?; // only to clip
+///     clip_grad_norm_(model.parameters(), 1.0)?;
+///     scaler.step(&mut optimizer)?;
+///     scaler.update()?;
+/// }
+/// assert_eq!((scaler.steps_taken(), scaler.steps_skipped()), (3, 0));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Several batches, several optimizers
+/// Scale the loss of every batch, and call `unscale_`, `step` and `update` after the last: the scale stays the same
+/// between two updates. With several optimizers, call `step` for each and `update` once; a step is skipped for an
+/// optimizer with bad gradients only.
+#[derive(Clone, Debug)]
+pub struct GradScaler {
+    settings: Settings,
+    /// A number of `f32`, as in PyTorch.
+    scale: f64,
+    /// The good steps since the scale last changed.
+    growth_tracker: u64,
+    taken: u64,
+    skipped: u64,
+    /// Whether a loss was scaled since the last update.
+    scaled: bool,
+    /// The parameters whose gradients were unscaled since the last update.
+    seen: HashMap<usize, Seen>,
+}
+
+/// What happened to a parameter since the last update.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    is_finite: bool,
+    has_stepped: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Settings {
+    growth_factor: f64,
+    backoff_factor: f64,
+    growth_interval: u64,
+    enabled: bool,
+}
+
+/// A builder for [`GradScaler`]; see [`GradScaler::builder`].
+#[derive(Clone, Debug)]
+pub struct GradScalerBuilder {
+    init_scale: f64,
+    settings: Settings,
+}
+
+impl GradScalerBuilder {
+    /// The first scale. Default: 65,536.
+    pub fn init_scale(mut self, init_scale: f64) -> Self {
+        self.init_scale = init_scale;
+        self
+    }
+
+    /// What the scale is multiplied by after `growth_interval` good steps. Default: 2.
+    pub fn growth_factor(mut self, growth_factor: f64) -> Self {
+        self.settings.growth_factor = growth_factor;
+        self
+    }
+
+    /// What the scale is multiplied by after a skipped step. Default: 0.5.
+    pub fn backoff_factor(mut self, backoff_factor: f64) -> Self {
+        self.settings.backoff_factor = backoff_factor;
+        self
+    }
+
+    /// The number of good steps in a row after which the scale grows. Default: 2,000.
+    pub fn growth_interval(mut self, growth_interval: u64) -> Self {
+        self.settings.growth_interval = growth_interval;
+        self
+    }
+
+    /// Whether anything is scaled. Otherwise, `scale` returns the loss, `step` is the step of the optimizer, and the
+    /// rest does nothing, so that one program trains with and without mixed precision. Default: true.
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.settings.enabled = enabled;
+        self
+    }
+
+    /// Builds the scaler.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless the scale is positive and finite, the growth factor above 1, the backoff factor
+    /// between 0 and 1, and the interval above 0.
+    #[track_caller]
+    pub fn build(self) -> Result<GradScaler> {
+        let GradScalerBuilder { init_scale, settings } = self;
+        settings.check()?;
+        check_scale(init_scale)?;
+        let scale = f64::from(init_scale as f32);
+        let (growth_tracker, taken, skipped) = (0, 0, 0);
+        Ok(GradScaler {
+            settings,
+            scale,
+            growth_tracker,
+            taken,
+            skipped,
+            scaled: false,
+            seen: HashMap::new(),
+        })
+    }
+}
+
+impl Settings {
+    #[track_caller]
+    fn check(&self) -> Result<()> {
+        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self;
+        let message = if !(*growth_factor > 1.0 && growth_factor.is_finite()) {
+            format!("The growth factor must be > 1.0 and finite, got {growth_factor:?}.")
+        } else if !(*backoff_factor > 0.0 && *backoff_factor < 1.0) {
+            format!("The backoff factor must be between 0.0 and 1.0, got {backoff_factor:?}.")
+        } else if *growth_interval == 0 {
+            "The growth interval must be above 0.".into()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Value, OP, message).with_repair(
+            "GradScaler::builder().growth_factor(2.0).backoff_factor(0.5).growth_interval(2000).build()?",
+        ))
+    }
+}
+
+const OP: &str = "GradScaler";
+
+#[track_caller]
+fn check_scale(scale: f64) -> Result<()> {
+    if scale > 0.0 && (scale as f32).is_finite() && scale as f32 > 0.0 {
+        return Ok(());
+    }
+    let message = format!("the scale must be positive and finite in f32, got {scale:?}");
+    Err(Error::new(ErrorKind::Value, OP, message).with_repair(".init_scale(65536.0)"))
+}
+
+impl Default for GradScaler {
+    fn default() -> GradScaler {
+        GradScaler::new()
+    }
+}
+
+impl GradScaler {
+    /// A scaler with PyTorch's defaults.
+    pub fn new() -> GradScaler {
+        GradScaler::builder().build().expect("the defaults are in range")
+    }
+
+    /// A builder, to change the defaults.
+    pub fn builder() -> GradScalerBuilder {
+        let settings =
+            Settings { growth_factor: 2.0, backoff_factor: 0.5, growth_interval: 2000, enabled: true };
+        GradScalerBuilder { init_scale: 65536.0, settings }
+    }
+
+    /// A loss, or any other tensor that `backward` starts from, times the scale. A loss of a half type becomes `f32`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if it is not floating-point; [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
+        if !self.settings.enabled {
+            return Ok(loss.clone());
+        }
+        if !loss.dtype().is_floating_point() {
+            let message = format!("a loss of {} has no gradient to scale", loss.dtype());
+            return Err(Error::new(ErrorKind::DType, "scale", message)
+                .with_operands([loss.shape()])
+                .with_repair(
+                    "start from a loss of floats, such as F::cross_entropy(&logits, &target, \"class\")?",
+                ));
+        }
+        let scaled = loss.to(loss.dtype().compute())?.mul(self.scale)?;
+        self.scaled = true;
+        Ok(scaled)
+    }
+
+    /// Divides the gradients of an optimizer by the scale, in place, and looks for infinities and NaN. [`step`](Self::step)
+    /// does this itself; call it before only to clip gradients, or to look at them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if no loss was scaled since the last update, or the gradients are already unscaled;
+    /// [`ErrorKind::DType`] for gradients of `f16`, which lose the small numbers that the scale is for. Nothing changes
+    /// then.
+    #[track_caller]
+    pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
+        if !self.settings.enabled {
+            return Ok(());
+        }
+        let parameters = optimizer.parameters();
+        self.check_scaled("unscale_")?;
+        self.check_unstepped("unscale_", "unscale_() is being called after step().", &parameters)?;
+        if parameters.iter().any(|parameter| self.seen.contains_key(&parameter.id())) {
+            let message = "unscale_() has already been called on this optimizer since the last update().";
+            return Err(
+                wrong_order("unscale_", message).with_repair("scaler.update()?, at the end of each step")
+            );
+        }
+        let caller = Location::caller();
+        self.unscale("unscale_", &parameters).map_err(|error| error.at(caller))
+    }
+
+    /// Unscales the gradients that are not yet.
+    fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
+        let new = || parameters.iter().filter(|parameter| !self.seen.contains_key(&parameter.id()));
+        for parameter in
+            new().filter(|parameter| parameter.dtype() == DType::F16 && parameter.grad().is_some())
+        {
+            let message =
+                format!("Attempting to unscale FP16 gradients: a parameter {} is of f16.", parameter.shape());
+            return Err(Error::new(ErrorKind::DType, op, message).with_repair(
+                "model.to(DType::F32)?, with autocast(DType::F16, || ..) around the forward pass",
+            ));
+        }
+        // The reciprocal is rounded to `f32`, as in PyTorch.
+        let inverse = f64::from((1.0 / self.scale) as f32);
+        let mut found = Vec::new();
+        for parameter in new() {
+            let is_finite = parameter.update_grad(|gradient| unscaled(gradient, inverse))?;
+            found.push((parameter.id(), is_finite));
+        }
+        for (id, is_finite) in found {
+            if let Some(is_finite) = is_finite {
+                self.seen.insert(id, Seen { is_finite, has_stepped: false });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a step of the optimizer, unless a gradient is infinite or NaN. Returns whether the step was made. Unscales
+    /// the gradients first if [`unscale_`](Self::unscale_) has not.
+    ///
+    /// A skipped step changes neither parameters nor the state of the optimizer. Let a schedule make no step then:
+    ///
+    /// ```
+    /// use namegrad::optim::GradScaler;
+    /// use namegrad::optim::schedule::{Cosine, Scheduler};
+    /// use namegrad::prelude::*;
+    /// let weight = Parameter::new(Tensor::new([1.0])?)?;
+    /// let mut optimizer = Sgd::new([weight.clone()])?;
+    /// let mut scheduler = Scheduler::new(Cosine::new(10), &mut optimizer)?;
+    /// let mut scaler = GradScaler::new();
+    /// scaler.scale(&weight.tensor().mul(f64::INFINITY)?.sum(..)?)?.backward()?;
+    /// if scaler.step(&mut optimizer)? {
+    ///     scheduler.step(&mut optimizer)?;
+    /// }
+    /// scaler.update()?;
+    /// assert_eq!((scaler.steps_skipped(), scheduler.steps(), scaler.scale_factor()), (1, 0.0, 32768.0));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`unscale_`](Self::unscale_) and of [`Optimizer::step`]; [`ErrorKind::Autograd`] if the optimizer has
+    /// already stepped since the last update, or has no gradients.
+    #[track_caller]
+    pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<bool> {
+        if !self.settings.enabled {
+            optimizer.step()?;
+            self.taken += 1;
+            return Ok(true);
+        }
+        let parameters = optimizer.parameters();
+        self.check_scaled("step")?;
+        self.check_unstepped("step", "step() has already been called since the last update().", &parameters)?;
+        if optimizer.needs_loss() {
+            let message = "Closure use is not currently supported if GradScaler is enabled.";
+            return Err(wrong_order("step", message)
+                .with_repair("optimizer.step_with(&mut || ..)?, without a scaler"));
+        }
+        let caller = Location::caller();
+        self.unscale("step", &parameters).map_err(|error| error.at(caller))?;
+        let ids: Vec<usize> = parameters.iter().map(Parameter::id).collect();
+        let seen: Vec<Seen> = ids.iter().filter_map(|id| self.seen.get(id)).copied().collect();
+        if seen.is_empty() {
+            let message = "No inf checks were recorded for this optimizer: its parameters have no gradients.";
+            return Err(wrong_order("step", message).with_repair("scaler.scale(&loss)?.backward()?"));
+        }
+        let is_good = seen.iter().all(|seen| seen.is_finite);
+        if is_good {
+            optimizer.step().map_err(|error| error.at(caller))?;
+            self.taken += 1;
+        } else {
+            self.skipped += 1;
+        }
+        for id in ids {
+            self.seen.entry(id).and_modify(|seen| seen.has_stepped = true);
+        }
+        Ok(is_good)
+    }
+
+    /// Adapts the scale, at the end of a step of all optimizers: lowers it if one was skipped, and otherwise raises it
+    /// after `growth_interval` calls.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Autograd`] if no gradients were unscaled since the last update.
+    #[track_caller]
+    pub fn update(&mut self) -> Result<()> {
+        if !self.settings.enabled {
+            return Ok(());
+        }
+        self.check_scaled("update")?;
+        if self.seen.is_empty() {
+            let message = "No inf checks were recorded prior to update.";
+            return Err(wrong_order("update", message).with_repair("scaler.step(&mut optimizer)?"));
+        }
+        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
+        if self.seen.values().all(|seen| seen.is_finite) {
+            self.growth_tracker += 1;
+            if self.growth_tracker >= growth_interval {
+                let grown = (self.scale * growth_factor) as f32;
+                self.growth_tracker = 0;
+                if grown.is_finite() {
+                    self.scale = grown.into();
+                }
+            }
+        } else {
+            // A scale of 0 would be an end of training that nobody sees.
+            let lowered = (self.scale * backoff_factor) as f32;
+            self.scale = lowered.max(f32::MIN_POSITIVE).into();
+            self.growth_tracker = 0;
+        }
+        self.start_again();
+        Ok(())
+    }
+
+    /// Ends a step, as [`update`](Self::update) does, with a scale of your own: PyTorch's `update(new_scale)`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless it is positive and finite.
+    #[track_caller]
+    pub fn update_to(&mut self, scale: f64) -> Result<()> {
+        if !self.settings.enabled {
+            return Ok(());
+        }
+        check_scale(scale).map_err(|error| error.of("update_to"))?;
+        self.scale = f64::from(scale as f32);
+        self.start_again();
+        Ok(())
+    }
+
+    fn start_again(&mut self) {
+        self.scaled = false;
+        self.seen.clear();
+    }
+
+    /// The current scale; 1 if the scaler is not enabled.
+    #[doc(alias = "get_scale")]
+    pub fn scale_factor(&self) -> f64 {
+        if self.settings.enabled { self.scale } else { 1.0 }
+    }
+
+    /// The number of steps that were made.
+    pub fn steps_taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// The number of steps that were skipped because of an infinite or NaN gradient.
+    pub fn steps_skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Whether anything is scaled.
+    pub fn is_enabled(&self) -> bool {
+        self.settings.enabled
+    }
+
+    #[track_caller]
+    fn check_scaled(&self, op: &'static str) -> Result<()> {
+        if self.scaled {
+            return Ok(());
+        }
+        let message = format!(
+            "Attempted {op} but no loss was scaled since the last update(). This may indicate your script did not use \
+             scaler.scale(loss or outputs) earlier in the iteration."
+        );
+        Err(wrong_order(op, &message).with_repair("scaler.scale(&loss)?.backward()?"))
+    }
+
+    #[track_caller]
+    fn check_unstepped(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
+        let stepped =
+            |parameter: &Parameter| self.seen.get(&parameter.id()).is_some_and(|seen| seen.has_stepped);
+        if parameters.iter().any(stepped) {
+            return Err(wrong_order(op, message).with_repair("scaler.update()?, at the end of each step"));
+        }
+        Ok(())
+    }
+}
+
+#[track_caller]
+fn wrong_order(op: &'static str, message: &str) -> Error {
+    Error::new(ErrorKind::Autograd, op, message)
+}
+
+/// Multiplies a gradient in its buffer. Returns whether the result is finite.
+fn unscaled(gradient: &mut NamedTensor, inverse: f64) -> Result<bool> {
+    let [sum] = sweep_tensor(gradient, &Unscale(inverse))?;
+    Ok(!sum.is_nan())
+}
+
+/// `x *= inverse`, and a sum that is NaN if an `x` is then NaN or infinite.
+struct Unscale(f64);
+
+impl Sweep<0, 1> for Unscale {
+    #[inline(always)]
+    fn run<T: Real>(&self, _: usize, x: &mut [T], _: &[T], []: [&mut [T]; 0]) -> [f64; 1] {
+        let inverse = T::from_f64(self.0);
+        let mut lanes = [T::ZERO; WIDTH];
+        let mut chunks = x.chunks_exact_mut(WIDTH);
+        for chunk in &mut chunks {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *x *= inverse;
+                *lane += *x * T::ZERO;
+            }
+        }
+        for (lane, x) in lanes.iter_mut().zip(chunks.into_remainder()) {
+            *x *= inverse;
+            *lane += *x * T::ZERO;
+        }
+        [total(&lanes)]
+    }
+}

@@ -1,0 +1,136 @@
+//! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
+
+use super::{GradScaler, Settings, check_scale};
+use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::TensorFile;
+use serde::{Deserialize, Serialize};
+use std::panic::Location;
+use std::path::Path;
+
+/// The metadata key of a file under which the state is stored.
+const KEY: &str = "grad_scaler";
+
+/// Everything that the next steps of a [`GradScaler`] depend on. In a file, it is JSON under the metadata key
+/// `grad_scaler`.
+///
+/// # Examples
+/// ```
+/// use namegrad::optim::{GradScaler, GradScalerState};
+/// use namegrad::prelude::*;
+/// let scaler = GradScaler::builder().init_scale(1024.0).build()?;
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-scaler-{}.safetensors", std::process::id()));
+/// scaler.state_dict().save(&path)?;
+/// let mut resumed = GradScaler::new();
+/// resumed.load_state_dict(&GradScalerState::load(&path)?)?;
+/// assert_eq!(resumed.scale_factor(), 1024.0);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradScalerState {
+    /// The current scale.
+    pub scale: f64,
+    /// What the scale is multiplied by after `growth_interval` good steps.
+    pub growth_factor: f64,
+    /// What the scale is multiplied by after a skipped step.
+    pub backoff_factor: f64,
+    /// The number of good steps in a row after which the scale grows.
+    pub growth_interval: u64,
+    /// The good steps since the scale last changed.
+    pub growth_tracker: u64,
+    /// The number of steps that were made.
+    pub steps_taken: u64,
+    /// The number of steps that were skipped.
+    pub steps_skipped: u64,
+}
+
+impl GradScaler {
+    /// Everything that the next steps depend on, between an [`update`](Self::update) and the next
+    /// [`scale`](Self::scale).
+    pub fn state_dict(&self) -> GradScalerState {
+        let Settings { growth_factor, backoff_factor, growth_interval, .. } = self.settings;
+        GradScalerState {
+            scale: self.scale,
+            growth_factor,
+            backoff_factor,
+            growth_interval,
+            growth_tracker: self.growth_tracker,
+            steps_taken: self.taken,
+            steps_skipped: self.skipped,
+        }
+    }
+
+    /// Continues from a state, with its factors and its interval. A scaler that is not enabled stays as it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a number is out of range. Nothing changes then.
+    #[track_caller]
+    pub fn load_state_dict(&mut self, state: &GradScalerState) -> Result<()> {
+        if !self.settings.enabled {
+            return Ok(());
+        }
+        let GradScalerState { growth_factor, backoff_factor, growth_interval, .. } = *state;
+        let settings = Settings { growth_factor, backoff_factor, growth_interval, enabled: true };
+        let damaged = |error: Error| error.of("load_state_dict").context("the state is damaged: ");
+        settings.check().map_err(damaged)?;
+        check_scale(state.scale).map_err(damaged)?;
+        self.settings = settings;
+        self.scale = f64::from(state.scale as f32);
+        self.growth_tracker = state.growth_tracker;
+        (self.taken, self.skipped) = (state.steps_taken, state.steps_skipped);
+        self.start_again();
+        Ok(())
+    }
+}
+
+impl GradScalerState {
+    /// Writes the state to a safetensors file without tensors. If that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// Same as [`TensorFile::save`].
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_file()?.save(path)
+    }
+
+    /// Reads a state from a file.
+    ///
+    /// # Errors
+    /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scaler.
+    #[track_caller]
+    pub fn load(path: impl AsRef<Path>) -> Result<GradScalerState> {
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let file = TensorFile::load(path)?;
+        GradScalerState::from_file(&file)
+            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+    }
+
+    /// The content of the file that [`save`](Self::save) writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if a number has no JSON form.
+    #[track_caller]
+    pub fn to_file(&self) -> Result<TensorFile> {
+        let caller = Location::caller();
+        let text = serde_json::to_string(self)
+            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
+        let mut file = TensorFile::default();
+        file.metadata.insert(KEY.into(), text);
+        Ok(file)
+    }
+
+    /// The state in a file's content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if it is not the state of a scaler.
+    #[track_caller]
+    pub fn from_file(file: &TensorFile) -> Result<GradScalerState> {
+        let caller = Location::caller();
+        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
+        let Some(text) = file.metadata.get(KEY) else {
+            return Err(malformed(format!("not the state of a scaler: there is no '{KEY}' in its metadata")));
+        };
+        serde_json::from_str(text)
+            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))
+    }
+}
