@@ -28,7 +28,16 @@ fn every_example_is_in_the_file_that_it_names() {
 fn unsafe_code_is_confined() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-    for other in ["src", "core/macros/src", "autograd/src", "nn/src", "nn/derive/src", "optim/src", "data/src", "train/src"] {
+    for other in [
+        "src",
+        "core/macros/src",
+        "autograd/src",
+        "nn/src",
+        "nn/derive/src",
+        "optim/src",
+        "data/src",
+        "train/src",
+    ] {
         assert!(read(&format!("{other}/lib.rs")).contains("\n#![forbid(unsafe_code)]\n"), "{other}");
     }
     for some in ["core/src", "io/src"] {
