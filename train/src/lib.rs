@@ -2,7 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "pictures", feature = "tensorboard"))]
+mod image;
 pub mod log;
+pub mod lr_finder;
 pub mod meters;
+#[cfg(feature = "pictures")]
+pub mod pictures;
 #[cfg(feature = "progress")]
 pub mod progress;

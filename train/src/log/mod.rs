@@ -10,8 +10,6 @@ mod csv;
 pub mod events;
 mod histogram;
 mod history;
-#[cfg(feature = "tensorboard")]
-mod image;
 mod json;
 mod sink;
 mod value;
@@ -209,7 +207,7 @@ impl Log {
     pub fn image(&mut self, name: &str, step: impl Step, image: impl AsRef<NamedTensor>) -> Result<()> {
         const OP: &str = "image";
         let step = whole(OP, step)?;
-        let image = image::encode(OP, image.as_ref())?;
+        let image = crate::image::encode(OP, image.as_ref())?;
         self.write(OP, vec![record(name, step, Content::Image(image))])
     }
 
