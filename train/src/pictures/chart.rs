@@ -1,7 +1,7 @@
 //! [`Chart`]: lines, points and bars over two axes.
 
 use super::Rgb;
-use super::axis::{Axis, is_drawable};
+use super::axis::{Axes, Axis, is_drawable};
 use super::canvas::{self, Area, Drawable, Drawn, FONT};
 use crate::image::Pixels;
 use crate::log::{Histogram, History};
@@ -264,7 +264,7 @@ impl Chart {
         self
     }
 
-    fn axes(&self) -> [Axis; 2] {
+    fn axes(&self) -> Axes {
         let corners = self.series.iter().flat_map(|series| series.marks.corners());
         let (mut x, mut y): (Vec<f64>, Vec<f64>) = corners.unzip();
         if let Some(image) = &self.background {
@@ -279,10 +279,10 @@ impl Chart {
         };
         let y = match self.ranges[1] {
             Some(ends) => Axis::between(ends, self.log[1]),
-            None if bars => Axis::over(&y, self.log[1], room).from_zero(),
+            None if bars => Axis::over(&y, self.log[1], room).with_floor(),
             None => Axis::over(&y, self.log[1], room),
         };
-        [x, y]
+        Axes { x, y }
     }
 }
 
@@ -309,9 +309,9 @@ impl Drawable for Chart {
         if !self.title.is_empty() {
             builder.caption(&self.title, (FONT, 20));
         }
-        let [x, y] = self.axes();
-        let base = y.start();
-        let mut chart = builder.build_cartesian_2d(x, y)?;
+        let axes = self.axes();
+        let base = axes.y.start();
+        let mut chart = builder.build_cartesian_2d(axes.x.clone(), axes.y.clone())?;
         if let Some(image) = &self.background {
             let height = image.colors.len() / image.width;
             let at = |ends: [f64; 2], place: usize, count: usize| {
@@ -338,22 +338,25 @@ impl Drawable for Chart {
             let drawable = |(x, y): &(f64, f64)| is_drawable(*x, self.log[0]) && is_drawable(*y, self.log[1]);
             match &series.marks {
                 Marks::Line(points) => {
-                    let few = points.len() <= FEW;
-                    for run in points.split(|point| !drawable(point)).filter(|run| !run.is_empty()) {
-                        let size = if few || run.len() == 1 { 3 } else { 0 };
-                        let line = LineSeries::new(run.iter().copied(), color.filled().stroke_width(2));
-                        chart.draw_series(line.point_size(size))?;
+                    let size = if points.len() <= FEW { 3 } else { 0 };
+                    for run in points.split(|point| !drawable(point)) {
+                        for part in axes.clip(&thinned(run)) {
+                            let size = if run.len() == 1 { 3 } else { size };
+                            let line = LineSeries::new(part, color.filled().stroke_width(2));
+                            chart.draw_series(line.point_size(size))?;
+                        }
                     }
                 }
                 Marks::Points(points) => {
-                    let points = points.iter().filter(|point| drawable(point));
+                    let points = points.iter().filter(|point| drawable(point) && axes.contains(**point));
                     chart.draw_series(points.map(|point| Circle::new(*point, 3, color.filled())))?;
                 }
                 Marks::Bars(bars) => {
                     let bars =
                         bars.iter().filter(|bar| drawable(&(bar.1, bar.2)) && drawable(&(bar.0, bar.2)));
                     chart.draw_series(bars.map(|(low, high, count)| {
-                        Rectangle::new([(*low, base), (*high, *count)], color.mix(0.6).filled())
+                        let corners = [(*low, base), (*high, *count)].map(|corner| axes.nearest(corner));
+                        Rectangle::new(corners, color.mix(0.6).filled())
                     }))?;
                 }
             }
@@ -381,7 +384,7 @@ impl Chart {
     fn free_corner(&self) -> SeriesLabelPosition {
         use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
         use plotters::coord::ranged1d::Ranged;
-        let [x, y] = self.axes();
+        let Axes { x, y } = self.axes();
         let mut counts = [0.0; 4];
         for series in &self.series {
             let all: Vec<(f64, f64)> = series.marks.corners().collect();
@@ -404,6 +407,24 @@ impl Chart {
             .find(|(_, count)| *count == least)
             .map_or(UpperRight, |(corner, _)| corner)
     }
+}
+
+/// The points of a line, or of one with so many that they cannot be told apart, the outermost ones.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    const PARTS: usize = 2000;
+    if points.len() <= 4 * PARTS {
+        return points.to_vec();
+    }
+    let mut kept = Vec::new();
+    for part in points.chunks(points.len().div_ceil(PARTS)) {
+        let places = || 0..part.len();
+        let by = |a: &usize, b: &usize| part[*a].1.total_cmp(&part[*b].1);
+        let (Some(lowest), Some(highest)) = (places().min_by(by), places().max_by(by)) else { continue };
+        let mut outermost = [0, lowest, highest, part.len() - 1];
+        outermost.sort_unstable();
+        kept.extend(outermost.map(|place| part[place]));
+    }
+    kept
 }
 
 pub(super) fn rgb(color: &Rgb) -> RGBColor {

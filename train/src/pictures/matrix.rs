@@ -32,14 +32,18 @@ pub struct Matrix {
 const TITLE: u32 = 30;
 const WORDS: u32 = 26;
 const LETTER: u32 = 8;
+/// The letters of a name above a column.
+const WIDEST: usize = 10;
 
 impl Matrix {
     /// The picture of a matrix; an empty title takes no room.
     pub fn new(title: impl Into<String>, matrix: &ConfusionMatrix) -> Matrix {
         let digits =
             |class| (0..matrix.classes()).map(move |other| matrix.count(class, other).to_string().len());
-        let longest = (0..matrix.classes()).flat_map(digits).max().unwrap_or(1) as u32;
-        Matrix { title: title.into(), matrix: matrix.clone(), cell: (LETTER * longest + 12).max(36) }
+        let longest = (0..matrix.classes()).flat_map(digits).max().unwrap_or(1);
+        let name = matrix.class_names().iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let letters = longest.max(name.min(WIDEST)) as u32;
+        Matrix { title: title.into(), matrix: matrix.clone(), cell: (LETTER * letters + 10).max(36) }
     }
 
     /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
@@ -106,7 +110,7 @@ impl Drawable for Matrix {
         for (class, name) in self.matrix.class_names().iter().enumerate() {
             let right = (FONT, 14).into_font().color(&BLACK).pos(Pos::new(HPos::Right, VPos::Center));
             area.draw_text(name, &right, (left - 6, top + at(class)))?;
-            let short: String = name.chars().take(self.cell as usize / 7).collect();
+            let short: String = name.chars().take(WIDEST).collect();
             area.draw_text(&short, &centered(14), (left + at(class), top - words / 2))?;
         }
         for class in 0..classes {
