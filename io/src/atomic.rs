@@ -1,4 +1,4 @@
-//! Writing files atomically: completely or not at all.
+//! Writing files of any format atomically: completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -10,10 +10,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The content is written to a temporary file in the same folder and synced to disk; only then is the file
 /// renamed. If `path` is a link, its target is replaced. A process that is killed leaves its temporary file
 /// behind; the next write to a file in that folder removes it.
-pub(super) fn write(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
+///
+/// ```
+/// use namegrad_io::atomic;
+/// use std::io::Write;
+/// # let path = std::env::temp_dir().join(format!("namegrad-doc-atomic-{}.txt", std::process::id()));
+/// atomic::write(&path, |out| out.write_all(b"loss 0.25"))?;
+/// assert_eq!(std::fs::read(&path)?, b"loss 0.25");
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the file system and of `write`.
+pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     remove_abandoned(&target);
     let (temporary, file) = beside(&target)?;

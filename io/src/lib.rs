@@ -11,7 +11,7 @@
 
 #![deny(unsafe_code)]
 
-mod atomic;
+pub mod atomic;
 mod files;
 mod input;
 mod npy;

@@ -1,0 +1,161 @@
+//! [`LogBuilder`]: the files of a log, and whether it continues an earlier one.
+
+use super::Log;
+use super::sink::{self, Format, Kept};
+use super::value::{Step, whole};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::fs;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+/// The settings of a [`Log`].
+#[derive(Clone, Debug)]
+pub struct LogBuilder {
+    folder: PathBuf,
+    json_lines: bool,
+    csv: bool,
+    #[cfg(feature = "tensorboard")]
+    tensorboard: bool,
+    /// A step, or the text of one that is negative.
+    resume_from: Option<Result<u64>>,
+}
+
+impl LogBuilder {
+    pub(super) fn new(folder: &Path) -> LogBuilder {
+        LogBuilder {
+            folder: folder.to_path_buf(),
+            json_lines: true,
+            csv: false,
+            #[cfg(feature = "tensorboard")]
+            tensorboard: false,
+            resume_from: None,
+        }
+    }
+
+    /// Whether to write `log.jsonl`; by default yes.
+    pub fn json_lines(mut self, json_lines: bool) -> LogBuilder {
+        self.json_lines = json_lines;
+        self
+    }
+
+    /// Whether to write `log.csv`; by default not.
+    pub fn csv(mut self, csv: bool) -> LogBuilder {
+        self.csv = csv;
+        self
+    }
+
+    /// Whether to write an event file for TensorBoard; by default not. `tensorboard --logdir runs` shows the logs in
+    /// all folders in `runs`.
+    #[cfg(feature = "tensorboard")]
+    pub fn tensorboard(mut self, tensorboard: bool) -> LogBuilder {
+        self.tensorboard = tensorboard;
+        self
+    }
+
+    /// Continues the log in the folder. `step` is the first step that this run will log: what the log has of that step
+    /// and later ones is dropped, because the run makes them again. So is half a record that a killed process left at
+    /// the end of a file. The log becomes that of a run without an interruption.
+    ///
+    /// Without a log in the folder, or in a format that it was not written in, a new file begins.
+    ///
+    /// ```
+    /// # use namegrad::prelude::*;
+    /// # use namegrad::train::log::Log;
+    /// # let folder = std::env::temp_dir().join(format!("namegrad-doc-resume-{}", std::process::id()));
+    /// let mut log = Log::new(&folder)?;
+    /// for step in 0..10 {
+    ///     log.scalar("loss", step, 1.0)?; // saves a checkpoint after step 7, and is killed after step 9
+    /// }
+    /// drop(log);
+    ///
+    /// let mut log = Log::builder(&folder).resume_from(8).build()?;
+    /// for step in 8..20 {
+    ///     log.scalar("loss", step, 1.0)?;
+    /// }
+    /// assert_eq!(log.history()?.get("loss")?.len(), 20);
+    /// # drop(log);
+    /// # std::fs::remove_dir_all(&folder).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[doc(alias = "purge_step")]
+    #[track_caller]
+    pub fn resume_from(mut self, step: impl Step) -> LogBuilder {
+        self.resume_from = Some(whole("resume_from", step));
+        self
+    }
+
+    /// Opens the files.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if a file cannot be read or written, or another log is writing to it; [`ErrorKind::Format`] if
+    /// a file of the log to be continued is damaged, with the line or the offset; [`ErrorKind::Value`] if there are no
+    /// files to write, or the step is negative. The earlier log does not change then, except that some of its files may have been
+    /// moved if a file cannot be written.
+    #[track_caller]
+    pub fn build(self) -> Result<Log> {
+        let caller = Location::caller();
+        self.open().map_err(|error| error.at(caller))
+    }
+
+    fn formats(&self) -> Vec<Format> {
+        let all = [
+            (self.json_lines, Format::JsonLines),
+            (self.csv, Format::Csv),
+            #[cfg(feature = "tensorboard")]
+            (self.tensorboard, Format::Events),
+        ];
+        all.into_iter().filter(|(wanted, _)| *wanted).map(|(_, format)| format).collect()
+    }
+
+    fn open(self) -> Result<Log> {
+        let formats = self.formats();
+        Error::ensure(!formats.is_empty(), ErrorKind::Value, "log", || "a log without files")
+            .map_err(|error| error.with_repair(".json_lines(true)"))?;
+        let resumed = self.resume_from.transpose()?;
+        let folder = self.folder;
+        fs::create_dir_all(&folder).map_err(|error| sink::io_error("log", &folder, &error))?;
+        let existing = sink::existing(&folder);
+        sink::check_unlocked(&existing)?;
+        // All files are read before one of them changes.
+        let kept = match resumed {
+            Some(step) => formats
+                .into_iter()
+                .map(|format| Kept::before(step, format, &folder))
+                .collect::<Result<Vec<_>>>()?,
+            None => {
+                move_away(&folder, &existing)?;
+                formats
+                    .into_iter()
+                    .map(|format| Kept::before(0, format, &folder))
+                    .collect::<Result<Vec<_>>>()?
+            }
+        };
+        let hparams = kept.iter().find_map(|kept| kept.hparams.clone());
+        let sinks = kept.into_iter().map(Kept::open).collect::<Result<Vec<_>>>()?;
+        Ok(Log { folder, sinks, hparams: hparams.unwrap_or_default() })
+    }
+}
+
+/// Moves the files of an earlier log to a new folder in the same folder. Empty files and devices stay.
+fn move_away(folder: &Path, files: &[PathBuf]) -> Result<()> {
+    let used =
+        |path: &&PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+    let files: Vec<&PathBuf> = files.iter().filter(used).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let failed = |path: &Path, error: &std::io::Error| sink::io_error("log", path, error);
+    let target = (1..)
+        .map(|number| folder.join(format!("earlier-{number}")))
+        .find_map(|target| match fs::create_dir(&target) {
+            Ok(()) => Some(Ok(target)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
+            Err(error) => Some(Err(failed(&target, &error))),
+        })
+        .unwrap_or_else(|| unreachable!("there is always a next number"))?;
+    for path in files {
+        let Some(name) = path.file_name() else { continue };
+        fs::rename(path, target.join(name)).map_err(|error| failed(path, &error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! [`Sink`]: a file of a log in one of the formats, and what is kept of it when a run resumes.
+
+use super::appender::{self, Appender};
+#[cfg(feature = "tensorboard")]
+use super::events;
+use super::value::{Content, Hparam, Record};
+use super::{csv, json};
+use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    JsonLines,
+    Csv,
+    #[cfg(feature = "tensorboard")]
+    Events,
+}
+
+impl Format {
+    /// The file in a folder: an existing one or a new name.
+    pub(super) fn file(self, folder: &Path) -> PathBuf {
+        match self {
+            Format::JsonLines => folder.join("log.jsonl"),
+            Format::Csv => folder.join("log.csv"),
+            #[cfg(feature = "tensorboard")]
+            Format::Events => {
+                own_event_files(folder).pop().unwrap_or_else(|| folder.join(events::file_name()))
+            }
+        }
+    }
+
+    /// What a new file begins with.
+    fn start(self) -> Vec<u8> {
+        match self {
+            Format::JsonLines => Vec::new(),
+            Format::Csv => csv::HEADER.into(),
+            #[cfg(feature = "tensorboard")]
+            Format::Events => events::start(),
+        }
+    }
+
+    /// The format of a file, by its name.
+    pub(super) fn of(path: &Path) -> Option<Format> {
+        let name = path.file_name()?.to_str()?;
+        match name {
+            #[cfg(feature = "tensorboard")]
+            name if name.contains("tfevents") => Some(Format::Events),
+            name if name.ends_with(".jsonl") => Some(Format::JsonLines),
+            name if name.ends_with(".csv") => Some(Format::Csv),
+            _ => None,
+        }
+    }
+
+    /// What is in a file, without an incomplete record at the end.
+    pub(super) fn entries(self, op: &'static str, path: &Path) -> Result<Vec<Entry>> {
+        let failed = |error: std::io::Error| io_error(op, path, &error);
+        // A device, such as /dev/full, may be endless.
+        if !fs::metadata(path).map_err(failed)?.is_file() {
+            return Ok(vec![]);
+        }
+        let content = fs::read(path).map_err(failed)?;
+        #[cfg(feature = "tensorboard")]
+        if self == Format::Events {
+            return events::records(op, path, &content);
+        }
+        let header = match self {
+            Format::Csv => csv::HEADER.trim_end(),
+            _ => "",
+        };
+        let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut entries = Vec::new();
+        for (number, line) in content[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let text = str::from_utf8(line).map_err(|error| error.to_string());
+            let record = text.and_then(|text| match text.trim_end_matches(['\r', '\n']) {
+                text if number == 0 && !header.is_empty() && text == header => Ok(None),
+                text if self == Format::Csv => csv::record(text).map(Some),
+                text => json::record(text).map(Some),
+            });
+            let record = record.map_err(|message| {
+                let message = format!("{}: line {}: {message}", path.display(), number + 1);
+                Error::new(ErrorKind::Format, op, message)
+            })?;
+            entries.push(Entry { records: record.into_iter().collect(), bytes: line.to_vec() });
+        }
+        Ok(entries)
+    }
+}
+
+/// A part of a file: a line or an event.
+pub(super) struct Entry {
+    /// Its records: none for the start of a file, several only in event files of other programs.
+    pub(super) records: Vec<Record>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The files of a log in a folder, in all formats.
+pub(super) fn existing(folder: &Path) -> Vec<PathBuf> {
+    let lines = [Format::JsonLines, Format::Csv].map(|format| format.file(folder));
+    let mut files: Vec<PathBuf> = lines.into_iter().filter(|path| path.exists()).collect();
+    files.extend(own_event_files(folder));
+    files
+}
+
+/// The end of the names of our event files, which tells them from those of other programs.
+pub(super) const EVENTS_SUFFIX: &str = ".namegrad";
+
+/// Our event files in a folder, in the order of their names, which begin with the time.
+fn own_event_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("events.out.tfevents.") && name.ends_with(EVENTS_SUFFIX))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// What is kept of a file when a run resumes.
+pub(super) struct Kept {
+    pub(super) format: Format,
+    pub(super) path: PathBuf,
+    /// The content, unless it is that of the file.
+    content: Option<Vec<u8>>,
+    /// The last hyperparameters in it.
+    pub(super) hparams: Option<BTreeMap<String, Hparam>>,
+}
+
+impl Kept {
+    /// The records before `step`.
+    pub(super) fn before(step: u64, format: Format, folder: &Path) -> Result<Kept> {
+        let path = format.file(folder);
+        if !path.exists() {
+            return Ok(Kept { format, path, content: None, hparams: None });
+        }
+        let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let (mut content, mut hparams) = (Vec::new(), None);
+        for Entry { records, bytes } in format.entries("log", &path)? {
+            match records.into_iter().next() {
+                Some(Record { content: Content::Hparams(values), .. }) => hparams = Some(values),
+                Some(record) if record.step >= step => continue,
+                _ => {}
+            }
+            content.extend(bytes);
+        }
+        let content = (content.len() as u64 != length).then_some(content);
+        Ok(Kept { format, path, content, hparams })
+    }
+
+    pub(super) fn open(self) -> Result<Sink> {
+        let Kept { format, path, content, .. } = self;
+        let opened = match content {
+            Some(content) => namegrad_io::atomic::write(&path, |out| out.write_all(&content)),
+            None => Ok(()),
+        };
+        let opened = opened.and_then(|()| Appender::open(path.clone())).and_then(|mut appender| {
+            if appender.len() == 0 {
+                appender.append(&format.start())?;
+            }
+            Ok(appender)
+        });
+        match opened {
+            Ok(appender) => Ok(Sink { format, appender }),
+            Err(error) => Err(io_error("log", &path, &error)),
+        }
+    }
+}
+
+/// Checks that no log writes to the files.
+pub(super) fn check_unlocked(files: &[PathBuf]) -> Result<()> {
+    files
+        .iter()
+        .try_for_each(|path| appender::check_unlocked(path).map_err(|error| io_error("log", path, &error)))
+}
+
+pub(super) fn io_error(op: &'static str, path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, op, format!("{}: {error}", path.display()))
+}
+
+/// A file of a log.
+pub(super) struct Sink {
+    format: Format,
+    appender: Appender,
+}
+
+impl Sink {
+    pub(super) fn path(&self) -> &Path {
+        self.appender.path()
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.appender.len()
+    }
+
+    /// The bytes of the records that the format can hold.
+    pub(super) fn encode(&mut self, records: &[Record]) -> Vec<u8> {
+        let lines = |line: fn(&Record) -> Option<String>| {
+            records.iter().filter_map(line).collect::<String>().into_bytes()
+        };
+        match self.format {
+            Format::JsonLines => lines(json::line),
+            Format::Csv => lines(csv::line),
+            #[cfg(feature = "tensorboard")]
+            Format::Events => events::encode(records),
+        }
+    }
+
+    pub(super) fn append(&mut self, records: &[u8]) -> Result<()> {
+        self.appender.append(records).map_err(|error| io_error("log", self.path(), &error))
+    }
+
+    pub(super) fn truncate(&mut self, length: u64) {
+        self.appender.truncate(length);
+    }
+
+    pub(super) fn sync(&self) -> Result<()> {
+        self.appender.sync().map_err(|error| io_error("sync", self.path(), &error))
+    }
+}

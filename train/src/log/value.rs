@@ -1,0 +1,155 @@
+//! What is logged: [`Record`] and its parts, and the arguments [`Measurement`] and [`Step`].
+
+use super::Histogram;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+
+/// One entry of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The step that it belongs to; 0 for hyperparameters.
+    pub step: u64,
+    /// Its name, such as `loss/train`; `hparams` for hyperparameters.
+    pub name: String,
+    /// What was logged.
+    pub content: Content,
+}
+
+/// What was logged under a name.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// A number.
+    Scalar(f64),
+    /// How often values occurred.
+    Histogram(Histogram),
+    /// A picture.
+    Image(Image),
+    /// A text, in Markdown.
+    Text(String),
+    /// Hyperparameters by name.
+    Hparams(BTreeMap<String, Hparam>),
+}
+
+/// A picture as a PNG file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// In pixels.
+    pub width: usize,
+    /// In pixels.
+    pub height: usize,
+    /// The content of the file.
+    pub png: Vec<u8>,
+}
+
+/// The value of a hyperparameter: a number, a text or a bool.
+///
+/// ```
+/// use namegrad::train::log::Hparam;
+/// let values: [Hparam; 3] = [1e-3.into(), "adam".into(), true.into()];
+/// assert_eq!(values[0], Hparam::Number(1e-3));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Hparam {
+    /// A bool.
+    Bool(bool),
+    /// A number.
+    Number(#[serde(with = "super::json::number")] f64),
+    /// A text.
+    Text(String),
+}
+
+impl From<bool> for Hparam {
+    fn from(value: bool) -> Hparam {
+        Hparam::Bool(value)
+    }
+}
+
+impl From<&str> for Hparam {
+    fn from(value: &str) -> Hparam {
+        Hparam::Text(value.into())
+    }
+}
+
+impl From<String> for Hparam {
+    fn from(value: String) -> Hparam {
+        Hparam::Text(value)
+    }
+}
+
+/// A step: a whole number of any type that is not negative.
+pub trait Step: Copy + fmt::Display + TryInto<u64> {}
+
+impl<T: Copy + fmt::Display + TryInto<u64>> Step for T {}
+
+#[track_caller]
+pub(super) fn whole(op: &'static str, step: impl Step) -> Result<u64> {
+    let caller = Location::caller();
+    step.try_into().map_err(|_| {
+        Error::new(ErrorKind::Value, op, format!("a step is not negative, got {step}"))
+            .with_repair("count steps from 0")
+            .at(caller)
+    })
+}
+
+/// One number to log or to average: a number of any type, or a tensor of any dtype with one element, such as a loss.
+pub trait Measurement {
+    /// The number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] for a tensor with another number of elements.
+    #[track_caller]
+    fn number(&self) -> Result<f64>;
+}
+
+/// `f32, i32` becomes the implementations for these types.
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Measurement for $number {
+            fn number(&self) -> Result<f64> {
+                Ok(*self as f64)
+            }
+        }
+
+        impl From<$number> for Hparam {
+            fn from(value: $number) -> Hparam {
+                Hparam::Number(value as f64)
+            }
+        }
+    )*};
+}
+
+numbers!(f32, f64, i32, i64, isize, u32, u64, usize);
+
+impl Measurement for NamedTensor {
+    #[track_caller]
+    fn number(&self) -> Result<f64> {
+        if self.numel() != 1 {
+            let message =
+                format!("expected a number or a tensor with one element, got {} elements", self.numel());
+            return Err(Error::new(ErrorKind::Shape, "number", message)
+                .with_operands([self.shape()])
+                .with_repair("x.mean(..)?"));
+        }
+        self.to(namegrad_core::DType::F64)?.item::<f64>()
+    }
+}
+
+impl Measurement for Tensor {
+    #[track_caller]
+    fn number(&self) -> Result<f64> {
+        self.value().number()
+    }
+}
+
+impl<M: Measurement + ?Sized> Measurement for &M {
+    #[track_caller]
+    fn number(&self) -> Result<f64> {
+        (**self).number()
+    }
+}

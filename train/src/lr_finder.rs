@@ -1,0 +1,207 @@
+//! [`LrFinder`], a test of learning rates before training.
+
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::random::{random_state, set_random_state};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
+use namegrad_nn::{Module, StateDict};
+use namegrad_optim::{Optimizer, OptimizerState};
+use std::panic::Location;
+
+/// Makes some steps with a rising learning rate and records the loss: where it falls fastest is a good rate to start
+/// with, and where it rises, rates are too high.
+///
+/// The rates rise from step to step by the same factor. The test ends early when the loss is four times its minimum, or
+/// not finite. Afterwards, the model with its buffers and gradients, the optimizer and the default random generator are as
+/// they were before, also after an error.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::train::lr_finder::LrFinder;
+/// manual_seed(0);
+/// let model = Linear::new(("in", 4), ("out", 1))?;
+/// let mut optimizer = Sgd::builder(model.parameters()).lr(0.1).build()?;
+/// let x = Tensor::randn([("N", 64), ("in", 4)])?;
+/// let y = x.sum(keep("in"))?.rename(["N", "out"])?;
+/// let curve = LrFinder::new().range(1e-4, 10.0).run(&model, &mut optimizer, |_step| {
+///     F::mse_loss(&model.forward(&x)?, &y)
+/// })?;
+/// optimizer.set_lr(curve.steepest().unwrap())?;
+/// assert!((0.001..1.0).contains(&optimizer.lr()));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Source
+/// Smith, *Cyclical learning rates for training neural networks* (2017), section 3.3. The smoothing and the end are those
+/// of fastai's `lr_find`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LrFinder {
+    range: [f64; 2],
+    steps: usize,
+}
+
+/// The weight of the past in the smoothed loss.
+const BETA: f64 = 0.98;
+/// The test ends when the smoothed loss exceeds its minimum by this factor.
+const DIVERGED: f64 = 4.0;
+
+impl LrFinder {
+    /// 100 steps with rates from 1e-7 to 10.
+    pub fn new() -> LrFinder {
+        LrFinder { range: [1e-7, 10.0], steps: 100 }
+    }
+
+    /// The first and the last rate.
+    pub fn range(mut self, first: f64, last: f64) -> LrFinder {
+        self.range = [first, last];
+        self
+    }
+
+    /// The number of steps.
+    pub fn steps(mut self, steps: usize) -> LrFinder {
+        self.steps = steps;
+        self
+    }
+
+    /// Runs the test. All groups of the optimizer get the same rate. `loss` computes the loss of a batch; it gets the
+    /// number of the step, from 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the rates are not positive, finite and rising, or for less than two steps; then nothing
+    /// has run. The errors of `loss` and of [`Optimizer::step_with`].
+    #[track_caller]
+    pub fn run(
+        &self,
+        model: &(impl Module + ?Sized),
+        optimizer: &mut dyn Optimizer,
+        mut loss: impl FnMut(usize) -> Result<Tensor>,
+    ) -> Result<LrCurve> {
+        const OP: &str = "lr_finder";
+        let [first, last] = self.range;
+        Error::ensure(first > 0.0 && first < last && last.is_finite(), ErrorKind::Value, OP, || {
+            format!("the rates must be positive and rise, got {first} and {last}")
+        })
+        .map_err(|error| error.with_repair(".range(1e-7, 10.0)"))?;
+        Error::ensure(self.steps >= 2, ErrorKind::Value, OP, || {
+            format!("a test has at least 2 steps, got {}", self.steps)
+        })?;
+        let caller = Location::caller();
+        let before = Before::of(model, optimizer);
+        let curve = self.test(optimizer, &mut loss);
+        let restored = before.restore(model, optimizer);
+        let curve = curve.map_err(|error| if error.op() == OP { error.at(caller) } else { error })?;
+        restored.map_err(|error| error.at(caller))?;
+        Ok(curve)
+    }
+
+    fn test(
+        &self,
+        optimizer: &mut dyn Optimizer,
+        loss: &mut dyn FnMut(usize) -> Result<Tensor>,
+    ) -> Result<LrCurve> {
+        let [first, last] = self.range;
+        let mut curve = LrCurve { points: vec![], smoothed: vec![] };
+        let (mut mean, mut best) = (0.0, f64::INFINITY);
+        for step in 0..self.steps {
+            let lr = first * (last / first).powf(step as f64 / (self.steps - 1) as f64);
+            optimizer.set_lr(lr)?;
+            let loss = optimizer.step_with(&mut || loss(step))?.item::<f64>()?;
+            mean = BETA * mean + (1.0 - BETA) * loss;
+            let smooth = mean / (1.0 - BETA.powi(step as i32 + 1));
+            curve.points.push((lr, loss));
+            curve.smoothed.push((lr, smooth));
+            best = f64::min(best, smooth);
+            let diverged = best > 0.0 && smooth > DIVERGED * best;
+            if diverged || !smooth.is_finite() {
+                break;
+            }
+        }
+        Ok(curve)
+    }
+}
+
+impl Default for LrFinder {
+    fn default() -> LrFinder {
+        LrFinder::new()
+    }
+}
+
+/// What a test changes.
+struct Before {
+    random: namegrad_core::random::GeneratorState,
+    model: StateDict,
+    /// Those of the optimizer, which need not all be in the model.
+    parameters: Vec<(Parameter, NamedTensor)>,
+    grads: Vec<(Parameter, Option<Tensor>)>,
+    optimizer: OptimizerState,
+}
+
+impl Before {
+    fn of(model: &(impl Module + ?Sized), optimizer: &dyn Optimizer) -> Before {
+        let parameters = optimizer.parameters();
+        let all = parameters.iter().cloned().chain(model.parameters());
+        Before {
+            random: random_state(),
+            model: model.state_dict(),
+            grads: all.map(|parameter| (parameter.clone(), parameter.grad())).collect(),
+            parameters: parameters
+                .into_iter()
+                .map(|parameter| (parameter.clone(), parameter.tensor().into_value()))
+                .collect(),
+            optimizer: optimizer.state_dict(),
+        }
+    }
+
+    fn restore(self, model: &(impl Module + ?Sized), optimizer: &mut dyn Optimizer) -> Result<()> {
+        set_random_state(self.random);
+        for (parameter, value) in &self.parameters {
+            parameter.set(value)?;
+        }
+        model.load_state_dict(&self.model)?;
+        for (parameter, grad) in self.grads {
+            parameter.set_grad(grad)?;
+        }
+        optimizer.load_state_dict(&self.optimizer)
+    }
+}
+
+/// Losses by learning rate: what an [`LrFinder`] found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LrCurve {
+    points: Vec<(f64, f64)>,
+    smoothed: Vec<(f64, f64)>,
+}
+
+impl LrCurve {
+    /// Learning rates and losses. The last loss can be NaN or infinite.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.points
+    }
+
+    /// Learning rates and exponential means of the losses.
+    pub fn smoothed(&self) -> &[(f64, f64)] {
+        &self.smoothed
+    }
+
+    /// The learning rate at which the smoothed loss falls fastest, by the logarithm of the rate; `None` if it falls
+    /// nowhere.
+    pub fn steepest(&self) -> Option<f64> {
+        let slope = |pair: &[(f64, f64)]| {
+            let [(lr, loss), (next_lr, next_loss)] = *pair else { return (f64::NAN, 0.0) };
+            (lr, (next_loss - loss) / (next_lr / lr).ln())
+        };
+        let slopes = self.smoothed.windows(2).map(slope).filter(|(_, slope)| *slope < 0.0);
+        slopes.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(lr, _)| lr)
+    }
+
+    /// The curve as a chart. Losses far above the first are outside.
+    #[cfg(feature = "pictures")]
+    pub fn chart(&self) -> crate::pictures::Chart {
+        let chart = crate::pictures::Chart::new("").x_label("learning rate").y_label("loss").log_x(true);
+        let first = self.points.first().map_or(0.0, |(_, loss)| *loss);
+        let least = self.points.iter().map(|(_, loss)| *loss).fold(first, f64::min);
+        let room = 0.2 * (first - least).max(0.5 * first.abs());
+        let chart = chart.y_range(least - room, first + room);
+        let chart = chart.color([200, 200, 200]).line("loss", &self.points);
+        chart.color([31, 119, 180]).line("smoothed", &self.smoothed)
+    }
+}

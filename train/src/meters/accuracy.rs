@@ -1,0 +1,149 @@
+//! [`Accuracy`]: the share of right predictions.
+
+use super::classes::Batch;
+use super::percent;
+use namegrad_core::{DType, Dim, NamedTensor, Result};
+use std::fmt;
+
+/// The share of the samples whose target is among the `k` classes with the largest logits; by default, whose target is
+/// the class with the largest logit.
+///
+/// Of equal logits, those of the first classes count as larger. NaN counts as larger than any number. Both are as in
+/// `argmax`.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::train::meters::Accuracy;
+/// let logits = Tensor::new([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]])?.refine_names(["N", "class"])?;
+/// let target = Tensor::new([2, 0])?.refine_names(["N"])?;
+/// let (mut first, mut second) = (Accuracy::new(), Accuracy::top(2));
+/// first.update(&logits, &target, "class")?;
+/// second.update(&logits, &target, "class")?;
+/// assert_eq!((first.compute(), second.compute()), (0.5, 1.0));
+/// assert_eq!(first.to_string(), "50.00 %");
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Source
+/// scikit-learn, `accuracy_score` and `top_k_accuracy_score`. torchmetrics, `MulticlassAccuracy` with
+/// `average="micro"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accuracy {
+    k: usize,
+    ignored: Option<i64>,
+    right: u64,
+    seen: u64,
+}
+
+impl Accuracy {
+    /// The largest logit must be that of the target.
+    pub fn new() -> Accuracy {
+        Accuracy::top(1)
+    }
+
+    /// The logit of the target must be among the `k` largest.
+    pub fn top(k: usize) -> Accuracy {
+        Accuracy { k, ignored: None, right: 0, seen: 0 }
+    }
+
+    /// Does not count samples with this target, such as padding. The default is none, where cross entropy ignores -100.
+    pub fn ignore_index(mut self, index: i64) -> Accuracy {
+        self.ignored = Some(index);
+        self
+    }
+
+    /// Adds a batch.
+    ///
+    /// # Shapes
+    /// - `logits`: any dims that include `dim`, the classes
+    /// - `target`: the dims of `logits` without `dim`, in any order if they are named; class indices
+    ///
+    /// # Errors
+    /// [`ErrorKind::NameNotFound`] or [`ErrorKind::DimRange`] if `logits` have no `dim`, [`ErrorKind::Shape`] or
+    /// [`ErrorKind::NameMismatch`] if the other dims are not those of `target`, [`ErrorKind::DType`] for a target that is
+    /// not of an integer dtype, [`ErrorKind::Index`] for a class that there is not.
+    ///
+    /// [`ErrorKind::NameNotFound`]: namegrad_core::ErrorKind::NameNotFound
+    /// [`ErrorKind::DimRange`]: namegrad_core::ErrorKind::DimRange
+    /// [`ErrorKind::Shape`]: namegrad_core::ErrorKind::Shape
+    /// [`ErrorKind::NameMismatch`]: namegrad_core::ErrorKind::NameMismatch
+    /// [`ErrorKind::DType`]: namegrad_core::ErrorKind::DType
+    /// [`ErrorKind::Index`]: namegrad_core::ErrorKind::Index
+    #[track_caller]
+    pub fn update(
+        &mut self,
+        logits: impl AsRef<NamedTensor>,
+        target: impl AsRef<NamedTensor>,
+        dim: impl Into<Dim>,
+    ) -> Result<()> {
+        let batch = Batch::new(logits.as_ref(), target.as_ref(), dim.into(), self.ignored)?;
+        self.right += match batch.logits.dtype() {
+            DType::F64 => right(&batch.logits.to_vec::<f64>()?, &batch, self.k),
+            _ => right(&batch.logits.to(DType::F32)?.to_vec::<f32>()?, &batch, self.k),
+        };
+        self.seen += batch.targets.iter().flatten().count() as u64;
+        Ok(())
+    }
+
+    /// The share of right predictions, from 0 to 1.
+    pub fn compute(&self) -> f64 {
+        self.right as f64 / self.seen as f64
+    }
+
+    /// The number of samples so far.
+    pub fn count(&self) -> u64 {
+        self.seen
+    }
+
+    /// Starts again.
+    pub fn reset(&mut self) {
+        (self.right, self.seen) = (0, 0);
+    }
+
+    /// Adds the batches of another meter.
+    pub fn merge(&mut self, other: &Accuracy) {
+        self.right += other.right;
+        self.seen += other.seen;
+    }
+}
+
+impl Default for Accuracy {
+    fn default() -> Accuracy {
+        Accuracy::new()
+    }
+}
+
+impl fmt::Display for Accuracy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        percent(f, self.compute())
+    }
+}
+
+/// The number of rows whose target is among the `k` largest.
+fn right<T: PartialOrd + Copy>(logits: &[T], batch: &Batch, k: usize) -> u64 {
+    let rows = logits.chunks(batch.classes).zip(&batch.targets);
+    rows.filter(|(row, target)| target.is_some_and(|target| rank(row, target) < k)).count() as u64
+}
+
+/// How many classes come before a class.
+fn rank<T: PartialOrd + Copy>(row: &[T], class: usize) -> usize {
+    let is_nan = |value: T| value.partial_cmp(&value).is_none();
+    let own = row[class];
+    let before = |(other, value): (usize, &T)| match (is_nan(*value), is_nan(own)) {
+        (false, false) => *value > own || *value == own && other < class,
+        (true, true) => other < class,
+        (value, _) => value,
+    };
+    row.iter().enumerate().filter(|pair| before(*pair)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_and_nan() {
+        assert_eq!([0, 1, 2].map(|class| rank(&[1.0, 1.0, 2.0], class)), [1, 2, 0]);
+        assert_eq!([0, 1, 2].map(|class| rank(&[f64::INFINITY, f64::NAN, f64::NAN], class)), [2, 0, 1]);
+    }
+}

@@ -1,0 +1,281 @@
+//! [`ConfusionMatrix`]: which class is predicted as which, and precision, recall and F1.
+
+use super::classes::{Batch, indices};
+use super::pairs::in_order_of;
+use super::percent;
+use namegrad_autograd::Tensor;
+use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result};
+use std::fmt;
+
+/// How often each class was predicted as each class. Prints a table with precision and recall.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::train::meters::{Average, ConfusionMatrix};
+/// let mut matrix = ConfusionMatrix::new(2).names(["cat", "dog"])?;
+/// let predicted = Tensor::new([0, 1, 1, 1])?;
+/// let target = Tensor::new([0, 0, 1, 1])?;
+/// matrix.update_classes(&predicted, &target)?;
+/// assert_eq!(matrix.compute()?.to_vec::<i64>()?, [1, 1, 0, 2]); // [true, predicted]
+/// assert_eq!(matrix.accuracy(), 0.75);
+/// assert_eq!(matrix.scores(Average::Macro).recall, 0.75);
+/// assert_eq!(matrix.per_class()[1].precision, 2.0 / 3.0);
+/// let table = "\
+/// true\\predicted  cat  dog  precision   recall
+///            cat    1    1    100.0 %   50.0 %
+///            dog    0    2     66.7 %  100.0 %
+/// accuracy 75.00 % (3 of 4)";
+/// assert_eq!(matrix.to_string(), table);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Source
+/// scikit-learn, `confusion_matrix` and `precision_recall_fscore_support`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfusionMatrix {
+    /// One for each class.
+    names: Vec<String>,
+    ignored: Option<i64>,
+    /// In row-major order: `[true, predicted]`.
+    counts: Vec<u64>,
+}
+
+/// How scores of classes become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Average {
+    /// The scores of all predictions together. All are equal to the accuracy, because each sample has one class.
+    Micro,
+    /// The mean over the classes that occur in targets or predictions.
+    Macro,
+    /// The mean over the classes, weighted by the number of their samples.
+    Weighted,
+}
+
+/// Scores of a class, or averages of them.
+///
+/// A score whose denominator is 0 is 0, as in scikit-learn: the precision of a class that is never predicted, and the
+/// recall of a class without samples. Averages over nothing are NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores {
+    /// The share of the predictions of the class that are right: `TP / (TP + FP)`.
+    pub precision: f64,
+    /// The share of the samples of the class that are predicted as it: `TP / (TP + FN)`.
+    pub recall: f64,
+    /// Their harmonic mean: `2 TP / (2 TP + FP + FN)`.
+    pub f1: f64,
+    /// The number of samples of the class.
+    pub support: u64,
+}
+
+impl ConfusionMatrix {
+    /// Without any sample. The names of the classes are their numbers.
+    pub fn new(classes: usize) -> ConfusionMatrix {
+        let names = (0..classes).map(|class| class.to_string()).collect();
+        ConfusionMatrix { names, ignored: None, counts: vec![0; classes * classes] }
+    }
+
+    /// Names the classes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if there is not one name for each class.
+    #[track_caller]
+    pub fn names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Result<ConfusionMatrix> {
+        let names: Vec<String> = names.into_iter().map(N::into).collect();
+        Error::ensure(names.len() == self.classes(), ErrorKind::Value, "names", || {
+            format!("expected {} names of classes, got {}", self.classes(), names.len())
+        })?;
+        self.names = names;
+        Ok(self)
+    }
+
+    /// Does not count samples with this target, such as padding.
+    pub fn ignore_index(mut self, index: i64) -> ConfusionMatrix {
+        self.ignored = Some(index);
+        self
+    }
+
+    /// Adds a batch; the class with the largest logit is predicted. Of equal logits it is the first, and NaN counts as
+    /// larger than any number.
+    ///
+    /// # Shapes
+    /// - `logits`: any dims that include `dim`, the classes
+    /// - `target`: the dims of `logits` without `dim`, in any order if they are named; class indices
+    ///
+    /// # Errors
+    /// Those of [`Accuracy::update`](super::Accuracy::update); [`ErrorKind::Shape`] for another number of classes than
+    /// the matrix has.
+    #[track_caller]
+    pub fn update(
+        &mut self,
+        logits: impl AsRef<NamedTensor>,
+        target: impl AsRef<NamedTensor>,
+        dim: impl Into<Dim>,
+    ) -> Result<()> {
+        let batch = Batch::new(logits.as_ref(), target.as_ref(), dim.into(), self.ignored)?;
+        let classes = self.classes();
+        Error::ensure(batch.classes == classes, ErrorKind::Shape, "update", || {
+            format!("the matrix has {classes} classes, and the logits have {}", batch.classes)
+        })?;
+        let predicted = batch.logits.argmax(-1)?.to_vec::<i64>()?;
+        for (target, predicted) in batch.targets.iter().zip(predicted) {
+            let Some(target) = target else { continue };
+            self.counts[target * classes + predicted as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds a batch of predicted classes, of the same dims as the targets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Shape`] or [`ErrorKind::NameMismatch`] if the dims differ, [`ErrorKind::DType`] for classes that are not of an
+    /// integer dtype, [`ErrorKind::Index`] for a class that there is not.
+    #[track_caller]
+    pub fn update_classes(
+        &mut self,
+        predicted: impl AsRef<NamedTensor>,
+        target: impl AsRef<NamedTensor>,
+    ) -> Result<()> {
+        let (predicted, classes) = (predicted.as_ref(), self.classes());
+        let target = in_order_of(predicted, target.as_ref())?;
+        let targets = indices(&target, classes, self.ignored)?;
+        let predicted = indices(predicted, classes, None)?;
+        for pair in targets.into_iter().zip(predicted) {
+            let (Some(target), Some(predicted)) = pair else { continue };
+            self.counts[target * classes + predicted] += 1;
+        }
+        Ok(())
+    }
+
+    /// The counts `[true, predicted]`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`].
+    #[track_caller]
+    pub fn compute(&self) -> Result<Tensor> {
+        let counts: Vec<i64> = self.counts.iter().map(|count| *count as i64).collect();
+        Tensor::from_slice(&counts, [("true", self.classes()), ("predicted", self.classes())])
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The names of the classes.
+    pub fn class_names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// How often a class was predicted as a class; 0 for classes that there are not.
+    pub fn count(&self, class: usize, predicted: usize) -> u64 {
+        let inside = class < self.classes() && predicted < self.classes();
+        if inside { self.counts[class * self.classes() + predicted] } else { 0 }
+    }
+
+    /// The share of right predictions, from 0 to 1.
+    pub fn accuracy(&self) -> f64 {
+        self.right() as f64 / self.total() as f64
+    }
+
+    /// The scores of each class.
+    pub fn per_class(&self) -> Vec<Scores> {
+        let ratio = |part: u64, whole: u64| if whole > 0 { part as f64 / whole as f64 } else { 0.0 };
+        let scores = |class| {
+            let (right, support, predicted) =
+                (self.count(class, class), self.support(class), self.predicted(class));
+            Scores {
+                precision: ratio(right, predicted),
+                recall: ratio(right, support),
+                f1: ratio(2 * right, support + predicted),
+                support,
+            }
+        };
+        (0..self.classes()).map(scores).collect()
+    }
+
+    /// The scores of all classes together; the support is the number of samples.
+    pub fn scores(&self, average: Average) -> Scores {
+        let (support, scores) = (self.total(), self.per_class());
+        let weight = |class: usize| match average {
+            Average::Micro => 0.0,
+            Average::Macro => f64::from(u8::from(self.support(class) + self.predicted(class) > 0)),
+            Average::Weighted => scores[class].support as f64,
+        };
+        let weights: f64 = (0..scores.len()).map(weight).sum();
+        let mean = |of: fn(&Scores) -> f64| match average {
+            Average::Micro => self.accuracy(),
+            _ => {
+                scores.iter().enumerate().map(|(class, scores)| weight(class) * of(scores)).sum::<f64>()
+                    / weights
+            }
+        };
+        Scores { precision: mean(|s| s.precision), recall: mean(|s| s.recall), f1: mean(|s| s.f1), support }
+    }
+
+    /// Starts again.
+    pub fn reset(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// Adds the batches of another matrix.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if it has another number of classes.
+    #[track_caller]
+    pub fn merge(&mut self, other: &ConfusionMatrix) -> Result<()> {
+        Error::ensure(self.classes() == other.classes(), ErrorKind::Value, "merge", || {
+            format!("a matrix of {} classes and one of {}", self.classes(), other.classes())
+        })?;
+        self.counts.iter_mut().zip(&other.counts).for_each(|(own, other)| *own += other);
+        Ok(())
+    }
+
+    /// The number of samples of a class.
+    fn support(&self, class: usize) -> u64 {
+        (0..self.classes()).map(|predicted| self.count(class, predicted)).sum()
+    }
+
+    /// How often a class was predicted.
+    fn predicted(&self, class: usize) -> u64 {
+        (0..self.classes()).map(|truth| self.count(truth, class)).sum()
+    }
+
+    fn right(&self) -> u64 {
+        (0..self.classes()).map(|class| self.count(class, class)).sum()
+    }
+
+    fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+impl fmt::Display for ConfusionMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const CORNER: &str = "true\\predicted";
+        let length = |name: &String| name.chars().count();
+        let longest = self.names.iter().map(length).max().unwrap_or(0);
+        let largest = self.counts.iter().map(|count| count.to_string().len()).max().unwrap_or(0);
+        let (first, width) = (longest.max(CORNER.len()), 2 + largest.max(longest));
+
+        write!(f, "{CORNER:>first$}")?;
+        for name in &self.names {
+            write!(f, "{name:>width$}")?;
+        }
+        writeln!(f, "{:>11}{:>9}", "precision", "recall")?;
+        let share = |value: f64, of: u64| match of {
+            0 => "-".to_string(),
+            _ => format!("{:.1} %", 100.0 * value),
+        };
+        for (class, scores) in self.per_class().iter().enumerate() {
+            write!(f, "{:>first$}", self.names[class])?;
+            for predicted in 0..self.classes() {
+                write!(f, "{:>width$}", self.count(class, predicted))?;
+            }
+            let precision = share(scores.precision, self.predicted(class));
+            writeln!(f, "{precision:>11}{:>9}", share(scores.recall, scores.support))?;
+        }
+        f.write_str("accuracy ")?;
+        percent(f, self.accuracy())?;
+        write!(f, " ({} of {})", self.right(), self.total())
+    }
+}

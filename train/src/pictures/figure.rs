@@ -1,0 +1,123 @@
+//! [`Figure`]: several pictures side by side.
+
+use super::Panel;
+use super::canvas::{self, Area, Drawable, Drawn, FONT};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::Result;
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Several pictures in one file, with a title.
+///
+/// ```
+/// use namegrad::train::log::History;
+/// use namegrad::train::pictures::{Chart, Figure};
+/// let mut history = History::new();
+/// for epoch in 1..=20 {
+///     history.push("train", epoch, 1.0 / f64::from(epoch))?;
+///     history.push("accuracy", epoch, 1.0 - 1.0 / f64::from(epoch))?;
+/// }
+/// let loss = Chart::of(&history, ["train"])?.x_label("epoch").y_label("loss");
+/// let accuracy = Chart::of(&history, ["accuracy"])?.x_label("epoch").y_label("accuracy");
+/// let svg = Figure::new("Digits").panel(loss).panel(accuracy).to_svg()?;
+/// assert!(svg.contains("Digits") && svg.contains("epoch"));
+/// # Ok::<(), namegrad::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Figure {
+    title: String,
+    panels: Vec<Panel>,
+    columns: Option<usize>,
+}
+
+const TITLE: u32 = 36;
+const MARGIN: u32 = 8;
+
+impl Figure {
+    /// A figure without panels; an empty title takes no room.
+    pub fn new(title: impl Into<String>) -> Figure {
+        Figure { title: title.into(), panels: vec![], columns: None }
+    }
+
+    /// Adds a picture, to the right of the others.
+    pub fn panel(mut self, panel: impl Into<Panel>) -> Figure {
+        self.panels.push(panel.into());
+        self
+    }
+
+    /// How many pictures are in a row; by default all.
+    pub fn columns(mut self, columns: usize) -> Figure {
+        self.columns = Some(columns.max(1));
+        self
+    }
+
+    /// Writes the figure as `.svg` or `.png`. If that fails, an existing file is unchanged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or if
+    /// the figure is larger than 16,384 pixels.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        canvas::save(self, path.as_ref())
+    }
+
+    /// The text of the SVG file.
+    ///
+    /// # Errors
+    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
+    #[track_caller]
+    pub fn to_svg(&self) -> Result<String> {
+        canvas::svg(self)
+    }
+
+    /// The content of the PNG file.
+    ///
+    /// # Errors
+    /// Same as [`to_svg`](Self::to_svg).
+    #[track_caller]
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        canvas::png(self)
+    }
+
+    /// The rows of panels with their heights.
+    fn rows(&self) -> impl Iterator<Item = (&[Panel], u32)> {
+        let columns = self.columns.unwrap_or(self.panels.len()).max(1);
+        self.panels.chunks(columns).map(|row| {
+            let height = row.iter().map(|panel| panel.size().1 + 2 * MARGIN).max();
+            (row, height.unwrap_or(0))
+        })
+    }
+
+    fn title_height(&self) -> u32 {
+        if self.title.is_empty() { 0 } else { TITLE }
+    }
+}
+
+impl Drawable for Figure {
+    fn size(&self) -> (u32, u32) {
+        let width = |row: &[Panel]| row.iter().map(|panel| panel.size().0 + 2 * MARGIN).sum::<u32>();
+        let widest = self.rows().map(|(row, _)| width(row)).max().unwrap_or(240);
+        let height: u32 = self.rows().map(|(_, height)| height).sum();
+        (widest, (self.title_height() + height).max(1))
+    }
+
+    fn draw<D: DrawingBackend>(&self, area: &Area<D>) -> Drawn<D> {
+        let mut rest = area.clone();
+        if !self.title.is_empty() {
+            rest = rest.margin(MARGIN / 2, 0, 0, 0).titled(&self.title, (FONT, 24))?;
+        }
+        for (row, height) in self.rows() {
+            let (mut right, below) = rest.split_vertically(height);
+            for panel in row {
+                let (width, height) = panel.size();
+                let (own, further) = right.split_horizontally(width + 2 * MARGIN);
+                let (own, _) = own.split_vertically(height + 2 * MARGIN);
+                panel.draw(&own.margin(MARGIN, MARGIN, MARGIN, MARGIN))?;
+                right = further;
+            }
+            rest = below;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! The test of learning rates leaves no trace.
+
+use namegrad::optim::Adam;
+use namegrad::prelude::*;
+use namegrad::train::lr_finder::LrFinder;
+
+#[derive(Module)]
+struct Model {
+    hidden: Linear,
+    norm: BatchNorm,
+    dropout: Dropout,
+    out: Linear,
+}
+
+impl Model {
+    fn new() -> Result<Model> {
+        Ok(Model {
+            hidden: Linear::new(("in", 3), ("h", 8))?,
+            norm: BatchNorm::new(("h", 8))?,
+            dropout: Dropout::new(0.5)?,
+            out: Linear::new(("h", 8), ("y", 1))?,
+        })
+    }
+
+    fn loss(&self, x: &Tensor) -> Result<Tensor> {
+        let h = self.dropout.forward(&self.norm.forward(&self.hidden.forward(x)?)?.relu()?)?;
+        self.out.forward(&h)?.sub(1.0)?.square().mean(..)
+    }
+}
+
+/// Losses of some steps, with a test of learning rates between them or not.
+fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
+    manual_seed(4);
+    let (model, x) = (Model::new()?, Tensor::randn([("N", 16), ("in", 3)])?);
+    let mut optimizer = Adam::builder(model.parameters()).lr(0.01).build()?;
+    let mut losses = vec![];
+    for step in 0..6 {
+        if test && (step == 0 || step == 3) {
+            let curve = LrFinder::new().run(&model, &mut optimizer, |_| model.loss(&x))?;
+            assert!(curve.points().len() > 10 && curve.points()[0].0 == 1e-7);
+            let error = Error::new(ErrorKind::Value, "mine", "on purpose");
+            let failed = LrFinder::new().run(&model, &mut optimizer, |step| match step {
+                5 => Err(error.clone()),
+                _ => model.loss(&x),
+            });
+            assert_eq!(failed.unwrap_err().op(), "mine");
+        }
+        losses.push(optimizer.step_with(&mut || model.loss(&x))?.item::<f64>()?);
+    }
+    let state = model.norm.named_buffers();
+    let running = state.into_iter().map(|(_, buffer)| buffer.tensor().to(DType::F32)?.to_vec::<f32>());
+    Ok((losses, running.collect::<Result<Vec<_>>>()?.concat()))
+}
+
+#[test]
+fn the_model_the_optimizer_and_the_random_numbers_are_as_before() -> Result<()> {
+    assert_eq!(losses(true)?, losses(false)?);
+    Ok(())
+}
+
+#[test]
+fn gradients_are_as_before() -> Result<()> {
+    let weight = Parameter::new(Tensor::new([2.0, -1.0])?)?;
+    let mut optimizer = Sgd::builder([weight.clone()]).lr(0.1).build()?;
+    weight.tensor().sum(..)?.backward()?;
+    let model = Sequential::new(); // the parameter is not in the model
+    let curve = LrFinder::new()
+        .range(1e-3, 100.0)
+        .steps(50)
+        .run(&model, &mut optimizer, |_| weight.tensor().square()?.sum(..))?;
+    assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0]);
+    assert_eq!(weight.tensor().to_vec::<f32>()?, [2.0, -1.0]);
+    assert_eq!(optimizer.lr(), 0.1);
+    // The steps diverge for rates above 1.
+    assert!(curve.points().len() < 50 && curve.points().last().unwrap().0 > 1.0);
+    assert!((0.01..1.0).contains(&curve.steepest().unwrap()), "{:?}", curve.steepest());
+    Ok(())
+}
+
+#[test]
+fn bad_rates_are_errors_before_anything_runs() -> Result<()> {
+    let weight = Parameter::new(Tensor::new([2.0])?)?;
+    let mut optimizer = Sgd::builder([weight.clone()]).lr(0.1).build()?;
+    let zero_to_one = LrFinder::new().range(0.0, 1.0);
+    for finder in [
+        zero_to_one,
+        LrFinder::new().range(1.0, 0.1),
+        LrFinder::new().range(f64::NAN, 1.0),
+        LrFinder::new().range(0.1, f64::INFINITY),
+        LrFinder::new().steps(1),
+    ] {
+        let error = finder.run(&Sequential::new(), &mut optimizer, |_| panic!("must not run")).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    }
+    Ok(())
+}

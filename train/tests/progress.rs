@@ -1,0 +1,56 @@
+//! Without a terminal, progress bars print nothing, or a line now and then.
+#![cfg(feature = "progress")]
+
+use namegrad::train::progress::{Progress, progress};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The variable that makes a test of this program the loop that another one looks at.
+const ROLE: &str = "NAMEGRAD_TEST_PROGRESS";
+
+#[test]
+fn the_loop() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("silent") => {
+            let all = Progress::new(2).label("epochs");
+            for epoch in all.over(0..2) {
+                let bar = all.nested(5);
+                bar.over(0..5).for_each(|item| bar.message(format!("item {item}")));
+                all.println(format!("epoch {epoch}"));
+            }
+            assert_eq!(progress(0..5).count(), 5);
+        }
+        Ok("lines") => {
+            let bar = Progress::new(5).label("steps").every(Duration::ZERO);
+            bar.over(0..5).for_each(|item| bar.message(format!("item {item}")));
+        }
+        _ => {}
+    }
+}
+
+/// What the loop prints to stdout and stderr.
+fn run(role: &str) -> [String; 2] {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_loop", "--nocapture"])
+        .env(ROLE, role)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+#[test]
+fn nothing_is_printed_without_a_terminal() {
+    let [stdout, stderr] = run("silent");
+    assert_eq!(stderr, "");
+    assert!(stdout.contains("epoch 0\n") && stdout.contains("epoch 1\n"), "{stdout}");
+}
+
+#[test]
+fn lines_are_printed_on_request() {
+    let [_, stderr] = run("lines");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines.len(), 5, "{stderr}");
+    assert!(lines[3].starts_with("steps  4/5  ") && lines[3].ends_with(" left  item 3"), "{stderr}");
+}
