@@ -16,10 +16,10 @@ use namegrad::optim::schedule::{
 };
 use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
 use namegrad::prelude::*;
-use namegrad::train::profile::{profile, span};
-use namegrad::train::{Checkpoints, parts};
 use namegrad::train::log::{Histogram, Log};
 use namegrad::train::meters::{Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression};
+use namegrad::train::profile::{profile, span};
+use namegrad::train::{Checkpoints, parts};
 
 fn images() -> Result<Tensor> {
     Tensor::rand([("N", 4), ("C", 3), ("H", 5), ("W", 7)])

@@ -5,6 +5,8 @@
 //! all, 10 times by default.
 
 use namegrad::core::random::Generator;
+use namegrad::data::{Loader, TensorDataset};
+use namegrad::optim::AveragedModel;
 use namegrad::optim::schedule::{Cosine, Scheduler};
 use namegrad::prelude::*;
 use namegrad::train::{Best, Checkpoints, parts};
@@ -40,30 +42,36 @@ fn train(folder: &Path) -> Result<()> {
         .then_named("out", Linear::new(("h", 16), ("out", 1))?);
     let mut optimizer = AdamW::builder_named(model.named_parameters()).lr(0.01).build()?;
     let mut scheduler = Scheduler::new(Cosine::new(STEPS), &mut optimizer)?;
-    let (mut step, mut order, mut log) = (0_u64, Vec::<i64>::new(), Vec::<String>::new());
+    let mut average = AveragedModel::ema(&model, 0.9)?;
+    let loader =
+        Loader::builder(TensorDataset::new(data)?).batch_size(BATCH).shuffle(true).workers(2).build()?;
+    let (mut step, mut log) = (0_u64, Vec::<String>::new());
     let checkpoints = Checkpoints::builder(folder).keep_last(2).keep_best(1, "loss", Best::Lowest).build()?;
-    checkpoints.resume(parts![&model, &mut optimizer, &mut scheduler, &mut step, &mut order, &mut log])?;
-    while step < STEPS {
-        if order.is_empty() {
-            order = Tensor::randperm(SAMPLES)?.to_vec()?;
-        }
-        let batch: Vec<i64> = order.drain(..BATCH).collect();
-        let x = data.index_select(&Tensor::new(batch)?, "N")?;
-        let loss = model.forward(&x)?.square()?.mean(..)?;
-        optimizer.zero_grad();
-        loss.backward()?;
-        optimizer.step()?;
-        scheduler.step(&mut optimizer)?;
-        let loss = loss.item::<f64>()?;
-        step += 1;
-        // So long that checkpoints grow over the limit of the full disk.
-        log.push(format!("{step} {:0100x}", loss.to_bits()));
-        checkpoints.save_with(
-            step,
-            parts![&model, &mut optimizer, &mut scheduler, &mut step, &mut order, &mut log],
-            [("loss", loss)],
-        )?;
+    macro_rules! run {
+        () => {
+            parts![&model, &mut optimizer, &mut scheduler, &mut average, &loader, &mut step, &mut log]
+        };
     }
+    checkpoints.resume(run!())?;
+    while step < STEPS {
+        for x in loader.iter() {
+            let loss = model.forward(&x?)?.square()?.mean(..)?;
+            optimizer.zero_grad();
+            loss.backward()?;
+            optimizer.step()?;
+            scheduler.step(&mut optimizer)?;
+            average.update_parameters(&model)?;
+            let loss = loss.item::<f64>()?;
+            step += 1;
+            // So long that checkpoints grow over the limit of the full disk.
+            log.push(format!("{step} {:0100x}", loss.to_bits()));
+            checkpoints.save_with(step, run!(), [("loss", loss)])?;
+            if step == STEPS {
+                break;
+            }
+        }
+    }
+    average.state_dict().save(folder.join("average.safetensors"))?;
     model.state_dict().save(folder.join("final.safetensors"))?;
     fs::write(folder.join("log.txt"), log.join("\n")).unwrap();
     Ok(())
@@ -81,9 +89,9 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// What a run that is through leaves behind.
-fn result(folder: &Path) -> (Vec<u8>, String) {
+fn result(folder: &Path) -> ([Vec<u8>; 2], String) {
     let read = |name: &str| fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    (read("final.safetensors"), String::from_utf8(read("log.txt")).unwrap())
+    (["final.safetensors", "average.safetensors"].map(read), String::from_utf8(read("log.txt")).unwrap())
 }
 
 fn a_killed_run_has_the_same_bits() {

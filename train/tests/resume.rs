@@ -1,14 +1,14 @@
 //! A resumed run is equal to one that was not interrupted, in every bit, for every optimizer.
 
 use namegrad::core::random::Generator;
+use namegrad::data::{Loader, TensorDataset};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
 use namegrad::optim::{
-    Adadelta, Adafactor, Adagrad, Adamax, Asgd, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam, RAdam, RmsProp,
-    Rprop,
+    Adadelta, Adafactor, Adagrad, Adamax, Asgd, AveragedModel, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam,
+    RAdam, RmsProp, Rprop,
 };
 use namegrad::prelude::*;
 use namegrad::train::{Checkpoints, parts};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -70,13 +70,6 @@ fn every() -> Vec<(&'static str, Build)> {
     }
 }
 
-/// The place of the run in its data: which samples come next.
-#[derive(Default, Serialize, Deserialize)]
-struct Place {
-    order: Vec<i64>,
-    at: usize,
-}
-
 const SAMPLES: usize = 20;
 const BATCH: usize = 6;
 
@@ -95,8 +88,10 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
     let mut cycle = Scheduler::new(OneCycle::new(0.05, 20), &mut other)?;
     let mut plateau = ReduceOnPlateau::builder().patience(0).threshold(0.5).build(&other)?;
     let mut noise = Generator::from_seed(3);
-    let (mut step, mut place, mut losses, mut best) =
-        (0_u64, Place::default(), Vec::<f64>::new(), f64::INFINITY);
+    let mut average = AveragedModel::ema(&model, 0.9)?;
+    let data = TensorDataset::new(data)?;
+    let loader = Loader::builder(data).batch_size(BATCH).shuffle(true).workers(2).build()?;
+    let (mut step, mut losses, mut best) = (0_u64, Vec::<f64>::new(), f64::INFINITY);
     let checkpoints = folder.map(Checkpoints::new).transpose()?;
     macro_rules! parts_of_run {
         () => {
@@ -108,8 +103,9 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
                 &mut cycle,
                 &mut plateau,
                 &mut noise,
+                &mut average,
+                &loader,
                 &mut step,
-                &mut place,
                 &mut losses,
                 &mut best
             ]
@@ -119,33 +115,36 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
         let resumed = checkpoints.resume(parts_of_run!())?;
         assert_eq!(resumed.unwrap_or(0), step);
     }
-    while step < stop {
-        if place.at >= place.order.len() {
-            place = Place { order: Tensor::randperm(SAMPLES)?.to_vec()?, at: 0 };
-        }
-        let batch = &place.order[place.at..SAMPLES.min(place.at + BATCH)];
-        place.at += BATCH;
-        let x = data.index_select(&Tensor::new(batch)?, "N")?;
-        let x =
-            x.add(noise.scope(|| Tensor::randn([("N", batch.len()), ("in", 3)]))?.mul(0.1)?.to(dtype)?)?;
-        let mut closure = || model.forward(&x)?.sub(0.5)?.square()?.mean(..);
-        model.zero_grad();
-        let loss = optimizer.step_with(&mut closure)?.item::<f64>()?;
-        other.step()?;
-        schedule.step(&mut *optimizer)?;
-        cycle.step(&mut other)?;
-        plateau.step(loss, &mut other)?;
-        losses.push(loss);
-        best = best.min(loss);
-        step += 1;
-        if let Some(checkpoints) = &checkpoints {
-            checkpoints.save(step, parts_of_run!())?;
+    'run: loop {
+        for x in loader.iter() {
+            if step == stop {
+                break 'run;
+            }
+            let x = x?;
+            let noise = noise.scope(|| Tensor::randn([("N", x.size("N")?), ("in", 3)]))?;
+            let x = x.add(noise.mul(0.1)?.to(dtype)?)?;
+            let mut closure = || model.forward(&x)?.sub(0.5)?.square()?.mean(..);
+            model.zero_grad();
+            let loss = optimizer.step_with(&mut closure)?.item::<f64>()?;
+            other.step()?;
+            schedule.step(&mut *optimizer)?;
+            cycle.step(&mut other)?;
+            plateau.step(loss, &mut other)?;
+            average.update_parameters(&model)?;
+            losses.push(loss);
+            best = best.min(loss);
+            step += 1;
+            if let Some(checkpoints) = &checkpoints {
+                checkpoints.save(step, parts_of_run!())?;
+            }
         }
     }
-    let state = model.state_dict();
     let mut bits = Vec::new();
-    for (_, value) in state.iter() {
-        bits.extend(value.to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits));
+    for _ in 0..2 {
+        for (_, value) in model.state_dict().iter() {
+            bits.extend(value.to(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits));
+        }
+        average.copy_to(&model)?;
     }
     bits.push(best.to_bits());
     Ok((bits, losses))

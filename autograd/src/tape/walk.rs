@@ -3,7 +3,9 @@
 use super::cx::Inputs;
 use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
 use super::nan::{self, Anomaly};
-use super::{Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
+use super::{
+    Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked,
+};
 use crate::hooks::Hook;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;

@@ -39,6 +39,8 @@ pub enum Best {
 /// | a model, with parameters and buffers | `&model` |
 /// | an optimizer, with its hyperparameters | `&mut optimizer`, `&mut *boxed` |
 /// | a [`Scheduler`](namegrad_optim::schedule::Scheduler) or [`ReduceOnPlateau`](namegrad_optim::schedule::ReduceOnPlateau) | `&mut scheduler` |
+/// | a [`Loader`](namegrad_data::Loader), with its place in the epoch | `&loader` |
+/// | an [`AveragedModel`](namegrad_optim::AveragedModel) or [`GradScaler`](namegrad_optim::GradScaler) | `&mut average` |
 /// | a [`Generator`](namegrad_core::random::Generator) of your own | `&mut generator` |
 /// | the number of the epoch, a history, any value with serde's traits | `&mut epoch` |
 /// | a type of your own that implements [`Resumable`] | `&mut part` |

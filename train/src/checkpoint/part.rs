@@ -4,10 +4,11 @@ use super::value::ValuePart;
 use namegrad_autograd::Parameter;
 use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_data::{Loader, LoaderState};
 use namegrad_io::TensorFile;
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
-use namegrad_optim::{Optimizer, OptimizerState};
+use namegrad_optim::{AverageState, AveragedModel, GradScaler, GradScalerState, Optimizer, OptimizerState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -15,7 +16,7 @@ use std::panic::Location;
 
 /// A part of a training run that has a state: tensors by name, and text by key.
 ///
-/// Modules, optimizers, schedulers, random generators and values with serde's traits are parts already. Implement
+/// Modules, optimizers, schedulers, loaders, averaged models, random generators and values with serde's traits are parts already. Implement
 /// it for your own types that change during a run, if serde does not fit.
 ///
 /// # Examples
@@ -93,6 +94,34 @@ impl Resumable for ReduceOnPlateau {
     }
 }
 
+impl Resumable for AveragedModel {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.load_state_dict(&AverageState::from_file(state)?)
+    }
+}
+
+impl Resumable for GradScaler {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict().to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.load_state_dict(&GradScalerState::from_file(state)?)
+    }
+}
+
+/// The place in the data: the epoch, and how many of its batches the loop has taken.
+impl<B: Send + 'static> Resumable for &Loader<B> {
+    fn state(&self) -> Result<TensorFile> {
+        self.state_dict()?.to_file()
+    }
+    fn restore(&mut self, state: &TensorFile) -> Result<()> {
+        self.load_state_dict(&LoaderState::from_file(state)?)
+    }
+}
+
 /// A random generator of your own. The default generator is in every checkpoint.
 impl Resumable for Generator {
     fn state(&self) -> Result<TensorFile> {
@@ -143,12 +172,12 @@ impl<O: Optimizer + ?Sized> Resumable for OptimizerPart<'_, O> {
     }
 }
 
-/// What [`Parts::with`] takes: `&model` for a module, `&mut optimizer`, `&mut scheduler`, `&mut` any [`Resumable`], and
+/// What [`Parts::with`] takes: `&model` for a module, `&loader`, `&mut optimizer`, `&mut scheduler`, `&mut` any [`Resumable`], and
 /// `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these cases apart; the compiler finds it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a checkpoint",
     label = "neither a module, an optimizer, a scheduler nor a value",
-    note = "modules are given as `&model`, everything else as `&mut part`",
+    note = "modules and loaders are given as `&model`, everything else as `&mut part`",
     note = "your own types implement `Resumable`, or derive serde's `Serialize` and `Deserialize`"
 )]
 pub trait IntoPart<'a, Kind> {
