@@ -6,10 +6,12 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
-use common::picture::Picture;
 use common::{Result, digits, training};
+use namegrad::data::{Loader, TensorDataset};
 use namegrad::nn::{Unflatten, Upsample};
+use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
+use namegrad::train::pictures::Images;
 use std::process::ExitCode;
 
 /// Train a convolutional autoencoder on 8x8 handwritten digits.
@@ -79,23 +81,21 @@ fn restore(model: &Autoencoder, images: &Tensor) -> namegrad::Result<(f64, Tenso
 }
 
 fn train(model: &Autoencoder, train: &Tensor, test: &Tensor, flags: &TrainFlags) -> Result<()> {
+    let data = TensorDataset::new(train.clone())?;
+    let loader = Loader::builder(data).batch_size(flags.batch_size).shuffle(true).build()?;
+    let steps = if flags.steps == 0 { loader.len()? } else { flags.steps };
     let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
-    let count = train.size("N")?;
-    let all = count.div_ceil(flags.batch_size);
-    let steps = if flags.steps == 0 { all } else { flags.steps.min(all) };
+    let schedule = Polynomial::new((flags.epochs * steps) as u64); // linearly to zero
+    let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
     for epoch in 1..=flags.epochs {
         model.train();
-        let order = Tensor::randperm(count)?;
-        for step in 0..steps {
-            let start = step * flags.batch_size;
-            let index = order.narrow(0, start, flags.batch_size.min(count - start))?;
-            let batch = train.index_select(index, "N")?;
+        for batch in loader.iter().take(steps) {
+            let batch = batch?;
             let loss = F::binary_cross_entropy_with_logits(&model.forward(&batch)?, &batch)?;
-            let done = ((epoch - 1) * steps + step) as f64 / (flags.epochs * steps) as f64;
-            optimizer.set_lr(flags.lr * (1.0 - done))?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;
+            scheduler.step(&mut optimizer)?;
         }
         if epoch % 5 == 0 || epoch == flags.epochs {
             println!("epoch {epoch:3}  mean squared error on test digits {:.4}", restore(model, test)?.0);
@@ -104,36 +104,18 @@ fn train(model: &Autoencoder, train: &Tensor, test: &Tensor, flags: &TrainFlags)
     Ok(())
 }
 
-/// Digits above what is restored of them.
-fn draw(images: &Tensor, restored: &Tensor) -> namegrad::Result<Picture> {
-    const PIXEL: f64 = 8.0;
-    let side = digits::SIDE as f64 * PIXEL + PIXEL; // with a gap
-    let mut picture = Picture::new(SHOWN as f64 * side + PIXEL, 2.0 * side + PIXEL);
-    for (row, images) in [images, restored].into_iter().enumerate() {
-        for at in 0..SHOWN {
-            let grays = images.select("N", at)?.to_vec::<f64>()?;
-            let corner = [at, row].map(|at| PIXEL + at as f64 * side);
-            picture.image(corner, PIXEL, digits::SIDE, &grays);
-        }
-    }
-    Ok(picture)
-}
-
 fn main() -> ExitCode {
     flags::run(|| {
         let Flags { train: flags } = Flags::try_parse()?;
         flags.create_out()?;
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let samples = digits::load()?;
-        let sizes = [("N", samples.count()), ("C", 1), ("H", digits::SIDE), ("W", digits::SIDE)];
-        let images = Tensor::from_slice(&samples.pixels, sizes)?;
-        let order = Tensor::randperm(samples.count())?;
+        let (images, _) = digits::load()?;
+        let count = images.size("N")?;
+        let images = images.index_select(Tensor::randperm(count)?, "N")?;
         // Four fifths for training, the rest for testing.
-        let images = images.index_select(order, "N")?;
-        let first = samples.count() * 4 / 5;
-        let [training, test] =
-            [images.narrow("N", 0, first)?, images.narrow("N", first, samples.count() - first)?];
+        let first = count * 4 / 5;
+        let [training, test] = [images.narrow("N", 0, first)?, images.narrow("N", first, count - first)?];
 
         let model = Autoencoder::new(flags.hidden)?;
         println!("{model}\n");
@@ -141,7 +123,9 @@ fn main() -> ExitCode {
 
         let (_, restored) = restore(&model, &test)?;
         let path = flags.out.join("reconstructions.svg");
-        draw(&test, &restored)?.save(&path)?;
+        // Digits above what is restored of them.
+        let shown = |images: &Tensor| images.narrow("N", 0, SHOWN);
+        Images::new().row(shown(&test)?)?.row(shown(&restored)?)?.scale(8).save(&path)?;
         println!("picture     {}", path.display());
         Ok(())
     })

@@ -8,17 +8,29 @@
 mod common;
 
 use clap::Parser;
-use common::text::{self, Text};
 use common::{Result, flags, training};
+use namegrad::data::sampler::Random;
+use namegrad::data::{Loader, Vocabulary, Windows, text};
 use namegrad::nn::{TransformerEncoder, TransformerEncoderLayer, init};
-use namegrad::optim::{OptimizerState, clip_grad_norm_};
+use namegrad::optim::clip_grad_norm_;
+use namegrad::optim::schedule::{Cosine, Schedule, Scheduler};
 use namegrad::prelude::*;
+use namegrad::train::log::Log;
+use namegrad::train::meters::Mean;
+use namegrad::train::{Best, Checkpoints, parts};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 const BLOCK: usize = 64;
 const LAYERS: usize = 4;
+/// The steps in which the learning rate rises.
+const WARMUP: u64 = 100;
+/// The steps after which the run is evaluated and saved.
+const PERIOD: usize = 500;
+
+/// Sequences `[N, seq]` and the same one character later.
+type Sequences = Loader<(Tensor, Tensor)>;
 
 /// Train a language model of characters, and let it write.
 #[derive(Parser)]
@@ -26,7 +38,7 @@ struct Flags {
     /// Text to learn; by default the sources of this project
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Steps in all, those before a resumed run included
+    /// Steps in all
     #[arg(long, value_name = "N", default_value_t = 2000, allow_hyphen_values = true, value_parser = flags::within(0..=10_000_000u64))]
     steps: u64,
     /// Sequences per step
@@ -38,7 +50,10 @@ struct Flags {
     /// Characters to write at the end
     #[arg(long, value_name = "N", default_value_t = 500, allow_hyphen_values = true, value_parser = flags::within(0..=1_000_000usize))]
     sample: usize,
-    /// Continue from the model and the optimizer in the folder of the results
+    /// Stop after this step, as if interrupted
+    #[arg(long, value_name = "N")]
+    stop: Option<u64>,
+    /// Continue from the last checkpoint in the folder of the results
     #[arg(long)]
     resume: bool,
     /// Seed of everything random; the same seed gives the same run
@@ -90,23 +105,15 @@ impl CharGpt {
         x.contract(self.characters.weight().tensor(), "embed") // [N, seq, char]
     }
 
-    fn loss(&self, ids: &[i64], starts: &[usize]) -> namegrad::Result<Tensor> {
-        let windows = |shift: usize| -> namegrad::Result<Tensor> {
-            let windows = starts.iter().flat_map(|start| &ids[start + shift..start + shift + BLOCK]).copied();
-            Tensor::from_slice(&windows.collect::<Vec<_>>(), [("N", starts.len()), ("seq", BLOCK)])
-        };
-        F::cross_entropy(&self.forward(&windows(0)?)?, &windows(1)?, "char")
-    }
-
-    /// The mean loss of at most `limit` sequences, evenly spread over a text.
-    fn evaluate(&self, ids: &[i64], limit: usize) -> namegrad::Result<f64> {
-        let step = ((ids.len() - 1) / BLOCK).div_ceil(limit).max(1) * BLOCK;
-        let starts: Vec<usize> = (0..ids.len() - BLOCK).step_by(step).collect();
-        let sum = starts.chunks(64).try_fold(0.0, |sum, starts| {
-            let loss = no_grad(|| self.loss(ids, starts))?;
-            Ok::<_, Error>(sum + loss.item::<f64>()? * starts.len() as f64)
-        })?;
-        Ok(sum / starts.len() as f64)
+    /// The mean loss.
+    fn evaluate(&self, sequences: &Sequences) -> namegrad::Result<Mean> {
+        let mut mean = Mean::new();
+        for batch in sequences.iter() {
+            let (x, y) = batch?;
+            let loss = no_grad(|| F::cross_entropy(&self.forward(&x)?, &y, "char"))?;
+            mean.update(loss, x.size("N")? as f64)?;
+        }
+        Ok(mean)
     }
 
     /// The ids of characters that the model writes after `ids`.
@@ -122,70 +129,115 @@ impl CharGpt {
     }
 }
 
-/// The learning rate rises linearly for 100 steps, and falls to a tenth along a cosine.
-fn lr(step: u64, flags: &Flags) -> f64 {
-    let warm = (step + 1) as f64 / 100.0;
-    let done = (step.saturating_sub(100)) as f64 / flags.steps.saturating_sub(100).max(1) as f64;
-    flags.lr * warm.min(0.55 + 0.45 * (std::f64::consts::PI * done).cos())
+/// At most `limit` sequences, evenly spread over a text `[seq]`.
+fn spread(text: &Tensor, limit: usize) -> namegrad::Result<Sequences> {
+    let stride = ((text.numel() - 1) / BLOCK).div_ceil(limit).max(1) * BLOCK;
+    Loader::new(Windows::new(text.clone(), "seq", BLOCK)?.stride(stride)?.shifted()?, 64)
 }
 
-fn train(model: &CharGpt, train: &[i64], validation: &[i64], flags: &Flags) -> Result<()> {
+fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> Result<()> {
     let (weights, norms): (Vec<_>, Vec<_>) = model.parameters().into_iter().partition(|x| x.ndim() > 1);
-    let optimizer = AdamW::builder(weights).betas((0.9, 0.99)).weight_decay(0.1);
+    let optimizer = AdamW::builder(weights).lr(flags.lr).betas((0.9, 0.99)).weight_decay(0.1);
     let mut optimizer = optimizer.group(norms, |options| options.weight_decay = 0.0).build()?;
-    let files = ["model.safetensors", "optimizer.safetensors"].map(|name| flags.out.join(name));
-    if flags.resume {
-        model.load_state_dict(&namegrad::nn::StateDict::load(&files[0])?)?;
-        optimizer.load_state_dict(&OptimizerState::load(&files[1])?)?;
+    let falling = flags.steps.saturating_sub(WARMUP).max(1);
+    let schedule = Cosine::new(falling).eta_min(flags.lr / 10.0).warmup(WARMUP);
+    let mut scheduler = Scheduler::new(schedule, &mut optimizer)?;
+    // Sequences from anywhere in the text.
+    let sampler = Random::new().replacement(true).num_samples(PERIOD * flags.batch_size);
+    let data = Windows::new(text.clone(), "seq", BLOCK)?.shifted()?;
+    let loader = Loader::builder(data).batch_size(flags.batch_size).sampler(sampler).build()?;
+    let validation = spread(validation, 200)?;
+
+    let checkpoints =
+        Checkpoints::builder(&flags.out).keep_last(1).keep_best(1, "loss", Best::Lowest).build()?;
+    let mut step = 0_u64;
+    macro_rules! run {
+        () => {
+            parts![model, &mut optimizer, &mut scheduler, &loader, &mut step]
+        };
     }
-    let first = optimizer.state_dict().groups[0].parameters[0].steps;
+    let log = Log::builder(&flags.out);
+    let mut log = match flags.resume {
+        true => {
+            checkpoints.resume(run!())?;
+            log.resume_from(step).build()?
+        }
+        false => {
+            checkpoints.remove_after(0)?;
+            log.build()?
+        }
+    };
     let start = Instant::now();
-    for step in first..flags.steps {
-        manual_seed(flags.seed.wrapping_add(step)); // so that a resumed run draws what an uninterrupted one does
-        let drawn = Tensor::randint(0, (train.len() - BLOCK) as i64, [flags.batch_size])?.to_vec::<i64>()?;
-        let loss = model.loss(train, &drawn.into_iter().map(|start| start as usize).collect::<Vec<_>>())?;
-        optimizer.zero_grad();
-        loss.backward()?;
-        clip_grad_norm_(model.parameters(), 1.0)?;
-        optimizer.set_lr(lr(step, flags))?;
-        optimizer.step()?;
-        let done = step + 1;
-        if done % 100 == 0 || done == flags.steps {
-            let seconds = start.elapsed().as_secs_f64();
-            println!("step {done:5}  train loss {:.4}  {seconds:6.1} s", loss.item::<f64>()?);
+    let last = flags.stop.unwrap_or(flags.steps).min(flags.steps);
+    while step < last {
+        for batch in loader.iter().take((last - step) as usize) {
+            let (x, y) = batch?;
+            let loss = F::cross_entropy(&model.forward(&x)?, &y, "char")?;
+            optimizer.zero_grad();
+            loss.backward()?;
+            clip_grad_norm_(model.parameters(), 1.0)?;
+            optimizer.step()?;
+            scheduler.step(&mut optimizer)?;
+            step += 1;
+            log.scalar("loss/train", step, &loss)?;
+            if step % 100 == 0 || step == last {
+                let seconds = start.elapsed().as_secs_f64();
+                println!("step {step:5}  train loss {:.4}  {seconds:6.1} s", loss.item::<f64>()?);
+            }
         }
-        if done % 500 == 0 || done == flags.steps {
-            println!("step {done:5}  validation loss {:.4}", model.evaluate(validation, 200)?);
-            model.state_dict().save(&files[0])?;
-            optimizer.state_dict().save(&files[1])?;
-        }
+        let mean = model.evaluate(&validation)?;
+        println!("step {step:5}  validation loss {mean}");
+        log.scalar("loss/validation", step, mean.compute())?;
+        checkpoints.save_with(step, run!(), [("loss", mean.compute())])?;
     }
     Ok(())
+}
+
+/// The Rust sources in a folder and those in it, one after another, without those in `target` and in hidden folders.
+fn sources(folder: &Path) -> Result<String> {
+    let (mut folders, mut files) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            } else if name.ends_with(".rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files.iter().map(text::read_text).collect::<namegrad::Result<_>>()?)
 }
 
 fn main() -> ExitCode {
     flags::run(|| {
         let flags = Flags::try_parse()?;
-        let text = Text::new(&match &flags.text {
-            Some(file) => text::read(file)?,
-            None => text::sources(Path::new(env!("CARGO_MANIFEST_DIR")))?,
-        });
+        let text = match &flags.text {
+            Some(file) => text::read_text(file)?,
+            None => sources(Path::new(env!("CARGO_MANIFEST_DIR")))?,
+        };
         flags::create_folder(&flags.out)?;
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let (ids, characters) = (&text.ids, text.characters.len());
-        let (train_ids, validation) = ids.split_at(ids.len() / 10 * 9);
-        if validation.len() <= BLOCK {
-            return Err(format!("the text has only {} characters", ids.len()).into());
+        let vocabulary = Vocabulary::chars(&text);
+        let ids = vocabulary.encode(&text)?; // [seq]
+        let (count, characters) = (ids.numel(), vocabulary.len());
+        let first = count / 10 * 9;
+        if count - first <= BLOCK {
+            return Err(format!("the text has only {count} characters").into());
         }
-        println!("{} characters, {characters} of them different, seed {}", ids.len(), flags.seed);
+        let [training, validation] = [ids.narrow("seq", 0, first)?, ids.narrow("seq", first, count - first)?];
+        println!("{count} characters, {characters} of them different, seed {}", flags.seed);
         let model = CharGpt::new(characters)?;
         println!("{model}\n");
-        train(&model, train_ids, validation, &flags)?;
-        println!("\nvalidation loss on all of the last tenth {:.4}", model.evaluate(validation, usize::MAX)?);
+        train(&model, &training, &validation, &flags)?;
+        let mean = model.evaluate(&spread(&validation, usize::MAX)?)?;
+        println!("\nvalidation loss on all of the last tenth {mean}");
         manual_seed(flags.seed);
-        let written = model.write(text.ids[..1].to_vec(), flags.sample)?;
-        println!("\n{}", text.decode(&written));
+        let start = ids.narrow("seq", 0, 1)?.to_vec::<i64>()?;
+        println!("\n{}", vocabulary.text(&model.write(start, flags.sample)?)?);
         Ok(())
     })
 }

@@ -1,7 +1,7 @@
 //! Trains a classifier of handwritten digits on the data in the repository.
 //!
-//! Run it with `cargo run --release --example digits`; `-- --help` lists the flags. It writes the training
-//! curves and the checkpoint to `target/digits`.
+//! Run it with `cargo run --release --example digits`; `-- --help` lists the flags. It writes the log, the
+//! training curves and the checkpoint to `target/digits`.
 
 mod common;
 
@@ -9,6 +9,7 @@ use clap::Parser;
 use common::flags::{self, TrainFlags};
 use common::training::Mlp;
 use common::{digits, training};
+use namegrad::data::{Dataset, TensorDataset};
 use namegrad::prelude::*;
 use std::process::ExitCode;
 
@@ -31,24 +32,17 @@ struct Flags {
 fn main() -> ExitCode {
     flags::run(|| {
         let Flags { train: flags } = Flags::try_parse()?;
-        flags.create_out()?;
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let samples = digits::load()?;
-        let order: Vec<usize> = Tensor::randperm(samples.count())?
-            .to_vec::<i64>()?
-            .into_iter()
-            .map(|index| index as usize)
-            .collect();
         // Four fifths for training, the rest for testing.
-        let (train, test) = samples.split(&order, samples.count() * 4 / 5)?;
+        let [train, test] = TensorDataset::new(digits::load()?)?.random_split([0.8, 0.2], flags.seed)?;
         println!(
             "handwritten digits: {} to train on, {} to test on, seed {}",
-            train.count(),
-            test.count(),
+            train.len(),
+            test.len(),
             flags.seed
         );
-        let model = Mlp::new(train.features(), flags.hidden, flags.dropout, digits::CLASSES)?;
-        training::train("Handwritten digits", &flags, &model, &train, &test, digits::CLASSES)
+        let model = Mlp::new(digits::SIDE * digits::SIDE, flags.hidden, flags.dropout, digits::CLASSES)?;
+        training::train("Handwritten digits", &flags, &model, train, test, digits::CLASSES)
     })
 }

@@ -5,8 +5,9 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
+use common::training;
 use common::training::Mlp;
-use common::{idx, training};
+use namegrad::data::{Dataset, Mnist};
 use namegrad::prelude::*;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,15 +30,18 @@ struct Flags {
     train: TrainFlags,
 }
 
+/// The digits 0 to 9.
+const CLASSES: usize = 10;
+
 fn main() -> ExitCode {
     flags::run(|| {
         let Flags { data, train: flags } = Flags::try_parse()?;
-        flags.create_out()?;
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let (train, test) = idx::load(&data)?;
-        println!("MNIST: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
-        let model = Mlp::new(train.features(), flags.hidden, flags.dropout, idx::CLASSES)?;
-        training::train("MNIST", &flags, &model, &train, &test, idx::CLASSES)
+        let Mnist { train, test } = Mnist::load(&data)?;
+        println!("MNIST: {} to train on, {} to test on, seed {}", train.len(), test.len(), flags.seed);
+        let pixels = train.images().numel() / train.len();
+        let model = Mlp::new(pixels, flags.hidden, flags.dropout, CLASSES)?;
+        training::train("MNIST", &flags, &model, train, test, CLASSES)
     })
 }

@@ -6,7 +6,8 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
-use common::{idx, training};
+use common::training;
+use namegrad::data::{Dataset, Mnist};
 use namegrad::prelude::*;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ struct Flags {
     train: TrainFlags,
 }
 
+/// The digits 0 to 9.
+const CLASSES: usize = 10;
 /// The mean and the standard deviation of the pixels of MNIST.
 const PIXELS: (f64, f64) = (0.1307, 0.3081);
 
@@ -57,7 +60,7 @@ impl Cnn {
             flatten: Flatten::new(["C", "H", "W"], "features")?,
             fc1: Linear::new(("features", 64 * pooled * pooled), ("hidden", hidden))?,
             dropout2: Dropout::new(dropout)?,
-            fc2: Linear::new(("hidden", hidden), ("class", idx::CLASSES))?,
+            fc2: Linear::new(("hidden", hidden), ("class", CLASSES))?,
         })
     }
 }
@@ -78,15 +81,15 @@ impl Layer for Cnn {
 fn main() -> ExitCode {
     flags::run(|| {
         let Flags { data, train: flags } = Flags::try_parse()?;
-        flags.create_out()?;
         training::set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let (train, test) = idx::load(&data)?;
-        println!("MNIST: {} to train on, {} to test on, seed {}", train.count(), test.count(), flags.seed);
-        if train.height != train.width {
+        let Mnist { train, test } = Mnist::load(&data)?;
+        println!("MNIST: {} to train on, {} to test on, seed {}", train.len(), test.len(), flags.seed);
+        let side = train.images().size("H")?;
+        if train.images().size("W")? != side {
             return Err("the images must be squares".into());
         }
-        let model = Cnn::new(train.height, flags.hidden, flags.dropout)?;
-        training::train("MNIST, convolutional network", &flags, &model, &train, &test, idx::CLASSES)
+        let model = Cnn::new(side, flags.hidden, flags.dropout)?;
+        training::train("MNIST, convolutional network", &flags, &model, train, test, CLASSES)
     })
 }

@@ -11,14 +11,17 @@ mod common;
 use clap::Parser;
 use common::Result;
 use common::flags::{self, TrainFlags};
-use common::plot::{self, Epoch};
-use common::progress::epoch_bar;
 use common::training::set_threads;
-use namegrad::nn::{PadSequenceOptions, pad_sequence, pad_sequence_with};
+use namegrad::data::{Dataset, Loader, Samples, Vocabulary, text};
 use namegrad::optim::clip_grad_norm_;
+use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
-use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use namegrad::train::log::Log;
+use namegrad::train::meters::Mean;
+use namegrad::train::pictures::Chart;
+use namegrad::train::progress::Progress;
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train a GRU on first names and let it invent more.
@@ -42,9 +45,9 @@ struct Flags {
 }
 
 /// The letter before the first and after the last of a name.
-const END: char = '.';
+const END: &str = ".";
 /// The target where there is no letter, which losses ignore.
-const NOTHING: f64 = -100.0;
+const NOTHING: i64 = -100;
 /// The length at which an invented name is cut off.
 const LONGEST: usize = 24;
 
@@ -74,107 +77,95 @@ impl Writer {
         Ok((self.next.forward(&self.dropout.forward(&output)?)?, hn))
     }
 
+    /// The loss for each letter of the names `[N, time]`, which begin and end with [`END`].
+    fn loss(&self, names: &Tensor) -> namegrad::Result<Tensor> {
+        let steps = names.size("time")? - 1;
+        let before = names.narrow("time", 0, steps)?.clamp_min(0)?; // where there is no letter, any will do
+        let (logits, _) = self.forward(&before, None)?;
+        F::cross_entropy(&logits, &names.narrow("time", 1, steps)?, "letter")
+    }
+
     /// Draws `count` names, all at once, letter by letter.
-    fn invent(&self, count: usize, alphabet: &[char]) -> namegrad::Result<Vec<String>> {
-        let mut letters = Tensor::zeros([("N", count), ("time", 1)])?.to(DType::I64)?;
-        let (mut state, mut names) = (None, vec![String::new(); count]);
-        let mut done = vec![false; count];
+    fn invent(&self, count: usize, alphabet: &Vocabulary) -> namegrad::Result<Vec<String>> {
+        let end = alphabet.id(END).unwrap_or(0);
+        let mut letters = Tensor::full([("N", count), ("time", 1)], end)?;
+        let (mut state, mut names) = (None, vec![Vec::new(); count]);
         for _ in 0..LONGEST {
             let (logits, hn) = self.forward(&letters, state.as_ref())?;
             // The first letter whose cumulative probability exceeds a random number.
             let below = logits.softmax("letter")?.cumsum("letter")?; // [N, time, letter]
             let random = Tensor::rand([("N", count), ("time", 1), ("letter", 1)])?;
             letters = below.le(&random)?.sum("letter")?.clamp_max(alphabet.len() as i64 - 1)?;
-            for (n, letter) in letters.to_vec::<i64>()?.into_iter().enumerate() {
-                done[n] |= alphabet[letter as usize] == END;
-                if !done[n] {
-                    names[n].push(alphabet[letter as usize]);
-                }
+            for (name, letter) in names.iter_mut().zip(letters.to_vec::<i64>()?) {
+                name.push(letter);
             }
             state = Some(hn);
         }
-        Ok(names)
+        let written =
+            |name: Vec<i64>| alphabet.text(name.split(|letter| *letter == end).next().unwrap_or(&[]));
+        names.into_iter().map(written).collect()
     }
 }
 
-/// The names of the file, and all letters with [`END`] first.
-fn read(path: &Path) -> Result<(Vec<String>, Vec<char>)> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let names: Vec<String> = text.lines().map(|line| line.trim().to_lowercase()).collect();
-    let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
-    let letters: BTreeSet<char> = names.iter().flat_map(|name| name.chars()).collect();
-    if names.len() < 20 || letters.len() > 200 || letters.contains(&END) {
+/// The names of the file, and its letters with [`END`].
+fn read(path: &PathBuf) -> Result<(Vec<String>, Vocabulary)> {
+    let text = text::read_text(path)?.to_lowercase();
+    let names: Vec<String> =
+        text.lines().map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect();
+    let alphabet = Vocabulary::chars(&format!("{END}{}", names.concat()));
+    if names.len() < 20 || alphabet.len() > 200 || text.contains(END) {
         let what = "expected a file with a name on each line, at least 20 of them, without full stops";
         return Err(format!("{}: {what}", path.display()).into());
     }
-    Ok((names, [END].into_iter().chain(letters).collect()))
-}
-
-/// The letters of the names with [`END`] before them, and with [`END`] after them: both `[N, time]`.
-fn batch(names: &[&String], alphabet: &[char]) -> namegrad::Result<(Tensor, Tensor)> {
-    let index = |letter| alphabet.iter().position(|own| *own == letter).unwrap_or(0) as i64;
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for name in names {
-        let letters: Vec<i64> = format!("{END}{name}{END}").chars().map(index).collect();
-        let whole = Tensor::from_slice(&letters, [("time", letters.len())])?;
-        before.push(whole.narrow("time", 0, letters.len() - 1)?);
-        after.push(whole.narrow("time", 1, letters.len() - 1)?);
-    }
-    let nothing = PadSequenceOptions::new().padding_value(NOTHING);
-    Ok((pad_sequence(&before, "time", "N")?, pad_sequence_with(&after, "time", "N", nothing)?))
-}
-
-/// The loss for each letter, and the share of letters that are guessed.
-fn judge(model: &Writer, names: &[&String], alphabet: &[char]) -> namegrad::Result<(Tensor, f64)> {
-    let (before, after) = batch(names, alphabet)?;
-    let (logits, _) = model.forward(&before, None)?;
-    let right = logits.argmax("letter")?.eq(&after)?.to(DType::F64)?.sum(..)?;
-    let letters = after.ge(0)?.to(DType::F64)?.sum(..)?;
-    Ok((F::cross_entropy(&logits, &after, "letter")?, right.item::<f64>()? / letters.item::<f64>()?))
+    Ok((names, alphabet))
 }
 
 fn main() -> ExitCode {
     flags::run(|| {
         let Flags { data, samples, train: flags } = Flags::try_parse()?;
-        flags.create_out()?;
         set_threads(flags.threads)?;
         manual_seed(flags.seed);
         let (names, alphabet) = read(&data)?;
-        let order = Tensor::randperm(names.len())?.to_vec::<i64>()?;
-        let mixed: Vec<&String> = order.into_iter().map(|index| &names[index as usize]).collect();
-        let (test, train) = mixed.split_at(names.len() / 10);
+        let whole = |name: String, alphabet: &Vocabulary| {
+            alphabet.encode(&format!("{END}{name}{END}"))?.rename([("seq", "time")])
+        };
+        let encoded =
+            names.iter().map(|name| whole(name.clone(), &alphabet)).collect::<namegrad::Result<_>>()?;
+        let [train, test] = Samples::new(encoded).random_split([0.9, 0.1], flags.seed)?;
         println!("{} names to train on, {} to test on, seed {}", train.len(), test.len(), flags.seed);
+        // Names differ in length: batches are padded along time.
+        let train =
+            Loader::builder(train).batch_size(flags.batch_size).shuffle(true).pad("time", NOTHING).build()?;
+        let test = Loader::builder(test).batch_size(1000).pad("time", NOTHING).build()?;
         let model = Writer::new(alphabet.len(), flags.hidden, flags.dropout)?;
         println!("{model}\n");
         let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
-        let mut history = Vec::new();
-        for epoch in 1..=flags.epochs {
+        let steps = train.len()?;
+        // The learning rate falls linearly to zero.
+        let mut scheduler = Scheduler::new(Polynomial::new((flags.epochs * steps) as u64), &mut optimizer)?;
+        let mut log = Log::new(&flags.out)?;
+        let epochs = Progress::new(flags.epochs).label("epochs");
+        for epoch in epochs.over(1..=flags.epochs) {
             model.train();
-            let order = Tensor::randperm(train.len())?.to_vec::<i64>()?;
-            let steps = train.len().div_ceil(flags.batch_size);
-            let bar = epoch_bar(epoch, flags.epochs, steps as u64);
-            let (mut train_loss, mut train_accuracy) = (0.0, 0.0);
-            for (step, chosen) in order.chunks(flags.batch_size).enumerate() {
-                let chosen: Vec<&String> = chosen.iter().map(|index| train[*index as usize]).collect();
-                let (loss, accuracy) = judge(&model, &chosen, &alphabet)?;
-                // The learning rate falls linearly to zero.
-                let done = ((epoch - 1) * steps + step) as f64 / (flags.epochs * steps) as f64;
-                optimizer.set_lr(flags.lr * (1.0 - done))?;
+            let (mut train_loss, mut test_loss) = (Mean::new(), Mean::new());
+            let batches = epochs.nested(steps).label(format!("epoch {epoch}"));
+            for names in batches.over(train.iter()) {
+                let loss = model.loss(&names?)?;
                 optimizer.zero_grad();
                 loss.backward()?;
                 clip_grad_norm_(model.parameters(), 1.0)?;
                 optimizer.step()?;
-                train_loss += loss.item::<f64>()? / steps as f64;
-                train_accuracy += accuracy / steps as f64;
-                bar.set_message(format!("loss {:.4}", loss.item::<f64>()?));
-                bar.inc(1);
+                scheduler.step(&mut optimizer)?;
+                train_loss.update(&loss, 1)?;
+                batches.message(format!("loss {train_loss}"));
             }
-            bar.finish_and_clear();
             model.eval();
-            let (test_loss, test_accuracy) = no_grad(|| judge(&model, test, &alphabet))?;
-            let test_loss = test_loss.item::<f64>()?;
-            println!("epoch {epoch:3}  train loss {train_loss:.4}  |  test loss {test_loss:.4}");
-            history.push(Epoch { train_loss, test_loss, train_accuracy, test_accuracy });
+            for names in test.iter() {
+                test_loss.update(no_grad(|| model.loss(&names?))?, 1)?;
+            }
+            epochs
+                .println(format_args!("epoch {epoch:3}  train loss {train_loss}  |  test loss {test_loss}"));
+            log.scalars(epoch, [("loss/train", train_loss.compute()), ("loss/test", test_loss.compute())])?;
         }
         let known: HashSet<&str> = names.iter().map(String::as_str).collect();
         println!("\ninvented names; those in the file have a *");
@@ -182,7 +173,8 @@ fn main() -> ExitCode {
             println!("  {name}{}", if known.contains(name.as_str()) { " *" } else { "" });
         }
         let (curves, checkpoint) = (flags.out.join("curves.svg"), flags.out.join("model.safetensors"));
-        plot::save(&curves, "First names", &history)?;
+        let chart = Chart::of(&log.history()?, ["loss/train", "loss/test"])?;
+        chart.x_label("epoch").y_label("loss").save(&curves)?;
         model.state_dict().save(&checkpoint)?;
         println!("\ncurves      {}\ncheckpoint  {}", curves.display(), checkpoint.display());
         Ok(())

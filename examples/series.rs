@@ -11,11 +11,14 @@ mod common;
 use clap::Parser;
 use common::Result;
 use common::flags::{self, TrainFlags};
-use common::lines::{self, Line};
 use common::training::set_threads;
+use namegrad::data::{Csv, Dataset, Loader, Windows};
 use namegrad::optim::clip_grad_norm_;
+use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
-use std::path::{Path, PathBuf};
+use namegrad::train::meters::Mean;
+use namegrad::train::pictures::Chart;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Forecast a series of monthly numbers with an LSTM.
@@ -71,23 +74,6 @@ fn naive(x: &Tensor) -> namegrad::Result<Tensor> {
     x.unsqueeze_with(-1, UnsqueezeOptions::new().name("ahead"))
 }
 
-/// The numbers of the last column.
-fn read(path: &Path) -> Result<Vec<f32>> {
-    let failed = |what: String| format!("{}: {what}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let mut numbers = Vec::new();
-    for (line, text) in text.lines().enumerate().skip(1).filter(|(_, text)| !text.trim().is_empty()) {
-        let last = text.rsplit(',').next().unwrap_or_default().trim().parse::<f32>();
-        let number = last.ok().filter(|number| number.is_finite());
-        numbers.push(number.ok_or_else(|| failed(format!("no number at the end of line {}", line + 1)))?);
-    }
-    let least = 5 * (WINDOW + AHEAD);
-    if numbers.len() < least {
-        return Err(failed(format!("expected at least {least} numbers, got {}", numbers.len())).into());
-    }
-    Ok(numbers)
-}
-
 /// What the forecasts in the months `start..start + length` are about, `[time, ahead]`.
 fn targets(series: &Tensor, start: usize, length: usize) -> namegrad::Result<Tensor> {
     let shifted = |lead| series.narrow("time", (start + lead) as isize, length);
@@ -106,43 +92,43 @@ fn main() -> ExitCode {
         flags.create_out()?;
         set_threads(flags.threads)?;
         manual_seed(flags.seed);
-        let numbers = read(&data)?;
-        let (count, start) = (numbers.len(), numbers.len() * 4 / 5);
-        let raw = Tensor::from_slice(&numbers, [("time", count)])?;
+        let raw = Csv::new(&data).skip([0]).read()?.column(-1)?.rename([("N", "time")])?;
+        let count = raw.size("time")?;
+        let start = count * 4 / 5;
+        if count < 5 * (WINDOW + AHEAD) {
+            return Err(format!("expected at least {} numbers, got {count}", 5 * (WINDOW + AHEAD)).into());
+        }
         // Mean and deviation of the part to train on, so that nothing is known of the rest.
         let past = raw.narrow("time", 0, start)?;
         let (mean, unit) = (past.mean("time")?.item::<f64>()?, past.std("time")?.item::<f64>()?.max(1e-9));
         let series = raw.sub(mean)?.div(unit)?;
         println!("{start} months to train on, {} to test on, seed {}", count - start, flags.seed);
 
-        let starts: Vec<usize> = (0..start - WINDOW - AHEAD).step_by(STRIDE).collect();
-        let (mut windows, mut wanted) = (Vec::new(), Vec::new());
-        for start in &starts {
-            windows.push(series.narrow("time", *start as isize, WINDOW)?);
-            wanted.push(targets(&series, *start, WINDOW)?);
-        }
-        let windows = Tensor::stack_with(&windows, 0, StackOptions::new().name("N"))?; // [N, time]
-        let wanted = Tensor::stack_with(&wanted, 0, StackOptions::new().name("N"))?; // [N, time, ahead]
+        let past = series.narrow("time", 0, start)?;
+        let wanted = targets(&past, 0, start - AHEAD)?; // [time, ahead]
+        let known = past.narrow("time", 0, start - AHEAD)?;
+        let windows = Windows::new(known, "time", WINDOW)?.stride(STRIDE)?;
+        let data = windows.zip(Windows::new(wanted, "time", WINDOW)?.stride(STRIDE)?)?;
+        let loader = Loader::builder(data).batch_size(flags.batch_size).shuffle(true).build()?;
 
         let model = Forecaster::new(flags.hidden, flags.dropout)?;
         println!("{model}\n");
         let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
+        let mut scheduler = Scheduler::new(Polynomial::new(flags.epochs as u64), &mut optimizer)?;
         for epoch in 1..=flags.epochs {
-            let order = Tensor::randperm(starts.len())?;
-            optimizer.set_lr(flags.lr * (1.0 - (epoch - 1) as f64 / flags.epochs as f64))?;
-            let mut losses = Vec::new();
-            for at in (0..starts.len()).step_by(flags.batch_size) {
-                let chosen = order.narrow(0, at as isize, flags.batch_size.min(starts.len() - at))?;
-                let forecast = model.forward(&windows.index_select(&chosen, "N")?)?;
-                let loss = F::mse_loss(&forecast, &wanted.index_select(&chosen, "N")?)?;
+            let mut mean = Mean::new();
+            for batch in loader.iter() {
+                let (windows, wanted) = batch?; // [N, time], [N, time, ahead]
+                let loss = F::mse_loss(&model.forward(&windows)?, &wanted)?;
                 optimizer.zero_grad();
                 loss.backward()?;
                 clip_grad_norm_(model.parameters(), 1.0)?;
                 optimizer.step()?;
-                losses.push(loss.item::<f64>()?);
+                mean.update(&loss, windows.size("N")? as f64)?;
             }
+            scheduler.step(&mut optimizer)?;
             if epoch % 5 == 0 || epoch == flags.epochs {
-                println!("epoch {epoch:3}  loss {:.4}", losses.iter().sum::<f64>() / losses.len() as f64);
+                println!("epoch {epoch:3}  loss {mean}");
             }
         }
 
@@ -167,13 +153,15 @@ fn main() -> ExitCode {
             let values = x.mul(unit)?.add(mean)?.to_vec::<f32>()?.into_iter().map(f64::from);
             Ok(months.zip(values).collect())
         };
-        let lines = [
-            Line { name: "observed", points: points(target.select("ahead", ahead as isize - 1)?)? },
-            Line { name: "nothing changes", points: points(same.select("ahead", 0)?)? },
-            Line { name: "LSTM", points: points(forecast.select("ahead", ahead as isize - 1)?)? },
-        ];
+        let chart = Chart::new(format!("Sunspots, {ahead} months ahead"))
+            .size(1200, 480)
+            .x_label("year")
+            .y_label("sunspots")
+            .line("observed", points(target.select("ahead", ahead as isize - 1)?)?)
+            .line("nothing changes", points(same.select("ahead", 0)?)?)
+            .line("LSTM", points(forecast.select("ahead", ahead as isize - 1)?)?);
         let (picture, checkpoint) = (flags.out.join("forecast.svg"), flags.out.join("model.safetensors"));
-        lines::save(&picture, &format!("Sunspots, {ahead} months ahead"), ["year", "sunspots"], &lines)?;
+        chart.save(&picture)?;
         model.state_dict().save(&checkpoint)?;
         println!("\nforecast    {}\ncheckpoint  {}", picture.display(), checkpoint.display());
         Ok(())

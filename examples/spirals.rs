@@ -5,9 +5,9 @@ mod common;
 
 use clap::Parser;
 use common::flags::{self, TrainFlags};
-use common::picture::{Color, Picture};
 use common::{Result, training};
 use namegrad::prelude::*;
+use namegrad::train::pictures::{Chart, Rgb};
 use std::f64::consts::TAU;
 use std::process::ExitCode;
 
@@ -29,9 +29,9 @@ struct Flags {
 
 const ARMS: usize = 3;
 const POINTS: usize = 200;
-/// The plane is drawn from -1 to 1 in both directions, as so many squares.
+/// The plane is drawn from -1 to 1 in both directions, as this many squares.
 const SQUARES: usize = 96;
-const COLORS: [Color; ARMS] = [[0.85, 0.33, 0.3], [0.25, 0.6, 0.35], [0.25, 0.4, 0.8]];
+const COLORS: [Rgb; ARMS] = [[217, 84, 77], [64, 153, 89], [64, 102, 204]];
 
 #[derive(Module)]
 struct Mlp {
@@ -84,26 +84,17 @@ fn plane() -> namegrad::Result<Tensor> {
     Tensor::stack_with(&[&x?, &y?], -1, StackOptions::new().name("xy"))
 }
 
-fn draw(model: &Mlp, points: &Tensor) -> namegrad::Result<Picture> {
-    const SIZE: f64 = 480.0;
-    let side = SIZE / SQUARES as f64;
-    let mut picture = Picture::new(SIZE, SIZE);
-    let shares = no_grad(|| model.forward(&plane()?)?.softmax("arm"))?.to_vec::<f64>()?;
-    for (at, shares) in shares.chunks(ARMS).enumerate() {
-        let corner = [at % SQUARES, at / SQUARES].map(|at| at as f64 * side);
-        // A light mixture of the colors of the arms.
-        let mixed = [0, 1, 2].map(|part| {
-            let sum: f64 = shares.iter().zip(&COLORS).map(|(share, color)| share * color[part]).sum();
-            0.5 + 0.5 * sum
-        });
-        picture.rectangle([corner[0], corner[1], side, side], mixed);
+fn draw(model: &Mlp, points: &Tensor) -> namegrad::Result<Chart> {
+    // A light mixture of the colors of the arms.
+    let colors = Tensor::new(COLORS)?.to(DType::F32)?.div(255.0)?.refine_names(["arm", "C"])?;
+    let shares = no_grad(|| model.forward(&plane()?)?.softmax("arm"))?; // [H, W, arm]
+    let mixed = shares.contract(&colors, "arm")?.mul(0.5)?.add(0.5)?; // [H, W, C]
+    let mut chart = Chart::new("").size(520, 520).image(mixed.flip("H")?, [-1.0, 1.0], [-1.0, 1.0])?;
+    for (arm, color) in COLORS.into_iter().enumerate() {
+        let points = points.select("arm", arm)?.to_vec::<f64>()?;
+        chart = chart.color(color).points("", points.as_chunks::<2>().0.iter().map(|[x, y]| (*x, *y)));
     }
-    for (arm, color) in COLORS.iter().enumerate() {
-        for point in points.select("arm", arm)?.to_vec::<f64>()?.chunks(2) {
-            picture.dot([point[0], point[1]].map(|at| (at + 1.0) / 2.0 * SIZE), 3.0, *color);
-        }
-    }
-    Ok(picture)
+    Ok(chart)
 }
 
 fn train(model: &Mlp, points: &Tensor, arms: &Tensor, flags: &TrainFlags) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::collate::{Collate, Collation};
 use crate::split::{self, Parts};
-use crate::{Concat, Map, Subset};
+use crate::{Concat, Map, Subset, Zip};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
 use std::sync::Arc;
@@ -142,6 +142,27 @@ pub trait Dataset: Send + Sync {
         Self: Sized,
     {
         Concat::new(self, other)
+    }
+
+    /// Pairs of the samples of two data sets at the same index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if they have different lengths.
+    ///
+    /// # Examples
+    /// ```
+    /// use namegrad::data::{Dataset, Samples};
+    /// let pairs = Samples::new(vec![1.0, 2.0]).zip(Samples::new(vec!["a", "b"]))?;
+    /// assert_eq!(pairs.get(1)?, (2.0, "b"));
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    #[track_caller]
+    #[doc(alias = "StackDataset")]
+    fn zip<O: Dataset>(self, other: O) -> Result<Zip<Self, O>>
+    where
+        Self: Sized,
+    {
+        Zip::new(self, other)
     }
 
     /// Splits the data set at random into parts that share it: by lengths, as in `[50_000, 10_000]`, or by

@@ -14,7 +14,7 @@
 //! | text | [`text::lines`], [`text::read_text`], [`Vocabulary`] |
 //! | `.npy`, `.npz`, safetensors | `Tensor::load`, then [`TensorDataset`] |
 //!
-//! The methods of [`Dataset`] make others from it: `map`, `filter`, `subset`, `concat`, `random_split`, `k_folds`.
+//! The methods of [`Dataset`] make others from it: `map`, `filter`, `subset`, `concat`, `zip`, `random_split`, `k_folds`.
 //! [`Loader`] makes batches, and says how their order, their workers and their padding are chosen; [`Collate`] is how
 //! samples become a batch. [`sampler`] has other orders than the usual two.
 //!
@@ -122,6 +122,7 @@ mod stream;
 mod subset;
 mod tensors;
 pub mod text;
+mod zip;
 
 pub use self::csv::{Column, Csv, Fill, Row, Table};
 pub use collate::{Collate, Collation};
@@ -137,3 +138,4 @@ pub use stream::Stream;
 pub use subset::Subset;
 pub use tensors::{TensorDataset, Tensors};
 pub use text::{Vocabulary, Windows};
+pub use zip::Zip;

@@ -1,12 +1,14 @@
-//! Code that the training examples share: a model, the training loop, and the files that it writes.
+//! The model and the training loop of the classifiers of images.
 
 use super::Result;
-use super::confusion::ConfusionMatrix;
 use super::flags::TrainFlags;
-use super::plot::{self, Epoch};
-use super::progress::epoch_bar;
-use super::samples::Samples;
+use namegrad::data::{Collate, Loader, Source};
+use namegrad::optim::schedule::{Polynomial, Scheduler};
 use namegrad::prelude::*;
+use namegrad::train::log::Log;
+use namegrad::train::meters::{Accuracy, ConfusionMatrix, Mean};
+use namegrad::train::pictures::{Chart, Figure};
+use namegrad::train::progress::Progress;
 
 /// Two linear layers with a ReLU and dropout between them.
 #[derive(Module)]
@@ -35,37 +37,6 @@ impl Layer for Mlp {
     }
 }
 
-/// Images `[N, C, H, W]` with one channel, and labels `[N]`.
-struct Set {
-    images: Tensor,
-    labels: Tensor,
-}
-
-impl Set {
-    fn new(samples: &Samples) -> namegrad::Result<Set> {
-        let n = samples.count();
-        Ok(Set {
-            images: Tensor::from_slice(
-                &samples.pixels,
-                [("N", n), ("C", 1), ("H", samples.height), ("W", samples.width)],
-            )?,
-            labels: Tensor::from_slice(&samples.labels, [("N", n)])?,
-        })
-    }
-
-    fn len(&self) -> usize {
-        self.labels.numel()
-    }
-
-    /// The samples at `indices`.
-    fn pick(&self, indices: &Tensor) -> namegrad::Result<Set> {
-        Ok(Set {
-            images: self.images.index_select(indices, "N")?,
-            labels: self.labels.index_select(indices, "N")?,
-        })
-    }
-}
-
 /// Sets the number of threads, if one is given.
 pub(crate) fn set_threads(threads: usize) -> Result<()> {
     if threads > 0 {
@@ -74,97 +45,84 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the confusion matrix at the end, and writes the curves
-/// and the checkpoint.
-pub(crate) fn train(
+/// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the confusion
+/// matrix at the end, and writes the log, the curves and the checkpoint.
+pub(crate) fn train<T, V>(
     title: &str,
     flags: &TrainFlags,
     model: &impl Layer,
-    train: &Samples,
-    test: &Samples,
+    train: T,
+    test: V,
     classes: usize,
-) -> Result<()> {
-    let (train, test) = (Set::new(train)?, Set::new(test)?);
+) -> Result<()>
+where
+    T: Source<Sample: Collate<Batch = (Tensor, Tensor)>>,
+    V: Source<Sample: Collate<Batch = (Tensor, Tensor)>>,
+{
     println!("{}\n", model.summary());
+    let train = Loader::builder(train).batch_size(flags.batch_size).shuffle(true).build()?;
+    let test = Loader::new(test, 256)?; // batches that fit into caches
+    let steps = if flags.steps == 0 { train.len()? } else { flags.steps.min(train.len()?) };
     let mut optimizer = AdamW::builder(model.parameters()).lr(flags.lr).build()?;
-    let mut history = Vec::new();
-    for epoch in 1..=flags.epochs {
-        let (train_loss, train_accuracy) = run_epoch(model, &mut optimizer, &train, flags, epoch)?;
-        let (test_loss, predicted) = evaluate(model, &test)?;
-        let test_accuracy = accuracy(&predicted, &test.labels)?;
-        println!(
-            "epoch {epoch:3}  train loss {train_loss:.4}  accuracy {:6.2} %  |  test loss {test_loss:.4}  accuracy {:6.2} %",
-            100.0 * train_accuracy,
-            100.0 * test_accuracy
-        );
-        history.push(Epoch { train_loss, test_loss, train_accuracy, test_accuracy });
+    // The learning rate falls linearly to zero.
+    let mut scheduler = Scheduler::new(Polynomial::new((flags.epochs * steps) as u64), &mut optimizer)?;
+    let mut log = Log::new(&flags.out)?;
+    let epochs = Progress::new(flags.epochs).label("epochs");
+    let mut matrix = ConfusionMatrix::new(classes);
+    for epoch in epochs.over(1..=flags.epochs) {
+        model.train();
+        let (mut train_loss, mut accuracy) = (Mean::new(), Accuracy::new());
+        let batches = epochs.nested(steps).label(format!("epoch {epoch}"));
+        for batch in batches.over(train.iter().take(steps)) {
+            let (images, labels) = batch?;
+            let logits = model.forward(&images)?;
+            let loss = F::cross_entropy(&logits, &labels, "class")?;
+            optimizer.zero_grad();
+            loss.backward()?;
+            optimizer.step()?;
+            scheduler.step(&mut optimizer)?;
+            train_loss.update(&loss, labels.numel() as f64)?;
+            accuracy.update(&logits, &labels, "class")?;
+            batches.message(format!("loss {train_loss}"));
+        }
+        let test_loss = evaluate(model, &test, &mut matrix)?;
+        let losses = [("loss/train", train_loss.compute()), ("loss/test", test_loss.compute())];
+        let accuracies = [("accuracy/train", accuracy.compute()), ("accuracy/test", matrix.accuracy())];
+        log.scalars(epoch, losses.into_iter().chain(accuracies))?;
+        epochs.println(format_args!(
+            "epoch {epoch:3}  train loss {:.4}  accuracy {:6.2} %  |  test loss {:.4}  accuracy {:6.2} %",
+            losses[0].1,
+            100.0 * accuracies[0].1,
+            losses[1].1,
+            100.0 * accuracies[1].1
+        ));
     }
-    let (_, predicted) = evaluate(model, &test)?;
-    let pairs = test.labels.to_vec::<i64>()?.into_iter().zip(predicted.to_vec::<i64>()?);
-    println!("\n{}\n", ConfusionMatrix::new(classes, pairs)?);
+    println!("\n{matrix}\n");
     let (curves, checkpoint) = (flags.out.join("curves.svg"), flags.out.join("model.safetensors"));
-    plot::save(&curves, title, &history)?;
+    let history = log.history()?;
+    let chart = |of: &str| Chart::of(&history, [format!("{of}/train"), format!("{of}/test")]);
+    let [loss, accuracy] = [chart("loss")?.y_label("loss"), chart("accuracy")?.y_label("accuracy")];
+    let panels = [loss, accuracy].map(|panel| panel.x_label("epoch"));
+    panels.into_iter().fold(Figure::new(title), Figure::panel).save(&curves)?;
     model.state_dict().save(&checkpoint)?;
     println!("curves      {}\ncheckpoint  {}", curves.display(), checkpoint.display());
     Ok(())
 }
 
-/// Makes one pass over the training data in random order. Returns the mean loss and accuracy during the pass.
-fn run_epoch(
+/// The mean loss on a data set. The matrix has the predictions then.
+fn evaluate(
     model: &impl Layer,
-    optimizer: &mut dyn Optimizer,
-    train: &Set,
-    flags: &TrainFlags,
-    epoch: usize,
-) -> Result<(f64, f64)> {
-    model.train();
-    let order = Tensor::randperm(train.len())?;
-    let all = train.len().div_ceil(flags.batch_size);
-    let steps = if flags.steps == 0 { all } else { flags.steps.min(all) };
-    let bar = epoch_bar(epoch, flags.epochs, steps as u64);
-    let (mut losses, mut right, mut seen) = (0.0, 0.0, 0);
-    for step in 0..steps {
-        let start = step * flags.batch_size;
-        let size = flags.batch_size.min(train.len() - start);
-        let batch = train.pick(&order.narrow(0, start, size)?)?;
-        let logits = model.forward(&batch.images)?;
-        let loss = F::cross_entropy(&logits, &batch.labels, "class")?;
-        // The learning rate falls linearly to zero.
-        let done = ((epoch - 1) * steps + step) as f64 / (flags.epochs * steps) as f64;
-        optimizer.set_lr(flags.lr * (1.0 - done))?;
-        optimizer.zero_grad();
-        loss.backward()?;
-        optimizer.step()?;
-        let loss = loss.item::<f64>()?;
-        losses += loss * size as f64;
-        right += accuracy(&logits.argmax("class")?, &batch.labels)? * size as f64;
-        seen += size;
-        bar.set_message(format!("loss {loss:.4}"));
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Ok((losses / seen as f64, right / seen as f64))
-}
-
-/// Images that are evaluated at a time.
-const EVALUATED: usize = 256;
-
-/// The mean loss on a data set, and the predicted class of each sample.
-fn evaluate(model: &impl Layer, set: &Set) -> Result<(f64, Tensor)> {
+    data: &Loader<(Tensor, Tensor)>,
+    matrix: &mut ConfusionMatrix,
+) -> Result<Mean> {
     model.eval();
-    // In parts, which fit into caches.
-    let parts = no_grad(|| {
-        set.images
-            .split(EVALUATED, "N")?
-            .iter()
-            .map(|images| model.forward(images))
-            .collect::<namegrad::Result<Vec<_>>>()
-    })?;
-    let logits = Tensor::cat(&parts.iter().collect::<Vec<_>>(), "N")?;
-    Ok((F::cross_entropy(&logits, &set.labels, "class")?.item::<f64>()?, logits.argmax("class")?))
-}
-
-/// The share of the predictions that are right.
-fn accuracy(predicted: &Tensor, labels: &Tensor) -> Result<f64> {
-    Ok(predicted.eq(labels)?.to(DType::F64)?.mean(..)?.item::<f64>()?)
+    matrix.reset();
+    let mut mean = Mean::new();
+    for batch in data.iter() {
+        let (images, labels) = batch?;
+        let logits = no_grad(|| model.forward(&images))?;
+        mean.update(F::cross_entropy(&logits, &labels, "class")?, labels.numel() as f64)?;
+        matrix.update(&logits, &labels, "class")?;
+    }
+    Ok(mean)
 }
