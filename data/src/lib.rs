@@ -109,6 +109,8 @@ mod concat;
 mod csv;
 mod dataset;
 pub mod idx;
+#[cfg(feature = "images")]
+mod images;
 mod input;
 mod loader;
 mod map;
@@ -127,6 +129,8 @@ pub use self::csv::{Column, Csv, Fill, Row, Table};
 pub use collate::{Collate, Collation};
 pub use concat::Concat;
 pub use dataset::{Dataset, Samples};
+#[cfg(feature = "images")]
+pub use images::ImageFolder;
 pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};
