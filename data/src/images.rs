@@ -68,7 +68,10 @@ impl ImageFolder {
             let known = files.len();
             add_images(&class, classes.len() as i64, &mut files)?;
             if files.len() == known {
-                return refused(format!("{}: no .png, .jpg or .jpeg in the folder of a class", class.display()));
+                return refused(format!(
+                    "{}: no .png, .jpg or .jpeg in the folder of a class",
+                    class.display()
+                ));
             }
             classes.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }

@@ -42,7 +42,8 @@ fn a_folder_for_each_class() -> Result<()> {
     std::fs::write(folder.0.join("README"), "no class").unwrap();
     let images = ImageFolder::load(&folder.0)?;
     assert_eq!((images.classes(), images.len()), (&["cat", "dog"].map(String::from)[..], 4));
-    let names: Vec<_> = (0..4).map(|index| images.path(index).unwrap().strip_prefix(&folder.0).unwrap()).collect();
+    let names: Vec<_> =
+        (0..4).map(|index| images.path(index).unwrap().strip_prefix(&folder.0).unwrap()).collect();
     assert_eq!(names, ["cat/1.png", "cat/2.jpg", "dog/b.png", "dog/more/a.PNG"].map(Path::new));
     let (x, class) = images.get(2)?;
     assert_eq!((x.shape().to_string(), class), ("[C=3, H=2, W=3]".into(), 1));

@@ -71,11 +71,11 @@ proptest! {
             Err(error) => prop_assert!(k > len && error.kind() == ErrorKind::Value),
             Ok(folds) => {
                 prop_assert_eq!(folds.len(), k);
-                for (train, test) in &folds {
+                for [train, test] in &folds {
                     prop_assert_eq!(all(&[train.indices(), test.indices()]), (0..len).collect::<Vec<_>>());
                     prop_assert!(test.len() == len / k || test.len() == len / k + 1);
                 }
-                let tests: Vec<&[usize]> = folds.iter().map(|(_, test)| test.indices()).collect();
+                let tests: Vec<&[usize]> = folds.iter().map(|[_, test]| test.indices()).collect();
                 prop_assert_eq!(all(&tests), (0..len).collect::<Vec<_>>());
             }
         }
