@@ -450,10 +450,12 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
 }
 
 /// The calls of the page about data.
-#[allow(dead_code, unused_variables)]
+#[allow(dead_code, unused_variables, clippy::redundant_closure)]
 fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result<()> {
     use namegrad::data::sampler::{Distributed, Random, Weighted};
-    use namegrad::data::{Collate, Collation, Csv, Dataset, Loader, Mnist, Ragged, Samples, Stream, TensorDataset};
+    use namegrad::data::{
+        Collate, Collation, Csv, Dataset, Loader, Mnist, Ragged, Samples, Stream, TensorDataset,
+    };
     struct Words(Vec<Tensor>);
     impl Dataset for Words {
         type Sample = Tensor;
@@ -464,7 +466,8 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
             Ok(self.0[index].clone())
         }
     }
-    let pairs = TensorDataset::new((x.clone(), y))?;
+    let ragged = x.clone();
+    let pairs = TensorDataset::new((x, y))?;
     let data = pairs.clone();
     let loader = Loader::builder(data).batch_size(64).shuffle(true).workers(2).build()?;
     for batch in loader.iter() {
@@ -484,10 +487,13 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
     Loader::builder_with(data, f).build()?;
     let data = Words(words);
     Loader::builder(data).pad("time", 0).build()?;
+    let x = ragged;
     Ragged::new(x, "time")?;
     let [a, b] = [vec![1], vec![2]].map(Samples::new);
     a.concat(b);
-    let lines = || ["a", "b"];
+    fn lines() -> [&'static str; 2] {
+        ["a", "b"]
+    }
     Stream::new(|| lines());
     Mnist::load(folder)?;
     #[cfg(feature = "images")]

@@ -1,4 +1,4 @@
-//! Batches of MNIST: W12, shuffled, 64 images a batch, in `f32` from 0 to 1, with 0, 2 and 4 workers. The time is that
+//! Batches of MNIST: W13, shuffled, 64 images a batch, in `f32` from 0 to 1, with 0, 2 and 4 workers. The time is that
 //! of a batch.
 //!
 //! The four files are in the folder `mnist` of `NAMEGRAD_DATA`, by default `../shared/data`. Without them there are no
@@ -30,17 +30,17 @@ fn epoch(loader: &Loader<(Tensor, Tensor)>) -> Result<usize> {
 }
 
 pub(crate) fn all(bench: &Bench) -> Result<()> {
-    if !bench.wants("W12.") {
+    if !bench.wants("W13.") {
         return Ok(());
     }
     let Some(mnist) = mnist()? else { return Ok(()) };
     let batches = mnist.train.len().div_ceil(BATCH);
     for workers in [0, 2, 4] {
         let whole = loader(mnist.train.clone(), workers)?;
-        bench.case(&format!("W12.mnist.{workers}"), Work::Operations(batches), || epoch(&whole));
+        bench.case(&format!("W13.mnist.{workers}"), Work::Operations(batches), || epoch(&whole));
         // Image by image, as for a data set of one's own.
         let single = loader(mnist.train.clone().map(Ok), workers)?;
-        bench.case(&format!("W12.single.{workers}"), Work::Operations(batches), || epoch(&single));
+        bench.case(&format!("W13.single.{workers}"), Work::Operations(batches), || epoch(&single));
     }
     Ok(())
 }
@@ -50,6 +50,6 @@ pub(crate) fn memory(bench: &Bench) -> Result<()> {
     if let Some(mnist) = mnist()? {
         epoch(&loader(mnist.train, 2)?)?;
     }
-    bench.print_memory("W12");
+    bench.print_memory("W13");
     Ok(())
 }

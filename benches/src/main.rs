@@ -34,7 +34,7 @@ fn main() -> namegrad::Result<()> {
         .expect("nothing has used the pool yet");
     let bench = Bench::new(flags);
     if let Some(model) = bench.flags.rss.clone() {
-        return if model == "W12" { loader::memory(&bench) } else { training::memory(&bench, &model) };
+        return if model == "W13" { loader::memory(&bench) } else { training::memory(&bench, &model) };
     }
     operations::products(&bench)?;
     operations::by_element(&bench)?;

@@ -125,7 +125,8 @@ impl<B: Send + 'static> Loader<B> {
     /// The batches of the next epoch; after [`load_state_dict`](Self::load_state_dict), what is left of its epoch.
     ///
     /// Workers start now, and have ended when the iterator is dropped. If a batch cannot be made, its place is taken
-    /// by an error that names the sample, and the iteration can go on after it.
+    /// by an error that names the sample, which counts as taken, and the iteration can go on after it. An error of a
+    /// stream itself ends the epoch.
     ///
     /// If the loop ends early, the next call still goes to the next epoch.
     #[track_caller]
