@@ -105,6 +105,7 @@ pub mod prelude {
     pub use namegrad_core::{
         DType, Error, ErrorKind, Picked, Reduce, Result, StdMean, Triangle, VarMean, except, keep,
     };
+    pub use namegrad_data::{Csv, Dataset, Loader, Mnist, TensorDataset};
     pub use namegrad_io::Files;
     pub use namegrad_nn::functional as F;
     pub use namegrad_nn::{

@@ -474,6 +474,60 @@ fn runs(net: Linear) -> Result<()> {
     Ok(())
 }
 
+/// The calls of the page about data.
+#[allow(dead_code, unused_variables, clippy::redundant_closure)]
+fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result<()> {
+    use namegrad::data::sampler::{Distributed, Random, Weighted};
+    use namegrad::data::{
+        Collate, Collation, Csv, Dataset, Loader, Mnist, Ragged, Samples, Stream, TensorDataset,
+    };
+    struct Words(Vec<Tensor>);
+    impl Dataset for Words {
+        type Sample = Tensor;
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn get(&self, index: usize) -> Result<Tensor> {
+            Ok(self.0[index].clone())
+        }
+    }
+    let ragged = x.clone();
+    let pairs = TensorDataset::new((x, y))?;
+    let data = pairs.clone();
+    let loader = Loader::builder(data).batch_size(64).shuffle(true).workers(2).build()?;
+    for batch in loader.iter() {
+        let (x, y) = batch?;
+    }
+    let (state, batches) = (loader.state_dict()?, loader.len()?);
+    loader.load_state_dict(&state)?;
+    let data = pairs.clone();
+    let [train, test] = data.random_split([0.8, 0.2], 7)?;
+    let (data, weights, indices) = (pairs.clone(), vec![1.0], [0]);
+    Loader::builder(data).sampler(Weighted::new(weights).num_samples(1000)).build()?;
+    let (data, rank, world) = (pairs, 0, 2);
+    data.subset(indices)?;
+    Distributed::new(Random::new(), rank, world)?;
+    let f = |words: Vec<Tensor>, how: &Collation<'_>| Tensor::collate(words, how);
+    let data = Words(words.clone());
+    Loader::builder_with(data, f).build()?;
+    let data = Words(words);
+    Loader::builder(data).pad("time", 0).build()?;
+    let x = ragged;
+    Ragged::new(x, "time")?;
+    let [a, b] = [vec![1], vec![2]].map(Samples::new);
+    a.concat(b);
+    fn lines() -> [&'static str; 2] {
+        ["a", "b"]
+    }
+    Stream::new(|| lines());
+    Mnist::load(folder)?;
+    #[cfg(feature = "images")]
+    namegrad::data::ImageFolder::load(folder)?;
+    let path = folder;
+    Csv::new(path).read()?;
+    Ok(())
+}
+
 /// Parts of the page that are not calls that can be compiled.
 const SKETCHES: [&str; 34] = [
     "Checkpoints::new(\"runs/first\")?",

@@ -10,7 +10,7 @@ pub(crate) const USAGE: &str = "\
 --budget SECONDS     how long each workload is measured (0.3)
 --fast 0|1           do not report the loss of step 30
 --retry K            repeat this often while others use the machine (3)
---rss base|W5|W6|W7|W8  print the peak of memory of a training run and nothing else";
+--rss base|W5|W6|W7|W8|W13  print the peak of memory of a training run, or of batches, and nothing else";
 
 /// The flags of the command line.
 pub(crate) struct Flags {

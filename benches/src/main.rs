@@ -1,7 +1,7 @@
 //! Measures namegrad on the workloads of `docs/performance.md` and prints a line of JSON for each.
 //!
 //! [`harness`] measures and prints, [`data`] generates the same numbers that other frameworks are measured
-//! with, and [`operations`], [`layers`], [`optimizers`] and [`training`] have the workloads.
+//! with, and [`operations`], [`layers`], [`loader`], [`optimizers`] and [`training`] have the workloads.
 //!
 //! ```text
 //! namegrad-bench --threads 2 --only W2.add,W5 --budget 0.5
@@ -13,6 +13,7 @@ mod data;
 mod gpt;
 mod harness;
 mod layers;
+mod loader;
 mod operations;
 mod optimizers;
 mod training;
@@ -33,7 +34,7 @@ fn main() -> namegrad::Result<()> {
         .expect("nothing has used the pool yet");
     let bench = Bench::new(flags);
     if let Some(model) = bench.flags.rss.clone() {
-        return training::memory(&bench, &model);
+        return if model == "W13" { loader::memory(&bench) } else { training::memory(&bench, &model) };
     }
     operations::products(&bench)?;
     operations::by_element(&bench)?;
@@ -43,5 +44,6 @@ fn main() -> namegrad::Result<()> {
     operations::overhead(&bench)?;
     operations::names(&bench)?;
     optimizers::steps(&bench)?;
+    loader::all(&bench)?;
     training::all(&bench)
 }

@@ -203,13 +203,13 @@ pub trait Dataset: Send + Sync {
     /// # Examples
     /// ```
     /// use namegrad::data::{Dataset, Samples};
-    /// for (train, test) in Samples::new((0..10).collect()).k_folds(5, 7)? {
+    /// for [train, test] in Samples::new((0..10).collect()).k_folds(5, 7)? {
     ///     assert_eq!((train.len(), test.len()), (8, 2));
     /// }
     /// # Ok::<(), namegrad::Error>(())
     /// ```
     #[track_caller]
-    fn k_folds(self, k: usize, seed: u64) -> Result<Vec<(Subset<Arc<Self>>, Subset<Arc<Self>>)>>
+    fn k_folds(self, k: usize, seed: u64) -> Result<Vec<[Subset<Arc<Self>>; 2]>>
     where
         Self: Sized,
     {

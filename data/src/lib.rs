@@ -15,14 +15,13 @@
 //! | `.npy`, `.npz`, safetensors | `Tensor::load`, then [`TensorDataset`] |
 //!
 //! The methods of [`Dataset`] make others from it: `map`, `filter`, `subset`, `concat`, `zip`, `random_split`, `k_folds`.
-//! [`Loader`] makes batches, and says how their order, their workers and their padding are chosen; [`Collate`] is how
+//! [`Loader`] makes batches and says how their order, their workers and their padding are chosen; [`Collate`] is how
 //! samples become a batch. [`sampler`] has other orders than the usual two.
 //!
 //! # A classifier of clothes
 //!
 //! Fashion-MNIST is four files in a folder:
 //! ```
-//! use namegrad::data::{Loader, Mnist};
 //! use namegrad::prelude::*;
 //!
 //! # let folder = std::env::temp_dir().join(format!("namegrad-doc-fashion-{}", std::process::id()));
@@ -66,7 +65,6 @@
 //! # A table of houses
 //!
 //! ```
-//! use namegrad::data::{Csv, Dataset, Loader, TensorDataset};
 //! use namegrad::prelude::*;
 //!
 //! # let path = std::env::temp_dir().join(format!("namegrad-doc-houses-{}.csv", std::process::id()));
@@ -109,6 +107,8 @@ mod concat;
 mod csv;
 mod dataset;
 pub mod idx;
+#[cfg(feature = "images")]
+mod images;
 mod input;
 mod loader;
 mod map;
@@ -128,6 +128,8 @@ pub use self::csv::{Column, Csv, Fill, Row, Table};
 pub use collate::{Collate, Collation};
 pub use concat::Concat;
 pub use dataset::{Dataset, Samples};
+#[cfg(feature = "images")]
+pub use images::ImageFolder;
 pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};

@@ -75,7 +75,7 @@ pub(crate) fn random<D: Dataset, const K: usize>(
 }
 
 /// A part to train on and a part to test on.
-type Fold<D> = (Subset<Arc<D>>, Subset<Arc<D>>);
+type Fold<D> = [Subset<Arc<D>>; 2];
 
 pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec<Fold<D>>> {
     let len = data.len();
@@ -89,7 +89,7 @@ pub(crate) fn folds<D: Dataset>(data: Arc<D>, k: usize, seed: u64) -> Result<Vec
         let start = fold * (len / k) + fold.min(len % k);
         let end = start + len / k + usize::from(fold < len % k);
         let rest = [&order[..start], &order[end..]].concat();
-        (Subset::of(data.clone(), rest), Subset::of(data.clone(), order[start..end].to_vec()))
+        [rest, order[start..end].to_vec()].map(|indices| Subset::of(data.clone(), indices))
     };
     Ok((0..k).map(fold).collect())
 }

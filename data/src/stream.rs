@@ -82,13 +82,12 @@ impl<T: Send + 'static> Stream<T> {
     /// The samples changed by `f`. The workers of a loader call it.
     pub fn map<U: Send + 'static>(self, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Stream<U> {
         let f = Arc::new(f);
-        let mapped = move |thunk: Thunk<T>, f: Arc<_>| -> Thunk<U> {
-            let f: Arc<dyn Fn(T) -> Result<U> + Send + Sync> = f;
-            Box::new(move || f(thunk()?))
-        };
         let open = move |seed| -> Result<Thunks<U>> {
             let f = f.clone();
-            Ok(Box::new((self.open)(seed)?.map(move |thunk| Ok(mapped(thunk?, f.clone())))))
+            Ok(Box::new((self.open)(seed)?.map(move |thunk| -> Result<Thunk<U>> {
+                let (thunk, f) = (thunk?, f.clone());
+                Ok(Box::new(move || f(thunk()?)))
+            })))
         };
         Stream { open: Arc::new(open) }
     }

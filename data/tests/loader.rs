@@ -29,7 +29,7 @@ impl Dataset for Noisy {
 
     fn get(&self, index: usize) -> Result<(Tensor, i64)> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        if index % 7 == 0 {
+        if index.is_multiple_of(7) {
             std::thread::sleep(Duration::from_micros(200));
         }
         Ok((Tensor::rand([("feature", 2)])?.add(index as f64)?, index as i64))

@@ -1,11 +1,19 @@
-//! Data is in memory once. This is the only test of its process, so it can measure that.
+//! Data is in memory once. The process has no other tests, and these run one after another, so they can measure that.
 
-use namegrad::data::{Dataset, Loader, TensorDataset};
+use namegrad::data::{Dataset, LabeledImages, Loader, TensorDataset};
 use namegrad::memory;
 use namegrad::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[test]
 fn a_split_shares_the_tensors() -> Result<()> {
+    let _alone = alone();
     let x = Tensor::rand([("N", 100_000), ("feature", 16)])?;
     memory::reset_peak();
     let before = memory::stats().live_bytes;
@@ -19,5 +27,33 @@ fn a_split_shares_the_tensors() -> Result<()> {
     // Less than a quarter of the data: permutations and batches.
     let peak = memory::stats().peak_bytes - before;
     assert!(peak < 100_000 * 16, "{peak} bytes");
+    Ok(())
+}
+
+#[test]
+fn images_are_in_memory_once() -> Result<()> {
+    let _alone = alone();
+    const COUNT: usize = 20_000;
+    let folder = std::env::temp_dir().join(format!("namegrad-data-memory-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (images, labels) = (folder.join("images"), folder.join("labels"));
+    let header = |sizes: &[usize]| {
+        let sizes = sizes.iter().flat_map(|size| (*size as u32).to_be_bytes());
+        [0, 0, 8, sizes.clone().count() as u8 / 4].into_iter().chain(sizes).collect::<Vec<u8>>()
+    };
+    std::fs::write(&images, [header(&[COUNT, 28, 28]), vec![7; COUNT * 784]].concat()).unwrap();
+    std::fs::write(&labels, [header(&[COUNT]), vec![1; COUNT]].concat()).unwrap();
+    memory::reset_peak();
+    let before = memory::stats().live_bytes;
+    let data = LabeledImages::load(&images, &labels)?;
+    let [train, _] = data.random_split([0.5, 0.5], 0)?;
+    let loader = Loader::builder(train).batch_size(64).shuffle(true).workers(2).build()?;
+    for batch in loader.iter() {
+        batch?;
+    }
+    // The images in `u8` once, labels, and some batches in `f32`.
+    let peak = memory::stats().peak_bytes - before;
+    assert!(peak < COUNT * 784 * 5 / 4, "{peak} bytes");
+    std::fs::remove_dir_all(folder).unwrap();
     Ok(())
 }

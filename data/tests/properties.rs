@@ -1,6 +1,6 @@
 //! Properties of loaders and splits for random lengths, batch sizes and numbers of workers.
 
-use namegrad::data::{Dataset, Loader, Samples, Stream};
+use namegrad::data::{Csv, Dataset, Loader, Samples, Stream, idx};
 use namegrad::prelude::*;
 use proptest::prelude::*;
 
@@ -71,11 +71,11 @@ proptest! {
             Err(error) => prop_assert!(k > len && error.kind() == ErrorKind::Value),
             Ok(folds) => {
                 prop_assert_eq!(folds.len(), k);
-                for (train, test) in &folds {
+                for [train, test] in &folds {
                     prop_assert_eq!(all(&[train.indices(), test.indices()]), (0..len).collect::<Vec<_>>());
                     prop_assert!(test.len() == len / k || test.len() == len / k + 1);
                 }
-                let tests: Vec<&[usize]> = folds.iter().map(|(_, test)| test.indices()).collect();
+                let tests: Vec<&[usize]> = folds.iter().map(|[_, test]| test.indices()).collect();
                 prop_assert_eq!(all(&tests), (0..len).collect::<Vec<_>>());
             }
         }
@@ -86,6 +86,60 @@ proptest! {
                 prop_assert!((one.len() as f64 - len as f64 * fraction).abs() <= 1.0);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Files are not trusted: an error at worst, and no panic.
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        letters in proptest::collection::vec(0usize..10, 0..60), header: bool, drop_missing: bool, categories: bool,
+    ) {
+        let alphabet = [b',', b'\n', b'\r', b'"', b'1', b'.', b'a', b' ', 0xff, 0xbb];
+        let bytes: Vec<u8> = letters.into_iter().map(|letter| alphabet[letter]).collect();
+        let csv = Csv::from_bytes(bytes).header(header).drop_missing(drop_missing);
+        let csv = if categories { csv.categories([0]) } else { csv };
+        if let Ok(table) = csv.read() {
+            prop_assert!(table.len() > 0);
+        }
+        if let Ok(stream) = csv.stream() {
+            prop_assert!(Loader::new(stream.map(|row| row.number(0)), 3).unwrap().iter().count() < 60);
+        }
+    }
+
+    #[test]
+    fn any_header_of_idx_is_read_or_refused(
+        code in 0u8..20, sizes in proptest::collection::vec(0u32..5, 0..5), rest in 0usize..40, high: bool,
+    ) {
+        let mut bytes = vec![0, 0, code, sizes.len() as u8];
+        bytes.extend(sizes.iter().flat_map(|size| size.to_be_bytes()));
+        if high && bytes.len() > 4 {
+            bytes[4] = 255;
+        }
+        bytes.extend(vec![1; rest]);
+        if let Ok(x) = idx::from_bytes(bytes) {
+            prop_assert_eq!(x.numel() * x.dtype().itemsize(), rest);
+        }
+    }
+
+    /// The line of an error counts blank lines and line ends in quotes, however lines end.
+    #[test]
+    fn the_line_of_an_error_is_that_of_its_row(
+        rows in proptest::collection::vec(0usize..4, 1..30), end in 0usize..2, last: bool,
+    ) {
+        let end = ["\n", "\r\n"][end];
+        let mut lines = vec!["a,b"];
+        for row in rows {
+            lines.extend([&["1,x"][..], &[""], &["2,\"x", "", "y\""], &["", "3,x"]][row]);
+        }
+        lines.push("oops,x");
+        let line = lines.len();
+        let text = lines.join(end) + if last { end } else { "" };
+        let error = Csv::from_bytes(text.into_bytes()).categories(["b"]).read().unwrap_err();
+        let expected = format!("the bytes: line {line}, column 'a': 'oops' is not a number");
+        prop_assert_eq!(error.message(), &expected);
     }
 }
 

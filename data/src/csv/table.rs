@@ -70,20 +70,18 @@ impl Table {
             return Err(self.layout.no_rows());
         }
         for (column, values) in self.columns.iter_mut().enumerate() {
-            match values {
-                Values::Numbers(numbers) => {
-                    if !fill_mean(numbers) {
-                        let message =
-                            format!("{} has no values to take the mean of", self.layout.called(column));
-                        return Err(Csv::refused(message));
-                    }
-                }
-                Values::Categories { ids, names, .. }
-                    if self.layout.kinds[column] == Kind::Categories(None) =>
-                {
+            let found = self.layout.kinds[column] == Kind::Categories(None);
+            let filled = match values {
+                Values::Numbers(numbers) => fill_mean(numbers),
+                Values::Categories { ids, names, .. } if found => {
                     sort(ids, names);
+                    true
                 }
-                _ => {}
+                _ => true,
+            };
+            if !filled {
+                let message = format!("{} has no values to take the mean of", self.layout.called(column));
+                return Err(Csv::refused(message));
             }
         }
         Ok(self)
@@ -227,7 +225,7 @@ fn fill_mean(numbers: &mut [f64]) -> bool {
 }
 
 /// Numbers categories in alphabetical order.
-fn sort(ids: &mut [i64], names: &mut Vec<String>) {
+fn sort(ids: &mut [i64], names: &mut [String]) {
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by(|a, b| names[*a].cmp(&names[*b]));
     let mut new = vec![0; names.len()];

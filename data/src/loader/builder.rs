@@ -235,6 +235,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
             };
             return Err(refused(message));
         }
-        Ok(Loader { jobs: self.jobs, settings, position: Mutex::new(Position::new(seed)) })
+        let position = Mutex::new(Position::new(seed));
+        Ok(Loader { jobs: self.jobs, settings, position, fingerprint: Mutex::default() })
     }
 }

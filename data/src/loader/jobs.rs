@@ -38,8 +38,7 @@ impl Run {
     /// depend on `number` alone, and a panic in it is an error.
     fn guarded<T>(&self, number: u64, what: impl Fn() -> String, f: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut generator = Generator::from_seed(derived(self.epoch_seed(), number));
-        // What `f` was in the middle of is dropped, or belongs to a data set that must expect panics like any value
-        // that several threads share.
+        // A data set that several threads share has to cope with a panic in one of them in any case.
         match catch_unwind(AssertUnwindSafe(|| generator.scope(f))) {
             Ok(result) => result.map_err(|error| error.context(format!("{}: ", what()))),
             Err(panic) => {

@@ -56,6 +56,14 @@ pub struct Loader<B> {
     jobs: Arc<dyn Jobs<B>>,
     settings: Settings,
     position: Mutex<Position>,
+    fingerprint: Mutex<Option<Fingerprint>>,
+}
+
+/// The checksum of the order of an epoch, if the order is known.
+struct Fingerprint {
+    seed: u64,
+    epoch: u64,
+    sum: Option<u64>,
 }
 
 impl<B> fmt::Debug for Loader<B> {
@@ -117,7 +125,8 @@ impl<B: Send + 'static> Loader<B> {
     /// The batches of the next epoch; after [`load_state_dict`](Self::load_state_dict), what is left of its epoch.
     ///
     /// Workers start now, and have ended when the iterator is dropped. If a batch cannot be made, its place is taken
-    /// by an error that names the sample, and the iteration can go on after it.
+    /// by an error that names the sample, which counts as taken, and the iteration can go on after it. An error of a
+    /// stream itself ends the epoch.
     ///
     /// If the loop ends early, the next call still goes to the next epoch.
     #[track_caller]
@@ -258,7 +267,7 @@ impl<B: Send + 'static> Loader<B> {
             LoaderState { samples: self.jobs.samples(), batch_size, drop_last, order: None, ..state.clone() };
         let check = || -> Result<()> {
             own.check(state)?;
-            let order = self.jobs.fingerprint(&run)?;
+            let order = self.fingerprint(&run)?;
             LoaderState { order, ..own }.check(state)?;
             match self.jobs.batches(&run)? {
                 Some(batches) if state.batches > batches as u64 => Err(state.beyond(batches)),
@@ -268,6 +277,19 @@ impl<B: Send + 'static> Loader<B> {
         check().map_err(|error| error.at(caller))?;
         self.position().load(state);
         Ok(())
+    }
+
+    /// A checksum of the order of an epoch, which is computed once for each epoch.
+    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
+        let mut last = self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(last) if (last.seed, last.epoch) == (run.seed, run.epoch) => Ok(last.sum),
+            _ => {
+                let sum = self.jobs.fingerprint(run)?;
+                *last = Some(Fingerprint { seed: run.seed, epoch: run.epoch, sum });
+                Ok(sum)
+            }
+        }
     }
 
     fn run(&self, seed: u64, epoch: u64, first_batch: u64, caller: &'static Location<'static>) -> Run {

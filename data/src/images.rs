@@ -1,0 +1,159 @@
+//! [`ImageFolder`]: images in a folder for each class.
+
+use crate::dataset::{Dataset, no_sample};
+use image::{DynamicImage, ImageReader};
+use namegrad_autograd::Tensor;
+use namegrad_core::{Error, ErrorKind, Result};
+use std::fs;
+use std::io;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const OP: &str = "ImageFolder";
+/// The extensions of files that are images.
+const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
+
+/// PNG and JPEG images, in a folder for each class, which is named for it: torchvision's `ImageFolder`. It needs the
+/// feature `images`.
+///
+/// A sample is an image `[C=3, H, W]` in `f32` from 0 to 1, or `[C=1, H, W]` after [`gray`](Self::gray), and the
+/// number of its class. Images are decoded when they are read, in the workers of a loader.
+///
+/// # Examples
+/// ```
+/// use namegrad::data::{Dataset, ImageFolder, Loader};
+/// use namegrad::prelude::*;
+/// # let folder = std::env::temp_dir().join(format!("namegrad-doc-images-{}", std::process::id()));
+/// # for class in ["cat", "dog"] {
+/// #     std::fs::create_dir_all(folder.join(class)).unwrap();
+/// #     let image = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/3x2.png"));
+/// #     std::fs::write(folder.join(class).join("1.png"), image).unwrap();
+/// # }
+/// let pets = ImageFolder::load(&folder)?; // cat/1.png, dog/1.png
+/// assert_eq!(pets.classes(), ["cat", "dog"]);
+/// let loader = Loader::builder(pets).batch_size(2).workers(2).build()?;
+/// for batch in loader.iter() {
+///     let (images, labels) = batch?;
+///     assert_eq!(images.shape().to_string(), "[N=2, C=3, H=2, W=3]");
+///     assert_eq!(labels.to_vec::<i64>()?, [0, 1]);
+/// }
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ImageFolder {
+    classes: Arc<Vec<String>>,
+    files: Arc<Vec<(PathBuf, i64)>>,
+    gray: bool,
+}
+
+impl ImageFolder {
+    /// Finds the images: each folder in `folder` is a class, in alphabetical order, and has images, also in folders
+    /// of its own. Links are followed; files that are not images are left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if a folder cannot be read; [`ErrorKind::Value`] if there are no classes, or one has no
+    /// images.
+    #[track_caller]
+    pub fn load(folder: impl AsRef<Path>) -> Result<ImageFolder> {
+        let caller = Location::caller();
+        ImageFolder::find(folder.as_ref()).map_err(|error| error.at(caller))
+    }
+
+    fn find(folder: &Path) -> Result<ImageFolder> {
+        let refused = |message: String| Err(Error::new(ErrorKind::Value, OP, message));
+        let (mut classes, mut files) = (Vec::new(), Vec::new());
+        for class in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+            let known = files.len();
+            add_images(&class, classes.len() as i64, &mut files)?;
+            if files.len() == known {
+                return refused(format!(
+                    "{}: no .png, .jpg or .jpeg in the folder of a class",
+                    class.display()
+                ));
+            }
+            classes.push(class.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        }
+        if classes.is_empty() {
+            return refused(format!("{}: no folder of a class in it", folder.display()));
+        }
+        Ok(ImageFolder { classes: Arc::new(classes), files: Arc::new(files), gray: false })
+    }
+
+    /// The same images in gray, `[C=1, H, W]`.
+    pub fn gray(mut self) -> ImageFolder {
+        self.gray = true;
+        self
+    }
+
+    /// The names of the classes in the order of their numbers.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The file of a sample.
+    pub fn path(&self, index: usize) -> Option<&Path> {
+        self.files.get(index).map(|(path, _)| path.as_path())
+    }
+}
+
+/// How many folders deep images are looked for, so that a link to a folder above it is no endless search.
+const DEEPEST: usize = 32;
+
+/// Adds the images in a folder and in those in it.
+fn add_images(folder: &Path, class: i64, files: &mut Vec<(PathBuf, i64)>) -> Result<()> {
+    let mut folders = vec![(folder.to_path_buf(), 0)];
+    let first = files.len();
+    while let Some((folder, depth)) = folders.pop() {
+        for path in entries(&folder)? {
+            let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            if path.is_dir() && depth < DEEPEST {
+                folders.push((path, depth + 1));
+            } else if EXTENSIONS.contains(&extension.as_str()) {
+                files.push((path, class));
+            }
+        }
+    }
+    files[first..].sort();
+    Ok(())
+}
+
+/// What is in a folder, in alphabetical order.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error: io::Error| Error::new(ErrorKind::Io, OP, format!("{}: {error}", folder.display()));
+    let entries = fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path()));
+    let mut paths = entries.collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+impl Dataset for ImageFolder {
+    type Sample = (Tensor, i64);
+
+    fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    fn get(&self, index: usize) -> Result<(Tensor, i64)> {
+        let (path, class) = self.files.get(index).ok_or_else(|| no_sample(OP, index, self.len()))?;
+        let image = decoded(path)?;
+        let (height, width) = (image.height() as usize, image.width() as usize);
+        let (channels, levels) = match self.gray {
+            true => (1, image.into_luma8().into_raw()),
+            false => (3, image.into_rgb8().into_raw()),
+        };
+        // Pixel by pixel in the file, channel by channel in the tensor.
+        let level = |channel: usize| levels.iter().skip(channel).step_by(channels);
+        let planes: Vec<f32> = (0..channels).flat_map(level).map(|level| f32::from(*level) / 255.0).collect();
+        Ok((Tensor::from_slice(&planes, [("C", channels), ("H", height), ("W", width)])?, *class))
+    }
+}
+
+/// The image in a file, whose content, not its name, tells the format.
+fn decoded(path: &Path) -> Result<DynamicImage> {
+    let failed = |kind, error: String| Error::new(kind, OP, format!("{}: {error}", path.display()));
+    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    let reader = reader.map_err(|error| failed(ErrorKind::Io, error.to_string()))?;
+    reader.decode().map_err(|error| failed(ErrorKind::Format, error.to_string()))
+}
