@@ -25,8 +25,14 @@ struct Model {
 
 impl Model {
     fn new() -> Result<Model> {
+        let hidden = Linear::new(("in", 3), ("h", 8))?;
+        // In another order in memory than the file.
+        hidden.weight().update(|weight| {
+            *weight = weight.t()?.contiguous()?.t()?;
+            Ok(())
+        })?;
         Ok(Model {
-            hidden: Linear::new(("in", 3), ("h", 8))?,
+            hidden,
             norm: BatchNorm::new(("h", 8))?,
             dropout: Dropout::new(0.25)?,
             out: Linear::new(("h", 8), ("out", 2))?,

@@ -147,8 +147,8 @@ impl<O: Optimizer + ?Sized> Resumable for OptimizerPart<'_, O> {
 /// `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these cases apart; the compiler finds it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a checkpoint",
-    label = "neither a module, an optimizer, a scheduler nor a value",
-    note = "modules are given as `&model`, everything else as `&mut part`",
+    label = "not a part in this form",
+    note = "a module is given as `&model`, everything else as `&mut part`",
     note = "your own types implement `Resumable`, or derive serde's `Serialize` and `Deserialize`"
 )]
 pub trait IntoPart<'a, Kind> {
