@@ -189,6 +189,62 @@ fn parts_that_do_not_fit_are_named_and_nothing_changes() -> Result<()> {
 }
 
 #[test]
+fn tied_parameters_and_any_form_of_a_model() -> Result<()> {
+    #[derive(Module)]
+    struct Tied {
+        table: Embedding,
+        head: Linear,
+    }
+    let tied = |start: f64| -> Result<Tied> {
+        let table = Embedding::new(("word", 5), ("embed", 3))?;
+        table.weight().update(|weight| weight.fill_(start).map(drop))?;
+        let head = Linear::builder(("embed", 3), ("word", 5)).weight(table.weight()).bias(false).build()?;
+        Ok(Tied { table, head })
+    };
+    let folder = Folder::new("tied");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let (model, single) = (tied(1.0)?, Parameter::new(Tensor::new([7.0])?)?);
+    checkpoints.save(1, parts![&model, &single])?;
+    let file = namegrad::io::TensorFile::load(folder.0.join("step-00000001.safetensors"))?;
+    assert!(file.tensors.keys().eq(["model.table.weight", "single.value"]), "{:?}", file.tensors.keys());
+
+    let (fresh, other) = (std::sync::Arc::new(tied(0.0)?), Parameter::new(Tensor::new([0.0])?)?);
+    checkpoints.resume(parts![model = &fresh, single = &other])?;
+    assert_eq!(fresh.head.weight().tensor().to_vec::<f32>()?, [1.0; 15]);
+    assert!(fresh.head.weight().is(fresh.table.weight()));
+    assert_eq!(other.tensor().item::<f32>()?, 7.0);
+    // Other programs read the tensors by name.
+    let mut state = namegrad::nn::StateDict::load(folder.0.join("step-00000001.safetensors"))?;
+    state.remove("single.value");
+    state.rename("model.**", "**")?;
+    tied(0.0)?.load_state_dict(&state)?;
+    Ok(())
+}
+
+/// A file has no order in memory, and the rounding of a product depends on it.
+#[test]
+fn the_order_in_memory_stays() -> Result<()> {
+    let transposed = |start: f64| -> Result<Sequential> {
+        let layer = Linear::new(("in", 3), ("out", 2))?;
+        layer.weight().update(|weight| {
+            *weight = weight.fill_(start)?.t()?.contiguous()?.t()?;
+            Ok(())
+        })?;
+        Ok(Sequential::new().then(layer))
+    };
+    let folder = Folder::new("order");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let (model, fresh) = (transposed(1.0)?, transposed(0.0)?);
+    checkpoints.save(1, parts![&model])?;
+    checkpoints.resume(parts![model = &fresh])?;
+    let [saved, resumed] = [&model, &fresh].map(|model| model.parameters()[0].tensor());
+    assert_eq!(saved.value().strides(), [1, 2]);
+    assert_eq!(resumed.value().strides(), [1, 2]);
+    assert_eq!(saved.to_vec::<f32>()?, resumed.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
 fn bad_calls_are_refused() -> Result<()> {
     let folder = Folder::new("calls");
     let model = layer(1.0)?;
