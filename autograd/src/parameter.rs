@@ -339,7 +339,7 @@ impl Parameter {
     }
 
     /// Sets another value with the same sizes, cast to the dtype of the parameter. The parameter keeps its
-    /// names, and the order of its dims in memory, on which the rounding of products depends.
+    /// names.
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes differ, [`ErrorKind::NameMismatch`] if a dim of the value has
@@ -360,7 +360,7 @@ impl Parameter {
                     .at(caller));
             }
             own.check_names_of("Parameter::set", value).map_err(|error| error.at(caller))?;
-            *own = in_order_of(own, value.to(own.dtype())?)?.with_names(own.names().clone());
+            *own = value.to(own.dtype())?.with_names(own.names().clone());
             Ok(())
         })
     }
@@ -391,19 +391,6 @@ impl Parameter {
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
-}
-
-/// The value with its dims in the same order in memory as those of `own`.
-fn in_order_of(own: &NamedTensor, value: NamedTensor) -> Result<NamedTensor> {
-    if own.strides() == value.strides() {
-        return Ok(value);
-    }
-    let strides = own.strides();
-    let mut order: Vec<usize> = (0..strides.len()).collect();
-    order.sort_by_key(|dim| std::cmp::Reverse(strides[*dim].unsigned_abs()));
-    let mut back = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(at, dim)| back[*dim] = at);
-    value.permute(order)?.contiguous()?.permute(back)
 }
 
 impl fmt::Debug for Parameter {

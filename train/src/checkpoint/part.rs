@@ -75,22 +75,36 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     }
 }
 
-impl Resumable for Scheduler {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.resume(&SchedulerState::from_file(state)?)
-    }
+/// Parts whose state has `to_file` and `from_file`: the part, its state, and the method that loads it.
+///
+/// `Scheduler: SchedulerState, resume;` becomes
+///
+/// ```ignore
+/// impl Resumable for Scheduler {
+///     fn state(&self) -> Result<TensorFile> {
+///         self.state_dict().to_file()
+///     }
+///     fn restore(&mut self, state: &TensorFile) -> Result<()> {
+///         self.resume(&SchedulerState::from_file(state)?)
+///     }
+/// }
+/// ```
+macro_rules! resumable {
+    ($($Part:ty: $State:ty, $load:ident;)*) => {$(
+        impl Resumable for $Part {
+            fn state(&self) -> Result<TensorFile> {
+                self.state_dict().to_file()
+            }
+            fn restore(&mut self, state: &TensorFile) -> Result<()> {
+                self.$load(&<$State>::from_file(state)?)
+            }
+        }
+    )*};
 }
 
-impl Resumable for ReduceOnPlateau {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.resume(&SchedulerState::from_file(state)?)
-    }
+resumable! {
+    Scheduler: SchedulerState, resume;
+    ReduceOnPlateau: SchedulerState, resume;
 }
 
 /// A random generator of your own. The default generator is in every checkpoint.
