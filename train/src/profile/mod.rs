@@ -18,6 +18,10 @@ pub use namegrad_autograd::span;
 /// of an op counts for the line that called the op. Steps of optimizers have rows too, and so has each part of the program
 /// that you give a name with [`span`].
 ///
+/// An op in a layer counts for the line of your call where the layer passes that on, and for a line of the layer where it
+/// does not. An op that is recorded with [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its
+/// value is computed first.
+///
 /// Measuring takes about half a microsecond for each op; this time has a row of its own. What runs on other threads
 /// is only seen if they were [handed over](namegrad_autograd::hand_over).
 ///
