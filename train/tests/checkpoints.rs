@@ -1,6 +1,6 @@
 //! What stays in a folder of checkpoints, and what is refused: nothing changes and nothing is lost then.
 
-use namegrad::optim::Adam;
+use namegrad::core::NamedTensor;
 use namegrad::prelude::*;
 use namegrad::train::{Best, Checkpoints, Parts, parts};
 use std::fs;
@@ -185,6 +185,60 @@ fn parts_that_do_not_fit_are_named_and_nothing_changes() -> Result<()> {
 
     checkpoints.load(1, parts![model = &fresh])?;
     assert_eq!(values(&fresh), [1.0; 8]);
+    Ok(())
+}
+
+#[test]
+fn tied_parameters_and_any_form_of_a_model() -> Result<()> {
+    #[derive(Module)]
+    struct Tied {
+        table: Embedding,
+        head: Linear,
+    }
+    let tied = |start: f64| -> Result<Tied> {
+        let table = Embedding::new(("word", 5), ("embed", 3))?;
+        table.weight().update(|weight| weight.fill_(start).map(drop))?;
+        let head = Linear::builder(("embed", 3), ("word", 5)).weight(table.weight()).bias(false).build()?;
+        Ok(Tied { table, head })
+    };
+    let folder = Folder::new("tied");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let (model, single) = (tied(1.0)?, Parameter::new(Tensor::new([7.0])?)?);
+    checkpoints.save(1, parts![&model, &single])?;
+    let file = namegrad::io::TensorFile::load(folder.0.join("step-00000001.safetensors"))?;
+    assert!(file.tensors.keys().eq(["model.table.weight", "single.value"]), "{:?}", file.tensors.keys());
+
+    let (fresh, other) = (std::sync::Arc::new(tied(0.0)?), Parameter::new(Tensor::new([0.0])?)?);
+    checkpoints.resume(parts![model = &fresh, single = &other])?;
+    assert_eq!(fresh.head.weight().tensor().to_vec::<f32>()?, [1.0; 15]);
+    assert!(fresh.head.weight().is(fresh.table.weight()));
+    assert_eq!(other.tensor().item::<f32>()?, 7.0);
+    // Other programs read the tensors by name.
+    let mut state = namegrad::nn::StateDict::load(folder.0.join("step-00000001.safetensors"))?;
+    state.remove("single.value");
+    state.rename("model.**", "**")?;
+    tied(0.0)?.load_state_dict(&state)?;
+    Ok(())
+}
+
+/// A file has no order in memory, and the rounding of some products depends on it.
+#[test]
+fn the_order_in_memory_stays() -> Result<()> {
+    let folder = Folder::new("order");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let x = NamedTensor::arange(0.0, 24.0, 1.0, DType::F32)?.reshape([("a", 2), ("b", 3), ("c", 4)])?;
+    for (step, order) in [(1, [2, 0, 1]), (2, [0, 1, 2]), (3, [1, 0, 2]), (4, [2, 1, 0])] {
+        let back: Vec<usize> = (0..3).map(|dim| order.iter().position(|at| *at == dim).unwrap()).collect();
+        let value = x.permute(order.to_vec())?.contiguous()?.permute(back)?;
+        let saved = Parameter::new(Tensor::constant(value.clone()))?;
+        let resumed = Parameter::new(Tensor::constant(x.mul(0.0)?))?;
+        checkpoints.save(step, parts![weight = &saved])?;
+        checkpoints.resume(parts![weight = &resumed])?;
+        let resumed = resumed.tensor().into_value();
+        assert_eq!(resumed.strides(), value.strides());
+        assert_eq!(resumed.to_vec::<f32>()?, x.to_vec::<f32>()?);
+        assert_eq!(*resumed.names(), ["a", "b", "c"]);
+    }
     Ok(())
 }
 

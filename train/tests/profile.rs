@@ -55,10 +55,7 @@ fn a_training_step_by_line() -> Result<()> {
     let (watch, line) = (watch.elapsed(), line?);
     println!("{profile}");
     adds_up(&profile);
-    assert!(
-        profile.total() <= watch && watch - profile.total() < Duration::from_millis(20),
-        "{watch:?}\n{profile}"
-    );
+    assert!(profile.total() <= watch, "{watch:?}\n{profile}");
     for kind in [RowKind::Forward, RowKind::Backward] {
         let relu = one(&profile, kind, "relu");
         assert_eq!(relu.calls, 3);
@@ -70,7 +67,7 @@ fn a_training_step_by_line() -> Result<()> {
     assert_eq!((backward.calls, backward.at.line()), (3, line + 1));
     let derivatives: Duration =
         profile.rows().iter().filter(|row| row.kind == RowKind::Backward).map(|row| row.own).sum();
-    assert!(derivatives <= backward.total && derivatives > backward.total / 2, "{profile}");
+    assert!(derivatives <= backward.total, "{profile}");
     let adam = one(&profile, RowKind::Span, "Adam");
     assert_eq!((adam.calls, adam.at.line()), (3, line + 2));
     // Every line of the table is one of this file.

@@ -6,7 +6,7 @@
 use super::part::Parts;
 use namegrad_core::names::closest_of;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,6 +23,10 @@ pub(super) struct Header {
     metrics: BTreeMap<String, String>,
     pub(super) parts: Vec<String>,
     random: GeneratorState,
+    /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no such order,
+    /// and the rounding of some products depends on it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    orders: BTreeMap<String, Vec<usize>>,
 }
 
 impl Header {
@@ -44,12 +48,13 @@ impl Header {
 
 /// The content of a checkpoint of the current state.
 pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f64>) -> Result<TensorFile> {
-    let header = Header {
+    let mut header = Header {
         version: VERSION,
         step,
         metrics: metrics.iter().map(|(name, value)| (name.clone(), format!("{value:?}"))).collect(),
         parts: parts.names().map(String::from).collect(),
         random: random_state(),
+        orders: BTreeMap::new(),
     };
     let mut file = TensorFile::default();
     for (name, part) in &parts.parts {
@@ -58,6 +63,8 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
         file.tensors.extend(tensors);
         file.metadata.extend(state.metadata.into_iter().map(|(key, text)| (format!("{name}.{key}"), text)));
     }
+    header.orders =
+        file.tensors.iter().filter_map(|(name, tensor)| Some((name.clone(), order_of(tensor)?))).collect();
     let text = serde_json::to_string(&header)
         .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()))?;
     file.metadata.insert(HEADER.into(), text);
@@ -79,7 +86,7 @@ pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, t
     let before: Vec<TensorFile> = parts.parts.iter().map(|(_, part)| part.state()).collect::<Result<_>>()?;
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
-        let Err(error) = part.restore(&part_of(file, name)) else { continue };
+        let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) else { continue };
         let mut error = error.context(format_args!("part '{name}': "));
         let touched = parts.parts[..=at].iter_mut().zip(&before);
         for ((name, part), before) in touched {
@@ -124,10 +131,41 @@ fn list(names: &[String]) -> String {
 }
 
 /// The state of a part.
-fn part_of(file: &TensorFile, name: &str) -> TensorFile {
+fn part_of(file: &TensorFile, header: &Header, name: &str) -> Result<TensorFile> {
     let own = |key: &str| Some(key.strip_prefix(name)?.strip_prefix('.')?.to_string());
-    TensorFile {
-        tensors: file.tensors.iter().filter_map(|(key, tensor)| Some((own(key)?, tensor.clone()))).collect(),
-        metadata: file.metadata.iter().filter_map(|(key, text)| Some((own(key)?, text.clone()))).collect(),
+    let mut state = TensorFile::default();
+    state.metadata.extend(file.metadata.iter().filter_map(|(key, text)| Some((own(key)?, text.clone()))));
+    for (key, tensor) in &file.tensors {
+        let Some(name) = own(key) else { continue };
+        let tensor = match header.orders.get(key) {
+            Some(order) => in_order(tensor, order)?,
+            None => tensor.clone(),
+        };
+        state.tensors.insert(name, tensor);
     }
+    Ok(state)
+}
+
+/// The dims of a tensor from the outermost to the innermost in memory, if that is not their own order.
+fn order_of(tensor: &NamedTensor) -> Option<Vec<usize>> {
+    let (sizes, strides) = (tensor.sizes(), tensor.strides());
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    let long = |dim: &usize| sizes[*dim] > 1;
+    let in_order = |pair: &[usize]| strides[pair[0]].unsigned_abs() >= strides[pair[1]].unsigned_abs();
+    if order.iter().copied().filter(long).collect::<Vec<_>>().windows(2).all(in_order) {
+        return None;
+    }
+    order.sort_by_key(|dim| std::cmp::Reverse(strides[*dim].unsigned_abs()));
+    Some(order)
+}
+
+/// The tensor with its dims in an order of [`order_of`] in memory.
+fn in_order(tensor: &NamedTensor, order: &[usize]) -> Result<NamedTensor> {
+    let mut back = vec![0; order.len()];
+    for (at, dim) in order.iter().enumerate() {
+        *back
+            .get_mut(*dim)
+            .ok_or_else(|| Error::new(ErrorKind::Format, "load", "the orders are damaged"))? = at;
+    }
+    tensor.permute(order.to_vec())?.contiguous()?.permute(back)
 }

@@ -76,40 +76,38 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     }
 }
 
-impl Resumable for Scheduler {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.resume(&SchedulerState::from_file(state)?)
-    }
+/// Parts whose state has `to_file` and `from_file`: the part, its state, and the method that loads it.
+///
+/// `Scheduler: SchedulerState, resume;` becomes
+///
+/// ```ignore
+/// impl Resumable for Scheduler {
+///     fn state(&self) -> Result<TensorFile> {
+///         self.state_dict().to_file()
+///     }
+///     fn restore(&mut self, state: &TensorFile) -> Result<()> {
+///         self.resume(&SchedulerState::from_file(state)?)
+///     }
+/// }
+/// ```
+macro_rules! resumable {
+    ($($Part:ty: $State:ty, $load:ident;)*) => {$(
+        impl Resumable for $Part {
+            fn state(&self) -> Result<TensorFile> {
+                self.state_dict().to_file()
+            }
+            fn restore(&mut self, state: &TensorFile) -> Result<()> {
+                self.$load(&<$State>::from_file(state)?)
+            }
+        }
+    )*};
 }
 
-impl Resumable for ReduceOnPlateau {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.resume(&SchedulerState::from_file(state)?)
-    }
-}
-
-impl Resumable for AveragedModel {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.load_state_dict(&AverageState::from_file(state)?)
-    }
-}
-
-impl Resumable for GradScaler {
-    fn state(&self) -> Result<TensorFile> {
-        self.state_dict().to_file()
-    }
-    fn restore(&mut self, state: &TensorFile) -> Result<()> {
-        self.load_state_dict(&GradScalerState::from_file(state)?)
-    }
+resumable! {
+    Scheduler: SchedulerState, resume;
+    ReduceOnPlateau: SchedulerState, resume;
+    AveragedModel: AverageState, load_state_dict;
+    GradScaler: GradScalerState, load_state_dict;
 }
 
 /// The place in the data: the epoch, and how many of its batches the loop has taken.
@@ -176,8 +174,8 @@ impl<O: Optimizer + ?Sized> Resumable for OptimizerPart<'_, O> {
 /// `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these cases apart; the compiler finds it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a checkpoint",
-    label = "neither a module, an optimizer, a scheduler nor a value",
-    note = "modules and loaders are given as `&model`, everything else as `&mut part`",
+    label = "not a part in this form",
+    note = "a module or a loader is given as `&model`, everything else as `&mut part`",
     note = "your own types implement `Resumable`, or derive serde's `Serialize` and `Deserialize`"
 )]
 pub trait IntoPart<'a, Kind> {

@@ -80,7 +80,7 @@ impl HealthWatch {
     /// the first such value, the line that called it, and the parameters that the gradient belongs to.
     ///
     /// The values before the step are remembered, as by [`remember`](Self::remember). Each value of the step is read once
-    /// more; a step takes about twice as long.
+    /// more, which takes time.
     ///
     /// # Errors
     /// The errors of `f`; [`ErrorKind::Autograd`] if the loss or a gradient is not finite. [`ErrorKind::Value`] if a

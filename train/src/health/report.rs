@@ -95,7 +95,7 @@ impl ParameterHealth {
         let dtype = value.dtype().compute();
         let update = match before.filter(|before| before.sizes() == value.sizes()) {
             Some(before) => {
-                let change = value.to(dtype)?.unnamed().sub(&before.to(dtype)?.unnamed())?;
+                let change = value.to(dtype)?.unnamed().sub(before.to(dtype)?.unnamed())?;
                 Some(TensorHealth::of(&change)?)
             }
             None => None,
