@@ -384,7 +384,29 @@ fn check_count(number: usize, state: &GroupState, members: &[Member]) -> Result<
     if theirs == own {
         return Ok(());
     }
-    Err(misfit(format!("group {number} has {theirs} parameters in the state, {own} in the optimizer")))
+    let mut message = format!("group {number} has {theirs} parameters in the state, {own} in the optimizer");
+    let known: Vec<&str> =
+        state.parameters.iter().filter_map(|parameter| parameter.path.as_deref()).collect();
+    if known.len() == theirs && members.iter().all(|member| !member.paths.is_empty()) {
+        let own = |path: &str| members.iter().any(|member| member.paths.iter().any(|own| own == path));
+        let is_missing = |member: &&Member| !member.paths.iter().any(|path| known.contains(&path.as_str()));
+        let only_there = known.iter().filter(|path| !own(path)).map(|path| format!("'{path}'"));
+        let only_here = members.iter().filter(is_missing).map(|member| format!("'{}'", member.paths[0]));
+        let lists = [
+            ("only in the state", only_there.collect()),
+            ("missing in the state", only_here.collect::<Vec<_>>()),
+        ];
+        for (what, paths) in lists.into_iter().filter(|(_, paths): &(_, Vec<_>)| !paths.is_empty()) {
+            message += &format!("; {what}: {}", listed(paths, ", "));
+        }
+    }
+    Err(misfit(message))
+}
+
+/// A list for a message, of which the first ten are shown.
+fn listed(all: Vec<String>, separator: &str) -> String {
+    let shown = all.iter().take(10).cloned().collect::<Vec<_>>().join(separator);
+    if all.len() > 10 { format!("{shown}{separator}and {} more", all.len() - 10) } else { shown }
 }
 
 fn fitted_members(
@@ -394,12 +416,20 @@ fn fitted_members(
     members: &[Member],
 ) -> Result<Vec<Member>> {
     let mut fitted = Vec::with_capacity(members.len());
+    let mut errors = Vec::new();
     for (index, (parameter, member)) in state.parameters.iter().zip(members).enumerate() {
         let path = member.paths.first().map(|path| format!(", '{path}'")).unwrap_or_default();
         let place = |error: Error| error.context(format!("parameter {index} of group {number}{path}: "));
-        fitted.push(member.fitted(method, parameter).map_err(place)?);
+        match member.fitted(method, parameter) {
+            Ok(member) => fitted.push(member),
+            Err(error) => errors.push(place(error)),
+        }
     }
-    Ok(fitted)
+    if errors.is_empty() {
+        return Ok(fitted);
+    }
+    let messages = errors.iter().map(|error| error.message().to_string()).collect();
+    Err(errors.swap_remove(0).with_message(listed(messages, "; ")))
 }
 
 /// The part of a [`Method`] that the state of a parameter depends on. Code that needs only this is compiled
