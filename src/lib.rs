@@ -61,7 +61,8 @@
 //! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
-//! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]) and their saved state.
+//! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]), clipping, averages of models, and their
+//!   saved state. [`autograd::autocast`](autograd::autocast()) and [`optim::GradScaler`]: mixed precision.
 //! * [`data`]: data sets, and loaders that make batches. [`train`]: checkpoints, logs, meters, profiles.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the
@@ -115,6 +116,7 @@ pub mod prelude {
         MultiheadAttention, Relu, Residual, RmsNorm, Sequential, Sigmoid, Tanh,
     };
     pub use namegrad_nn::{Gru, GruOptions, Lstm, LstmOptions, LstmOutput, RecurrentOutput, Rnn, RnnOptions};
+    pub use namegrad_optim::schedule::{Cosine, OneCycle, Schedule, Scheduler};
     pub use namegrad_optim::{Adam, AdamW, Optimizer, Sgd};
 }
 

@@ -128,6 +128,15 @@ fn ops_run_in_the_dtypes_of_pytorch() {
 }
 
 #[test]
+fn every_listed_op_exists() {
+    use namegrad::autograd::autocast::{FULL, LOW, WIDEST};
+    for name in [LOW, FULL, WIDEST].concat() {
+        let exists = namegrad::ops::find(name).is_ok() || namegrad::ops::find(&format!("nn.{name}")).is_ok();
+        assert!(exists, "{name} is not an op");
+    }
+}
+
+#[test]
 fn results_are_near_those_in_f32() -> Result<()> {
     for (name, _, call) in cases() {
         let (plain, cast) = (call(F32)?, autocast(BF16, || call(F32))?);

@@ -1,7 +1,7 @@
 //! Checks that the calls in `docs/migration.md` compile and do what the page says.
 
 use namegrad::autograd::Parameter;
-use namegrad::autograd::{self, checkpoint, detect_anomaly, functional, inference_mode};
+use namegrad::autograd::{self, autocast, checkpoint, detect_anomaly, functional, inference_mode};
 use namegrad::core::Triangle;
 use namegrad::io::TensorFile;
 use namegrad::names;
@@ -12,9 +12,12 @@ use namegrad::nn::{
 };
 use namegrad::optim::schedule::{
     Chained, Constant, Cosine, CosineRestarts, Exponential, Lambda, LinearRamp, MultiStep, OneCycle,
-    ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay,
+    ReduceOnPlateau, Schedule, Scheduler, Sequence, StepDecay, SwaLr,
 };
-use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
+use namegrad::optim::{
+    Asgd, AveragedModel, GradScaler, Lbfgs, LineSearch, RmsProp, clip_each_grad_norm_, clip_grad_norm_,
+    clip_grads_with_norm_, total_norm,
+};
 use namegrad::prelude::*;
 use namegrad::train::log::{Histogram, Log};
 use namegrad::train::meters::{Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression};
@@ -424,6 +427,31 @@ fn page(tensors: [Tensor; 11], net: &Linear, path: &str, data: [[f32; 2]; 2]) ->
     Lbfgs::builder(net.parameters()).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
     w.update(|w| w.clamp_(-1, 1).map(drop))?;
     clip_grad_norm_(net.parameters(), 1.0)?;
+    mixed_precision(net, Tensor::rand([("N", 4), ("pixels", 3)])?)
+}
+
+/// The calls of the page about clipping, averages and mixed precision.
+fn mixed_precision(net: &Linear, x: Tensor) -> Result<()> {
+    let net = net.deep_copy()?;
+    clip_each_grad_norm_(net.parameters(), 1.0)?;
+    let grads = [Tensor::new([3.0, 4.0])?];
+    let norm = total_norm(&grads)?;
+    clip_grads_with_norm_(net.parameters(), 1.0, norm)?;
+    AveragedModel::ema(&net, 0.999)?;
+    let mut average = AveragedModel::new(&net)?;
+    average.update_parameters(&net)?;
+    average.scope(&net, || net.forward(&x))?;
+    average.copy_to(&net.deep_copy()?)?;
+    let batches = [x.clone()];
+    average.update_batch_norm(&net, &batches, |x| net.forward(x))?;
+    let mut optimizer = AdamW::new(net.parameters())?;
+    Scheduler::new(SwaLr::new(0.05), &mut optimizer)?;
+    let loss = autocast(DType::BF16, || net.forward(&x))?.square()?.sum(..)?;
+    let mut scaler = GradScaler::new();
+    scaler.scale(&loss)?.backward()?;
+    scaler.unscale_(&optimizer)?;
+    scaler.step(&mut optimizer)?;
+    scaler.update()?;
     Ok(())
 }
 

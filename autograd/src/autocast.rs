@@ -24,7 +24,7 @@ use std::panic::Location;
 /// Parameters stay `f32`, and so do their gradients: a cast is recorded like any op. A parameter that is used several
 /// times is cast once; the casts are dropped at the end of the outermost scope. A backward pass runs in the dtypes of
 /// the forward pass, inside of the scope or, better, after it. With `f16`, use a
-/// [`GradScaler`](https://docs.rs/namegrad-optim), because small gradients vanish in it; `bf16` needs none.
+/// `GradScaler`, in the crate of optimizers, because small gradients vanish in it; `bf16` needs none.
 ///
 /// Scopes nest. `DType::F32` switches casts off inside of another scope. A scope is of the calling thread alone, and
 /// ends after a panic, too.
@@ -85,16 +85,18 @@ pub enum Class {
 }
 
 /// Ops that run in the dtype of the scope.
+#[doc(hidden)]
 #[rustfmt::skip]
-const LOW: &[&str] = &[
+pub const LOW: &[&str] = &[
     "mm", "mv", "bmm", "matmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "tensordot", "inner", "contract", "einsum",
     "linear", "convolution", "convolution_input", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "scaled_dot_product_attention", "recurrent", "prelu",
 ];
 
 /// Ops that run in `f32`.
+#[doc(hidden)]
 #[rustfmt::skip]
-const FULL: &[&str] = &[
+pub const FULL: &[&str] = &[
     "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh",
     "tan", "pow", "square", "softplus",
     "sum", "prod", "cumsum", "cumprod", "logsumexp", "softmax", "log_softmax", "norm", "vector_norm", "trace",
@@ -108,8 +110,9 @@ const FULL: &[&str] = &[
 ];
 
 /// Ops that run in the widest dtype of their inputs.
+#[doc(hidden)]
 #[rustfmt::skip]
-const WIDEST: &[&str] = &[
+pub const WIDEST: &[&str] = &[
     "addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "sample_at",
     "cat", "stack", "index_copy", "index_add", "index_put", "scatter", "scatter_add", "scatter_reduce",
 ];

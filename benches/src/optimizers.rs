@@ -7,8 +7,9 @@
 use crate::data::uniform;
 use crate::harness::{Bench, Work};
 use namegrad::optim::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, Lion, Muon, NAdam, Optimizer,
-    RAdam, RmsProp, Rprop, Sgd, clip_each_grad_norm_, clip_grad_norm_, clip_grad_value_,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, AveragedModel, GradScaler, Lamb, Lbfgs, Lion,
+    Muon, NAdam, Optimizer, RAdam, RmsProp, Rprop, Sgd, clip_each_grad_norm_, clip_grad_norm_,
+    clip_grad_value_,
 };
 use namegrad::prelude::*;
 
@@ -64,7 +65,9 @@ pub(crate) fn steps(bench: &Bench) -> Result<()> {
     step(bench, "muon", Muon::new(matrices()?))?;
     step(bench, "adam_short", Adam::new(short()?))?;
     lbfgs(bench)?;
-    clipping(bench)
+    clipping(bench)?;
+    averages(bench)?;
+    unscaling(bench)
 }
 
 /// To a norm of 0, so that every call scales.
@@ -73,6 +76,32 @@ fn clipping(bench: &Bench) -> Result<()> {
     bench.case("W11.clip_grad_norm", Work::Call, || clip_grad_norm_(&parameters, 0.0));
     bench.case("W11.clip_each_grad_norm", Work::Call, || clip_each_grad_norm_(&parameters, 0.0));
     bench.case("W11.clip_grad_value", Work::Call, || clip_grad_value_(&parameters, 0.1));
+    Ok(())
+}
+
+/// An update of an average of the perceptron's parameters.
+fn averages(bench: &Bench) -> Result<()> {
+    let layers = Sequential::new()
+        .then(Linear::new(784, 512)?)
+        .then(Linear::new(512, 256)?)
+        .then(Linear::new(256, 10)?);
+    for (name, mut average) in
+        [("ema", AveragedModel::ema(&layers, 0.999)?), ("swa", AveragedModel::new(&layers)?)]
+    {
+        bench.case(&format!("W11.average_{name}"), Work::Call, || average.update_parameters(&layers));
+    }
+    Ok(())
+}
+
+/// Gradients unscaled and looked through.
+fn unscaling(bench: &Bench) -> Result<()> {
+    let optimizer = Sgd::new(parameters()?)?;
+    let (mut scaler, loss) = (GradScaler::builder().init_scale(2.0).build()?, Tensor::ones(())?);
+    bench.case("W11.unscale", Work::Call, || {
+        scaler.scale(&loss)?;
+        scaler.unscale_(&optimizer)?;
+        scaler.update_to(2.0)
+    });
     Ok(())
 }
 

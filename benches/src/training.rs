@@ -1,11 +1,11 @@
 //! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, W7, a language
 //! model in [`gpt`](crate::gpt), and W8, an LSTM, with their memory; W11, a deep stack of layers with and without
-//! checkpoints.
+//! checkpoints; W13, the perceptron with products in `bf16`.
 
 use crate::data::{classes, positive, uniform};
 use crate::gpt::gpt;
 use crate::harness::{Bench, Step};
-use namegrad::autograd::checkpoint;
+use namegrad::autograd::{autocast, checkpoint};
 use namegrad::nn::functional as F;
 use namegrad::nn::{Conv2d, Linear, Lstm, Module};
 use namegrad::optim::{Adam, Optimizer};
@@ -13,8 +13,9 @@ use namegrad::prelude::*;
 use std::sync::Arc;
 
 pub(crate) fn all(bench: &Bench) -> Result<()> {
-    bench.training("W5.mlp.64", || mlp(64))?;
-    bench.training("W5.mlp.512", || mlp(512))?;
+    bench.training("W5.mlp.64", || mlp(64, DType::F32))?;
+    bench.training("W5.mlp.512", || mlp(512, DType::F32))?;
+    bench.training("W13.mlp.512.bf16", || mlp(512, DType::BF16))?;
     bench.training("W6.cnn.64", cnn)?;
     bench.training("W7.gpt.12", gpt)?;
     bench.training("W8.lstm.32", lstm)?;
@@ -27,7 +28,7 @@ pub(crate) fn all(bench: &Bench) -> Result<()> {
 pub(crate) fn memory(bench: &Bench, model: &str) -> Result<()> {
     let name = match model {
         "W5" => {
-            let mut step = mlp(512)?;
+            let mut step = mlp(512, DType::F32)?;
             for _ in 0..30 {
                 step()?;
             }
@@ -80,8 +81,8 @@ fn linear(init: &mut Init, inputs: usize, outputs: usize) -> Result<Linear> {
     Ok(layer)
 }
 
-/// 784-512-256-10 with ReLU, cross entropy and Adam, on one batch.
-fn mlp(batch: usize) -> Result<Step> {
+/// 784-512-256-10 with ReLU, cross entropy and Adam, on one batch, with products in a dtype.
+fn mlp(batch: usize, dtype: DType) -> Result<Step> {
     let mut init = Init(0);
     let sizes = [(784, 512), (512, 256), (256, 10)];
     let [a, b, c] = sizes.map(|(inputs, outputs)| linear(&mut init, inputs, outputs));
@@ -91,8 +92,10 @@ fn mlp(batch: usize) -> Result<Step> {
     let x = positive(11, &[batch, 784])?;
     let target = classes(12, batch, 10)?;
     Ok(Box::new(move || {
-        let hidden = b.forward(&a.forward(&x)?.relu()?)?.relu()?;
-        let loss = F::cross_entropy(&c.forward(&hidden)?, &target, 1)?;
+        let loss = autocast(dtype, || {
+            let hidden = b.forward(&a.forward(&x)?.relu()?)?.relu()?;
+            F::cross_entropy(&c.forward(&hidden)?, &target, 1)
+        })?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

@@ -1,8 +1,7 @@
 //! Optimizers for named parameters, with parameter groups, which have their own hyperparameters, and state
 //! that can be saved.
 //!
-//! Read [`Optimizer`] first, the trait of all optimizers, then [`Sgd`] and [`AdamW`]. [`clip_grad_norm_`]
-//! limits gradients before a step.
+//! Read [`Optimizer`] first, the trait of all optimizers, then [`Sgd`] and [`AdamW`].
 //!
 //! | optimizers | |
 //! | --- | --- |
@@ -14,7 +13,12 @@
 //!
 //! All of them are PyTorch's, step by step, but for [`Lion`] and [`Lamb`], which are those of their papers.
 //!
-//! [`schedule`] changes the learning rate during training.
+//! | around a step | |
+//! | --- | --- |
+//! | [`schedule`] | learning rates that change during training |
+//! | [`clip_grad_norm_`], [`clip_each_grad_norm_`], [`clip_grad_value_`] | limits for gradients |
+//! | [`GradScaler`] | gradients in `f16`, for losses computed under `autocast` |
+//! | [`AveragedModel`], [`update_batch_norm`] | averages of the parameters |
 //!
 //! To write your own optimizer, implement [`Method`]: its hyperparameters, the tensors that it keeps, and its
 //! formula. [`Descent`] does the rest.

@@ -242,9 +242,8 @@ impl GradScaler {
     /// Unscales the gradients that are not yet.
     fn unscale(&mut self, op: &'static str, parameters: &[Parameter]) -> Result<()> {
         let new = || parameters.iter().filter(|parameter| !self.seen.contains_key(&parameter.id()));
-        for parameter in
-            new().filter(|parameter| parameter.dtype() == DType::F16 && parameter.grad().is_some())
-        {
+        let is_half = |parameter: &&Parameter| parameter.dtype() == DType::F16 && parameter.grad().is_some();
+        if let Some(parameter) = new().find(is_half) {
             let message =
                 format!("Attempting to unscale FP16 gradients: a parameter {} is of f16.", parameter.shape());
             return Err(Error::new(ErrorKind::DType, op, message).with_repair(

@@ -14,9 +14,8 @@ fn numbers(n: usize) -> Vec<f64> {
 /// Parameters with gradients: a number, none, an empty one, a long one, which several threads share, and one whose
 /// gradient is a transposed view.
 fn all(dtype: DType) -> Result<Vec<Parameter>> {
-    let tensor = |values: &[f64], sizes: &[usize]| {
-        Ok::<_, namegrad_core::Error>(Tensor::constant(NamedTensor::from_slice(values, sizes)?).to(dtype)?)
-    };
+    let tensor =
+        |values: &[f64], sizes: &[usize]| Tensor::constant(NamedTensor::from_slice(values, sizes)?).to(dtype);
     let mut parameters = Vec::new();
     for sizes in [&[][..], &[3], &[0, 4], &[301, 300], &[5, 7]] {
         parameters.push(Parameter::new(tensor(&vec![0.0; sizes.iter().product()], sizes)?)?);

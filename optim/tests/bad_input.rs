@@ -1,0 +1,332 @@
+//! What every optimizer refuses, each before any parameter or state changes, and the names that it keeps.
+
+use namegrad::prelude::*;
+use namegrad_optim::{
+    Adadelta, Adafactor, Adagrad, Adamax, Asgd, ClipGradNormOptions, GradScaler, Lamb, Lbfgs, Lion, Muon,
+    NAdam, OptimizerState, RAdam, RmsProp, Rprop, clip_grad_norm_with_,
+};
+
+type Made = Result<Box<dyn Optimizer>>;
+type Named = Vec<(String, Parameter)>;
+
+/// How the table below calls an optimizer.
+struct Row {
+    name: &'static str,
+    build: fn(Named) -> Made,
+    /// With a learning rate.
+    at: fn(Vec<Parameter>, f64) -> Made,
+    /// With a group of these parameters beside that of the first.
+    grouped: fn(Vec<Parameter>, Vec<Parameter>) -> Made,
+}
+
+/// The row of `Sgd` is
+///
+/// ```ignore
+/// Row {
+///     name: "Sgd",
+///     build: |named| Ok(Box::new(Sgd::builder_named(named).build()?)),
+///     at: |parameters, lr| Ok(Box::new(Sgd::builder(parameters).lr(lr).build()?)),
+///     grouped: |first, second| Ok(Box::new(Sgd::builder(first).group(second, |_| ()).build()?)),
+/// }
+/// ```
+macro_rules! rows {
+    ($($Optimizer:ident)*) => {
+        [$(Row {
+            name: stringify!($Optimizer),
+            build: |named| Ok(Box::new($Optimizer::builder_named(named).build()?)),
+            at: |parameters, lr| Ok(Box::new($Optimizer::builder(parameters).lr(lr).build()?)),
+            grouped: |first, second| Ok(Box::new($Optimizer::builder(first).group(second, |_| ()).build()?)),
+        }),*]
+    };
+}
+
+fn every() -> [Row; 16] {
+    rows! {
+        Sgd Asgd Adam AdamW NAdam RAdam Adamax Adagrad Adadelta RmsProp Rprop Adafactor Lion Lamb Muon Lbfgs
+    }
+}
+
+fn matrix(out: &'static str) -> Result<Parameter> {
+    Parameter::new(
+        Tensor::new([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0], [2.0, 0.1, 0.2]])?.refine_names([out, "in"])?,
+    )
+}
+
+fn model() -> Result<Named> {
+    Ok(vec![("a.weight".into(), matrix("h")?), ("b.weight".into(), matrix("out")?)])
+}
+
+fn plain(named: &Named) -> Vec<Parameter> {
+    named.iter().map(|(_, parameter)| parameter.clone()).collect()
+}
+
+/// All values, and the state as it is saved.
+fn all(parameters: &[Parameter], optimizer: &dyn Optimizer) -> Result<(Vec<Vec<f32>>, Vec<u8>)> {
+    let values = parameters.iter().map(|parameter| parameter.tensor().to_vec()).collect::<Result<_>>()?;
+    Ok((values, optimizer.state_dict().to_file()?.to_bytes()?))
+}
+
+/// `Σ (p - 1)²`.
+fn loss(parameters: &[Parameter]) -> Result<Tensor> {
+    let mut total = Tensor::zeros(())?;
+    for parameter in parameters {
+        total = total.add(&parameter.tensor().sub(1.0)?.square()?.sum(..)?)?;
+    }
+    Ok(total)
+}
+
+fn is_value_error<T>(result: Result<T>, what: &str) -> String {
+    let Err(error) = result else { panic!("{what} is not refused") };
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{what}: {error}");
+    error.message().to_string()
+}
+
+#[test]
+fn bad_learning_rates_are_refused_when_built_when_set_and_in_a_step() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let parameters = plain(&named);
+        for lr in [-0.1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            is_value_error((row.at)(parameters.clone(), lr), row.name);
+        }
+        let mut optimizer = (row.build)(named)?;
+        optimizer.step_with(&mut || loss(&parameters))?;
+        let before = all(&parameters, &*optimizer)?;
+        for lr in [-0.1, f64::NAN, f64::INFINITY] {
+            is_value_error(optimizer.set_lr(lr), row.name);
+            is_value_error(optimizer.set_lrs(&[lr]), row.name);
+        }
+        is_value_error(optimizer.set_lrs(&[0.1, 0.1]), row.name);
+        is_value_error(optimizer.set_momentums(&[f64::NAN]), row.name);
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+    }
+    // Fields of a group can be set to anything; the step refuses them.
+    let parameters = plain(&model()?);
+    loss(&parameters)?.backward()?;
+    let mut optimizer = AdamW::new(parameters.clone())?;
+    let before = all(&parameters, &optimizer)?.0;
+    let changes: [fn(&mut namegrad_optim::AdamWOptions); 4] = [
+        |group| group.lr = -1.0,
+        |group| group.lr = f64::NAN,
+        |group| group.betas = (1.0, 0.9),
+        |group| group.betas = (0.9, f64::NAN),
+    ];
+    for change in changes {
+        let fine = optimizer.groups()[0].clone();
+        change(&mut optimizer.groups_mut()[0]);
+        is_value_error(optimizer.step(), "a bad field");
+        is_value_error(optimizer.step_with(&mut || loss(&parameters)), "a bad field");
+        assert_eq!(all(&parameters, &optimizer)?.0, before);
+        optimizer.groups_mut()[0] = fine;
+    }
+    optimizer.step()
+}
+
+#[test]
+fn betas_outside_of_0_to_1_are_refused() -> Result<()> {
+    macro_rules! betas {
+        ($($Optimizer:ident)*) => {$(
+            for beta in [-0.1, 1.0, 1.5, f64::NAN] {
+                for betas in [(beta, 0.9), (0.9, beta)] {
+                    let built = $Optimizer::builder(plain(&model()?)).betas(betas).build();
+                    let message = is_value_error(built, stringify!($Optimizer));
+                    assert!(message.contains("Invalid beta parameter at index"), "{message}");
+                }
+            }
+        )*};
+    }
+    betas!(Adam AdamW NAdam RAdam Adamax Lion Lamb);
+    Ok(())
+}
+
+#[test]
+fn no_parameters_and_one_in_two_groups_are_refused() -> Result<()> {
+    for row in every() {
+        let message = is_value_error((row.build)(vec![]), row.name);
+        assert!(message.contains("optimizer got an empty parameter list"), "{message}");
+        let parameters = plain(&model()?);
+        let twice = vec![parameters[0].clone(), parameters[0].clone()];
+        let message = is_value_error((row.at)(twice, 0.1), row.name);
+        assert!(message.contains("more than once in the parameter groups"), "{message}");
+        is_value_error((row.grouped)(parameters.clone(), vec![parameters[0].clone()]), row.name);
+    }
+    let named = model()?;
+    let message = is_value_error(
+        Sgd::builder_named(named.clone()).group([named[1].1.clone()], |_| ()).build(),
+        "a named parameter",
+    );
+    assert!(message.contains("'b.weight'"), "{message}");
+    let mut optimizer = Sgd::new(plain(&named))?;
+    is_value_error(optimizer.add_group([named[0].1.clone()], |_| ()), "add_group");
+    assert_eq!(optimizer.lrs().len(), 1);
+    Ok(())
+}
+
+#[test]
+fn the_state_of_another_optimizer_or_model_is_refused_and_named() -> Result<()> {
+    let rows = every();
+    for (number, row) in rows.iter().enumerate() {
+        let named = model()?;
+        let parameters = plain(&named);
+        let mut optimizer = (row.build)(named.clone())?;
+        optimizer.step_with(&mut || loss(&parameters))?;
+        let before = all(&parameters, &*optimizer)?;
+        let other = &rows[(number + 1) % rows.len()];
+        let mut refuse = |state: &OptimizerState, words: &[&str]| {
+            let message = is_value_error(optimizer.load_state_dict(state), row.name);
+            for word in words {
+                assert!(message.contains(word), "{}: {message}", row.name);
+            }
+        };
+        refuse(&(other.build)(model()?)?.state_dict(), &[row.name, other.name]);
+
+        let mut changed = model()?;
+        changed[0].0 = "c.weight".into();
+        changed[1].0 = "d.weight".into();
+        refuse(
+            &(row.build)(changed)?.state_dict(),
+            &["'c.weight'", "'a.weight'", "'d.weight'", "'b.weight'"],
+        );
+
+        let mut more = model()?;
+        more.push(("late.weight".into(), matrix("x")?));
+        refuse(
+            &(row.build)(more)?.state_dict(),
+            &["3 parameters in the state", "only in the state: 'late.weight'"],
+        );
+        let fewer = model()?[..1].to_vec();
+        refuse(&(row.build)(fewer)?.state_dict(), &["missing in the state: 'b.weight'"]);
+
+        let renamed = vec![("a.weight".into(), matrix("h")?), ("b.weight".into(), matrix("other")?)];
+        refuse(
+            &(row.build)(renamed)?.state_dict(),
+            &["'b.weight'", "names ['other', 'in']", "['out', 'in']"],
+        );
+        let larger = Parameter::new(Tensor::ones([("out", 4), ("in", 3)])?)?;
+        let larger = vec![("a.weight".into(), matrix("h")?), ("b.weight".into(), larger)];
+        refuse(&(row.build)(larger)?.state_dict(), &["'b.weight'", "[4, 3]", "[3, 3]"]);
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_nan_gradient_is_an_error_of_clipping_and_is_skipped_by_the_scaler() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let parameters = plain(&named);
+        let mut optimizer = (row.build)(named)?;
+        optimizer.step_with(&mut || loss(&parameters))?;
+        let before = all(&parameters, &*optimizer)?;
+        let mut scaler = GradScaler::new();
+        optimizer.zero_grad();
+        scaler.scale(&loss(&parameters)?.mul(f64::NAN)?)?.backward()?;
+        let strict = ClipGradNormOptions::new().error_if_nonfinite(true);
+        is_value_error(clip_grad_norm_with_(&parameters, 1.0, strict), row.name);
+        if optimizer.needs_loss() {
+            assert_eq!(scaler.step(&mut *optimizer).unwrap_err().kind(), ErrorKind::Autograd);
+        } else {
+            assert!(!scaler.step(&mut *optimizer)?);
+            assert_eq!(scaler.steps_skipped(), 1);
+        }
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn only_lbfgs_needs_a_closure() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let parameters = plain(&named);
+        let mut optimizer = (row.build)(named)?;
+        loss(&parameters)?.backward()?;
+        let before = all(&parameters, &*optimizer)?;
+        assert_eq!(optimizer.needs_loss(), row.name == "Lbfgs");
+        if let Err(error) = optimizer.step() {
+            assert_eq!((error.kind(), error.location().file()), (ErrorKind::Autograd, file!()));
+            assert!(error.repair().is_some_and(|repair| repair.contains("step_with")), "{error}");
+            assert_eq!((row.name, all(&parameters, &*optimizer)?), ("Lbfgs", before));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn parameters_and_their_states_keep_their_names() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let parameters = plain(&named);
+        let mut optimizer = (row.build)(named)?;
+        for _ in 0..2 {
+            optimizer.step_with(&mut || loss(&parameters))?;
+        }
+        let want = [["h", "in"], ["out", "in"]];
+        let file = optimizer.state_dict().to_file()?;
+        let bytes = namegrad::io::TensorFile::from_bytes(&file.to_bytes()?)?;
+        for state in [optimizer.state_dict(), OptimizerState::from_file(&bytes)?] {
+            for (number, parameter) in state.groups[0].parameters.iter().enumerate() {
+                let name = row.name;
+                assert_eq!(*parameters[number].tensor().names(), want[number], "{name}");
+                assert_eq!(parameter.names, *parameters[number].tensor().names(), "{name}");
+                let slots = parameter.slots.iter().filter(|(_, slot)| slot.sizes() == [3, 3]);
+                for (slot, value) in slots {
+                    assert_eq!(*value.names(), want[number], "{slot} of {name}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_gradient_with_other_names_is_refused_before_anything_changes() -> Result<()> {
+    for row in every() {
+        let named = model()?;
+        let parameters = plain(&named);
+        let mut optimizer = (row.build)(named)?;
+        // Named gradients of a backward pass fit, and so do those that somebody sets with the right names.
+        let options = BackwardOptions::new().named(true);
+        loss(&parameters)?.backward_with(None, options)?;
+        assert_eq!(*parameters[0].grad().unwrap().names(), ["h", "in"]);
+        if !optimizer.needs_loss() {
+            optimizer.step()?;
+        }
+        let gradient = parameters[1].grad().unwrap();
+        parameters[1].set_grad(Some(gradient.rename(["out", "in"])?))?;
+        if !optimizer.needs_loss() {
+            optimizer.step()?;
+        }
+        let before = all(&parameters, &*optimizer)?;
+        for names in [["in", "out"], ["out", "other"]] {
+            parameters[1].set_grad(Some(gradient.rename(names)?))?;
+            assert_eq!(*parameters[1].grad().unwrap().names(), names);
+            let result = match optimizer.needs_loss() {
+                // Its gradients come from the closure alone; those that are there count for nothing.
+                true => optimizer.step_with(&mut || loss(&parameters)?.mul(0.0)).map(drop),
+                false => optimizer.step(),
+            };
+            match result {
+                Ok(()) => assert_eq!(row.name, "Lbfgs"),
+                Err(error) => {
+                    let place = (error.kind(), error.location().file());
+                    assert_eq!(place, (ErrorKind::NameMismatch, file!()), "{error}");
+                    let message = error.message();
+                    assert!(message.contains("'b.weight'") && message.contains("['out', 'in']"), "{error}");
+                    assert!(error.repair().is_some_and(|repair| repair.contains("align_as")));
+                }
+            }
+            assert_eq!(all(&parameters, &*optimizer)?.0, before.0, "{}", row.name);
+        }
+        // The repair of the message, and adding to the gradient, which drops its names.
+        let parameter = &parameters[1];
+        let permuted = gradient.rename(["out", "in"])?.align_to(["in", "out"])?;
+        parameter.set_grad(Some(permuted.align_as(&parameter.tensor())?))?;
+        parameter.tensor().sum(..)?.backward()?;
+        assert!(!parameter.grad().unwrap().has_names());
+        if !optimizer.needs_loss() {
+            optimizer.step()?;
+        }
+    }
+    Ok(())
+}
