@@ -1,10 +1,12 @@
 //! What a training run needs besides the model: checkpoints, logs, meters, profiles, the health of gradients.
 //!
 //! * [`Checkpoints`] saves a run, and goes on after an interruption as if nothing had happened.
+//! * [`log`]: what a run measures, as JSON lines, CSV and event files for TensorBoard (feature `tensorboard`).
+//! * [`meters`]: loss, accuracy and other measures over batches.
+//! * [`lr_finder`]: a test of learning rates before training.
+//! * `pictures` (feature `pictures`): learning curves and more as SVG and PNG files.
+//! * `progress` (feature `progress`): progress bars.
 //! * [`profile`](profile::profile) shows where the time goes, by op and by line.
-//! * [`log`] writes scalars, histograms, images and texts to files; [`meters`] compute what is written.
-//! * `pictures` (feature `pictures`) draws learning curves and other charts, `progress` (feature `progress`) shows bars,
-//!   and [`lr_finder`] tests learning rates.
 //! * [`health`](fn@health) and [`HealthWatch`] show norms of values, gradients and updates, and stop at the first NaN.
 
 #![forbid(unsafe_code)]

@@ -1,15 +1,14 @@
 //! [`Images`]: a grid of pictures.
 
 use super::Rgb;
-use super::canvas::{self, Area, Drawable, Drawn};
-use super::chart::rgb;
+use super::canvas::{Area, Drawable, Drawn, files};
+use super::draw::rgb;
 use crate::image::Pixels;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, NamedTensor, Result};
 use plotters::prelude::*;
 use std::panic::Location;
-use std::path::Path;
 
 /// Rows of pictures, such as images and what an autoencoder restores of them.
 ///
@@ -78,34 +77,6 @@ impl Images {
         self
     }
 
-    /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or if a
-    /// side has more than 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
-    }
-
     fn scaled(&self, pixels: usize) -> u32 {
         u32::try_from(pixels).unwrap_or(u32::MAX).saturating_mul(self.scale)
     }
@@ -116,6 +87,8 @@ impl Default for Images {
         Images::new()
     }
 }
+
+files!(Images);
 
 impl Drawable for Images {
     fn size(&self) -> (u32, u32) {

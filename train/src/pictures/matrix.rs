@@ -1,13 +1,9 @@
 //! [`Matrix`]: a confusion matrix as a picture.
 
-use super::canvas::{self, Area, Drawable, Drawn, FONT};
+use super::canvas::{Area, Drawable, Drawn, FONT, files};
 use crate::meters::ConfusionMatrix;
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::path::Path;
 
 /// A confusion matrix: rows are true classes, columns predicted ones. The color of a cell is its share of the row.
 ///
@@ -46,34 +42,6 @@ impl Matrix {
         Matrix { title: title.into(), matrix: matrix.clone(), cell: (LETTER * letters + 10).max(36) }
     }
 
-    /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or for
-    /// more classes than fit into 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
-    }
-
     /// The corner of the first cell.
     fn corner(&self) -> (u32, u32) {
         let title = if self.title.is_empty() { 0 } else { TITLE };
@@ -85,6 +53,8 @@ impl Matrix {
         LETTER * longest.unwrap_or(0).min(40) as u32 + 10
     }
 }
+
+files!(Matrix);
 
 impl Drawable for Matrix {
     fn size(&self) -> (u32, u32) {

@@ -24,6 +24,7 @@
 mod axis;
 mod canvas;
 mod chart;
+mod draw;
 mod figure;
 mod images;
 mod matrix;
