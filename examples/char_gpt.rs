@@ -160,7 +160,7 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
     let mut log = match flags.resume {
         true => {
             checkpoints.resume(run!())?;
-            log.resume_from(step).build()?
+            log.resume_from(step + 1).build()?
         }
         false => {
             checkpoints.remove_after(0)?;
