@@ -29,13 +29,8 @@ pub struct Images {
 #[derive(Clone, Debug)]
 struct Picture {
     width: usize,
+    height: usize,
     colors: Vec<Rgb>,
-}
-
-impl Picture {
-    fn height(&self) -> usize {
-        self.colors.len() / self.width
-    }
 }
 
 /// Between pictures, in pixels of the file.
@@ -66,7 +61,8 @@ impl Images {
                 row.map_err(|error: Error| error.with_operands([images.shape()]).at(caller))?
             }
         };
-        let picture = |pixels: Pixels| Picture { width: pixels.width, colors: pixels.colors() };
+        let picture =
+            |pixels: Pixels| Picture { width: pixels.width, height: pixels.height, colors: pixels.colors() };
         self.rows.push(row.into_iter().map(picture).collect());
         Ok(self)
     }
@@ -94,7 +90,7 @@ impl Drawable for Images {
     fn size(&self) -> (u32, u32) {
         let add = |sum: u32, side: u32| sum.saturating_add(side).saturating_add(GAP);
         let width = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.width)).fold(GAP, add);
-        let height = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.height())).max();
+        let height = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.height)).max();
         let heights = self.rows.iter().filter_map(height);
         (self.rows.iter().map(width).max().unwrap_or(GAP), heights.fold(GAP, add))
     }
@@ -112,7 +108,7 @@ impl Drawable for Images {
                 }
                 left += scale * picture.width as i32 + gap;
             }
-            top += scale * row.iter().map(Picture::height).max().unwrap_or(0) as i32 + gap;
+            top += scale * row.iter().map(|picture| picture.height).max().unwrap_or(0) as i32 + gap;
         }
         Ok(())
     }
