@@ -16,6 +16,8 @@ use namegrad::optim::schedule::{
 };
 use namegrad::optim::{Asgd, Lbfgs, LineSearch, RmsProp, clip_grad_norm_};
 use namegrad::prelude::*;
+use namegrad::train::log::{Histogram, Log};
+use namegrad::train::meters::{Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression};
 
 fn images() -> Result<Tensor> {
     Tensor::rand([("N", 4), ("C", 3), ("H", 5), ("W", 7)])
@@ -450,7 +452,7 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 24] = [
+const SKETCHES: [&str; 32] = [
     "file.tensors",
     "Option",
     "rand_distr",
@@ -475,7 +477,56 @@ const SKETCHES: [&str; 24] = [
     "Op::new(\"name\", value).input(&x, |g, cx| ..).output()",
     ".inputs(&[Some(&x), bias], ..)",
     "Op::with_outputs",
+    "namegrad::train",
+    "tensorboard",
+    "progress",
+    "pictures",
+    "C",
+    "H",
+    "W",
+    "for x in progress(loader) { .. }",
 ];
+
+/// The calls about logs, meters and pictures.
+#[allow(dead_code)]
+fn page_of_training(
+    net: &Linear,
+    [x, logits, target, loss, image]: [Tensor; 5],
+    [a, b]: [f64; 2],
+    step: u64,
+) -> Result<()> {
+    let mut log = Log::new("runs/a")?;
+    Log::builder("runs/a").resume_from(100).build()?;
+    log.scalar("loss/train", step, &loss)?;
+    log.scalars(step, [("loss/train", a), ("loss/test", b)])?;
+    log.histogram("x", step, Histogram::new(&x, 30)?)?;
+    log.parameters(step, net)?;
+    log.text("note", step, "a text")?;
+    log.hparams([("lr", 0.1.into())])?;
+    let mut mean = Mean::new();
+    mean.update(&loss, 64)?;
+    let mut accuracy = Accuracy::new();
+    Accuracy::top(5);
+    accuracy.update(&logits, &target, "class")?;
+    let matrix = ConfusionMatrix::new(10);
+    matrix.scores(Average::Macro);
+    matrix.per_class();
+    Perplexity::new().ignore_index(-100);
+    Regression::new();
+    #[cfg(feature = "tensorboard")]
+    {
+        Log::builder("runs/a").tensorboard(true).build()?;
+        log.image("x", step, &image)?;
+    }
+    #[cfg(feature = "pictures")]
+    {
+        use namegrad::train::pictures::Chart;
+        let history = log.history()?;
+        Chart::of(&history, ["loss/train"])?.save("loss.svg")?;
+    }
+    drop(image);
+    Ok(())
+}
 
 #[test]
 fn the_calls_of_the_page_are_compiled() {

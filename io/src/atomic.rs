@@ -1,4 +1,4 @@
-//! Writing files atomically: completely or not at all. [`write`] is for files of any format.
+//! Writing files of any format atomically: completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};

@@ -193,16 +193,15 @@ impl LrCurve {
         slopes.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(lr, _)| lr)
     }
 
-    /// The curve as a chart.
+    /// The curve as a chart. Losses far above the first are outside.
     #[cfg(feature = "pictures")]
     pub fn chart(&self) -> crate::pictures::Chart {
-        crate::pictures::Chart::new("")
-            .x_label("learning rate")
-            .y_label("loss")
-            .log_x(true)
-            .color([200, 200, 200])
-            .line("loss", &self.points)
-            .color([31, 119, 180])
-            .line("smoothed", &self.smoothed)
+        let chart = crate::pictures::Chart::new("").x_label("learning rate").y_label("loss").log_x(true);
+        let first = self.points.first().map_or(0.0, |(_, loss)| *loss);
+        let least = self.points.iter().map(|(_, loss)| *loss).fold(first, f64::min);
+        let room = 0.2 * (first - least).max(0.5 * first.abs());
+        let chart = chart.y_range(least - room, first + room);
+        let chart = chart.color([200, 200, 200]).line("loss", &self.points);
+        chart.color([31, 119, 180]).line("smoothed", &self.smoothed)
     }
 }

@@ -3,7 +3,7 @@
 //! A bar is shown on stderr if that is a terminal. Otherwise, as in a pipe or a file, nothing is printed, unless
 //! [`Progress::every`] asks for a line now and then.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
@@ -175,13 +175,16 @@ fn target() -> ProgressDrawTarget {
 fn bar(total: Option<usize>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {
-            (ProgressBar::new(total as u64), "{prefix} [{bar:30}] {pos}/{len} {per_sec} {msg} ({eta} left)")
+            (ProgressBar::new(total as u64), "{prefix} [{bar:30}] {pos}/{len} {rate} {msg} ({eta} left)")
         }
-        None => (ProgressBar::no_length(), "{prefix} {spinner} {pos} {per_sec} {msg} ({elapsed})"),
+        None => (ProgressBar::no_length(), "{prefix} {spinner} {pos} {rate} {msg} ({elapsed})"),
     };
     // Both templates are right, and a wrong one would give the default bar.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.with_style(style.progress_chars("=> "))
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        let _ = write!(out, "{:.1}/s", state.per_sec());
+    };
+    bar.with_style(style.with_key("rate", rate).progress_chars("=> "))
 }
 
 /// An iterator with a bar.

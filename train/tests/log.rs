@@ -176,8 +176,12 @@ fn a_damaged_log_is_an_error_that_names_the_line_and_changes_nothing() -> Result
         assert_eq!(error.location().file(), file!());
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), content);
-    assert_eq!(History::read(folder.path().join("none")).unwrap_err().kind(), ErrorKind::Format);
-    assert_eq!(History::read(folder.path().join("none.csv")).unwrap_err().kind(), ErrorKind::Io);
+    for missing in ["none", "none.csv"] {
+        assert_eq!(History::read(folder.path().join(missing)).unwrap_err().kind(), ErrorKind::Io);
+    }
+    let other = folder.path().join("notes.txt");
+    fs::write(&other, "words").unwrap();
+    assert_eq!(History::read(other).unwrap_err().kind(), ErrorKind::Format);
     fs::remove_file(&path).unwrap();
     assert_eq!(History::read(folder.path()).unwrap_err().kind(), ErrorKind::Io);
     Ok(())

@@ -16,7 +16,7 @@ pub struct LogBuilder {
     csv: bool,
     #[cfg(feature = "tensorboard")]
     tensorboard: bool,
-    /// A step, or the text of one that is negative.
+    /// The first step of this run, or the error of a negative one.
     resume_from: Option<Result<u64>>,
 }
 
@@ -89,8 +89,8 @@ impl LogBuilder {
     /// # Errors
     /// [`ErrorKind::Io`] if a file cannot be read or written, or another log is writing to it; [`ErrorKind::Format`] if
     /// a file of the log to be continued is damaged, with the line or the offset; [`ErrorKind::Value`] if there are no
-    /// files to write, or the step is negative. The earlier log does not change then, except that some of its files may have been
-    /// moved if a file cannot be written.
+    /// files to write, or the step is negative. An earlier log stays, although some of its files may have been moved
+    /// before a new one could not be created.
     #[track_caller]
     pub fn build(self) -> Result<Log> {
         let caller = Location::caller();

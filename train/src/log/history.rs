@@ -118,6 +118,13 @@ fn records(path: &Path) -> Result<Vec<Record>> {
         },
         false => path.to_path_buf(),
     };
+    if !path.exists() {
+        return Err(Error::new(
+            ErrorKind::Io,
+            OP,
+            format!("{}: there is no such file or folder", path.display()),
+        ));
+    }
     let Some(format) = Format::of(&path) else {
         let message = format!("{}: neither a .jsonl, nor a .csv, nor an event file", path.display());
         return Err(Error::new(ErrorKind::Format, OP, message));

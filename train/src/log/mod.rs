@@ -1,7 +1,7 @@
 //! [`Log`], to which a training run writes what it measures, and [`History`], which reads it back.
 //!
 //! `value` has what is logged, `builder` how a log is opened, and `appender` how files stay whole. Each format has a
-//! module: `json`, `csv` and [`events`].
+//! module: `json`, `csv` and `events`, which needs the feature `tensorboard`.
 
 mod appender;
 mod builder;
@@ -40,7 +40,7 @@ const BUCKETS: usize = 64;
 /// | --- | --- | --- | --- | --- | --- |
 /// | by default | `log.jsonl`, a JSON object in each line | yes | yes | no | yes |
 /// | [`csv(true)`](LogBuilder::csv) | `log.csv` with the columns `step`, `name` and `value` | yes | no | no | no |
-/// | [`tensorboard(true)`](LogBuilder::tensorboard) | an event file for TensorBoard | in `f32` | yes | yes | yes |
+/// | `tensorboard(true)`, with the feature `tensorboard` | an event file for TensorBoard | in `f32` | yes | yes | yes |
 ///
 /// [`History`] reads the numbers back, for plots. In Python, `pandas.read_json("log.jsonl", lines=True)` and
 /// `pandas.read_csv("log.csv")` do. A number that is not finite is the string `"NaN"`, `"Infinity"` or `"-Infinity"` in

@@ -22,8 +22,8 @@ use std::fmt;
 /// assert_eq!(matrix.per_class()[1].precision, 2.0 / 3.0);
 /// let table = "\
 /// true\\predicted  cat  dog  precision   recall
-///           cat    1    1    100.0 %   50.0 %
-///           dog    0    2     66.7 %  100.0 %
+///            cat    1    1    100.0 %   50.0 %
+///            dog    0    2     66.7 %  100.0 %
 /// accuracy 75.00 % (3 of 4)";
 /// assert_eq!(matrix.to_string(), table);
 /// # Ok::<(), Error>(())

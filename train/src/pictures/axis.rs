@@ -1,4 +1,4 @@
-//! [`Axis`]: the range of an axis, linear or logarithmic, and its labels.
+//! [`Axis`]: the range of an axis, linear or logarithmic, and its labels. [`Axes`]: the rectangle of two.
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
@@ -47,9 +47,9 @@ impl Axis {
         Axis::over(&ends, log, 0.0)
     }
 
-    /// The same axis, with 0 at an end if it is beyond.
-    pub(super) fn from_zero(mut self) -> Axis {
-        if !self.log && self.low > 0.0 || self.low < 0.0 && self.low > -0.1 * self.high {
+    /// The same axis without the room below 0, on which bars stand.
+    pub(super) fn with_floor(mut self) -> Axis {
+        if !self.log && self.low < 0.0 && self.low > -0.1 * self.high {
             self.low = 0.0;
         }
         self
@@ -62,6 +62,17 @@ impl Axis {
 
     fn value(&self, position: f64) -> f64 {
         if self.log { 10f64.powf(position) } else { position }
+    }
+
+    /// The place of a value: 0 at the lower end, 1 at the upper.
+    fn share(&self, value: f64) -> f64 {
+        let position = if self.log { value.max(1.0 / LARGEST).log10() } else { value };
+        (position - self.low) / (self.high - self.low)
+    }
+
+    /// The value at a place.
+    fn at(&self, share: f64) -> f64 {
+        self.value(self.low + share * (self.high - self.low))
     }
 
     /// The labeled values, at most `most`.
@@ -91,6 +102,60 @@ impl Axis {
         let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
         let text = format!("{value:.digits$}");
         if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') { "0".into() } else { text }
+    }
+}
+
+/// The part of the plane that a chart shows.
+pub(super) struct Axes {
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+}
+
+impl Axes {
+    /// Whether a point is inside.
+    pub(super) fn contains(&self, (x, y): (f64, f64)) -> bool {
+        [self.x.share(x), self.y.share(y)].iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share))
+    }
+
+    /// The point inside that is nearest to a point.
+    pub(super) fn nearest(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.at(self.x.share(x).clamp(0.0, 1.0)), self.y.at(self.y.share(y).clamp(0.0, 1.0)))
+    }
+
+    /// The parts of a line that are inside. Liang, Barsky, *A new concept and method for line clipping* (1984).
+    pub(super) fn clip(&self, line: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+        if line.iter().all(|point| self.contains(*point)) {
+            return if line.is_empty() { vec![] } else { vec![line.to_vec()] };
+        }
+        let mut parts: Vec<Vec<(f64, f64)>> = Vec::new();
+        for pair in line.windows(2) {
+            let [from, to] = [pair[0], pair[1]].map(|(x, y)| [self.x.share(x), self.y.share(y)]);
+            let (mut start, mut end) = (0.0, 1.0);
+            for (from, to) in from.into_iter().zip(to) {
+                // Where the segment crosses 0 and 1.
+                let ends = [-from / (to - from), (1.0 - from) / (to - from)];
+                match to - from {
+                    0.0 if (0.0..=1.0).contains(&from) => {}
+                    0.0 => end = -1.0,
+                    _ => {
+                        start = f64::max(start, f64::min(ends[0], ends[1]));
+                        end = f64::min(end, f64::max(ends[0], ends[1]));
+                    }
+                }
+            }
+            if start > end {
+                continue;
+            }
+            let at = |share: f64| {
+                let [x, y] = [0, 1].map(|dim| from[dim] + share * (to[dim] - from[dim]));
+                (self.x.at(x), self.y.at(y))
+            };
+            match parts.last_mut() {
+                Some(part) if start == 0.0 && part.last() == Some(&at(0.0)) => part.push(at(end)),
+                _ => parts.push(vec![at(start), at(end)]),
+            }
+        }
+        parts
     }
 }
 
@@ -132,10 +197,9 @@ impl Ranged for Axis {
     type ValueType = f64;
 
     fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
-        let position = if self.log { value.max(1.0 / LARGEST).log10() } else { *value };
-        let share = (position - self.low) / (self.high - self.low);
         // Far outside is outside.
-        first + (f64::from(last - first) * share.clamp(-10.0, 11.0)).round() as i32
+        let share = self.share(*value).clamp(-10.0, 11.0);
+        first + (f64::from(last - first) * share).round() as i32
     }
 
     fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
@@ -170,6 +234,19 @@ mod tests {
         assert_eq!(labels(&[2e6, 8e6], false), ["2e6", "4e6", "6e6", "8e6"]);
         assert_eq!(labels(&[1e-6, 1e-1], true), ["1e-6", "1e-5", "0.0001", "0.001", "0.01", "0.1"]);
         assert_eq!(labels(&[1e-7, 1.0], true), ["1e-6", "0.0001", "0.01", "1"]);
+    }
+
+    #[test]
+    fn lines_end_at_the_edge() {
+        let axes = Axes { x: Axis::between([0.0, 8.0], false), y: Axis::between([0.0, 1.0], false) };
+        assert_eq!(axes.clip(&[(0.0, 0.5), (8.0, 0.5)]), [[(0.0, 0.5), (8.0, 0.5)]]);
+        // Leaves at the top and comes back.
+        let parts = axes.clip(&[(0.0, 0.0), (4.0, 2.0), (8.0, 0.0)]);
+        assert_eq!(parts, [[(0.0, 0.0), (2.0, 1.0)], [(6.0, 1.0), (8.0, 0.0)]]);
+        assert_eq!(axes.clip(&[(-5.0, 0.5), (11.0, 0.5)]), [[(0.0, 0.5), (8.0, 0.5)]]);
+        assert!(axes.clip(&[(0.0, 2.0), (8.0, 2.0)]).is_empty() && axes.clip(&[]).is_empty());
+        assert!(axes.clip(&[(0.0, 5.0)]).is_empty());
+        assert_eq!(axes.nearest((-1.0, 2.0)), (0.0, 1.0));
     }
 
     #[test]

@@ -26,6 +26,43 @@ pub(super) type Area<D> = DrawingArea<D, Shift>;
 pub(super) type Drawn<D, T = ()> =
     std::result::Result<T, DrawingAreaErrorKind<<D as DrawingBackend>::ErrorType>>;
 
+/// Adds the methods that make files of a picture: `save`, `to_svg` and `to_png`.
+macro_rules! files {
+    ($picture:ty) => {
+        impl $picture {
+            /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Io`](namegrad_core::ErrorKind::Io) if the file cannot be written,
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for another end of the file name, or if a side has
+            /// no pixels or more than 16,384.
+            #[track_caller]
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> namegrad_core::Result<()> {
+                $crate::pictures::canvas::save(self, path.as_ref())
+            }
+
+            /// The text of the SVG file.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a side has no pixels or more than 16,384.
+            #[track_caller]
+            pub fn to_svg(&self) -> namegrad_core::Result<String> {
+                $crate::pictures::canvas::svg(self)
+            }
+
+            /// The content of the PNG file.
+            ///
+            /// # Errors
+            /// Same as [`to_svg`](Self::to_svg).
+            #[track_caller]
+            pub fn to_png(&self) -> namegrad_core::Result<Vec<u8>> {
+                $crate::pictures::canvas::png(self)
+            }
+        }
+    };
+}
+pub(super) use files;
+
 /// The largest width and height.
 const LARGEST: u32 = 1 << 14;
 
@@ -45,8 +82,13 @@ pub(super) fn save(picture: &impl Drawable, path: &Path) -> Result<()> {
         }
     };
     let bytes = bytes.map_err(|error| error.of(OP).at(caller))?;
-    atomic::write(path, |out| out.write_all(&bytes))
-        .map_err(|error| Error::new(ErrorKind::Io, OP, format!("{}: {error}", path.display())).at(caller))
+    atomic::write(path, |out| out.write_all(&bytes)).map_err(|error| {
+        let failed = Error::new(ErrorKind::Io, OP, format!("{}: {error}", path.display())).at(caller);
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+            Some(folder) => failed.with_repair(format!("std::fs::create_dir_all({folder:?})? before it")),
+            None => failed,
+        }
+    })
 }
 
 /// The text of an SVG file.

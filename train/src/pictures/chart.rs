@@ -1,15 +1,13 @@
-//! [`Chart`]: lines, points and bars over two axes.
+//! [`Chart`]: lines, points and bars over two axes. `draw` draws it.
 
 use super::Rgb;
-use super::axis::{Axis, is_drawable};
-use super::canvas::{self, Area, Drawable, Drawn, FONT};
+use super::axis::{Axes, Axis};
+use super::canvas::files;
 use crate::image::Pixels;
 use crate::log::{Histogram, History};
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{NamedTensor, Result};
-use plotters::prelude::*;
-use std::path::Path;
 
 /// Lines, points, bars and an image over two axes.
 ///
@@ -34,25 +32,25 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Chart {
-    title: String,
-    labels: [String; 2],
-    size: (u32, u32),
-    log: [bool; 2],
+    pub(super) title: String,
+    pub(super) labels: [String; 2],
+    pub(super) size: (u32, u32),
+    pub(super) log: [bool; 2],
     ranges: [Option<[f64; 2]>; 2],
-    background: Option<Background>,
-    series: Vec<Series>,
+    pub(super) background: Option<Background>,
+    pub(super) series: Vec<Series>,
     next_color: Option<Rgb>,
 }
 
 #[derive(Clone, Debug)]
-struct Series {
-    name: String,
-    color: Rgb,
-    marks: Marks,
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) color: Rgb,
+    pub(super) marks: Marks,
 }
 
 #[derive(Clone, Debug)]
-enum Marks {
+pub(super) enum Marks {
     Line(Vec<(f64, f64)>),
     Points(Vec<(f64, f64)>),
     /// Lower end, upper end, height.
@@ -61,12 +59,12 @@ enum Marks {
 
 /// An image behind the series.
 #[derive(Clone, Debug)]
-struct Background {
-    width: usize,
-    colors: Vec<Rgb>,
+pub(super) struct Background {
+    pub(super) width: usize,
+    pub(super) colors: Vec<Rgb>,
     /// Left and right, bottom and top.
-    x: [f64; 2],
-    y: [f64; 2],
+    pub(super) x: [f64; 2],
+    pub(super) y: [f64; 2],
 }
 
 /// The colors of the series, in turn: those of Tableau 10.
@@ -82,9 +80,6 @@ const COLORS: [Rgb; 10] = [
     [188, 189, 34],
     [23, 190, 207],
 ];
-
-/// A line with at most this many points shows them.
-const FEW: usize = 40;
 
 /// A point of a series: a pair of numbers of any type, such as a step and a loss.
 pub trait Point {
@@ -230,41 +225,13 @@ impl Chart {
         Ok(self)
     }
 
-    /// Writes the chart as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or if
-    /// a side is 0 or more than 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
-    }
-
     fn series(mut self, name: String, marks: Marks) -> Chart {
         let color = self.next_color.take().unwrap_or(COLORS[self.series.len() % COLORS.len()]);
         self.series.push(Series { name, color, marks });
         self
     }
 
-    fn axes(&self) -> [Axis; 2] {
+    pub(super) fn axes(&self) -> Axes {
         let corners = self.series.iter().flat_map(|series| series.marks.corners());
         let (mut x, mut y): (Vec<f64>, Vec<f64>) = corners.unzip();
         if let Some(image) = &self.background {
@@ -279,16 +246,18 @@ impl Chart {
         };
         let y = match self.ranges[1] {
             Some(ends) => Axis::between(ends, self.log[1]),
-            None if bars => Axis::over(&y, self.log[1], room).from_zero(),
+            None if bars => Axis::over(&y, self.log[1], room).with_floor(),
             None => Axis::over(&y, self.log[1], room),
         };
-        [x, y]
+        Axes { x, y }
     }
 }
 
+files!(Chart);
+
 impl Marks {
     /// Points that an axis must reach.
-    fn corners(&self) -> Box<dyn Iterator<Item = (f64, f64)> + '_> {
+    pub(super) fn corners(&self) -> Box<dyn Iterator<Item = (f64, f64)> + '_> {
         match self {
             Marks::Line(points) | Marks::Points(points) => Box::new(points.iter().copied()),
             Marks::Bars(bars) => {
@@ -296,116 +265,4 @@ impl Marks {
             }
         }
     }
-}
-
-impl Drawable for Chart {
-    fn size(&self) -> (u32, u32) {
-        self.size
-    }
-
-    fn draw<D: DrawingBackend>(&self, area: &Area<D>) -> Drawn<D> {
-        let mut builder = ChartBuilder::on(area);
-        builder.margin(12).x_label_area_size(44).y_label_area_size(66);
-        if !self.title.is_empty() {
-            builder.caption(&self.title, (FONT, 20));
-        }
-        let [x, y] = self.axes();
-        let base = y.start();
-        let mut chart = builder.build_cartesian_2d(x, y)?;
-        if let Some(image) = &self.background {
-            let height = image.colors.len() / image.width;
-            let at = |ends: [f64; 2], place: usize, count: usize| {
-                ends[0] + (ends[1] - ends[0]) * place as f64 / count as f64
-            };
-            chart.draw_series(image.colors.iter().enumerate().map(|(number, color)| {
-                let (row, column) = (height - number / image.width, number % image.width);
-                let corner = |row, column| (at(image.x, column, image.width), at(image.y, row, height));
-                Rectangle::new([corner(row, column), corner(row - 1, column + 1)], rgb(color).filled())
-            }))?;
-        }
-        chart
-            .configure_mesh()
-            .x_desc(&self.labels[0])
-            .y_desc(&self.labels[1])
-            .x_labels(9)
-            .y_labels(8)
-            .axis_desc_style((FONT, 16))
-            .label_style((FONT, 14))
-            .light_line_style(TRANSPARENT)
-            .draw()?;
-        for series in &self.series {
-            let color = rgb(&series.color);
-            let drawable = |(x, y): &(f64, f64)| is_drawable(*x, self.log[0]) && is_drawable(*y, self.log[1]);
-            match &series.marks {
-                Marks::Line(points) => {
-                    let few = points.len() <= FEW;
-                    for run in points.split(|point| !drawable(point)).filter(|run| !run.is_empty()) {
-                        let size = if few || run.len() == 1 { 3 } else { 0 };
-                        let line = LineSeries::new(run.iter().copied(), color.filled().stroke_width(2));
-                        chart.draw_series(line.point_size(size))?;
-                    }
-                }
-                Marks::Points(points) => {
-                    let points = points.iter().filter(|point| drawable(point));
-                    chart.draw_series(points.map(|point| Circle::new(*point, 3, color.filled())))?;
-                }
-                Marks::Bars(bars) => {
-                    let bars =
-                        bars.iter().filter(|bar| drawable(&(bar.1, bar.2)) && drawable(&(bar.0, bar.2)));
-                    chart.draw_series(bars.map(|(low, high, count)| {
-                        Rectangle::new([(*low, base), (*high, *count)], color.mix(0.6).filled())
-                    }))?;
-                }
-            }
-            if !series.name.is_empty() {
-                // The legend has its own series, so that it has one entry for any number of parts.
-                let key = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(3));
-                chart.draw_series(LineSeries::new([], color))?.label(&series.name).legend(key);
-            }
-        }
-        if self.series.iter().any(|series| !series.name.is_empty()) {
-            chart
-                .configure_series_labels()
-                .position(self.free_corner())
-                .label_font((FONT, 14))
-                .background_style(WHITE.mix(0.85))
-                .border_style(BLACK.mix(0.3))
-                .draw()?;
-        }
-        Ok(())
-    }
-}
-
-impl Chart {
-    /// The corner with the fewest points, for the legend.
-    fn free_corner(&self) -> SeriesLabelPosition {
-        use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
-        use plotters::coord::ranged1d::Ranged;
-        let [x, y] = self.axes();
-        let mut counts = [0.0; 4];
-        for series in &self.series {
-            let all: Vec<(f64, f64)> = series.marks.corners().collect();
-            for (at, to) in &all {
-                let [across, up] = [x.map(at, (0, 100)), y.map(to, (0, 100))];
-                // Only about a third of the width, and the part of the height that a legend takes.
-                let (left, right, low, high) = (across < 35, across > 65, up < 40, up > 60);
-                for (number, inside) in
-                    [right && high, right && low, left && high, left && low].into_iter().enumerate()
-                {
-                    counts[number] += f64::from(u8::from(inside)) / all.len() as f64;
-                }
-            }
-        }
-        let corners = [UpperRight, LowerRight, UpperLeft, LowerLeft];
-        let least = counts.into_iter().fold(f64::INFINITY, f64::min);
-        corners
-            .into_iter()
-            .zip(counts)
-            .find(|(_, count)| *count == least)
-            .map_or(UpperRight, |(corner, _)| corner)
-    }
-}
-
-pub(super) fn rgb(color: &Rgb) -> RGBColor {
-    RGBColor(color[0], color[1], color[2])
 }

@@ -1,12 +1,8 @@
 //! [`Figure`]: several pictures side by side.
 
 use super::Panel;
-use super::canvas::{self, Area, Drawable, Drawn, FONT};
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::Result;
+use super::canvas::{Area, Drawable, Drawn, FONT, files};
 use plotters::prelude::*;
-use std::path::Path;
 
 /// Several pictures in one file, with a title.
 ///
@@ -52,34 +48,6 @@ impl Figure {
         self
     }
 
-    /// Writes the figure as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or if
-    /// the figure is larger than 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
-    }
-
     /// The rows of panels with their heights.
     fn rows(&self) -> impl Iterator<Item = (&[Panel], u32)> {
         let columns = self.columns.unwrap_or(self.panels.len()).max(1);
@@ -93,6 +61,8 @@ impl Figure {
         if self.title.is_empty() { 0 } else { TITLE }
     }
 }
+
+files!(Figure);
 
 impl Drawable for Figure {
     fn size(&self) -> (u32, u32) {

@@ -1,15 +1,14 @@
 //! [`Images`]: a grid of pictures.
 
 use super::Rgb;
-use super::canvas::{self, Area, Drawable, Drawn};
-use super::chart::rgb;
+use super::canvas::{Area, Drawable, Drawn, files};
+use super::draw::rgb;
 use crate::image::Pixels;
 #[cfg(doc)]
 use namegrad_core::ErrorKind;
 use namegrad_core::{Error, NamedTensor, Result};
 use plotters::prelude::*;
 use std::panic::Location;
-use std::path::Path;
 
 /// Rows of pictures, such as images and what an autoencoder restores of them.
 ///
@@ -30,13 +29,8 @@ pub struct Images {
 #[derive(Clone, Debug)]
 struct Picture {
     width: usize,
+    height: usize,
     colors: Vec<Rgb>,
-}
-
-impl Picture {
-    fn height(&self) -> usize {
-        self.colors.len() / self.width
-    }
 }
 
 /// Between pictures, in pixels of the file.
@@ -67,7 +61,8 @@ impl Images {
                 row.map_err(|error: Error| error.with_operands([images.shape()]).at(caller))?
             }
         };
-        let picture = |pixels: Pixels| Picture { width: pixels.width, colors: pixels.colors() };
+        let picture =
+            |pixels: Pixels| Picture { width: pixels.width, height: pixels.height, colors: pixels.colors() };
         self.rows.push(row.into_iter().map(picture).collect());
         Ok(self)
     }
@@ -76,34 +71,6 @@ impl Images {
     pub fn scale(mut self, scale: u32) -> Images {
         self.scale = scale.max(1);
         self
-    }
-
-    /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or if a
-    /// side has more than 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
     }
 
     fn scaled(&self, pixels: usize) -> u32 {
@@ -117,11 +84,13 @@ impl Default for Images {
     }
 }
 
+files!(Images);
+
 impl Drawable for Images {
     fn size(&self) -> (u32, u32) {
         let add = |sum: u32, side: u32| sum.saturating_add(side).saturating_add(GAP);
         let width = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.width)).fold(GAP, add);
-        let height = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.height())).max();
+        let height = |row: &Vec<Picture>| row.iter().map(|picture| self.scaled(picture.height)).max();
         let heights = self.rows.iter().filter_map(height);
         (self.rows.iter().map(width).max().unwrap_or(GAP), heights.fold(GAP, add))
     }
@@ -139,7 +108,7 @@ impl Drawable for Images {
                 }
                 left += scale * picture.width as i32 + gap;
             }
-            top += scale * row.iter().map(Picture::height).max().unwrap_or(0) as i32 + gap;
+            top += scale * row.iter().map(|picture| picture.height).max().unwrap_or(0) as i32 + gap;
         }
         Ok(())
     }

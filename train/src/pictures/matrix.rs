@@ -1,13 +1,9 @@
 //! [`Matrix`]: a confusion matrix as a picture.
 
-use super::canvas::{self, Area, Drawable, Drawn, FONT};
+use super::canvas::{Area, Drawable, Drawn, FONT, files};
 use crate::meters::ConfusionMatrix;
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::path::Path;
 
 /// A confusion matrix: rows are true classes, columns predicted ones. The color of a cell is its share of the row.
 ///
@@ -32,42 +28,18 @@ pub struct Matrix {
 const TITLE: u32 = 30;
 const WORDS: u32 = 26;
 const LETTER: u32 = 8;
+/// The letters of a name above a column.
+const WIDEST: usize = 10;
 
 impl Matrix {
     /// The picture of a matrix; an empty title takes no room.
     pub fn new(title: impl Into<String>, matrix: &ConfusionMatrix) -> Matrix {
         let digits =
             |class| (0..matrix.classes()).map(move |other| matrix.count(class, other).to_string().len());
-        let longest = (0..matrix.classes()).flat_map(digits).max().unwrap_or(1) as u32;
-        Matrix { title: title.into(), matrix: matrix.clone(), cell: (LETTER * longest + 12).max(36) }
-    }
-
-    /// Writes the picture as `.svg` or `.png`. If that fails, an existing file is unchanged.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, [`ErrorKind::Value`] for another end of the file name, or for
-    /// more classes than fit into 16,384 pixels.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        canvas::save(self, path.as_ref())
-    }
-
-    /// The text of the SVG file.
-    ///
-    /// # Errors
-    /// Same as [`save`](Self::save), except [`ErrorKind::Io`].
-    #[track_caller]
-    pub fn to_svg(&self) -> Result<String> {
-        canvas::svg(self)
-    }
-
-    /// The content of the PNG file.
-    ///
-    /// # Errors
-    /// Same as [`to_svg`](Self::to_svg).
-    #[track_caller]
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        canvas::png(self)
+        let longest = (0..matrix.classes()).flat_map(digits).max().unwrap_or(1);
+        let name = matrix.class_names().iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let letters = longest.max(name.min(WIDEST)) as u32;
+        Matrix { title: title.into(), matrix: matrix.clone(), cell: (LETTER * letters + 10).max(36) }
     }
 
     /// The corner of the first cell.
@@ -81,6 +53,8 @@ impl Matrix {
         LETTER * longest.unwrap_or(0).min(40) as u32 + 10
     }
 }
+
+files!(Matrix);
 
 impl Drawable for Matrix {
     fn size(&self) -> (u32, u32) {
@@ -106,7 +80,7 @@ impl Drawable for Matrix {
         for (class, name) in self.matrix.class_names().iter().enumerate() {
             let right = (FONT, 14).into_font().color(&BLACK).pos(Pos::new(HPos::Right, VPos::Center));
             area.draw_text(name, &right, (left - 6, top + at(class)))?;
-            let short: String = name.chars().take(self.cell as usize / 7).collect();
+            let short: String = name.chars().take(WIDEST).collect();
             area.draw_text(&short, &centered(14), (left + at(class), top - words / 2))?;
         }
         for class in 0..classes {

@@ -4,6 +4,9 @@
 //! The end of the file name says the format. PNG files have texts in the Ubuntu font, which is in the program, so no
 //! font of the system is needed; SVG files leave the font to the viewer. Values that are not finite leave gaps.
 //!
+//! The crate plotters draws them, with its feature `ab_glyph`. If your program also uses plotters itself, it has to
+//! register a font with `plotters::style::register_font` before it draws texts.
+//!
 //! `canvas` draws to files, and `axis` chooses ranges and labels.
 //!
 //! ```
@@ -24,6 +27,7 @@
 mod axis;
 mod canvas;
 mod chart;
+mod draw;
 mod figure;
 mod images;
 mod matrix;
