@@ -61,7 +61,11 @@ fn samples_of_several_parts() -> Result<()> {
 #[test]
 fn tensors_that_do_not_fit_together() -> Result<()> {
     let x = Tensor::zeros([("H", 2), ("W", 3)])?;
-    let refused = |other: Tensor| batch(vec![x.clone(), x.clone(), other]).unwrap_err();
+    let refused = |other: Tensor| {
+        let error = batch(vec![x.clone(), x.clone(), other]).unwrap_err();
+        assert_eq!(error.location().file(), file!(), "the line of the loop");
+        error
+    };
     let error = refused(x.align_to(["W", "H"])?);
     assert_eq!(error.kind(), ErrorKind::NameMismatch);
     assert!(error.message().contains("sample 0 is [H=2, W=3], but sample 2 is [W=3, H=2]"), "{error}");

@@ -57,14 +57,16 @@ impl Sampler for Shared {
 }
 
 type Batch = (Tensor, Tensor);
+/// The numbers of a batch.
+type Values = (Vec<i64>, Vec<f32>);
 
-fn values((x, noise): &Batch) -> Result<(Vec<i64>, Vec<f32>)> {
+fn values((x, noise): &Batch) -> Result<Values> {
     Ok((x.to_vec()?, noise.to_vec()?))
 }
 
 /// A training loop up to `EPOCHS`, which is killed after `kill` batches. Returns what it saw, and the state that it had
 /// saved after the last batch.
-fn run(loader: &Loader<Batch>, kill: usize) -> Result<(Vec<(Vec<i64>, Vec<f32>)>, LoaderState)> {
+fn run(loader: &Loader<Batch>, kill: usize) -> Result<(Vec<Values>, LoaderState)> {
     let mut seen = Vec::new();
     for _ in loader.epochs_done()..EPOCHS {
         for batch in loader.iter() {

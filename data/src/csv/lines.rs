@@ -27,13 +27,16 @@ pub(super) struct Lines {
     ends: Ends,
 }
 
+/// The longest line, in bytes: without a limit, a file that is no text would fill the memory.
+const LONGEST: usize = 1 << 26;
+
 /// Where lines end.
 struct Ends {
     blank: Blank,
     /// The number of the current line.
     line: u64,
-    /// Nothing of it has been read.
-    is_empty: bool,
+    /// How much of it has been read.
+    length: usize,
     /// The last byte was `\r`, which has not been passed on.
     carriage_return: bool,
 }
@@ -46,7 +49,7 @@ impl Lines {
             start.clear();
         }
         let text: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(text));
-        let ends = Ends { blank, line: 1, is_empty: true, carriage_return: false };
+        let ends = Ends { blank, line: 1, length: 0, carriage_return: false };
         Ok(Lines { text: BufReader::with_capacity(1 << 16, text), ends })
     }
 }
@@ -55,7 +58,7 @@ impl Ends {
     /// What is passed on for a byte, and whether the byte is done.
     fn pass(&mut self, byte: u8) -> (Option<u8>, bool) {
         if std::mem::take(&mut self.carriage_return) && byte != b'\n' {
-            self.is_empty = false;
+            self.length += 1;
             return (Some(b'\r'), false);
         }
         match byte {
@@ -64,13 +67,13 @@ impl Ends {
                 return (None, true);
             }
             b'\n' => {
-                if self.is_empty {
+                if self.length == 0 {
                     self.blank.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.line);
                 }
                 self.line += 1;
-                self.is_empty = true;
+                self.length = 0;
             }
-            _ => self.is_empty = false,
+            _ => self.length += 1,
         }
         (Some(byte), true)
     }
@@ -96,6 +99,10 @@ impl Read for Lines {
                 }
             }
             self.text.consume(used);
+            if self.ends.length > LONGEST {
+                let what = format!("line {} is longer than {LONGEST} bytes", self.ends.line);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
         }
         Ok(written)
     }
@@ -104,6 +111,13 @@ impl Read for Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endless_line_is_an_error() {
+        let mut lines = Lines::new(Box::new(io::repeat(b'a')), Blank::default()).unwrap();
+        let error = io::copy(&mut lines, &mut io::sink()).unwrap_err();
+        assert_eq!(error.to_string(), "line 1 is longer than 67108864 bytes");
+    }
 
     #[test]
     fn line_ends_are_alike_in_parts_of_any_size() {

@@ -40,11 +40,20 @@ impl Run {
         let mut generator = Generator::from_seed(derived(self.epoch_seed(), number));
         // A data set that several threads share has to cope with a panic in one of them in any case.
         match catch_unwind(AssertUnwindSafe(|| generator.scope(f))) {
-            Ok(result) => result.map_err(|error| error.context(format!("{}: ", what()))),
+            Ok(result) => result.map_err(|error| self.at_user(error).context(format!("{}: ", what()))),
             Err(panic) => {
                 let message = format!("{} panicked: {}", what(), said(&*panic));
                 Err(Error::new(ErrorKind::Value, "Loader", message).at(self.caller))
             }
+        }
+    }
+
+    /// An error at a line of the user: that of the loop, if the error happened in this crate.
+    fn at_user(&self, error: Error) -> Error {
+        let sources = &file!()[..file!().len() - "loader/jobs.rs".len()];
+        match error.location().file().starts_with(sources) {
+            true => error.at(self.caller),
+            false => error,
         }
     }
 
