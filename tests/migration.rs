@@ -484,8 +484,9 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
 
 /// The calls of the page about training runs.
 fn runs(net: Linear) -> Result<()> {
-    let step = || no_grad(|| net.forward(&Tensor::ones([("C", 3)])?));
-    let (result, profile) = profile(|| step());
+    let batch = Tensor::ones([("C", 3)])?;
+    let step = |batch: &Tensor| no_grad(|| net.forward(batch));
+    let (result, profile) = profile(|| step(&batch));
     result?;
     println!("{profile}");
     let folder = std::env::temp_dir().join(format!("namegrad-migration-run-{}", std::process::id()));
