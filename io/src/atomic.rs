@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Replaces the file at `path` with what `write` writes. After an error or a crash, the file is unchanged.
 ///
 /// The content is written to a temporary file in the same folder and synced to disk; only then is the file
-/// renamed. If `path` is a link, its target is replaced. A process that is killed leaves its temporary file
+/// renamed. If `path` is a link, its target is replaced; a device, such as `/dev/null`, or a pipe is not replaced but
+/// written to. A process that is killed leaves its temporary file
 /// behind; the next write to a file in that folder removes it.
 ///
 /// ```
@@ -25,6 +26,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Those of the file system and of `write`.
 pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if fs::metadata(&target).is_ok_and(|kind| !kind.is_file() && !kind.is_dir()) {
+        let mut out = BufWriter::new(File::options().write(true).open(&target)?);
+        write(&mut out)?;
+        return out.into_inner().map(drop).map_err(io::IntoInnerError::into_error);
+    }
     remove_abandoned(&target);
     let (temporary, file) = beside(&target)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -143,6 +149,15 @@ mod tests {
         left.sort();
         assert_eq!(left, [".other.tmp", "file", "slow"]);
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_stays_a_device() {
+        use std::os::unix::fs::FileTypeExt;
+        let device = Path::new("/dev/null");
+        write(device, |out| out.write_all(b"lost")).unwrap();
+        assert!(fs::metadata(device).unwrap().file_type().is_char_device());
     }
 
     #[cfg(unix)]

@@ -3,6 +3,7 @@
 use super::Loader;
 use super::jobs::{JobList, Run};
 use super::workers::Workers;
+use namegrad_autograd::span;
 use namegrad_core::{Error, Result};
 use std::fmt;
 use std::iter::FusedIterator;
@@ -30,6 +31,22 @@ enum Engine<B> {
     Done,
 }
 
+impl<B: Send + 'static> Engine<B> {
+    /// The next batch, and whether the epoch ends with it.
+    fn next(&mut self) -> (Option<Result<B>>, bool) {
+        match self {
+            Engine::Here(jobs) => match jobs.next() {
+                Some(Ok(job)) => (Some(job()), false),
+                Some(Err(error)) => (Some(Err(error)), true),
+                None => (None, true),
+            },
+            Engine::Workers(workers) => workers.next(),
+            Engine::Failed(error) => (Some(Err(error.clone())), true),
+            Engine::Done => (None, true),
+        }
+    }
+}
+
 impl<B> fmt::Debug for Batches<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batches").field("left", &self.left).finish_non_exhaustive()
@@ -55,14 +72,9 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
 
     fn next(&mut self) -> Option<Result<B>> {
         let (batch, ended) = match &mut self.engine {
-            Engine::Here(jobs) => match jobs.next() {
-                Some(Ok(job)) => (Some(job()), false),
-                Some(Err(error)) => (Some(Err(error)), true),
-                None => (None, true),
-            },
-            Engine::Workers(workers) => workers.next(),
-            Engine::Failed(error) => (Some(Err(error.clone())), true),
             Engine::Done => return None,
+            // Profiles show how long the loop waits.
+            engine => span("Loader", || engine.next()),
         };
         match (&batch, ended) {
             (Some(_), false) => self.loader.position().take(self.run),

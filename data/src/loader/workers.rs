@@ -1,6 +1,7 @@
 //! Threads that run the jobs of an epoch ahead of the loop, and hand over the batches in order.
 
 use super::jobs::JobList;
+use namegrad_autograd::hand_over;
 use namegrad_core::{Error, ErrorKind, Result, names};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -98,7 +99,10 @@ impl<B: Send + 'static> Workers<B> {
         let strict = names::is_strict();
         for number in 0..count {
             let shared = workers.shared.clone();
-            let work = move || if strict { names::strict(|| shared.work()) } else { shared.work() };
+            let observed = hand_over();
+            let work = move || {
+                observed.run(|| if strict { names::strict(|| shared.work()) } else { shared.work() });
+            };
             let thread = Builder::new().name(format!("namegrad-loader-{number}")).spawn(work);
             let thread = thread.map_err(|error| {
                 let message = format!("worker {number} of {count} could not be started: {error}");
