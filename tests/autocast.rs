@@ -181,7 +181,7 @@ fn casts<R>(f: impl FnOnce() -> R) -> (R, usize) {
 fn a_parameter_is_cast_once_in_a_scope() -> Result<()> {
     let weight = Parameter::new(x(&[3, 3], F32)?)?;
     let input = x(&[3, 3], BF16)?;
-    let product = || input.mm(&weight.tensor());
+    let product = || input.mm(weight.tensor());
     let (sum, count) =
         casts(|| autocast(BF16, || product()?.add(&product()?)?.add(&autocast(BF16, product)?)));
     assert_eq!(count, 1);
@@ -277,17 +277,17 @@ fn a_backward_pass_and_a_checkpoint_run_in_the_dtypes_of_the_forward_pass() -> R
     let weight = Parameter::new(x(&[3, 3], F32)?)?;
     let input = x(&[3, 3], F32)?.requiring_grad()?;
     let held = weight.clone();
-    let block = move |inputs: &[Tensor]| inputs[0].mm(&held.tensor())?.tanh()?.mm(&held.tensor());
+    let block = move |inputs: &[Tensor]| inputs[0].mm(held.tensor())?.tanh()?.mm(held.tensor());
     let mut gradients = Vec::new();
     for inside in [true, false] {
         for again in [true, false] {
             weight.zero_grad();
             input.zero_grad();
             let (loss, dtype) = autocast(BF16, || {
-                let y = input.mm(&weight.tensor())?;
+                let y = input.mm(weight.tensor())?;
                 let y = if again { checkpoint(block.clone(), &[&y])? } else { block(&[y])? };
                 let dtype = y.dtype();
-                let loss = y.mm(&weight.tensor())?.square()?.sum(..)?;
+                let loss = y.mm(weight.tensor())?.square()?.sum(..)?;
                 if inside {
                     loss.backward()?;
                 }
