@@ -180,7 +180,7 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
             scheduler.step(&mut optimizer)?;
             step += 1;
             log.scalar("loss/train", step, &loss)?;
-            if step % 100 == 0 || step == last {
+            if step.is_multiple_of(100) || step == last {
                 let seconds = start.elapsed().as_secs_f64();
                 println!("step {step:5}  train loss {:.4}  {seconds:6.1} s", loss.item::<f64>()?);
             }
