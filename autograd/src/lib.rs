@@ -54,6 +54,7 @@ pub use hooks::HookHandle;
 pub use observe::starting;
 pub use observe::{
     ForThread, HandedOver, Observed, Observer, Section, SectionKind, hand_over, observe, observe_by, span,
+    span_at,
 };
 pub use op::{Joined, Kept, Op, Outputs};
 pub use operators::{AsTensor, Operand};

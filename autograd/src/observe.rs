@@ -159,6 +159,15 @@ pub fn span<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
     section(Section { kind: SectionKind::Span, name, at: Location::caller() }, f)
 }
 
+/// [`span`] at the line of another call: an iterator says where its loop is.
+#[inline]
+pub fn span_at<R>(name: &'static str, at: &'static Location<'static>, f: impl FnOnce() -> R) -> R {
+    if !is_observed() {
+        return f();
+    }
+    section(Section { kind: SectionKind::Span, name, at }, f)
+}
+
 /// Makes a function with which another thread, which works for this one, is observed by the same observer: a loader
 /// takes it before it starts its threads.
 ///

@@ -4,6 +4,7 @@ use crate::dataset::{Dataset, no_sample};
 use image::{DynamicImage, ImageReader};
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::panic::Location;
@@ -98,18 +99,19 @@ impl ImageFolder {
     }
 }
 
-/// How many folders deep images are looked for, so that a link to a folder above it is no endless search.
-const DEEPEST: usize = 32;
-
-/// Adds the images in a folder and in those in it.
+/// Adds the images in a folder and in those in it, each of them once, so that a link to a folder above it is no endless
+/// search.
 fn add_images(folder: &Path, class: i64, files: &mut Vec<(PathBuf, i64)>) -> Result<()> {
-    let mut folders = vec![(folder.to_path_buf(), 0)];
+    let mut folders = vec![folder.to_path_buf()];
+    let mut seen: HashSet<PathBuf> = fs::canonicalize(folder).into_iter().collect();
     let first = files.len();
-    while let Some((folder, depth)) = folders.pop() {
+    while let Some(folder) = folders.pop() {
         for path in entries(&folder)? {
             let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-            if path.is_dir() && depth < DEEPEST {
-                folders.push((path, depth + 1));
+            if path.is_dir() {
+                if fs::canonicalize(&path).is_ok_and(|real| seen.insert(real)) {
+                    folders.push(path);
+                }
             } else if EXTENSIONS.contains(&extension.as_str()) {
                 files.push((path, class));
             }

@@ -48,6 +48,13 @@ impl<const K: usize> Parts<K> {
                 let mut lengths = fractions.map(|fraction| (len as f64 * fraction).floor() as usize);
                 let left = len.saturating_sub(lengths.iter().sum());
                 (0..left).for_each(|number| lengths[number % K] += 1);
+                // Rounding can make the sum of the fractions a little larger than one.
+                let mut over = lengths.iter().sum::<usize>().saturating_sub(len);
+                for length in lengths.iter_mut().rev() {
+                    let less = over.min(*length);
+                    *length -= less;
+                    over -= less;
+                }
                 lengths
             }
         };

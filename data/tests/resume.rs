@@ -106,7 +106,8 @@ fn every_sampler_resumes_at_every_batch() -> Result<()> {
 fn skipped_samples_are_not_read() -> Result<()> {
     for workers in [0, 2] {
         let first = Loader::builder(Noisy::default()).batch_size(BATCH).workers(workers).build()?;
-        first.iter().take(4).try_for_each(|batch| batch.map(drop))?;
+        let mut batches = first.iter();
+        batches.by_ref().take(4).try_for_each(|batch| batch.map(drop))?;
         let state = first.state_dict()?;
         assert_eq!((state.epoch, state.batches), (0, 4), "batches that were made in advance do not count");
         let data = Noisy::default();
@@ -153,18 +154,19 @@ fn a_loop_that_ends_early() -> Result<()> {
     // A look at the data changes nothing.
     assert_eq!(values(&loader.peek()?)?, whole[0]);
     assert_eq!(values(&loader.peek()?)?, whole[0]);
-    // The state after `break` is that of the batch, and the next loop goes to the next epoch.
-    for (number, batch) in loader.iter().enumerate() {
+    // The state in the loop is that of the batch, the state after it that of the next epoch.
+    let mut state = loader.state_dict()?;
+    for batch in loader.iter().take(2) {
         batch?;
-        if number == 1 {
-            break;
-        }
+        state = loader.state_dict()?;
     }
-    let state = loader.state_dict()?;
     assert_eq!((state.epoch, state.batches), (0, 2));
+    let after = loader.state_dict()?;
+    assert_eq!((after.epoch, after.batches, loader.epochs_done()), (1, 0, 1));
     let batches = whole.len() / EPOCHS as usize;
     assert_eq!(values(&loader.iter().next().unwrap()?)?, whole[batches]);
-    assert_eq!(loader.epochs_done(), 1);
+    loader.load_state_dict(&after)?;
+    assert_eq!(values(&loader.iter().next().unwrap()?)?, whole[batches]);
     // Of two iterators, the later one counts.
     let (mut one, mut two) = (loader.iter(), loader.iter());
     two.next().unwrap()?;
@@ -185,7 +187,8 @@ fn a_state_of_another_loader_is_refused() -> Result<()> {
         Loader::builder(Noisy::default()).batch_size(batch_size).seed(5).sampler(Shared(sampler)).build()
     };
     let loader = of(BATCH, Arc::new(Random::new()))?;
-    loader.iter().next().unwrap()?;
+    let mut batches = loader.iter();
+    batches.next().unwrap()?;
     let (before, good) = (loader.state_dict()?, loader.state_dict()?);
     let refused = |loader: &Loader<Batch>, state: &LoaderState| {
         let error = loader.load_state_dict(state).unwrap_err();

@@ -187,6 +187,12 @@ impl<M: Method> Descent<M> {
     #[track_caller]
     fn push_group(&mut self, parameters: Vec<Listed>, method: M) -> Result<()> {
         method.check()?;
+        // JSON has no infinity, so the state could be saved, but not loaded.
+        let saved = serde_json::to_value(&method).ok();
+        if saved.is_some_and(|saved| M::deserialize(saved).is_err()) {
+            return Err(Error::new(ErrorKind::Value, M::NAME, "hyperparameters must be finite")
+                .with_repair("a large number in place of f64::INFINITY"));
+        }
         let members = self.members.iter().flatten().map(|member| (member.parameter.id(), &member.paths));
         let mut seen: HashMap<usize, &Vec<String>> = members.collect();
         for Listed { parameter, paths } in &parameters {

@@ -48,9 +48,10 @@ impl From<usize> for Column {
 /// What takes the place of missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
-    /// A number.
+    /// A number. `f64::NAN` keeps them as NaN, to be filled later.
     Number(f64),
-    /// The mean of the values of the column that are not missing.
+    /// The mean of the values of the column that are not missing. It is over all rows, those among them that you
+    /// may split off for validation.
     Mean,
     /// A category.
     Category(String),
@@ -113,12 +114,20 @@ impl Layout {
         let mut layout = Layout { names, kinds, fills, csv: csv.clone() };
         for (column, kind) in &csv.kinds {
             let column = layout.find(column)?;
+            if let Kind::Categories(Some(given)) = kind
+                && let Some(twice) = given.iter().enumerate().find(|(at, name)| given[..*at].contains(name))
+            {
+                let message = format!("{}: the category {:?} is given twice", layout.called(column), twice.1);
+                return Err(Csv::refused(message));
+            }
             layout.kinds[column] = kind.clone();
         }
         for (column, fill) in &csv.fills {
             let found = layout.find(column)?;
             let fits = match fill {
-                Fill::Number(number) => layout.kinds[found] == Kind::Numbers && number.is_finite(),
+                Fill::Number(number) => {
+                    layout.kinds[found] == Kind::Numbers && !(*number as f32).is_infinite()
+                }
                 Fill::Mean => layout.kinds[found] == Kind::Numbers,
                 Fill::Category(category) => match &layout.kinds[found] {
                     Kind::Categories(given) => given.as_ref().is_none_or(|given| given.contains(category)),
@@ -126,7 +135,12 @@ impl Layout {
                 },
             };
             if !fits {
-                let message = format!("{} cannot be filled with {fill:?}", layout.called(found));
+                let fill = match fill {
+                    Fill::Number(number) => format!("the number {number}"),
+                    Fill::Mean => "its mean".into(),
+                    Fill::Category(category) => format!("the category {category:?}"),
+                };
+                let message = format!("{} cannot be filled with {fill}", layout.called(found));
                 return Err(Csv::refused(message));
             }
             layout.fills[found] = Some(fill.clone());
@@ -211,9 +225,14 @@ impl Layout {
             };
         }
         match field.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(number),
+            // Columns are in `f32`.
+            Ok(number) if (number as f32).is_finite() => Ok(number),
             parsed => {
-                let what = if parsed.is_ok() { "a finite number" } else { "a number" };
+                let what = match parsed {
+                    Ok(number) if number.is_finite() => "a number that `f32` can hold",
+                    Ok(_) => "a finite number",
+                    Err(_) => "a number",
+                };
                 let column_text = self.called(column);
                 let what = format!("{}, {column_text}: '{field}' is not {what}", line(record));
                 let column = self.in_rust(column);

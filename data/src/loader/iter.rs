@@ -3,10 +3,11 @@
 use super::Loader;
 use super::jobs::{JobList, Run};
 use super::workers::Workers;
-use namegrad_autograd::span;
+use namegrad_autograd::span_at;
 use namegrad_core::{Error, Result};
 use std::fmt;
 use std::iter::FusedIterator;
+use std::panic::Location;
 
 /// The batches of an epoch, each a `Result`: what [`Loader::iter`] and [`Loader::epoch`] return.
 ///
@@ -18,6 +19,8 @@ pub struct Batches<'a, B> {
     run: u64,
     /// How many batches are left, if it is known.
     left: Option<usize>,
+    /// The line of the loop.
+    caller: &'static Location<'static>,
 }
 
 /// What makes the batches.
@@ -63,7 +66,14 @@ impl<'a, B: Send + 'static> Batches<'a, B> {
             _ => Workers::start(jobs, settings.workers, settings.prefetch).map(Engine::Workers),
         });
         let engine = started.unwrap_or_else(|error| Engine::Failed(error.at(caller)));
-        Batches { loader, engine, run: number, left }
+        Batches { loader, engine, run: number, left, caller }
+    }
+}
+
+/// A loop that ends early ends its epoch, so that a state saved after it is where the next loop begins.
+impl<B> Drop for Batches<'_, B> {
+    fn drop(&mut self) {
+        self.loader.position().end(self.run);
     }
 }
 
@@ -74,7 +84,7 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
         let (batch, ended) = match &mut self.engine {
             Engine::Done => return None,
             // Profiles show how long the loop waits.
-            engine => span("Loader", || engine.next()),
+            engine => span_at("Loader", self.caller, || engine.next()),
         };
         match (&batch, ended) {
             (Some(_), false) => self.loader.position().take(self.run),

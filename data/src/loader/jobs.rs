@@ -6,8 +6,9 @@ use crate::collate::{Collate, Collation};
 use crate::random::derived;
 use crate::sampler::Epoch;
 use crate::stream::{Stream, Thunk, Thunks};
+use namegrad_autograd::{autocast, enable_grad};
 use namegrad_core::random::Generator;
-use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_core::{DType, Error, ErrorKind, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
@@ -28,16 +29,50 @@ pub struct Run {
     pub(super) caller: &'static Location<'static>,
 }
 
+/// What runs guarded. Each has random numbers of its own.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// The sampler, or the opening of a stream.
+    Order,
+    /// Reading the sample at a position of a stream.
+    Read(u64),
+    /// Making the sample at a position of the epoch.
+    Sample(u64),
+    /// Making the batch of a number.
+    Batch(u64),
+    /// Changing the batch of a number, in the function that is so many functions after the first.
+    Map(u64, u64),
+}
+
+impl Stage {
+    fn seed(self, epoch: u64) -> u64 {
+        let (kind, number) = match self {
+            Stage::Order => (0, 0),
+            Stage::Read(position) => (1, position),
+            Stage::Sample(position) => (2, position),
+            Stage::Batch(number) => (3, number),
+            Stage::Map(number, depth) => (4 + depth, number),
+        };
+        derived(derived(epoch, kind), number)
+    }
+}
+
 impl Run {
     /// The seed of everything random in this epoch.
     fn epoch_seed(&self) -> u64 {
         derived(self.seed, self.epoch)
     }
 
-    /// Runs `f` for the sample at a position of the epoch, or for what else is called `what`. Its random numbers
-    /// depend on `number` alone, and a panic in it is an error.
-    fn guarded<T>(&self, number: u64, what: impl Fn() -> String, f: impl FnOnce() -> Result<T>) -> Result<T> {
-        let mut generator = Generator::from_seed(derived(self.epoch_seed(), number));
+    /// Runs `f`, which errors call `what`. Its random numbers depend on the stage alone, and a panic in it is an error.
+    fn guarded<T>(
+        &self,
+        stage: Stage,
+        what: impl Fn() -> String,
+        f: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let mut generator = Generator::from_seed(stage.seed(self.epoch_seed()));
+        // The modes of the loop's thread do not reach workers, so they do not matter without workers either.
+        let f = || enable_grad(|| autocast(DType::F32, f));
         // A data set that several threads share has to cope with a panic in one of them in any case.
         match catch_unwind(AssertUnwindSafe(|| generator.scope(f))) {
             Ok(result) => result.map_err(|error| self.at_user(error).context(format!("{}: ", what()))),
@@ -66,7 +101,7 @@ impl Run {
         make: &Make<T, B>,
     ) -> Result<B> {
         let how = Collation::new(self.settings.batch_dim, &self.settings.pads, indices);
-        self.guarded(!number, || format!("batch {number}"), || make(samples, &how))
+        self.guarded(Stage::Batch(number), || format!("batch {number}"), || make(samples, &how))
     }
 }
 
@@ -87,6 +122,10 @@ pub trait Jobs<B>: Send + Sync {
     fn samples(&self) -> Option<usize>;
     /// The number of batches of an epoch, if it is known.
     fn batches(&self, run: &Run) -> Result<Option<usize>>;
+    /// The number of functions that change the batches.
+    fn maps(&self) -> u64 {
+        0
+    }
     /// A checksum of the order of the samples in an epoch, if that is known.
     fn fingerprint(&self, run: &Run) -> Result<Option<u64>>;
 }
@@ -156,7 +195,7 @@ impl<D: Dataset, B> Indexed<D, B> {
     fn order(&self, run: &Run) -> Result<Vec<usize>> {
         let samples = self.data.len();
         let order = run.guarded(
-            u64::MAX,
+            Stage::Order,
             || "the sampler".into(),
             || run.settings.sampler.indices(&self.epoch(run)),
         )?;
@@ -175,7 +214,7 @@ impl<D: Dataset, B> Indexed<D, B> {
         if let Some(whole) = self.whole {
             let how = Collation::new(run.settings.batch_dim, &run.settings.pads, indices);
             let made = run.guarded(
-                !number,
+                Stage::Batch(number),
                 || format!("batch {number}"),
                 || whole(&self.data, indices, &how).transpose(),
             )?;
@@ -185,7 +224,7 @@ impl<D: Dataset, B> Indexed<D, B> {
         }
         let first = number * run.settings.batch_size as u64;
         let sample = |(position, index): (u64, &usize)| {
-            run.guarded(position, || format!("sample {index}"), || self.data.get(*index))
+            run.guarded(Stage::Sample(position), || format!("sample {index}"), || self.data.get(*index))
         };
         let samples = (first..).zip(indices).map(sample).collect::<Result<Vec<_>>>()?;
         run.collated(number, samples, indices, &self.make)
@@ -212,7 +251,8 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
     }
 
     fn batches(&self, run: &Run) -> Result<Option<usize>> {
-        let samples = run.settings.sampler.count(&self.epoch(run))?;
+        let count = || run.settings.sampler.count(&self.epoch(run));
+        let samples = run.guarded(Stage::Order, || "the sampler".into(), count)?;
         Ok(Some(self.batches_of(run, samples)))
     }
 
@@ -257,7 +297,8 @@ struct Streamed<T, B> {
 
 impl<T: Send + 'static, B: Send + 'static> Jobs<B> for Streamed<T, B> {
     fn start(&self, run: Run) -> Result<JobList<B>> {
-        let thunks = run.guarded(u64::MAX, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
+        let thunks =
+            run.guarded(Stage::Order, || "the stream".into(), || self.stream.open(run.epoch_seed()))?;
         let mut reading =
             Reading { thunks, run: Arc::new(run), make: self.make.clone(), position: 0, ended: false };
         let skipped = reading.run.first_batch.saturating_mul(reading.run.settings.batch_size as u64);
@@ -293,7 +334,7 @@ impl<T: Send + 'static, B> Reading<T, B> {
     fn read(&mut self) -> Result<Option<Thunk<T>>> {
         let (position, thunks) = (self.position, &mut self.thunks);
         let what = || format!("sample {position} of the stream");
-        let read = self.run.guarded(position, what, || thunks.next().transpose())?;
+        let read = self.run.guarded(Stage::Read(position), what, || thunks.next().transpose())?;
         self.position += u64::from(read.is_some());
         Ok(read)
     }
@@ -338,7 +379,7 @@ impl<T: Send + 'static, B: Send + 'static> Iterator for Reading<T, B> {
         Some(Ok(Box::new(move || {
             let number = first / size as u64;
             let sample = |(position, thunk): (u64, Thunk<T>)| {
-                run.guarded(position, || format!("sample {position}"), thunk)
+                run.guarded(Stage::Sample(position), || format!("sample {position}"), thunk)
             };
             let count = thunks.len();
             let samples = (first..).zip(thunks).map(sample).collect::<Result<Vec<_>>>()?;
@@ -361,20 +402,24 @@ where
     F: Fn(A) -> Result<B> + Send + Sync + 'static,
 {
     fn start(&self, run: Run) -> Result<JobList<B>> {
-        let (f, numbers) = (self.f.clone(), run.first_batch..);
+        let (f, numbers, depth) = (self.f.clone(), run.first_batch.., self.of.maps());
         let jobs = self.of.start(run.clone())?;
         let run = Arc::new(run);
         Ok(Box::new(numbers.zip(jobs).map(move |(number, job)| -> Result<Job<B>> {
             let (job, f, run) = (job?, f.clone(), run.clone());
             Ok(Box::new(move || {
                 let batch = job()?;
-                run.guarded(!number, || format!("batch {number}"), || f(batch))
+                run.guarded(Stage::Map(number, depth), || format!("batch {number}"), || f(batch))
             }))
         })))
     }
 
     fn samples(&self) -> Option<usize> {
         self.of.samples()
+    }
+
+    fn maps(&self) -> u64 {
+        self.of.maps() + 1
     }
 
     fn batches(&self, run: &Run) -> Result<Option<usize>> {

@@ -128,7 +128,8 @@ impl<B: Send + 'static> Loader<B> {
     /// by an error that names the sample, which counts as taken, and the iteration can go on after it. An error of a
     /// stream itself ends the epoch.
     ///
-    /// If the loop ends early, the next call still goes to the next epoch.
+    /// If the loop ends early, by `break` or `take`, the next call goes to the next epoch, and so does a run that is
+    /// resumed from a state saved after the loop. A state saved inside of the loop goes on with its next batch.
     #[track_caller]
     pub fn iter(&self) -> Batches<'_, B> {
         let caller = Location::caller();
@@ -190,7 +191,7 @@ impl<B: Send + 'static> Loader<B> {
         }
     }
 
-    /// The number of epochs that have been gone through to their end.
+    /// The number of epochs that have ended, those among them whose loop ended early.
     pub fn epochs_done(&self) -> u64 {
         self.position().epoch()
     }

@@ -59,7 +59,8 @@ impl<B> Shared<B> {
             let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
             let (list, number) = &mut *jobs;
             let mut queue = self.queue();
-            while !queue.stopped && queue.total.is_none() && *number >= queue.taken + self.room {
+            while !queue.stopped && queue.total.is_none() && *number >= queue.taken.saturating_add(self.room)
+            {
                 queue = self.wait(queue);
             }
             if queue.stopped || queue.total.is_some() {

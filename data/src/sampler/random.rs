@@ -44,11 +44,14 @@ impl Random {
 impl Sampler for Random {
     fn indices(&self, epoch: &Epoch) -> Result<Vec<usize>> {
         let count = self.count(epoch)?;
-        if self.replacement {
+        if self.replacement && epoch.samples > 0 {
             let scaled = |number: f64| ((number * epoch.samples as f64) as usize).min(epoch.samples - 1);
             return Ok(epoch.uniform(count)?.into_iter().map(scaled).collect());
         }
         let mut indices = epoch.permutation(epoch.samples)?;
+        if indices.is_empty() {
+            return Ok(indices);
+        }
         for round in 1.. {
             if indices.len() >= count {
                 break;

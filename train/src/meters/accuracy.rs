@@ -3,6 +3,7 @@
 use super::classes::Batch;
 use super::percent;
 use namegrad_core::{DType, Dim, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The share of the samples whose target is among the `k` classes with the largest logits; by default, whose target is
@@ -27,7 +28,7 @@ use std::fmt;
 /// # Source
 /// scikit-learn, `accuracy_score` and `top_k_accuracy_score`. torchmetrics, `MulticlassAccuracy` with
 /// `average="micro"`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
     k: usize,
     ignored: Option<i64>,

@@ -5,6 +5,7 @@ use super::pairs::in_order_of;
 use super::percent;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, Error, ErrorKind, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How often each class was predicted as each class. Prints a table with precision and recall.
@@ -31,7 +32,7 @@ use std::fmt;
 ///
 /// # Source
 /// scikit-learn, `confusion_matrix` and `precision_recall_fscore_support`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfusionMatrix {
     /// One for each class.
     names: Vec<String>,

@@ -2,6 +2,7 @@
 
 use crate::log::Measurement;
 use namegrad_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The weighted mean of numbers: `Σ wᵢ xᵢ / Σ wᵢ`. The weight of a mean loss is the size of its batch.
@@ -19,7 +20,7 @@ use std::fmt;
 ///
 /// # Source
 /// torchmetrics, `MeanMetric`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mean {
     sum: f64,
     weight: f64,

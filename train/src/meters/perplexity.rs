@@ -2,6 +2,7 @@
 
 use super::classes::Batch;
 use namegrad_core::{DType, Dim, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The perplexity of predicted distributions: `exp(-mean ln p(target))`, where `p` is the softmax of the logits.
@@ -23,7 +24,7 @@ use std::fmt;
 /// # Source
 /// Jelinek, Mercer, Bahl, Baker, *Perplexity: a measure of the difficulty of speech recognition tasks* (1977).
 /// torchmetrics, `Perplexity`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Perplexity {
     ignored: Option<i64>,
     /// Of `-ln p`.

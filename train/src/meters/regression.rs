@@ -2,6 +2,7 @@
 
 use super::pairs::in_order_of;
 use namegrad_core::{DType, NamedTensor, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The errors of predicted numbers: MAE, MSE, RMSE and R², over all elements of all batches.
@@ -24,7 +25,7 @@ use std::fmt;
 /// # Source
 /// scikit-learn, `mean_absolute_error`, `mean_squared_error` and `r2_score`. The mean and variance of targets are merged as in
 /// Chan, Golub, LeVeque, *Updating formulae and a pairwise algorithm for computing sample variances* (1979).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
     seen: f64,
     absolute: f64,

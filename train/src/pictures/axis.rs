@@ -16,8 +16,6 @@ pub(super) struct Axis {
 
 /// Far enough from the largest number that arithmetic does not overflow.
 const LARGEST: f64 = 1e300;
-/// Fewer decades than this have the labels of a linear axis.
-const DECADES: f64 = 2.0;
 
 impl Axis {
     /// An axis for these values, with a little room at both ends.
@@ -81,17 +79,23 @@ impl Axis {
         if !self.log {
             return linear(self.low, self.high, most, self.whole);
         }
-        if self.high - self.low < DECADES {
-            return linear(self.value(self.low), self.value(self.high), most, false);
+        let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+        let multiples = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|factor| factor * 10f64.powi(decade)));
+        let inside = -1e-9..=1.0 + 1e-9;
+        let multiples: Vec<f64> = multiples.filter(|value| inside.contains(&self.share(*value))).collect();
+        match multiples.len() {
+            0..3 => linear(self.value(self.low), self.value(self.high), most, false),
+            count if count <= most => multiples,
+            _ => {
+                linear(self.low, self.high, most, true).into_iter().map(|decade| self.value(decade)).collect()
+            }
         }
-        let decades = linear(self.low, self.high, most, true);
-        decades.into_iter().map(|decade| self.value(decade)).collect()
     }
 
     /// A label for one of the ticks.
     fn label(&self, value: f64) -> String {
         let step = match self.ticks(10).as_slice() {
-            [first, second, ..] if !self.log || self.high - self.low < DECADES => second - first,
+            [first, second, ..] if !self.log => second - first,
             _ => return short(value),
         };
         let size = value.abs();
