@@ -258,7 +258,8 @@ fn damaged_tables() {
     assert!(csv_error(two().categories(["b"]).fill("b", 1.0)).starts_with("column 'b' cannot be filled"));
     assert!(csv_error(two().categories(["b"]).fill("a", "x")).starts_with("column 'a' cannot be filled"));
     assert!(
-        csv_error(two().categories(["b"]).fill("a", f64::INFINITY)).starts_with("column 'a' cannot be filled")
+        csv_error(two().categories(["b"]).fill("a", f64::INFINITY))
+            .starts_with("column 'a' cannot be filled")
     );
     assert!(csv_error(table("a,b\n1,\n").fill("b", Fill::Mean)).contains("no values to take the mean of"));
     assert!(csv_error(table("a,b\n1,\n").drop_missing(true)).contains("there are no rows"));

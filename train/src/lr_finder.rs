@@ -5,7 +5,7 @@ use namegrad_core::random::{random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::{Optimizer, OptimizerState};
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
 /// Makes some steps with a rising learning rate and records the loss: where it falls fastest is a good rate to start
 /// with, and where it rises, rates are too high.
@@ -86,8 +86,9 @@ impl LrFinder {
         })?;
         let caller = Location::caller();
         let before = Before::of(model, optimizer);
-        let curve = self.test(optimizer, &mut loss);
+        let curve = catch_unwind(AssertUnwindSafe(|| self.test(optimizer, &mut loss)));
         let restored = before.restore(model, optimizer);
+        let curve = curve.unwrap_or_else(|panic| resume_unwind(panic));
         let curve = curve.map_err(|error| if error.op() == OP { error.at(caller) } else { error })?;
         restored.map_err(|error| error.at(caller))?;
         Ok(curve)

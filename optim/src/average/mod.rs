@@ -210,17 +210,29 @@ impl AveragedModel {
         let buffers: Vec<(String, NamedTensor)> = buffers.collect();
         check(&self.parameters, &values)?;
         check(&self.buffers, &buffers)?;
-        for (path, value) in &values {
+        // Only a formula of the user's can fail in the middle.
+        let before = matches!(self.rule, Rule::Formula(_) | Rule::Weight(_));
+        let before = before.then(|| (self.parameters.clone(), self.buffers.clone()));
+        let result = self.add(&values, &buffers);
+        if let (Err(_), Some((parameters, buffers))) = (&result, before) {
+            (self.parameters, self.buffers) = (parameters, buffers);
+        }
+        result?;
+        self.updates += 1;
+        Ok(())
+    }
+
+    fn add(&mut self, values: &[(String, NamedTensor)], buffers: &[(String, NamedTensor)]) -> Result<()> {
+        for (path, value) in values {
             entry(&mut self.parameters, path, value)?.include(&self.rule, value)?;
         }
-        for (path, value) in &buffers {
+        for (path, value) in buffers {
             let buffer = entry(&mut self.buffers, path, value)?;
             match self.use_buffers {
                 true => buffer.include(&self.rule, value)?,
                 false => buffer.value = value.clone(),
             }
         }
-        self.updates += 1;
         Ok(())
     }
 

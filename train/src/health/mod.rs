@@ -34,6 +34,9 @@ pub fn health(parameters: impl IntoIterator<Item = (String, Parameter)>) -> Resu
 /// Watches the parameters of a model during a training: reports their health with the updates of the last step, and stops
 /// at the first value that is not finite.
 ///
+/// A [`GradScaler`](namegrad_optim::GradScaler) skips steps whose gradients overflow, so do not use it inside of a watch,
+/// for which an overflow is an error.
+///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;

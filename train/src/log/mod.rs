@@ -250,7 +250,9 @@ impl Log {
     /// Same as [`History::read`].
     #[track_caller]
     pub fn history(&self) -> Result<History> {
-        History::read(&self.folder)
+        let is_read = |path: &&Path| path.extension().is_some_and(|end| end == "jsonl" || end == "csv");
+        let own = self.files().find(is_read).unwrap_or(&self.folder);
+        History::read(own)
     }
 
     /// Waits until everything is on the disk.
