@@ -1,6 +1,5 @@
 //! L-BFGS, which steps along an estimate of Newton's direction, and the line search that it uses.
 
-use crate::curvature::History;
 use crate::descent::Pass;
 use crate::hyperparameters::{Formula, optimizer};
 use crate::line_search::{Point, Search};
@@ -85,6 +84,14 @@ pub enum LineSearch {
     StrongWolfe,
 }
 
+/// The names of the tensors that are kept for all parameters together, besides those of the pairs.
+const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
+const NUMBERS: [&str; 2] = ["t", "H_diag"];
+/// The numbers `1 / s·y` of all pairs.
+const INVERSES: &str = "ro";
+/// The names of the tensors of pair `i` are these, a dot and `i`.
+const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
+
 impl Formula for LbfgsOptions {
     #[track_caller]
     fn check_as(&self, name: &'static str) -> Result<()> {
@@ -107,7 +114,30 @@ impl Formula for LbfgsOptions {
     }
 
     fn check_common(shared: &BTreeMap<String, NamedTensor>, numel: usize) -> Result<()> {
-        History::check(shared, numel)
+        let pairs = (0..).take_while(|i| shared.contains_key(&format!("{}.{i}", PAIRS[0]))).count();
+        let of_pairs = |i: usize| PAIRS.map(|name| format!("{name}.{i}"));
+        let vectors = VECTORS.map(String::from).into_iter().chain((0..pairs).flat_map(of_pairs));
+        let expected = vectors.map(|name| (name, vec![numel]));
+        let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
+        let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
+        let expected: BTreeMap<String, Vec<usize>> = expected.collect();
+        let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
+        if shared.is_empty() {
+            return Ok(());
+        }
+        for (name, sizes) in &expected {
+            match shared.get(name) {
+                None => return wrong(format!("{name} is missing in the state")),
+                Some(value) if value.sizes() != sizes || !value.dtype().is_floating_point() => {
+                    return wrong(format!("{name} is {value:?} in the state, must be of sizes {sizes:?}"));
+                }
+                Some(_) => {}
+            }
+        }
+        match shared.keys().find(|name| !expected.contains_key(*name)) {
+            Some(name) => wrong(format!("{name} in the state is not of Lbfgs")),
+            None => Ok(()),
+        }
     }
 
     fn evaluates_loss() -> bool {
@@ -141,6 +171,86 @@ fn values(pass: &mut Pass<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
     Ok(values)
 }
 
+/// What is known from earlier iterations.
+struct History {
+    /// The last direction.
+    d: NamedTensor,
+    /// The length of the last step, in units of `d`.
+    t: f64,
+    /// The gradient before that step.
+    before: NamedTensor,
+    /// The pairs `y` and `s`, with `1 / s·y`.
+    pairs: Vec<(NamedTensor, NamedTensor, f64)>,
+    /// `s·y / y·y` of the last pair.
+    scale: f64,
+}
+
+impl History {
+    fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<History>> {
+        let vector = |name: &str| shared.get(name).map(|value| value.to(dtype)).transpose();
+        let scalar = |name: &str| shared.get(name).map(number).transpose();
+        let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
+        let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
+        let inverses = shared.get(INVERSES).map(|value| value.to_vec::<f64>()).transpose()?;
+        let mut pairs = Vec::new();
+        for (i, inverse) in inverses.unwrap_or_default().into_iter().enumerate() {
+            let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));
+            if let (Some(y), Some(s)) = (y?, s?) {
+                pairs.push((y, s, inverse));
+            }
+        }
+        Ok(Some(History { d, t, before, pairs, scale }))
+    }
+
+    fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
+        shared.clear();
+        let scalar = |number: f64| NamedTensor::from_slice(&[number], ());
+        let vectors = VECTORS.into_iter().zip([self.d, self.before]);
+        shared.extend(vectors.map(|(name, value)| (name.to_string(), value)));
+        for (name, number) in NUMBERS.into_iter().zip([self.t, self.scale]) {
+            shared.insert(name.into(), scalar(number)?);
+        }
+        let inverses: Vec<f64> = self.pairs.iter().map(|(.., inverse)| *inverse).collect();
+        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [inverses.len()])?);
+        for (i, (y, s, _)) in self.pairs.into_iter().enumerate() {
+            shared.insert(format!("{}.{i}", PAIRS[0]), y);
+            shared.insert(format!("{}.{i}", PAIRS[1]), s);
+        }
+        Ok(())
+    }
+
+    /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`.
+    fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<()> {
+        let (y, s) = (grad.sub(&self.before)?, self.d.mul(self.t)?);
+        let product = dot(&y, &s)?;
+        if product > 1e-10 {
+            self.scale = product / dot(&y, &y)?;
+            if self.pairs.len() >= size && !self.pairs.is_empty() {
+                self.pairs.remove(0);
+            }
+            self.pairs.push((y, s, 1.0 / product));
+        }
+        Ok(())
+    }
+
+    /// `-H grad`.
+    fn direction(&self, grad: &NamedTensor) -> Result<NamedTensor> {
+        let mut r = grad.neg()?;
+        let mut alphas = Vec::with_capacity(self.pairs.len());
+        for (y, s, inverse) in self.pairs.iter().rev() {
+            let alpha = dot(s, &r)? * inverse;
+            add(&mut r, -alpha, y)?;
+            alphas.push(alpha);
+        }
+        r.mul_(self.scale)?;
+        for ((y, s, inverse), alpha) in self.pairs.iter().zip(alphas.into_iter().rev()) {
+            let beta = dot(y, &r)? * inverse;
+            add(&mut r, alpha - beta, s)?;
+        }
+        Ok(r)
+    }
+}
+
 /// A step.
 struct Run<'r, 'a> {
     pass: &'r mut Pass<'a, LbfgsOptions>,
@@ -167,11 +277,12 @@ impl Run<'_, '_> {
             let mut now = match history.take() {
                 None => {
                     let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
-                    History::start(&grad, t)?
+                    History { d: grad.neg()?, t, before: grad.clone(), pairs: Vec::new(), scale: 1.0 }
                 }
                 Some(mut earlier) => {
-                    earlier.follow(&grad, history_size)?;
-                    earlier.t = lr;
+                    earlier.learn(&grad, history_size)?;
+                    earlier.d = earlier.direction(&grad)?;
+                    (earlier.t, earlier.before) = (lr, grad.clone());
                     earlier
                 }
             };

@@ -51,7 +51,6 @@ mod asgd;
 mod average;
 mod batch_norm;
 mod clip;
-mod curvature;
 mod descent;
 mod direction;
 mod hyperparameters;

@@ -7,11 +7,10 @@
 //! and `sample` interpolate, `fold` reduces, `scan` has cumulative sums, `order` compares, `count` counts and
 //! searches, `softmax` has softmax and functions of the same sums, `norm` and `standardize` normalize,
 //! `attention` and `recurrent` have layers of those names, `linalg` decomposes matrices, [`update`] runs the
-//! steps of optimizers, and [`combine`] has sums of many vectors. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
+//! steps of optimizers. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
 //! to be written, `row`, the sums of a row, and the functions of one number in [`math`] and `integer`.
 
 pub(crate) mod attention;
-pub mod combine;
 pub(crate) mod conv;
 pub(crate) mod convert;
 pub(crate) mod copy;
