@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::NamedTensor;
 use std::fmt;
 
-/// A number for each of some dims: one for all, a list of one for each, or pairs of a dim and its number, which
-/// also say which dims are meant. The default is no number.
+/// A number for each of some dims: one for all, a list of one for each, or pairs of a dim and its number,
+/// which also say which dims are meant. The default is no number.
 ///
 /// ```
 /// use namegrad_core::args::SizesByDim;
@@ -189,8 +189,8 @@ impl<T: Argument + Copy + PartialEq + 'static> Argument for ByDim<T> {
     }
 }
 
-/// How many elements are added before and after dims; negative numbers remove elements. They are given by dim,
-/// or as PyTorch's list, which starts with the two numbers for the last dim.
+/// How many elements are added before and after dims; negative numbers remove elements. They are given by
+/// dim, or as PyTorch's list, which starts with the two numbers for the last dim.
 ///
 /// ```
 /// use namegrad_core::args::Pads;

@@ -85,7 +85,7 @@ fn ranges(n: usize, len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n).step_by(len).map(move |start| start..(start + len).min(n))
 }
 
-impl<T: Real + MatmulElement> Attention<T> {
+impl<T: Real + MatmulElement<Acc = T>> Attention<T> {
     /// `y = softmax(scale q kᵀ + mask) v` for each head, and the logarithm of the sum of exponentials of each
     /// query, which [`backward`](Self::backward) takes. A query that sees no key has the result 0.
     ///
@@ -287,7 +287,7 @@ struct Pass<'a, T> {
     of_mask: bool,
 }
 
-impl<T: Real + MatmulElement> Pass<'_, T> {
+impl<T: Real + MatmulElement<Acc = T>> Pass<'_, T> {
     /// Adds what a block contributes to the gradients of queries and mask, and to those of keys and values.
     ///
     /// # Safety
@@ -364,8 +364,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The scores of a row that become weights. The others become 0, except for a few, which become `-∞`, so that
-    /// those returned fill whole lanes.
+    /// The scores of a row that become weights. The others become 0, except for a few, which become `-∞`, so
+    /// that those returned fill whole lanes.
     #[inline(always)]
     fn hide<T: Real>(self, row: usize, scores: &mut [T]) -> &mut [T] {
         let Some((query, key)) = self.before else { return scores };

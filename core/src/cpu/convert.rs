@@ -1,8 +1,12 @@
 //! Casts between dtypes.
 
+use super::matmul::MatmulElement;
+use super::room::{self, Room};
+use super::simd::{Simd, Vectorized, vectorize};
 use crate::dtype::{DType, Element, dispatch};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// Reads `n` elements of `src` that are `stride` elements apart, casts them and writes them contiguously to
 /// `dst`.
@@ -48,72 +52,85 @@ unsafe fn cast_run<S: Element, T: Element>(n: usize, src: *const S, dst: *mut T)
     }
 }
 
-/// How many numbers of a half type are converted at a time.
-const PIECE: usize = 1 << 10;
-
-/// The half types, converted by the `half` crate with the CPU's instructions if it has any.
+/// The half types. The conversions write all of `to`, which has the length of `from`.
 trait Half: Element {
-    fn widen(from: &[Self], to: &mut [f32]);
-    fn narrow(from: &[f32], to: &mut [Self]);
+    fn widen(from: &[Self], to: &mut Room<f32>);
+    fn narrow(from: &[f32], to: &mut Room<Self>);
 }
 
+/// How many numbers the `half` crate converts at a time. It takes only numbers as its output, so zeros are
+/// written first, to memory that is in the cache when it is written again.
+const PIECE: usize = 1 << 10;
+
+/// With the instructions of the CPU for `f16`.
 impl Half for f16 {
-    fn widen(from: &[f16], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
+    fn widen(from: &[f16], to: &mut Room<f32>) {
+        for (from, to) in from.chunks(PIECE).zip(to.chunks_mut(PIECE)) {
+            from.convert_to_f32_slice(room::fill(to, 0.0));
+        }
     }
 
-    fn narrow(from: &[f32], to: &mut [f16]) {
-        to.convert_from_f32_slice(from);
+    fn narrow(from: &[f32], to: &mut Room<f16>) {
+        for (from, to) in from.chunks(PIECE).zip(to.chunks_mut(PIECE)) {
+            room::fill(to, f16::ZERO).convert_from_f32_slice(from);
+        }
     }
 }
 
 impl Half for bf16 {
-    fn widen(from: &[bf16], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
+    fn widen(from: &[bf16], to: &mut Room<f32>) {
+        vectorize(Widened(from), to);
     }
 
-    fn narrow(from: &[f32], to: &mut [bf16]) {
-        to.convert_from_f32_slice(from);
+    fn narrow(from: &[f32], to: &mut Room<bf16>) {
+        vectorize(Narrowed(from), to);
+    }
+}
+
+/// Numbers of `bf16`, as `f32`.
+struct Widened<'a>(&'a [bf16]);
+
+impl Vectorized for Widened<'_> {
+    type Out<'a> = &'a mut Room<f32>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, to: &mut Room<f32>) {
+        for (to, from) in to.iter_mut().zip(self.0) {
+            to.write(MatmulElement::widen(*from));
+        }
+    }
+}
+
+/// Numbers of `f32`, rounded to `bf16`.
+struct Narrowed<'a>(&'a [f32]);
+
+impl Vectorized for Narrowed<'_> {
+    type Out<'a> = &'a mut Room<bf16>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, to: &mut Room<bf16>) {
+        for (to, from) in to.iter_mut().zip(self.0) {
+            to.write(MatmulElement::narrow(*from));
+        }
     }
 }
 
 unsafe fn half_to_f32<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-    if stride != 1 {
-        // SAFETY: the same contract.
-        return unsafe { run::<H, f32>(n, src, stride, dst) };
-    }
     // SAFETY: the same contract.
-    unsafe { in_pieces::<H, f32>(n, src, dst, H::widen) }
+    unsafe {
+        match stride {
+            1 => H::widen(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)),
+            _ => run::<H, f32>(n, src, stride, dst),
+        }
+    }
 }
 
 unsafe fn f32_to_half<H: Half>(n: usize, src: *const u8, stride: isize, dst: *mut u8) {
-    if stride != 1 {
-        // SAFETY: the same contract.
-        return unsafe { run::<f32, H>(n, src, stride, dst) };
-    }
     // SAFETY: the same contract.
-    unsafe { in_pieces::<f32, H>(n, src, dst, H::narrow) }
-}
-
-/// Converts slices of at most [`PIECE`] numbers. The half crate takes only numbers as its output, so that
-/// zeros are written first, to memory that is in the cache when it is written again.
-///
-/// # Safety
-/// As [`Convert`], for a stride of 1. All zeros are a `T`.
-unsafe fn in_pieces<S: Element, T: Element>(
-    n: usize,
-    src: *const u8,
-    dst: *mut u8,
-    convert: fn(&[S], &mut [T]),
-) {
-    let (src, dst) = (src.cast::<S>(), dst.cast::<T>());
-    for start in (0..n).step_by(PIECE) {
-        let len = PIECE.min(n - start);
-        // SAFETY: the caller's contract; the memory is written before it is a slice.
-        unsafe {
-            let to = dst.add(start);
-            to.write_bytes(0, len);
-            convert(std::slice::from_raw_parts(src.add(start), len), std::slice::from_raw_parts_mut(to, len));
+    unsafe {
+        match stride {
+            1 => H::narrow(from_raw_parts(src.cast(), n), from_raw_parts_mut(dst.cast(), n)),
+            _ => run::<f32, H>(n, src, stride, dst),
         }
     }
 }

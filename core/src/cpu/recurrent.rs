@@ -1,12 +1,13 @@
 //! Recurrent layers: all steps of one layer in one direction, forward and backward.
 //!
-//! The products with the inputs of all steps are one product, and so are those of the gradients of the weights.
-//! Only the product with the state is left for each step. Sequences of a batch can have different lengths: beyond
-//! its end, a sequence keeps its state and has the result 0.
+//! The products with the inputs of all steps are one product, and so are those of the gradients of the
+//! weights. Only the product with the state is left for each step. Sequences of a batch can have different
+//! lengths: beyond its end, a sequence keeps its state and has the result 0.
 //!
 //! # Source
-//! Hochreiter, Schmidhuber, *Long Short-Term Memory* (1997), with the forget gate of Gers et al. (2000); Cho et al.
-//! (2014) for GRU, with the reset gate after the product as in cuDNN; Sak et al. (2014) for projections.
+//! Hochreiter, Schmidhuber, *Long Short-Term Memory* (1997), with the forget gate of Gers et al. (2000); Cho
+//! et al. (2014) for GRU, with the reset gate after the product as in cuDNN; Sak et al. (2014) for
+//! projections.
 
 use super::math::Real;
 use super::matmul::{Mat, MatmulElement, gemm};
@@ -92,7 +93,8 @@ pub(crate) struct Kept<'a, T> {
     pub(crate) dy: &'a [T],
 }
 
-/// The gradients, each with the sizes of what it is the gradient of. All are 0 before, except those of the states.
+/// The gradients, each with the sizes of what it is the gradient of. All are 0 before, except those of the
+/// states.
 pub(crate) struct Gradients<'a, T> {
     pub(crate) x: &'a mut [T],
     /// The gradient of the last state and then of the first.
@@ -116,7 +118,7 @@ fn rows_mut<T>(x: &mut [T], cols: usize) -> Mat<*mut T> {
     Mat { ptr: x.as_mut_ptr(), row_stride: cols as isize, col_stride: 1 }
 }
 
-impl<T: Real + MatmulElement> Layer<'_, T> {
+impl<T: Real + MatmulElement<Acc = T>> Layer<'_, T> {
     /// The steps in the order in which they run.
     fn order(&self) -> impl DoubleEndedIterator<Item = usize> + use<T> {
         let (steps, reverse) = (self.steps, self.reverse);
@@ -132,8 +134,8 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         self.cell.gates() * self.hidden
     }
 
-    /// The gates whose products with input and state are summed before the activation. The last gate of a GRU is
-    /// not among them.
+    /// The gates whose products with input and state are summed before the activation. The last gate of a GRU
+    /// is not among them.
     fn summed(&self) -> usize {
         if self.cell == Cell::Gru { 2 * self.hidden } else { self.width() }
     }
@@ -166,7 +168,8 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         let mut full = vec![T::ZERO; if self.w_hr.is_some() { batch * hidden } else { 0 }];
         let mut projected = vec![T::ZERO; if self.w_hr.is_some() { batch * state } else { 0 }];
         let w_ih = rows(self.w_ih, input).t();
-        // SAFETY: `check` and the lines above have compared the sizes, and the buffers here are made for them.
+        // SAFETY: `check` and the lines above have compared the sizes, and the buffers here are made for
+        // them.
         unsafe { gemm(items, input, width, T::ONE, rows(x, input), w_ih, T::ONE, rows_mut(gates, width)) };
         for t in self.order() {
             let gates = &mut gates[t * batch * width..][..batch * width];
@@ -314,7 +317,8 @@ impl<T: Real + MatmulElement> Layer<'_, T> {
         }
     }
 
-    /// The states before each step, from the first one and those after each step, with rows of `cols` elements.
+    /// The states before each step, from the first one and those after each step, with rows of `cols`
+    /// elements.
     fn before(&self, first: &[T], after: &[T], cols: usize) -> Vec<T> {
         let mut before = vec![T::ZERO; after.len()];
         let mut previous: Vec<Option<usize>> = vec![None; self.batch];
@@ -414,8 +418,8 @@ struct Back<'a, T> {
 }
 
 impl<T: Real> Vectorized for Back<'_, T> {
-    /// The gradients of the gates, of what enters the last gate of a GRU, of the cells, and the state before its
-    /// projection.
+    /// The gradients of the gates, of what enters the last gate of a GRU, of the cells, and the state before
+    /// its projection.
     type Out<'a> = StepOut<'a, T>;
 
     #[inline(always)]

@@ -157,8 +157,8 @@ impl<T: Real> Positive for T {
     }
 }
 
-/// The weights of the four elements around a position that is `share` after the second, or their derivatives by
-/// it of this order: Keys, *Cubic convolution interpolation for digital image processing* (1981), with
+/// The weights of the four elements around a position that is `share` after the second, or their derivatives
+/// by it of this order: Keys, *Cubic convolution interpolation for digital image processing* (1981), with
 /// `a = -3/4`.
 pub(crate) fn cubic<T: Real>(share: T, order: u8) -> [T; 4] {
     const A: f64 = -0.75;

@@ -1,6 +1,6 @@
 //! Memory that a kernel has yet to write.
 //!
-//! A kernel takes the memory of its result as a [`Room`] and returns it as numbers. Numbers can only be had
+//! A kernel takes the memory of its result as a [`Room`] and returns it as numbers. Numbers come only
 //! from memory that is written, so the type of a kernel says that it writes all of its result, and who calls
 //! it needs no `unsafe`.
 
@@ -49,7 +49,7 @@ pub(crate) fn fill<T: Copy>(y: &mut Room<T>, value: T) -> &mut [T] {
 /// `y = x`, of the same length.
 #[inline(always)]
 pub(crate) fn copy<'a, T: Copy>(y: &'a mut Room<T>, x: &[T]) -> &'a mut [T] {
-    // SAFETY: any element may stand in a room, which is written and not read here.
+    // SAFETY: any element may be in a room, which is written and not read here.
     y.copy_from_slice(unsafe { &*(std::ptr::from_ref(x) as *const Room<T>) });
     // SAFETY: the line above writes each element.
     unsafe { written(y) }

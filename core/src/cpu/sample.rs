@@ -29,8 +29,8 @@ struct Around<T> {
 }
 
 impl<T: Real> Points<T> {
-    /// The elements of an image with these sizes around the positions of a grid, `[position, coordinate]`. The
-    /// first coordinate is that of the last dim.
+    /// The elements of an image with these sizes around the positions of a grid, `[position, coordinate]`.
+    /// The first coordinate is that of the last dim.
     pub(crate) fn new(grid: &[T], sizes: &[usize], how: Sampling) -> Points<T> {
         let dims = sizes.len();
         let each = match how.mode {
@@ -103,8 +103,8 @@ fn around_all<T: Real>(
     }
 }
 
-/// The elements around a coordinate along a dim with `n` elements, and the derivatives of their weights by the
-/// coordinate, of this order.
+/// The elements around a coordinate along a dim with `n` elements, and the derivatives of their weights by
+/// the coordinate, of this order.
 fn around<T: Real>(coordinate: T, n: usize, how: Sampling, order: u8) -> Around<T> {
     let number = |n: usize| T::from_f64(n as f64);
     let (place, slope) = match how.align_corners {
@@ -248,8 +248,8 @@ pub(crate) fn scatter<'x, T: Real>(
     unsafe { written(dx) }
 }
 
-/// The gradient of the grid: for each position and coordinate, the sum over the planes of `g[c, p]` times what
-/// is around the position. `slopes` has the points for each of the spatial dims.
+/// The gradient of the grid: for each position and coordinate, the sum over the planes of `g[c, p]` times
+/// what is around the position. `slopes` has the points for each of the spatial dims.
 pub(crate) fn slopes<'d, T: Real>(
     g: &[T],
     x: &[T],

@@ -278,7 +278,8 @@ pub(crate) fn isa() -> Isa {
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
 /// The environment variable that limits the instructions: `baseline`, `avx2` or `avx512`. Tests and
-/// benchmarks set it to run the loops of other CPUs. It is read once.
+/// benchmarks set it to run the loops of other CPUs. It is read once. `avx512` includes the instructions for
+/// `bf16` of a CPU that has them.
 const VARIABLE: &str = "NAMEGRAD_ISA";
 
 #[cold]

@@ -12,8 +12,8 @@ use super::row::sum;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::{Parts, parallel};
 
-/// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number of
-/// threads.
+/// The elements that a thread takes at a time. Neither this nor the order of the sums depends on the number
+/// of threads.
 const TASK: usize = 1 << 14;
 
 /// A tensor as runs: `x[outer, channels, inner]`, dense.

@@ -1,5 +1,5 @@
-//! In-place updates for other crates: one step of an optimizer is an [`Update`], or, if it depends on sums over
-//! all numbers, several [`Sweep`]s.
+//! In-place updates for other crates: one step of an optimizer is an [`Update`], or, if it depends on sums
+//! over all numbers, several [`Sweep`]s.
 //!
 //! [`update`] and [`sweep`] run such loops with the widest vectors of the CPU and on all threads. They work
 //! on slices, so the caller needs no `unsafe`.
@@ -65,8 +65,8 @@ pub fn update<T: Real, const STATES: usize>(
     sweep::<T, STATES, 0>(&WithoutSums(update), x, g, states);
 }
 
-/// Runs `f` for each number below `tasks` on all threads. Updates of slices that are too short for several threads
-/// can share them like this.
+/// Runs `f` for each number below `tasks` on all threads. Updates of slices that are too short for several
+/// threads can share them like this.
 pub fn at_once(tasks: usize, f: &(dyn Fn(usize) + Sync)) {
     each(tasks, f);
 }
@@ -111,13 +111,13 @@ pub trait Sweep<const STATES: usize, const SUMS: usize>: Sync {
     /// The loop over the numbers from position `start`, and their part of the sums. All slices have the same
     /// length.
     ///
-    /// Like [`Update::run`], it must be `#[inline(always)]` and runs on parts of the slices, in any order. The
-    /// parts depend only on the length of the slices.
+    /// Like [`Update::run`], it must be `#[inline(always)]` and runs on parts of the slices, in any order.
+    /// The parts depend only on the length of the slices.
     fn run<T: Real>(&self, start: usize, x: &mut [T], g: &[T], states: [&mut [T]; STATES]) -> [f64; SUMS];
 }
 
-/// Runs a [`Sweep`] with the widest vectors of the CPU and, if the slices are long, on all threads. Returns the
-/// sums, which are the same for any number of threads.
+/// Runs a [`Sweep`] with the widest vectors of the CPU and, if the slices are long, on all threads. Returns
+/// the sums, which are the same for any number of threads.
 ///
 /// # Panics
 /// If the slices differ in length.

@@ -10,8 +10,8 @@
 //! | out and in place | the names of the computed result, which a named tensor must already have |
 //!
 //! Read [`Name`] and [`Names`] first, then `rules` (pure functions over lists of names, one for each rule),
-//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names). `pattern` has
-//! patterns of the paths of parameters.
+//! `naming` (the same for `rename`, `align_to` and so on) and `list` (arguments that are names). `pattern`
+//! has patterns of the paths of parameters.
 //!
 //! # Source
 //! PyTorch, *Named Tensors operator coverage*.

@@ -14,14 +14,14 @@ use std::panic::Location;
 ops! { attention;
     //! # Attention
     /// `softmax(scale query keyᵀ + mask) value`: for each query, the mean of the values, weighted by how well
-    /// their keys match it. The weights are never stored as a whole, so memory grows with the length, not with
-    /// its square.
+    /// their keys match it. The weights are never stored as a whole, so memory grows with the length, not
+    /// with its square.
     ///
-    /// The default `scale` is `1/√E`. In `attn_mask`, `false` hides a key from a query, and numbers are added to
-    /// the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more. A query
-    /// that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others are divided
-    /// by `1 - dropout_p`. With `enable_gqa`, the third dim from the right has the heads, and a head of `key` and
-    /// `value` serves several heads of `query`.
+    /// The default `scale` is `1/√E`. In `attn_mask`, `false` hides a key from a query, and numbers are added
+    /// to the scores. With `is_causal`, query `i` sees the keys up to `i`, of which the mask may hide more. A
+    /// query that sees no key has the result 0. `dropout_p` is the probability to drop a weight; the others
+    /// are divided by `1 - dropout_p`. With `enable_gqa`, the third dim from the right has the heads, and a
+    /// head of `key` and `value` serves several heads of `query`.
     ///
     /// # Shapes
     /// - `query`: `[.., L, E]`, `key`: `[.., S, E]`, `value`: `[.., S, V]`; the other dims broadcast
@@ -29,8 +29,8 @@ ops! { attention;
     /// - result: `[.., L, V]`
     ///
     /// # Source
-    /// Vaswani et al., *Attention Is All You Need* (2017), equation 1; Ainslie et al., *GQA* (2023) for groups of
-    /// heads.
+    /// Vaswani et al., *Attention Is All You Need* (2017), equation 1; Ainslie et al., *GQA* (2023) for
+    /// groups of heads.
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,7 @@ pub(crate) mod kernels {
         Ok((y.into_dtype(query.dtype())?.with_names(names), lse, draw))
     }
 
-    /// The gradients of query, key, value and mask, as far as they are wanted.
+    /// The gradients of query, key, value and mask; `None` if one is not wanted.
     #[track_caller]
     pub(super) fn backward(
         g: &NamedTensor,
@@ -247,8 +247,8 @@ pub(crate) mod kernels {
             batch
         }
 
-        /// Where the matrix of each head begins in an operand, whose batch dims broadcast to these; `group` heads
-        /// share one.
+        /// Where the matrix of each head begins in an operand, whose batch dims broadcast to these; `group`
+        /// heads share one.
         fn starts(&self, x: &NamedTensor, group: usize) -> Vec<isize> {
             let own = x.ndim() - 2;
             let start = |mut index: usize| {

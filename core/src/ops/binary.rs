@@ -41,11 +41,11 @@ ops! { binary;
     logaddexp2 (x, other) { float: x.logaddexp2(other) }
     /// `x ln other`, and 0 where `x` is 0.
     xlogy xlogy_ (x, other) { float: x.xlogy(other) }
-    /// The cross entropy `-(other ln x + (1 - other) ln(1 - x))` of a probability `x` with the target `other`,
-    /// another probability. Logarithms are at least -100, and the derivative divides by at least 1e-12, so that
-    /// a probability of 0 or 1 gives finite numbers.
-    /// [`binary_cross_entropy`](https://docs.rs/namegrad) in `nn::functional` checks its inputs, and adds weights
-    /// and reductions.
+    /// The cross entropy `-(other ln x + (1 - other) ln(1 - x))` of a probability `x` with the target
+    /// `other`, another probability. Logarithms are at least -100, and the derivative divides by at least
+    /// 1e-12, so that a probability of 0 or 1 gives finite numbers.
+    /// [`binary_cross_entropy`](https://docs.rs/namegrad) in `nn::functional` checks its inputs, and adds
+    /// weights and reductions.
     bernoulli_cross_entropy (x, other) {
         float: (other - T::ONE) * (-x).ln_1p().maximum(T::from_f64(-100.0)) - other * x.ln().maximum(T::from_f64(-100.0)),
         dtypes: Dtypes::Floats

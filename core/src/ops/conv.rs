@@ -26,7 +26,8 @@ ops! { conv;
     /// - `x`: `[N, C, H, W]`, or `[C, H, W]` without a batch; one, two or three dims after `C`
     /// - `weight`: `[out, C / groups, kernel height, kernel width]`
     /// - `bias`: `[out]`
-    /// - result: `[N, out, H', W']`, with `H' = (H + 2 padding - dilation (kernel height - 1) - 1) / stride + 1`
+    /// - result: `[N, out, H', W']`, with
+    ///   `H' = (H + 2 padding - dilation (kernel height - 1) - 1) / stride + 1`
     ///
     /// # Source
     /// Dumoulin, Visin, *A guide to convolution arithmetic for deep learning* (2016), sections 2 and 4.
@@ -46,8 +47,8 @@ ops! { conv;
         stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1
     ) on floats integers names "keeps input names, but the channel dim has the first name of the weight";
     /// The gradient of the input of a [`convolution`](Self::convolution), from the gradient of its output;
-    /// for itself, a transposed convolution. `sizes` are those of the input in the dims that the kernel slides
-    /// along.
+    /// for itself, a transposed convolution. `sizes` are those of the input in the dims that the kernel
+    /// slides along.
     ///
     /// # Shapes
     /// - this tensor: the output, `[N, out, H', W']` or `[out, H', W']`

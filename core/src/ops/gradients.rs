@@ -33,8 +33,8 @@ namegrad_macros::kernels! {
     hardtanh (x, g; min_val: f64, max_val: f64) { float: if (x <= min_val) | (x >= max_val) { T::ZERO } else { g } }
     /// `g scale alpha e^x` for `x <= 0`, else `g scale`.
     selu (x, g) { float: if x <= T::ZERO { g * (T::from_f64(SELU_ALPHA * SELU_SCALE) * x.exp()) } else { g * T::from_f64(SELU_SCALE) } }
-    /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`. With `n` as in the
-    /// op, `1 - t²` is `4 (n + 1) / (n + 2)²`.
+    /// `g (t + x s (1 - t²))`, where `t` is `tanh(softplus(x))` and `s` the sigmoid of `x`. With `n` as in
+    /// the op, `1 - t²` is `4 (n + 1) / (n + 2)²`.
     mish (x, g) {
         // `0 x` is NaN at infinity, as in the formula.
         float: if x > T::from_f64(20.0) { g * (T::ONE + x * T::ZERO) } else {

@@ -1,5 +1,5 @@
-//! Resizing of dims by interpolation, sampling of images at positions, and the gradients of both, which are ops
-//! as well, so that they can be differentiated again.
+//! Resizing of dims by interpolation, sampling of images at positions, and the gradients of both, which are
+//! ops as well, so that they can be differentiated again.
 
 use crate::args::image::ResizedDim;
 use crate::args::{Extents, Resize, SPATIAL, Sampling};
@@ -18,8 +18,8 @@ use std::panic::Location;
 
 ops! { image;
     //! # Images
-    /// Resizes dims by interpolation: each element of the result is made of those around the same place in this
-    /// tensor. [`Resize`] has the new sizes and the method; `F::interpolate` has PyTorch's options.
+    /// Resizes dims by interpolation: each element of the result is made of those around the same place in
+    /// this tensor. [`Resize`] has the new sizes and the method; `F::interpolate` has PyTorch's options.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dims`, at most three
@@ -39,8 +39,8 @@ ops! { image;
     /// # Ok::<(), Error>(())
     /// ```
     resample (x; dims: Dims, resize: Resize) on floats names "keeps input names";
-    /// The gradient of the input of a [`resample`](Self::resample), from the gradient of its output. `sizes` are
-    /// those of the input in `dims`.
+    /// The gradient of the input of a [`resample`](Self::resample), from the gradient of its output. `sizes`
+    /// are those of the input in `dims`.
     ///
     /// # Examples
     /// ```
@@ -51,9 +51,9 @@ ops! { image;
     /// # Ok::<(), Error>(())
     /// ```
     resample_input (x; dims: Dims, resize: Resize, sizes: Extents) on floats names "keeps input names";
-    /// The elements of images at the positions of a grid: between -1 and 1 in the image, elsewhere outside of it.
-    /// [`Sampling`] says how elements are made of those around a position; `F::grid_sample` has PyTorch's options
-    /// and finds dims by name.
+    /// The elements of images at the positions of a grid: between -1 and 1 in the image, elsewhere outside of
+    /// it. [`Sampling`] says how elements are made of those around a position; `F::grid_sample` has PyTorch's
+    /// options and finds dims by name.
     ///
     /// # Shapes
     /// - `x`: `[N, C, H, W]`; one, two or three dims after `C`
@@ -148,8 +148,8 @@ struct Grid {
 }
 
 impl Grid {
-    /// Checks the tensor and the grid. `sizes` are the spatial ones of the images if `x` is not the images but
-    /// what was sampled.
+    /// Checks the tensor and the grid. `sizes` are the spatial ones of the images if `x` is not the images
+    /// but what was sampled.
     #[track_caller]
     fn new(op: &'static str, x: &NamedTensor, grid: &NamedTensor, sizes: Option<Extents>) -> Result<Grid> {
         let inputs = [x, grid];

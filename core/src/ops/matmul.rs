@@ -320,7 +320,7 @@ pub(crate) mod kernels {
     ///
     /// # Safety
     /// As there.
-    unsafe fn run<T: MatmulElement + Element>(
+    unsafe fn run<T: MatmulElement<Acc: Element>>(
         batch: &[usize],
         x: &NamedTensor,
         other: &NamedTensor,
@@ -351,7 +351,7 @@ pub(crate) mod kernels {
             offset
         };
         let offsets = |index: usize| (start(x, index), start(other, index), (index * m * n) as isize);
-        let (alpha, beta) = (T::from_scalar(alpha), T::from_scalar(beta));
+        let (alpha, beta) = (T::Acc::from_scalar(alpha), T::Acc::from_scalar(beta));
         // SAFETY: the strides and sizes are those of the tensors, of dtype T; the caller guarantees that
         // `out` has room for the product and is held by nobody else.
         unsafe {

@@ -34,8 +34,8 @@ ops! { norm;
     /// # Ok::<(), Error>(())
     /// ```
     layer_norm (x, weight?, bias?; dims: Dims, eps: f64 = 1e-5) -> (y; mean, rstd) on floats names "keeps input names";
-    /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1 to the
-    /// next number of the dtype, or of `f32` for half types.
+    /// `x / √(mean(x²) + eps) weight`, with the mean over `dims`. Without `eps`, it is the distance from 1 to
+    /// the next number of the dtype, or of `f32` for half types.
     ///
     /// # Shapes
     /// - `x`: any dims that include `dims`
@@ -54,9 +54,9 @@ ops! { norm;
     /// # Ok::<(), Error>(())
     /// ```
     rms_norm (x, weight?; dims: Dims, eps: Option<f64> = None) -> (y; rstd) on floats names "keeps input names";
-    /// `(x - mean) / √(variance + eps) weight + bias`, where the channels along `dim` are split into `groups`,
-    /// and the mean and the variance are over a group and the dims `dims`. They are returned, too; the
-    /// variance is divided by the number of elements.
+    /// `(x - mean) / √(variance + eps) weight + bias`, where the channels along `dim` are split into
+    /// `groups`, and the mean and the variance are over a group and the dims `dims`. They are returned, too;
+    /// the variance is divided by the number of elements.
     ///
     /// With as many groups as channels, over all other dims, this is batch normalization; over the dims of an
     /// image, instance normalization; with fewer groups, group normalization.

@@ -32,8 +32,8 @@ ops! { pool;
     /// ```
     max_pool (x; windows: Windows) -> Picked { values, indices } on floats integers names "keeps input names";
     /// [`max_pool`](Self::max_pool) of windows of one size at random places, as many as make a result of
-    /// `sizes`. `samples` are numbers in [0, 1) that choose the places in the last one, two or three dims, for
-    /// each batch and channel.
+    /// `sizes`. `samples` are numbers in [0, 1) that choose the places in the last one, two or three dims,
+    /// for each batch and channel.
     ///
     /// # Shapes
     /// - `x`: `[N, C, H, W]`, or `[C, H, W]` without a batch

@@ -15,9 +15,9 @@ use std::panic::Location;
 ops! { recurrent;
     //! # Recurrent layers
     /// One direction of one recurrent layer, over all steps of `x`, from the state `hx` and, for an LSTM, the
-    /// cells `cx`. Returns the states after each step, the last state, and the last cells, which are empty unless
-    /// the cell is an LSTM. With `reverse`, the last step comes first. `lengths` are the lengths of the sequences:
-    /// beyond its end, a sequence has the result 0, and its last state is that at its end.
+    /// cells `cx`. Returns the states after each step, the last state, and the last cells, which are empty
+    /// unless the cell is an LSTM. With `reverse`, the last step comes first. `lengths` are the lengths of
+    /// the sequences: beyond its end, a sequence has the result 0, and its last state is that at its end.
     ///
     /// # Shapes
     /// With the gates of the cell stacked, `G` times `hidden`; `state` is `hidden` unless `w_hr` projects it:
@@ -335,8 +335,8 @@ pub(crate) mod kernels {
     }
 }
 
-/// The gradients of [`recurrent`](NamedTensor::recurrent) in one pass, of all inputs but the lengths, for those of
-/// `y`, `hn` and `cn`. `kept` are `y`, the gates and what is kept besides.
+/// The gradients of [`recurrent`](NamedTensor::recurrent) in one pass, of all inputs but the lengths, for
+/// those of `y`, `hn` and `cn`. `kept` are `y`, the gates and what is kept besides.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`].

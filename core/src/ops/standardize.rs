@@ -271,9 +271,9 @@ pub struct Backward<'a> {
 impl Backward<'_> {
     /// The gradients of the input, the weight and the bias that are wanted.
     ///
-    /// With `gw` the gradient times the weight, `x̃ = x - mean` and `n` elements in a group, that of the input
-    /// is `rstd gw - rstd mean(gw) - rstd³ x̃ mean(gw x̃)`, plus `g_mean / n` and `2 x̃ g_var / n`; that of the
-    /// weight is `Σ g x̃ rstd` and that of the bias `Σ g`.
+    /// With `gw` the gradient times the weight, `x̃ = x - mean` and `n` elements in a group, that of the
+    /// input is `rstd gw - rstd mean(gw) - rstd³ x̃ mean(gw x̃)`, plus `g_mean / n` and `2 x̃ g_var / n`;
+    /// that of the weight is `Σ g x̃ rstd` and that of the bias `Σ g`.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`].

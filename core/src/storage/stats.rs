@@ -111,8 +111,8 @@ fn live() -> (usize, usize) {
     (sum(&LIVE_BLOCKS, |counts| &counts.blocks), sum(&LIVE_BYTES, |counts| &counts.bytes))
 }
 
-/// The bytes of all blocks that tensors took since the start of the program, on all threads, whether they are in use or
-/// not. The difference of two calls is what was allocated between them.
+/// The bytes of all blocks that tensors took since the start of the program, on all threads, whether they are
+/// in use or not. The difference of two calls is what was allocated between them.
 ///
 /// ```
 /// use namegrad_core::{NamedTensor, memory};

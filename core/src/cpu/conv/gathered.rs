@@ -12,7 +12,8 @@ thread_local! {
     pub(super) static BLOCKS: Buffer = const { Cell::new(Vec::new()) };
 }
 
-/// The fewest and the most places of a block, which are multiples of the panels in which a product reads them.
+/// The fewest and the most places of a block, which are multiples of the panels in which a product reads
+/// them.
 const PLACES: (usize, usize) = (64, 512);
 /// The windows and sums of a block, unless that would be fewer places. They stay in the cache of a core.
 const BLOCK: usize = 1 << 15;
@@ -108,8 +109,8 @@ impl<T: Accumulator> Gathered<'_, T> {
             grid: self.grid,
         };
         let factor = &self.factor.elements[group * self.factor.group_stride..][..self.factor.group_stride];
-        // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements, and with
-        // a `beta` of 0 the sums are written and not read.
+        // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements, and
+        // with a `beta` of 0 the sums are written and not read.
         unsafe {
             let sums = windows.add(columns * width);
             source.pack(from, count, windows, width);
@@ -127,8 +128,8 @@ impl<T: Accumulator> Gathered<'_, T> {
     /// Writes the sums of a run to the output.
     ///
     /// # Safety
-    /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output at these
-    /// places.
+    /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output
+    /// at these places.
     unsafe fn spread_run(&self, group: usize, run: &Run, (sums, apart): (*const T, usize), output: *mut T) {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);

@@ -1,7 +1,7 @@
 //! Convolution over up to three dims, and its gradients, as products of matrices.
 //!
-//! All three directions are products with the windows of a tensor. Column `p` of the matrix of windows has the
-//! elements under the kernel at place `p`. It would have as many copies of each element as the kernel has
+//! All three directions are products with the windows of a tensor. Column `p` of the matrix of windows has
+//! the elements under the kernel at place `p`. It would have as many copies of each element as the kernel has
 //! taps, so it is never made as a whole: a thread packs the columns of some places into a block that stays in
 //! its cache, multiplies the block, and goes on.
 //!
@@ -21,8 +21,8 @@ use std::borrow::Cow;
 
 pub(crate) use weight::weight;
 
-/// The sizes of a convolution. The output at place `t` is the sum over taps `k` of the weight at `k` times the
-/// input at `stride t + dilation k - padding`; there are zeros outside of the input.
+/// The sizes of a convolution. The output at place `t` is the sum over taps `k` of the weight at `k` times
+/// the input at `stride t + dilation k - padding`; there are zeros outside of the input.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     pub(crate) batch: usize,

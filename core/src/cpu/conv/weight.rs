@@ -24,8 +24,9 @@ const TASKS: usize = 16;
 
 /// The gradient `dw` of the weight, from the input `x` and the gradient `g` of the output.
 ///
-/// The images are split into parts, and the channels into blocks. A task has one part and one block, and forms
-/// the sums for all features. Then the sums of all parts are added. The split depends only on the sizes.
+/// The images are split into parts, and the channels into blocks. A task has one part and one block, and
+/// forms the sums for all features. Then the sums of all parts are added. The split depends only on the
+/// sizes.
 pub(crate) fn weight<'w, T: Accumulator>(
     x: &[T],
     g: &[T],
@@ -100,8 +101,8 @@ fn add_image<T: Accumulator>(
         for from in (0..places).step_by(PLACES) {
             let count = PLACES.min(places - from);
             // SAFETY: the block has room for a row for each tap of the channels. Without neighbors, those are
-            // the channels of the input. `g` has `features` rows of `places`, and the sums have `rows` rows of
-            // `features`, as asserted.
+            // the channels of the input. `g` has `features` rows of `places`, and the sums have `rows` rows
+            // of `features`, as asserted.
             unsafe {
                 let (a, row_stride) = match geometry.is_pointwise() {
                     true => (windows.source.as_ptr().add(windows.channels.start * volume + from), volume),

@@ -45,8 +45,8 @@ pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator
 }
 
 impl<T: Accumulator> Windows<'_, T> {
-    /// Writes the columns of the places `from..from + count` to `to`, whose rows are `row_stride` apart. There
-    /// is a row for each tap of each channel.
+    /// Writes the columns of the places `from..from + count` to `to`, whose rows are `row_stride` apart.
+    /// There is a row for each tap of each channel.
     ///
     /// # Safety
     /// `to` is valid for writes of these rows.

@@ -2,7 +2,11 @@
 
 use super::element::{Accumulator, MatmulElement};
 use super::kernel::{Kernels, Tile};
+#[cfg(target_arch = "x86_64")]
+use super::pack::Part;
 use super::pack::{PANELS, SUMS, pack, with_buffer};
+#[cfg(target_arch = "x86_64")]
+use super::pairs;
 use super::{Mat, Product};
 use crate::cpu::simd::{Simd, Vectorized};
 
@@ -17,8 +21,9 @@ const N_MAX: usize = 2048;
 const A_DIRECT: usize = 2048;
 /// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
-/// The rows and columns of C whose sums are in a buffer at once, if they cannot be in C.
-const APART: (usize, usize) = (252, 512);
+/// The rows and columns of C whose sums are in a buffer at once, if they cannot be in C: 36 full tiles of 14
+/// rows, and 1 MiB.
+const APART: (usize, usize) = (504, 512);
 
 /// A way to compute `C ← alpha A B + beta C`. The last three arguments replace `beta` and C of the product: C
 /// has accumulators, contiguous rows and the given row stride. The contract is that of [`gemm`](super::gemm).
@@ -111,7 +116,7 @@ impl<T: MatmulElement> Vectorized for Row<T> {
 /// `k`.
 struct Plan<T: 'static> {
     kernels: &'static Kernels<T>,
-    /// The largest `k` of a block.
+    /// The largest `k` of a block, in elements of a panel.
     k_max: usize,
     /// The columns of a panel of B.
     panel: usize,
@@ -125,7 +130,7 @@ impl<T: Accumulator> Plan<T> {
     /// A kernel reads an operand in place at full speed as long as the caches keep what it reads more than
     /// once. A copy pays off for a large operand, and for one whose cache lines evict each other.
     fn new<E: MatmulElement<Acc = T>>(p: &Product<E>) -> Self {
-        let kernels = Kernels::<T>::get().expect("only a CPU with kernels uses this method");
+        let kernels = E::kernels().expect("only a CPU with kernels uses this method");
         let panel = 2 * kernels.lanes;
         let a_stride = if p.a.row_stride == 1 { p.a.col_stride } else { p.a.row_stride };
         let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;
@@ -133,7 +138,7 @@ impl<T: Accumulator> Plan<T> {
         let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded::<T>(p.b.row_stride);
         Plan {
             kernels,
-            k_max: p.k.min(K_BYTES / size_of::<T>()),
+            k_max: p.k.div_ceil(kernels.depth).min(K_BYTES / size_of::<T>()),
             panel,
             a_direct: E::IS_ACC && a_direct,
             b_direct: E::IS_ACC && p.b.col_stride == 1 && b_direct,
@@ -160,6 +165,7 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
     c_row_stride: isize,
 ) {
     let plan = Plan::new(p);
+    let depth = plan.kernels.depth;
     let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.min(M_MAX) };
     // With one block of rows, a panel of B is no longer needed when the next one is packed.
     let b_cols = if p.m <= M_MAX { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
@@ -168,7 +174,7 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
         // LOOP 5: blocks of columns of B and C.
         for (j, n) in pieces(p.n, N_MAX, plan.panel) {
             // LOOP 4: blocks of `k`. All but the first add to C.
-            for (l, k) in pieces(p.k, plan.k_max, 1) {
+            for (l, k) in pieces(p.k, plan.k_max * depth, depth) {
                 let beta = if l == 0 { beta } else { T::Acc::ONE };
                 // LOOP 3: blocks of rows of A and C.
                 for (i, m) in pieces(p.m, M_MAX, 1) {
@@ -225,14 +231,12 @@ impl<T: MatmulElement> Block<'_, T> {
     /// memory.
     unsafe fn run(&self) {
         let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
-        let Block { m, k, n, .. } = *self;
+        let Block { m, n, .. } = *self;
+        let k = self.k.div_ceil(kernels.depth);
         if !a_direct {
             for (i, rows) in pieces(m, kernels.rows, 1) {
-                // SAFETY: the rows exist, and each takes `k` numbers of the panels.
-                unsafe {
-                    let a = self.a.at(i, 0);
-                    pack(k, rows, rows, a.ptr, a.col_stride, a.row_stride, self.a_panels.add(i * k));
-                }
+                // SAFETY: the rows exist, and each takes `k` elements of the panels.
+                unsafe { self.copy(rows, rows, self.a.at(i, 0).t(), self.a_panels.add(i * k)) };
             }
         }
         // LOOP 2: panels of columns of B and C.
@@ -248,7 +252,7 @@ impl<T: MatmulElement> Block<'_, T> {
                     let width = kernels.lanes << second;
                     let to = if self.keep_b { self.b_panels.add(j * k) } else { self.b_panels };
                     if self.pack_b {
-                        pack(k, cols, width, from.ptr, from.row_stride, from.col_stride, to);
+                        self.copy(cols, width, from, to);
                     }
                     (to.cast_const(), width as isize)
                 }
@@ -279,6 +283,31 @@ impl<T: MatmulElement> Block<'_, T> {
                 }
             }
             j += cols;
+        }
+    }
+
+    /// Writes the first `count` columns of a part of B, or of A transposed, to a panel of `width` columns.
+    ///
+    /// # Safety
+    /// The columns exist, and the panel has room.
+    unsafe fn copy(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) {
+        let Mat { ptr, row_stride, col_stride } = from;
+        // SAFETY: the contract is the same. Only kernels for `bf16` have this depth.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if self.plan.kernels.depth == 2 {
+                let (from, to) = (ptr.cast(), to.cast());
+                return pairs::pack(Part {
+                    k: self.k,
+                    count,
+                    width,
+                    from,
+                    k_stride: row_stride,
+                    stride: col_stride,
+                    to,
+                });
+            }
+            pack(self.k, count, width, ptr, row_stride, col_stride, to);
         }
     }
 

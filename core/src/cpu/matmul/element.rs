@@ -8,6 +8,8 @@ use super::kernel::{Kernels, compiled, kernels};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::lanes::{Lanes, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::pairs;
 use crate::cpu::math::Real;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::{Avx2, Avx512};
@@ -23,6 +25,11 @@ pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
     /// Whether [`Acc`](Self::Acc) is this type, so that the kernels can read and write operands in place.
     const IS_ACC: bool;
 
+    /// The kernels for this CPU, if there are any.
+    #[inline]
+    fn kernels() -> Option<&'static Kernels<Self::Acc>> {
+        Kernels::get()
+    }
     /// The same number as an accumulator.
     fn widen(self) -> Self::Acc;
     /// The nearest number of this type.
@@ -206,6 +213,11 @@ impl Accumulator for i64 {
 impl MatmulElement for bf16 {
     type Acc = f32;
     const IS_ACC: bool = false;
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn kernels() -> Option<&'static Kernels<f32>> {
+        pairs::found().or_else(Kernels::get)
+    }
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)

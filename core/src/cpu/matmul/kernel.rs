@@ -45,6 +45,8 @@ pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
 /// The kernels for a type of number and a set of instructions.
 pub(crate) struct Kernels<T: 'static> {
+    /// The numbers along `k` in an element of a panel: 1, or 2 for `pairs`.
+    pub(super) depth: usize,
     /// The numbers in a vector.
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.
@@ -64,7 +66,7 @@ const LONG: usize = 100;
 /// # Safety
 /// The contract of [`TileFn`], in code compiled for the instructions of `L`.
 #[inline(always)]
-unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
+pub(super) unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
     let (mut a, mut b) = (t.a, t.b);
     // SAFETY: the caller guarantees that the CPU has the instructions and that the pointers are valid for the
     // rows, `k` and the columns. Nothing else is accessed: the last vector is masked, and `a` and `b` step
@@ -94,7 +96,7 @@ unsafe fn tile<L: Lanes, const R: usize, const V: usize>(t: &Tile<L::Elem>) {
             for (r, sums) in sums.iter_mut().enumerate() {
                 let x = L::splat(*a.offset(r as isize * t.a_row_stride));
                 for (sum, b_vector) in sums.iter_mut().zip(b_row) {
-                    *sum = x.mul_add(b_vector, *sum);
+                    *sum = x.accumulate(b_vector, *sum);
                 }
             }
             a = a.wrapping_offset(t.a_col_stride);
@@ -141,12 +143,14 @@ impl<T: Accumulator, const R: usize, const V: usize> Vectorized for TileOf<'_, T
     }
 }
 
-/// The kernels of a type of number for a set of instructions, for tiles with the listed numbers of rows.
+/// The kernels of a type of number for a set of instructions, or those of `pairs`, for tiles with the listed
+/// numbers of rows.
 ///
 /// `kernels!(Avx2, f32, [1 2])` becomes
 ///
 /// ```ignore
 /// Kernels {
+///     depth: 1,
 ///     lanes: <<Avx2 as Simd>::Lanes<f32> as Lanes>::COUNT,
 ///     rows: [1, 2].len(),
 ///     tiles: [
@@ -158,9 +162,18 @@ impl<T: Accumulator, const R: usize, const V: usize> Vectorized for TileOf<'_, T
 macro_rules! kernels {
     ($S:ident, $T:ident, [$($rows:literal)*]) => {
         Kernels {
+            depth: 1,
             lanes: <<$S as Simd>::Lanes<$T> as Lanes>::COUNT,
             rows: [$($rows),*].len(),
             tiles: [&[$(compiled::<$S, $T, $rows, 1>),*], &[$(compiled::<$S, $T, $rows, 2>),*]],
+        }
+    };
+    (pairs [$($rows:literal)*]) => {
+        Kernels {
+            depth: 2,
+            lanes: <PairsX16 as $crate::cpu::matmul::Lanes>::COUNT,
+            rows: [$($rows),*].len(),
+            tiles: [&[$(tile_of_pairs::<$rows, 1>),*], &[$(tile_of_pairs::<$rows, 2>),*]],
         }
     };
 }

@@ -31,6 +31,12 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn store_first(self, p: *mut Self::Elem, mask: Self::Mask);
     /// `self * x + y`
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
+    /// `self * x + y` for elements of panels. For pairs, it adds both products.
+    #[inline(always)]
+    unsafe fn accumulate(self, x: Self, y: Self) -> Self {
+        // SAFETY: the contract is the same.
+        unsafe { self.mul_add(x, y) }
+    }
 
     /// The sum of all numbers.
     #[inline(always)]
@@ -142,7 +148,8 @@ pub(super) mod x86 {
     /// ```
     macro_rules! lanes {
         ($($name:ident: $doc:literal, $Elem:ident, $N:literal, $Raw:ident, $Mask:ident, $mask:expr, $splat:expr,
-           $load:expr, $load_first:expr, $store:expr, $store_first:expr, $mul_add:expr;)*) => {$(
+           $load:expr, $load_first:expr, $store:expr, $store_first:expr, $mul_add:expr
+           $(, $accumulate:expr)?;)*) => {$(
             #[doc = $doc]
             #[derive(Clone, Copy)]
             pub(crate) struct $name($Raw);
@@ -189,6 +196,13 @@ pub(super) mod x86 {
                     // SAFETY: as above.
                     Self(unsafe { $mul_add(self.0, x.0, y.0) })
                 }
+                $(
+                    #[inline(always)]
+                    unsafe fn accumulate(self, x: Self, y: Self) -> Self {
+                        // SAFETY: as above.
+                        Self(unsafe { $accumulate(self.0, x.0, y.0) })
+                    }
+                )?
             }
         )*};
     }
@@ -197,6 +211,11 @@ pub(super) mod x86 {
         F32x16: "AVX-512, `f32`.", f32, 16, __m512, __mmask16, |count: usize| ((1u32 << count) - 1) as u16,
             _mm512_set1_ps, _mm512_loadu_ps, |p, mask| _mm512_maskz_loadu_ps(mask, p),
             _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps;
+        PairsX16: "AVX-512 with BF16, sums in `f32` of pairs of `bf16`.", f32, 16, __m512, __mmask16,
+            |count: usize| ((1u32 << count) - 1) as u16,
+            _mm512_set1_ps, _mm512_loadu_ps, |p, mask| _mm512_maskz_loadu_ps(mask, p),
+            _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps,
+            |x, y, sum| _mm512_dpbf16_ps(sum, as_pairs(x), as_pairs(y));
         F64x8: "AVX-512, `f64`.", f64, 8, __m512d, __mmask8, |count: usize| ((1u32 << count) - 1) as u8,
             _mm512_set1_pd, _mm512_loadu_pd, |p, mask| _mm512_maskz_loadu_pd(mask, p),
             _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
@@ -208,6 +227,13 @@ pub(super) mod x86 {
             |count: usize| _mm256_loadu_si256(SLIDE64.as_ptr().add(4 - count).cast()),
             _mm256_set1_pd, _mm256_loadu_pd, |p, mask| _mm256_maskload_pd(p, mask),
             _mm256_storeu_pd, _mm256_maskstore_pd, _mm256_fmadd_pd;
+    }
+
+    /// The pairs in the bits of the lanes.
+    #[inline(always)]
+    fn as_pairs(x: __m512) -> __m512bh {
+        // SAFETY: both are 64 bytes, and any bits are pairs.
+        unsafe { std::mem::transmute::<__m512, __m512bh>(x) }
     }
 
     /// The eight numbers from entry `8 - count` on are the mask of the first `count`.

@@ -1,9 +1,10 @@
 //! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows about tensors.
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
-//! `pack` (copies of parts of the operands). `matvec` has products with a vector or a few rows, with its two
-//! steps `dots` and `axpys`. `foreign` has products on processors without a kernel here. `element` has the
-//! types of numbers, `lanes` the vector registers, and `threads` shares the work.
+//! `pack` (copies of parts of the operands). `pairs` has what differs for `bf16`. `matvec` has products with
+//! a vector or a few rows, with its two steps `dots` and `axpys`. `foreign` has products on processors
+//! without a kernel here. `element` has the types of numbers, `lanes` the vector registers, and `threads`
+//! shares the work.
 //!
 //! The order of every sum over `k`, and so the bits of a result, depend on the shape, the strides and the
 //! CPU, but not on the number of threads.
@@ -17,6 +18,8 @@ mod kernel;
 mod lanes;
 mod matvec;
 mod pack;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -26,7 +29,6 @@ pub(crate) use lanes::Lanes;
 pub(crate) use pack::{Buffer, with_buffer};
 
 use blocked::Method;
-use kernel::Kernels;
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -124,9 +126,10 @@ impl<T: MatmulElement> Product<T> {
 
 /// `C ← alpha A B + beta C`, with A `m` by `k`, B `k` by `n` and C `m` by `n`.
 ///
-/// Half types are computed in `f32` and rounded once; `i64` wraps. If `k` is 0, the result is `beta C`. If
-/// `beta` is 0, C is never read, so it may be uninitialized or NaN. If `alpha` is 0, A and B are still read,
-/// so their NaN reach C.
+/// Half types are computed in `f32`, as are the scalars, and rounded once; on a CPU with AVX-512 BF16,
+/// subnormal `bf16` numbers count as 0, except in products with a few rows. `i64` wraps. If `k` is 0, the
+/// result is `beta C`. If `beta` is 0, C is never read, so it may be uninitialized or NaN. If `alpha` is 0, A
+/// and B are still read, so their NaN reach C.
 ///
 /// Large products run on all threads of the current rayon pool. The bits of the result do not depend on their
 /// number.
@@ -138,16 +141,16 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
     m: usize,
     k: usize,
     n: usize,
-    alpha: T,
+    alpha: T::Acc,
     a: Mat<*const T>,
     b: Mat<*const T>,
-    beta: T,
+    beta: T::Acc,
     c: Mat<*mut T>,
 ) {
     if m == 0 || n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
     // SAFETY: the contract is the same.
     unsafe { threads::one(&product) }
 }
@@ -158,16 +161,16 @@ pub(crate) unsafe fn gemm<T: MatmulElement>(
 /// The contract of [`gemm()`].
 pub(crate) unsafe fn gemm_serial<T: MatmulElement>(
     [m, k, n]: [usize; 3],
-    alpha: T,
+    alpha: T::Acc,
     a: Mat<*const T>,
     b: Mat<*const T>,
-    beta: T,
+    beta: T::Acc,
     c: Mat<*mut T>,
 ) {
     if m == 0 || n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
     // SAFETY: the contract is the same.
     unsafe {
         match k {
@@ -195,23 +198,23 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     m: usize,
     k: usize,
     n: usize,
-    alpha: T,
+    alpha: T::Acc,
     a: Mat<*const T>,
     b: Mat<*const T>,
-    beta: T,
+    beta: T::Acc,
     c: Mat<*mut T>,
 ) {
     if m == 0 || n == 0 {
         return;
     }
-    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c };
+    let product = Product { m, k, n, alpha, a, b, beta, c };
     // SAFETY: the contract is the same.
     unsafe { threads::many(batch, offsets, &product) }
 }
 
 /// The method for a shape. Parts of a product must use the method of the whole.
 fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
-    match Kernels::<T::Acc>::get() {
+    match T::kernels() {
         Some(_) => matvec::method(p).unwrap_or(blocked::blocked),
         None => foreign::foreign,
     }

@@ -242,7 +242,7 @@ unsafe fn transpose<T: MatmulElement, const SIDE: usize>(part: Part<T>, wide: &m
                 };
                 let to = to.add(l * width + i);
                 if SIDE == 8 {
-                    square_of_8(square.cast(), square_stride, to.cast(), width);
+                    square_of_8(square.cast(), square_stride * size_of::<f32>() as isize, to.cast(), width);
                 } else {
                     square_of_4(square.cast(), square_stride, to.cast(), width);
                 }
@@ -252,18 +252,18 @@ unsafe fn transpose<T: MatmulElement, const SIDE: usize>(part: Part<T>, wide: &m
 }
 
 /// Transposes eight rows of eight numbers of 32 bits: pairs of rows are interleaved, then pairs of pairs,
-/// then halves.
+/// then halves. The rows are `bytes` apart and need no alignment.
 ///
 /// # Safety
 /// `from` is valid for reads of the rows at their stride, `to` for writes. The code is compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn square_of_8(from: *const f32, stride: isize, to: *mut f32, to_stride: usize) {
+pub(super) unsafe fn square_of_8(from: *const f32, bytes: isize, to: *mut f32, to_stride: usize) {
     // SAFETY: the caller guarantees the rows and the instructions.
     unsafe {
         let mut r = [_mm256_setzero_ps(); 8];
         for (i, row) in (0..).zip(&mut r) {
-            *row = _mm256_loadu_ps(from.offset(i * stride));
+            *row = _mm256_loadu_ps(from.byte_offset(i * bytes));
         }
         let ((a0, a1), (b0, b1)) = (interleave(r[0], r[1]), interleave(r[2], r[3]));
         let ((c0, c1), (d0, d1)) = (interleave(r[4], r[5]), interleave(r[6], r[7]));
@@ -299,7 +299,7 @@ unsafe fn interleave_pairs(x: __m256, y: __m256) -> (__m256, __m256) {
     unsafe { (_mm256_shuffle_ps::<0x44>(x, y), _mm256_shuffle_ps::<0xee>(x, y)) }
 }
 
-/// [`square_of_8`] for four rows of four numbers of 64 bits.
+/// [`square_of_8`] for four rows of four numbers of 64 bits, which are `stride` numbers apart.
 ///
 /// # Safety
 /// The contract of [`square_of_8`].

@@ -174,7 +174,16 @@ impl<T: Number> Owned<T> {
 }
 
 /// A way to compute `C ← alpha A B + beta C`: [`gemm`], or the product of another library.
-type Multiply<T> = unsafe fn(usize, usize, usize, T, Mat<*const T>, Mat<*const T>, T, Mat<*mut T>);
+type Multiply<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    <T as MatmulElement>::Acc,
+    Mat<*const T>,
+    Mat<*const T>,
+    <T as MatmulElement>::Acc,
+    Mat<*mut T>,
+);
 
 /// [`gemm`] as on a CPU for which there are no kernels.
 ///
@@ -184,13 +193,13 @@ unsafe fn gemm_without_kernels<T: MatmulElement>(
     m: usize,
     k: usize,
     n: usize,
-    alpha: T,
+    alpha: T::Acc,
     a: Mat<*const T>,
     b: Mat<*const T>,
-    beta: T,
+    beta: T::Acc,
     c: Mat<*mut T>,
 ) {
-    let product = Product { m, k, n, alpha: alpha.widen(), a, b, beta: beta.widen(), c }.upright();
+    let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
     // SAFETY: the contract is the same.
     unsafe { if k == 0 { scale(&product) } else { blocked::serial(&product, foreign::foreign) } }
 }
@@ -215,7 +224,7 @@ fn check<T: Number>(
     let mut c = Owned::new(m, n, layout_c, || if zero_beta { T::poison() } else { T::random(random) });
     let old = c.clone();
     // SAFETY: the matrices own their elements, and those of C do not overlap.
-    unsafe { multiply(m, k, n, alpha, a.mat(), b.mat(), beta, c.mat_mut()) };
+    unsafe { multiply(m, k, n, alpha.widen(), a.mat(), b.mat(), beta.widen(), c.mat_mut()) };
     let mut touched = vec![false; c.memory.len()];
     for i in 0..m {
         for j in 0..n {
@@ -376,7 +385,7 @@ fn same_bits_on_any_threads<T: Number>() {
             let results = pools.each_ref().map(|pool| {
                 let mut c = Owned::new(m, n, layout.2, || T::poison());
                 pool.install(|| {
-                    let (one, zero) = (T::small(4), T::small(0));
+                    let (one, zero) = (T::Acc::ONE, T::Acc::ZERO);
                     // SAFETY: the matrices own their elements, and nothing else accesses C.
                     unsafe { gemm(m, k, n, one, a.mat(), b.mat(), zero, c.mat_mut()) };
                 });
@@ -408,7 +417,7 @@ fn batches<T: Number>() {
         let b = Owned::new(batch * k, n, Rows, || T::random(&mut random));
         let mut one_by_one = Owned::new(batch * m, n, Rows, || T::random(&mut random));
         let start = one_by_one.clone();
-        let (alpha, beta) = (T::small(3), T::small(2));
+        let (alpha, beta) = (T::small(3).widen(), T::small(2).widen());
         let offsets = |i: usize| ((i * m * k) as isize, (i * k * n) as isize, (i * m * n) as isize);
         for i in 0..batch {
             let c = one_by_one.mat_mut().at(i * m, 0);

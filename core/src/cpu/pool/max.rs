@@ -37,7 +37,8 @@ impl Ordered for i64 {
     }
 }
 
-/// The maximum of each window and its position in the plane: the first of equal elements, NaN if there is one.
+/// The maximum of each window and its position in the plane: the first of equal elements, NaN if there is
+/// one.
 pub(crate) fn max<'v, 'i, T: Ordered>(
     x: &[T],
     planes: Planes<'_>,

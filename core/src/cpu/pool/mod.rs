@@ -1,8 +1,8 @@
 //! Maxima and means of windows, and their gradients.
 //!
-//! A plane is what the windows slide over: up to three dims. All planes have the same windows, or each has its
-//! own. A window is the same elements along each dim for all windows beside it, so it is described along each
-//! dim.
+//! A plane is what the windows slide over: up to three dims. All planes have the same windows, or each has
+//! its own. A window is the same elements along each dim for all windows beside it, so it is described along
+//! each dim.
 //!
 //! Most windows of a line are [regular](Regular): of one size, at the same distance from the one before. The
 //! loops take one element of all of them at a time, as a vector. The others are done window by window.

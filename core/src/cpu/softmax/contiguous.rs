@@ -12,7 +12,8 @@ const SHORT: usize = 32;
 /// The elements of short rows that are computed together.
 const BLOCK: usize = 512;
 
-/// `y = exp(x - shift)`. Also adds `y` to `sums`. NaN reaches a result through the sum: [`largest`] ignores it.
+/// `y = exp(x - shift)`. Also adds `y` to `sums`. NaN reaches a result through the sum: [`largest`] ignores
+/// it.
 #[inline(always)]
 fn exp_lanes<T: Real>(x: &[T; LANES], shift: T, sums: &mut [T; LANES]) -> [T; LANES] {
     let mut y = [T::ZERO; LANES];

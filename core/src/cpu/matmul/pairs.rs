@@ -1,0 +1,152 @@
+//! Products of `bf16` on a CPU with AVX-512 BF16, whose multiply-add takes pairs of them: for the same time
+//! as one product of `f32`, it adds two.
+//!
+//! A panel has a pair in place of each number, the two of one row or column at `k` and `k + 1`, in the bits
+//! of an `f32`. So the loops and the kernel are those of `f32` with half the `k`. Sums are in `f32`, and
+//! subnormal numbers count as 0.
+
+use super::kernel::{Kernels, Tile, kernels, tile};
+use super::lanes::x86::PairsX16;
+use super::pack::{Part, square_of_8};
+use crate::cpu::simd::{Avx512, Isa, Simd, Vectorized};
+use half::bf16;
+
+/// The kernels, if this CPU has the instructions.
+#[inline]
+pub(super) fn found() -> Option<&'static Kernels<f32>> {
+    static KERNELS: Kernels<f32> = kernels!(pairs [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+    (Avx512::found().is_some() && std::arch::is_x86_feature_detected!("avx512bf16")).then_some(&KERNELS)
+}
+
+/// [`tile`] for pairs. The contract is that of [`TileFn`](super::kernel::TileFn).
+#[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile<f32>) {
+    // SAFETY: the contract is the same, and this code is compiled for the vectors.
+    unsafe { tile::<PairsX16, R, V>(t) }
+}
+
+/// Writes the pairs of `k` rows of `width` numbers, as [`pack`](super::pack::pack) writes the numbers. The
+/// last number of an odd `k` has a 0 beside it.
+///
+/// # Safety
+/// `from` is valid for reads of the numbers, `to` for writes of `width` pairs for each two rows. The CPU has
+/// AVX-512.
+pub(super) unsafe fn pack(part: Part<bf16>) {
+    // SAFETY: the caller guarantees the instructions.
+    let avx512 = unsafe { Avx512::assume() };
+    if part.k_stride == 1 && part.k >= 2 * SIDE && part.count >= SIDE {
+        avx512.run(Transposed(part), ());
+    } else {
+        avx512.run(Interleaved(part), ());
+    }
+}
+
+/// A number and the next one along `k`.
+#[inline(always)]
+fn pair(first: bf16, second: bf16) -> u32 {
+    u32::from(first.to_bits()) | u32::from(second.to_bits()) << 16
+}
+
+impl Part<bf16> {
+    /// The address of a number.
+    ///
+    /// # Safety
+    /// The number exists.
+    #[inline(always)]
+    unsafe fn at(&self, l: usize, i: usize) -> *const bf16 {
+        // SAFETY: the caller guarantees the number.
+        unsafe { self.from.offset(l as isize * self.k_stride + i as isize * self.stride) }
+    }
+
+    /// Writes the pairs from row `l` on to their row of the panel.
+    ///
+    /// # Safety
+    /// The contract of [`pack`], and row `l` exists.
+    #[inline(always)]
+    unsafe fn row(&self, l: usize) {
+        // SAFETY: the caller guarantees the row; the next one is read only if it exists.
+        unsafe {
+            let to = self.to.add(l / 2 * self.width).cast::<u32>();
+            let paired = l + 1 < self.k;
+            for i in 0..self.count {
+                to.add(i).write(pair(*self.at(l, i), if paired { *self.at(l + 1, i) } else { bf16::ZERO }));
+            }
+        }
+    }
+
+    /// [`row`](Self::row) for two rows of `N` contiguous numbers, as vectors.
+    ///
+    /// # Safety
+    /// The contract of [`pack`], both rows exist, and they have `N` contiguous numbers.
+    #[inline(always)]
+    unsafe fn contiguous<const N: usize>(&self, l: usize) {
+        // SAFETY: the caller guarantees the rows; arrays are aligned as their elements.
+        unsafe {
+            let [first, second] = [l, l + 1].map(|l| self.at(l, 0).cast::<[bf16; N]>().read());
+            let mut pairs = [0; N];
+            for ((to, first), second) in pairs.iter_mut().zip(first).zip(second) {
+                *to = pair(first, second);
+            }
+            self.to.add(l / 2 * self.width).cast::<[u32; N]>().write(pairs);
+        }
+    }
+}
+
+/// [`pack`] for any strides, at full speed for a `stride` of 1 and a common `count`.
+struct Interleaved(Part<bf16>);
+
+impl Vectorized for Interleaved {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        let part = self.0;
+        let wide = if part.stride == 1 { part.count } else { 0 };
+        for l in (0..part.k).step_by(2) {
+            // SAFETY: the contract of `pack` holds, and the rows have `count` contiguous numbers.
+            unsafe {
+                match wide {
+                    13 if l + 1 < part.k => part.contiguous::<13>(l),
+                    14 if l + 1 < part.k => part.contiguous::<14>(l),
+                    16 if l + 1 < part.k => part.contiguous::<16>(l),
+                    32 if l + 1 < part.k => part.contiguous::<32>(l),
+                    _ => part.row(l),
+                }
+            }
+        }
+    }
+}
+
+/// The pairs along each side of the squares of [`Transposed`].
+const SIDE: usize = 8;
+
+/// [`pack`] for a `k_stride` of 1, with at least one square: squares of pairs are transposed in registers.
+/// The last square of a direction may overlap the one before.
+struct Transposed(Part<bf16>);
+
+impl Vectorized for Transposed {
+    type Out<'a> = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S, _: ()) {
+        const { assert!(matches!(S::ISA, Isa::Avx512), "the squares need AVX2") };
+        let part = self.0;
+        let pairs = part.k / 2;
+        let bytes = part.stride * size_of::<bf16>() as isize;
+        // SAFETY: the squares are inside the numbers of the contract of `pack`, and this code is compiled for
+        // more than AVX2.
+        unsafe {
+            for row in (0..pairs).step_by(SIDE) {
+                let row = row.min(pairs - SIDE);
+                for i in (0..part.count).step_by(SIDE) {
+                    let i = i.min(part.count - SIDE);
+                    let to = part.to.add(row * part.width + i);
+                    square_of_8(part.at(2 * row, i).cast(), bytes, to, part.width);
+                }
+            }
+            if part.k % 2 == 1 {
+                part.row(part.k - 1);
+            }
+        }
+    }
+}
