@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Replaces the file at `path` with what `write` writes. After an error or a crash, the file is unchanged.
 ///
 /// The content is written to a temporary file in the same folder and synced to disk; only then is the file
-/// renamed. If `path` is a link, its target is replaced; a device, such as `/dev/null`, or a pipe is not replaced but
-/// written to. A process that is killed leaves its temporary file
-/// behind; the next write to a file in that folder removes it.
+/// renamed. If `path` is a link, its target is replaced; a device, such as `/dev/null`, or a pipe is not
+/// replaced but written to. A process that is killed leaves its temporary file behind; the next write to a
+/// file in that folder removes it.
 ///
 /// ```
 /// use namegrad_io::atomic;

@@ -3,8 +3,8 @@
 //!
 //! Read [`TensorFile`] first, then [`Files`], for one tensor in a file, and [`OpenFile`], for large files.
 //! Each format has a module; `zip` and `pickle` are what the formats of others are made of, `input` is what
-//! all of them read, and `atomic` replaces files. A tensor inside other data is written with serde, which the
-//! core crate implements.
+//! all of them read, `json` stores values in metadata, and `atomic` replaces files. A tensor inside other
+//! data is written with serde, which the core crate implements.
 //!
 //! A file is not trusted, whatever its format: a damaged or malicious one is an error, without a panic,
 //! without running code, and without a large allocation that its content does not fill.
@@ -13,7 +13,9 @@
 
 pub mod atomic;
 mod files;
+mod finite;
 mod input;
+mod json;
 mod npy;
 mod npz;
 #[allow(unsafe_code)]

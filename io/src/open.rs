@@ -66,8 +66,8 @@ impl OpenFile {
     /// Opens a file, reads its header and maps the file into memory.
     ///
     /// # Safety
-    /// While the `OpenFile` exists, no program writes to the file or makes it shorter. Replacing it by another
-    /// file, as [`TensorFile::save`](crate::TensorFile::save) does, is no problem.
+    /// While the `OpenFile` exists, no program writes to the file or makes it shorter. Replacing it by
+    /// another file, as [`TensorFile::save`](crate::TensorFile::save) does, is no problem.
     ///
     /// # Errors
     /// Those of [`open`](Self::open), and [`ErrorKind::Io`] if the system cannot map the file.

@@ -2,9 +2,10 @@
 
 use crate::input::{Input, Source};
 use crate::{atomic, io_error, npz, safetensors, torch, zip};
+use flate2::Crc;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read, SeekFrom};
+use std::io::{self, Cursor, Read, SeekFrom, Write};
 use std::panic::Location;
 use std::path::Path;
 
@@ -68,8 +69,8 @@ impl TensorFile {
     /// [`ErrorKind::Io`] if it cannot be written. For safetensors, [`ErrorKind::Value`] if a tensor is called
     /// `__metadata__`, a metadata key begins with `names:`, or the header would exceed the limit of the
     /// format. For `.npz`, [`ErrorKind::Value`] if there is metadata or a name is longer than the format
-    /// allows, [`ErrorKind::DType`] for `bf16`; the names of dims are lost. [`ErrorKind::Value`] for `.pt` and
-    /// `.pth`, which are only read.
+    /// allows, [`ErrorKind::DType`] for `bf16`; the names of dims are lost. [`ErrorKind::Value`] for `.pt`
+    /// and `.pth`, which are only read.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_to(path.as_ref())
@@ -131,6 +132,40 @@ impl TensorFile {
         Ok(bytes)
     }
 
+    /// A checksum of the content: CRC-32 of the metadata and of the names, dtypes, dims and elements of the
+    /// tensors. The order of the elements in memory does not matter.
+    ///
+    /// ```
+    /// use namegrad_core::NamedTensor;
+    /// use namegrad_io::TensorFile;
+    /// let mut file = TensorFile::default();
+    /// file.tensors.insert("weight".into(), NamedTensor::ones([("out", 2), ("in", 3)])?);
+    /// let read = TensorFile::from_bytes(&file.to_bytes()?)?;
+    /// assert_eq!(read.checksum()?, file.checksum()?);
+    /// file.tensors.insert("weight".into(), NamedTensor::zeros([("out", 2), ("in", 3)])?);
+    /// assert_ne!(read.checksum()?, file.checksum()?);
+    /// # Ok::<(), namegrad_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] if there is no room for a dense copy of a view.
+    #[track_caller]
+    pub fn checksum(&self) -> Result<u32> {
+        let (mut sum, caller) = (Checksum(Crc::new()), Location::caller());
+        for (key, text) in &self.metadata {
+            sum.add(key.as_bytes());
+            sum.add(text.as_bytes());
+        }
+        for (name, x) in &self.tensors {
+            sum.add(name.as_bytes());
+            sum.add(format!("{} {}", x.dtype(), x.shape()).as_bytes());
+            x.write_bytes(&mut sum).map_err(|error| {
+                Error::new(ErrorKind::OutOfMemory, "checksum", error.to_string()).at(caller)
+            })?;
+        }
+        Ok(sum.0.sum())
+    }
+
     /// Reads the content of a file from bytes, in any format that [`load`](Self::load) reads.
     ///
     /// # Errors
@@ -140,6 +175,28 @@ impl TensorFile {
         let caller = Location::caller();
         let input = Input::bytes("from_bytes", bytes);
         read(&input, &mut Cursor::new(bytes)).map_err(|error| error.at(caller))
+    }
+}
+
+/// The sum of what is written to it.
+struct Checksum(Crc);
+
+impl Checksum {
+    /// Adds bytes, and their number: `a`, `bc` has another sum than `ab`, `c`.
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+}
+
+impl Write for Checksum {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,0 +1,135 @@
+//! Values with serde's traits in the metadata of a [`TensorFile`], as JSON.
+
+use crate::{TensorFile, finite};
+use namegrad_core::{Error, ErrorKind, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::panic::Location;
+use std::path::Path;
+
+impl TensorFile {
+    /// Stores a value as JSON under a metadata key. Numbers come back with the same bits; infinity and NaN
+    /// have no form in JSON and are an error.
+    ///
+    /// ```
+    /// use namegrad::io::TensorFile;
+    /// let mut file = TensorFile::default();
+    /// file.insert_json("run", &("sgd", 0.1))?;
+    /// let (name, lr): (String, f64) = file.json("run", "a run")?;
+    /// assert_eq!((name.as_str(), lr), ("sgd", 0.1));
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the value has no JSON form, or a number in it is infinite or NaN; the message
+    /// says where.
+    #[track_caller]
+    pub fn insert_json(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
+        let caller = Location::caller();
+        let refused = |what: String| Error::new(ErrorKind::Value, "save", what).at(caller);
+        finite::check(value).map_err(|error| refused(error.to_string()))?;
+        let text = serde_json::to_string(value).map_err(|error| refused(error.to_string()))?;
+        self.metadata.insert(key.into(), text);
+        Ok(())
+    }
+
+    /// A file with a value under a metadata key, and nothing else; see [`insert_json`](Self::insert_json).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the value has no JSON form.
+    #[track_caller]
+    pub fn of_json(key: &str, value: &impl Serialize) -> Result<TensorFile> {
+        let mut file = TensorFile::default();
+        file.insert_json(key, value)?;
+        Ok(file)
+    }
+
+    /// The value that [`insert_json`](Self::insert_json) has stored. Errors call the content of the file
+    /// `what`, such as "the state of an optimizer".
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] if there is no such key, or its JSON is not a `T`.
+    #[track_caller]
+    pub fn json<T: DeserializeOwned>(&self, key: &str, what: &str) -> Result<T> {
+        let caller = Location::caller();
+        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
+        let Some(text) = self.metadata.get(key) else {
+            return Err(malformed(format!("not {what}: there is no '{key}' in its metadata")));
+        };
+        serde_json::from_str(text)
+            .map_err(|error| malformed(format!("'{key}' in the metadata is not as expected: {error}")))
+    }
+
+    /// Reads a file and makes a value of its content. An error of `make` gets the path of the file.
+    ///
+    /// ```
+    /// use namegrad::io::TensorFile;
+    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-json-{}.safetensors", std::process::id()));
+    /// let mut file = TensorFile::default();
+    /// file.insert_json("epoch", &3)?;
+    /// file.save(&path)?;
+    /// let epoch: u64 = TensorFile::load_as(&path, |file| file.json("epoch", "an epoch"))?;
+    /// assert_eq!(epoch, 3);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`load`](Self::load) and of `make`.
+    #[track_caller]
+    pub fn load_as<T>(path: impl AsRef<Path>, make: impl FnOnce(&TensorFile) -> Result<T>) -> Result<T> {
+        let (path, caller) = (path.as_ref(), Location::caller());
+        let file = TensorFile::load(path)?;
+        make(&file).map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Serialize)]
+    enum Rate {
+        Fixed(f64),
+        Range(f32, f32),
+        Decay { from: f64 },
+    }
+
+    #[derive(Serialize)]
+    struct Run {
+        best: Option<f64>,
+        losses: Vec<(u64, f64)>,
+        rates: BTreeMap<&'static str, Rate>,
+    }
+
+    #[test]
+    fn numbers_that_json_lacks_are_errors() {
+        let run =
+            |best, loss, rate| Run { best, losses: vec![(0, 0.5), (1, loss)], rates: [("lr", rate)].into() };
+        let mut file = TensorFile::default();
+        let mut refused = |run: Run| {
+            let error = file.insert_json("run", &run).unwrap_err();
+            assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+            assert!(file.metadata.is_empty());
+            error.message().to_string()
+        };
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let cases = [
+            (run(Some(nan), 1.0, Rate::Fixed(1.0)), "NaN, which the value has at .best"),
+            (run(None, -inf, Rate::Fixed(1.0)), "-inf, which the value has at .losses[1][1]"),
+            (run(None, 1.0, Rate::Fixed(nan)), "NaN, which the value has at .rates[\"lr\"].Fixed"),
+            (run(None, 1.0, Rate::Range(0.0, f32::NAN)), "NaN, which the value has at .rates[\"lr\"][1]"),
+            (run(None, 1.0, Rate::Decay { from: inf }), "inf, which the value has at .rates[\"lr\"].from"),
+        ];
+        for (run, message) in cases {
+            assert_eq!(refused(run), format!("JSON has no {message}"));
+        }
+        file.insert_json("run", &run(None, 1.0, Rate::Range(0.0, 1.0))).unwrap();
+        assert_eq!(
+            file.insert_json("x", &nan).unwrap_err().message(),
+            "JSON has no NaN, which the value has"
+        );
+        assert!(file.insert_json("x", &BTreeMap::from([([1, 2], 3)])).is_err(), "keys are text");
+    }
+}
