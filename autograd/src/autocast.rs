@@ -1,5 +1,5 @@
-//! [`autocast`]: products in a half type, sums and losses in `f32`. The lists of ops are [`LOW`], [`FULL`] and
-//! [`WIDEST`]; the macros of op tables ask [`class_of`].
+//! [`autocast`]: products in a half type, sums and losses in `f32`. The lists of ops are [`LOW`], [`FULL`]
+//! and [`WIDEST`]; the macros of op tables ask [`class_of`].
 
 use crate::tape::{is_forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
@@ -8,30 +8,36 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::Location;
 
-/// Runs `f` in mixed precision: ops cast their inputs of `f32`, `bf16` and `f16` to the dtype that suits the op.
+/// Runs `f` in mixed precision: ops cast their inputs of `f32`, `bf16` and `f16` to the dtype that suits the
+/// op.
 ///
 /// | ops | run in |
 /// | --- | --- |
 /// | products of matrices, `contract`, `einsum`, linear layers, convolutions, attention, recurrent layers | `dtype`; sums of products in `f32` |
 /// | `exp`, `log`, `pow`, `sum`, `prod`, `cumsum`, `softmax`, norms, normalizations, losses, `interpolate` | `f32` |
-/// | `cat`, `stack`, `dot`, `tensordot`, `scatter` and others that take one dtype alone | the widest of their inputs |
+/// | `cat`, `stack`, `dot`, `cross`, `scatter` and others that take one dtype alone | the widest of their inputs |
 /// | all others | the dtypes that they are given, with the usual promotion |
 ///
-/// Inputs of `f64` and of integers are never cast, and neither are those of in-place ops. The lists are those of
-/// PyTorch's autocast for GPUs, which unlike those for the CPU have sums, softmax and norms in `f32`. `tensordot` is
-/// a product of matrices, as in those for the CPU.
+/// Inputs of `f64` and of integers are never cast, and neither are those of in-place ops. The lists are those
+/// of PyTorch's autocast for GPUs, which unlike those for the CPU have sums, softmax and norms in `f32`.
+/// `tensordot` and `inner` are products of matrices, as in those for the CPU, and `trace` is a sum.
+/// The [`dtype`](Tensor::dtype) of a result shows the dtype in which an op ran.
 ///
-/// Parameters stay `f32`, and so do their gradients: a cast is recorded like any op. A parameter that is used several
-/// times is cast once; the casts are dropped at the end of the outermost scope. A backward pass runs in the dtypes of
-/// the forward pass, inside of the scope or, better, after it. With `f16`, use a
-/// `GradScaler`, in the crate of optimizers, because small gradients vanish in it; `bf16` needs none.
+/// Parameters stay `f32`, and so do their gradients: a cast is recorded like any op. A parameter that is used
+/// several times is cast once; the casts are dropped at the end of the outermost scope, so open a scope for
+/// each step rather than one for the whole loop. A backward pass runs in the dtypes of the forward pass,
+/// inside of the scope or, better, after it. With `f16`, use a `GradScaler`, in the crate of optimizers,
+/// because small gradients vanish in it; `bf16` needs none.
 ///
-/// Scopes nest. `DType::F32` switches casts off inside of another scope. A scope is of the calling thread alone, and
-/// ends after a panic, too.
+/// An [`Op`](crate::Op) of your own gets its inputs as they are, which may be of several dtypes. Cast them
+/// before you apply it, such as with `x.to(DType::F32)?`.
+///
+/// Scopes nest. `DType::F32` switches casts off inside of another scope. A scope is of the calling thread
+/// alone, and ends after a panic, too.
 ///
 /// # Errors
-/// Only of the ops: if `dtype` is none of `bf16`, `f16` and `f32`, every op that would cast is an error of kind
-/// [`ErrorKind::DType`].
+/// Only of the ops: if `dtype` is none of `bf16`, `f16` and `f32`, every op that would cast is an error of
+/// kind [`ErrorKind::DType`].
 ///
 /// # Source
 /// Micikevicius et al., *Mixed Precision Training* (2018); PyTorch, `ATen/autocast_mode.h`.
@@ -102,7 +108,7 @@ pub const FULL: &[&str] = &[
     "sum", "prod", "cumsum", "cumprod", "logsumexp", "softmax", "log_softmax", "norm", "vector_norm", "trace",
     "quantile",
     "layer_norm", "rms_norm", "group_norm", "cosine_similarity", "pairwise_distance", "pdist", "dist", "interpolate", "resample", "qr", "solve_triangular",
-    "cross_entropy", "class_cross_entropy", "nll_loss", "ctc_loss", "kl_div", "binary_cross_entropy",
+    "cross_entropy", "class_cross_entropy", "linear_cross_entropy", "nll_loss", "ctc_loss", "kl_div", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "bernoulli_cross_entropy", "l1_loss", "mse_loss", "huber_loss",
     "smooth_l1_loss", "gaussian_nll_loss", "poisson_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss",
@@ -178,7 +184,8 @@ pub fn is_on() -> bool {
     MODE.get().is_some()
 }
 
-/// Whether a layer with parameters of one dtype takes an input of another: if that is the same, or both are cast.
+/// Whether a layer with parameters of one dtype takes an input of another: if that is the same, or both are
+/// cast.
 #[doc(hidden)]
 pub fn fits(input: DType, parameters: DType) -> bool {
     input == parameters || is_on() && is_cast(input) && is_cast(parameters)

@@ -51,7 +51,7 @@ impl Made for &Parameter {
 
 /// Methods for results of ops that do not come from rows: names, and methods that end a chain.
 #[doc(hidden)]
-pub trait Chained: Made {
+pub trait ChainMethods: Made {
     #[track_caller]
     fn rename(self, names: impl RenameArg) -> Result<Tensor> {
         self.made()?.rename(names)
@@ -108,5 +108,5 @@ pub trait Chained: Made {
     }
 }
 
-impl Chained for Result<Tensor> {}
-impl Chained for &Parameter {}
+impl ChainMethods for Result<Tensor> {}
+impl ChainMethods for &Parameter {}

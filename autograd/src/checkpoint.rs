@@ -5,7 +5,6 @@ use crate::tape::{Again, Meta, Origin, Way, forgetting, is_grad_enabled};
 use crate::tensor::Tensor;
 use namegrad_core::random::Draws;
 use namegrad_core::{Error, ErrorKind, Result};
-use std::panic::Location;
 use std::sync::Arc;
 
 /// Computes `f(inputs)` and saves only the inputs for the backward pass, which runs `f` a second time. This
@@ -41,7 +40,7 @@ pub fn checkpoint(
     if !is_grad_enabled() {
         return f(&inputs);
     }
-    let origin = Origin { op: "checkpoint", at: Location::caller() };
+    let origin = Origin::here("checkpoint");
     let first = Meta::next_id();
     let (draws, y) = Draws::record(|| forgetting(|| f(&inputs)));
     let y = y?;

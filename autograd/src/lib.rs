@@ -31,6 +31,7 @@ pub mod functional;
 mod gradcheck;
 mod graph;
 mod hooks;
+mod line;
 mod observe;
 mod op;
 mod operators;
@@ -50,6 +51,8 @@ pub use gradcheck::{
 };
 pub use graph::{Graph, GraphNode};
 pub use hooks::HookHandle;
+#[doc(hidden)]
+pub use line::{Called, called_here};
 #[doc(hidden)]
 pub use observe::starting;
 pub use observe::{

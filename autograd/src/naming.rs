@@ -1,5 +1,6 @@
 //! Renaming the dims of a [`Tensor`]. The value is a view, and the record on the tape is the same.
 
+use crate::line::line_of;
 use crate::observe;
 use crate::tape::is_observed;
 use crate::tensor::Tensor;
@@ -63,7 +64,7 @@ impl Tensor {
     fn with_value(&self, value: NamedTensor) -> Tensor {
         if is_observed() {
             observe::starting(); // it takes no time
-            observe::tell("rename", Location::caller(), &[self.value()], &[&value]);
+            observe::tell("rename", line_of(Location::caller()), &[self.value()], &[&value]);
         }
         Tensor::from_parts(value, self.meta().cloned())
     }

@@ -1,6 +1,7 @@
-//! [`observe`]: a function that sees every op that runs. [`observe_by`]: an observer that also sees where an op starts,
-//! and the sections of a program, such as backward passes.
+//! [`observe`]: a function that sees every op that runs. [`observe_by`]: an observer that also sees where an
+//! op starts, and the sections of a program, such as backward passes.
 
+use crate::line::{called, called_at, line_of};
 use crate::tape::{is_observed, observed};
 use namegrad_core::NamedTensor;
 use std::cell::{Cell, RefCell};
@@ -49,8 +50,8 @@ pub trait Observer {
     /// An op has run.
     fn op(&self, op: &Observed<'_>);
 
-    /// An op starts. [`op`](Self::op) follows, unless it fails. For an op that is recorded with [`Op`](crate::Op), there
-    /// is no start.
+    /// An op starts. [`op`](Self::op) follows, unless it fails. For an op that is recorded with
+    /// [`Op`](crate::Op), there is no start.
     fn start(&self) {}
 
     /// A section starts.
@@ -59,7 +60,8 @@ pub trait Observer {
     /// The latest section that has started ends.
     fn leave(&self) {}
 
-    /// Makes an observer for a thread that works for this one: see [`hand_over`]. By default, nobody observes it.
+    /// Makes an observer for a thread that works for this one: see [`hand_over`]. By default, nobody observes
+    /// it.
     fn for_thread(&self) -> Option<ForThread> {
         None
     }
@@ -103,8 +105,8 @@ pub fn observe<R>(observer: impl Fn(&Observed<'_>) + 'static, f: impl FnOnce() -
     observe_by(Rc::new(Ops(observer)), f)
 }
 
-/// Like [`observe`], with an observer that also sees where ops start, and sections: backward passes, the derivatives of
-/// ops in them, and [`span`]s.
+/// Like [`observe`], with an observer that also sees where ops start, and sections: backward passes, the
+/// derivatives of ops in them, and [`span`]s.
 ///
 /// # Examples
 /// ```
@@ -144,7 +146,8 @@ pub fn observe_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
     observed(true, f)
 }
 
-/// Runs `f` as a section with a name, which observers such as a profile see. Without an observer, it only calls `f`.
+/// Runs `f` as a section with a name, which observers such as a profile see. Without an observer, it only
+/// calls `f`.
 ///
 /// ```
 /// use namegrad::autograd::span;
@@ -156,7 +159,7 @@ pub fn span<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
     if !is_observed() {
         return f();
     }
-    section(Section { kind: SectionKind::Span, name, at: Location::caller() }, f)
+    section(Section { kind: SectionKind::Span, name, at: line_of(Location::caller()) }, f)
 }
 
 /// [`span`] at the line of another call: an iterator says where its loop is.
@@ -168,8 +171,8 @@ pub fn span_at<R>(name: &'static str, at: &'static Location<'static>, f: impl Fn
     section(Section { kind: SectionKind::Span, name, at }, f)
 }
 
-/// Makes a function with which another thread, which works for this one, is observed by the same observer: a loader
-/// takes it before it starts its threads.
+/// Makes a function with which another thread, which works for this one, is observed by the same observer: a
+/// loader takes it before it starts its threads.
 ///
 /// ```
 /// use namegrad::autograd::{hand_over, span};
@@ -179,16 +182,21 @@ pub fn span_at<R>(name: &'static str, at: &'static Location<'static>, f: impl Fn
 /// ```
 pub fn hand_over() -> HandedOver {
     let observer = OBSERVER.with_borrow(Clone::clone).filter(|_| is_observed());
-    HandedOver(observer.and_then(|observer| observer.for_thread()))
+    HandedOver { observer: observer.and_then(|observer| observer.for_thread()), called: called() }
 }
 
 /// What [`hand_over`] returns.
-pub struct HandedOver(Option<ForThread>);
+pub struct HandedOver {
+    observer: Option<ForThread>,
+    /// The line that ops without a line of their own count for.
+    called: Option<&'static Location<'static>>,
+}
 
 impl HandedOver {
     /// Runs `f` with the observer of the other thread, if it has one.
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        match self.0 {
+        let _called = self.called.map(called_at);
+        match self.observer {
             Some(make) => observe_by(make(), f),
             None => f(),
         }
@@ -197,7 +205,7 @@ impl HandedOver {
 
 impl std::fmt::Debug for HandedOver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("HandedOver").field(&self.0.is_some()).finish()
+        f.debug_tuple("HandedOver").field(&self.observer.is_some()).finish()
     }
 }
 
@@ -244,6 +252,7 @@ pub(crate) fn section<R>(section: Section, f: impl FnOnce() -> R) -> R {
     }
     with_observer(|observer| observer.enter(&section));
     let _leave = Leave;
+    let _called = called_at(section.at); // for ops that know no line of their own
     f()
 }
 

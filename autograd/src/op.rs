@@ -7,7 +7,6 @@ use crate::tape::{
 };
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
-use std::panic::Location;
 use std::sync::Arc;
 
 /// A builder for an op that is recorded on the tape. Its value is already computed; its derivatives are
@@ -49,7 +48,7 @@ impl Op {
     #[inline]
     #[track_caller]
     pub fn new(op: &'static str, value: NamedTensor) -> Op {
-        Op { value, origin: Origin { op, at: Location::caller() }, edges: Edges::new() }
+        Op { value, origin: Origin::here(op), edges: Edges::new() }
     }
 
     /// Adds the derivative by input `x`: a function from `g`, the gradient of the output, to the gradient of
@@ -178,13 +177,13 @@ impl Op {
     /// the caller's line. Outputs that are not floating-point, such as indices, have no gradient.
     #[track_caller]
     pub fn with_outputs(op: &'static str, values: Vec<NamedTensor>) -> Outputs {
-        Outputs { values, origin: Origin { op, at: Location::caller() } }
+        Outputs { values, origin: Origin::here(op) }
     }
 
     /// The result of an op of a row, whose edges are known. It is compiled once, not into every op.
     #[track_caller]
     pub(crate) fn made(op: &'static str, value: NamedTensor, edges: Edges) -> Tensor {
-        Op { value, origin: Origin { op, at: Location::caller() }, edges }.finished()
+        Op { value, origin: Origin::here(op), edges }.finished()
     }
 
     /// The result, recorded if an input requires a gradient.

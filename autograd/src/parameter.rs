@@ -1,4 +1,5 @@
-//! [`Parameter`]: a tensor that is shared by a layer and an optimizer, or computed from others ([`Computed`]).
+//! [`Parameter`]: a tensor that is shared by a layer and an optimizer, or computed from others
+//! ([`Computed`]).
 
 use crate::places;
 use crate::tensor::Tensor;
@@ -253,8 +254,8 @@ impl Parameter {
         self.0.read().set_grad(grad)
     }
 
-    /// Changes the gradient outside of the tape, in its buffer if that is not shared, and gives what `f` gives;
-    /// `None` if there is no gradient.
+    /// Changes the gradient outside of the tape, in its buffer if that is not shared, and gives what `f`
+    /// gives; `None` if there is no gradient.
     ///
     /// # Errors
     /// The errors of `f`, after which the gradient may have changed.

@@ -55,7 +55,8 @@ impl Buffer {
     }
 
     /// What tells buffers apart.
-    pub(crate) fn id(&self) -> usize {
+    #[doc(hidden)]
+    pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 

@@ -42,19 +42,20 @@
 //!   a [`Buffer`], a [`Training`] flag, another module, or plain data.
 //! * Layers: [`Linear`], [`Bilinear`], [`Conv`], [`ConvTranspose`], [`Embedding`], [`EmbeddingBag`],
 //!   [`Dropout`], [`Relu`] and other activations; [`MaxPool`], [`AvgPool`] and other pooling; normalizations
-//!   [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`], [`LocalResponseNorm`]; images
-//!   [`ZeroPad`] and other padding, [`Upsample`], [`Unfold`], [`Fold`]; rearrangements [`Flatten`],
+//!   [`BatchNorm`], [`LayerNorm`], [`RmsNorm`], [`GroupNorm`], [`InstanceNorm`], [`LocalResponseNorm`];
+//!   images [`ZeroPad`] and other padding, [`Upsample`], [`Unfold`], [`Fold`]; rearrangements [`Flatten`],
 //!   [`Unflatten`], [`PixelShuffle`], [`PixelUnshuffle`], [`ChannelShuffle`].
-//! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps [`RnnCell`],
-//!   [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers or as a
-//!   [`PackedSequence`].
+//! * Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], with several layers and directions; their steps
+//!   [`RnnCell`], [`LstmCell`], [`GruCell`]; sequences of different lengths, with an option of these layers
+//!   or as a [`PackedSequence`].
 //! * Attention: [`MultiheadAttention`], [`TransformerEncoder`], [`TransformerDecoder`], [`Transformer`],
 //!   [`RotaryEmbedding`].
 //! * Layers of layers: [`Sequential`], [`Residual`], [`ModuleList`], [`ModuleDict`], [`Identity`].
 //!   [`Hooked`] adds hooks to any layer, and [`Layer`] is the trait that all of them implement.
-//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also a
-//!   layer, such as [`CrossEntropyLoss`]. For many classes: [`AdaptiveLogSoftmaxWithLoss`].
-//! * Initial values of parameters: [`init`]. Weights that are computed from other parameters: [`parametrize`].
+//! * Losses and layers without state: functions in [`functional`], which the prelude calls `F`. Each is also
+//!   a layer, such as [`CrossEntropyLoss`]. For many classes: [`AdaptiveLogSoftmaxWithLoss`].
+//! * Initial values of parameters: [`init`]. Weights that are computed from other parameters:
+//!   [`parametrize`].
 //! * A model run with other parameters: [`functional_call`]; its gradients checked: [`gradcheck_module`].
 //! * Saving and loading a model: [`StateDict`], [`LoadOptions`]. Printing a model: [`Summary`].
 //!

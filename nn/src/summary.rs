@@ -44,11 +44,13 @@ pub struct Summary {
 /// A layer in a [`Summary`]: the model itself, which has an empty path, or one of its layers, which may have
 /// others inside.
 ///
-/// Counts include the layers inside. A multiply-add is a product whose result is added to others: those of matrix
-/// products, convolutions, attention and recurrent layers count; sums, norms and elementwise ops do not.
+/// Counts include the layers inside. A multiply-add is a product whose result is added to others: those of
+/// matrix products, convolutions, attention and recurrent layers count; sums, norms and elementwise ops do
+/// not.
 ///
-/// A layer that has a [`ModulePath`] and calls [`running`](ModulePath::running), as all built-in layers do, has
-/// the output and the multiply-adds of its own. What any other layer computes counts for the layer around it.
+/// A layer that has a [`ModulePath`] and calls [`running`](ModulePath::running), as all built-in layers do,
+/// has the output and the multiply-adds of its own. What any other layer computes counts for the layer around
+/// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LayerSummary {

@@ -1,7 +1,7 @@
 //! Which layer runs, and what it computes: what a summary of a run is made of.
 
 use crate::training::ModulePath;
-use namegrad_autograd::{Observed, Tensor, no_grad, observe};
+use namegrad_autograd::{Called, Observed, Tensor, called_here, no_grad, observe};
 use namegrad_core::{NamedTensor, Shape};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the layers of a module computed, by the address of the [`ModulePath`] of each; that of the module around
-/// all layers is 0.
+/// What the layers of a module computed, by the address of the [`ModulePath`] of each; that of the module
+/// around all layers is 0.
 #[derive(Default)]
 pub(crate) struct Trace {
     pub(crate) layers: HashMap<usize, Work>,
@@ -62,9 +62,12 @@ pub struct Running {
     layer: usize,
     /// The last tensor before.
     before: Option<Shape>,
+    /// What the layer computes counts for the line of its call.
+    _called: Called,
     here: PhantomData<*const ()>,
 }
 
+#[track_caller]
 pub(crate) fn enter(path: &ModulePath) -> Running {
     let trace = match TRACES.load(Ordering::Relaxed) {
         0 => None,
@@ -74,6 +77,7 @@ pub(crate) fn enter(path: &ModulePath) -> Running {
 }
 
 impl Running {
+    #[track_caller]
     fn begin(trace: Option<Rc<RefCell<Trace>>>, layer: usize) -> Running {
         let mut before = None;
         if let Some(trace) = &trace {
@@ -82,7 +86,7 @@ impl Running {
             before = trace.last.take();
             trace.layers.entry(layer).or_default().calls += 1;
         }
-        Running { trace, layer, before, here: PhantomData }
+        Running { trace, layer, before, _called: called_here(), here: PhantomData }
     }
 }
 

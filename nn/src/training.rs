@@ -123,10 +123,11 @@ impl ModulePath {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Says that the layer runs until the result is dropped. [`summary_of`](crate::Module::summary_of) asks for
-    /// it: it counts what a layer computes, and shows the last tensor that it computes as its output, unless
-    /// [`gives`](Running::gives) says otherwise. The first line of `forward` is
-    /// `let _running = self.path.running();`. It costs nothing in other calls.
+    /// Says that the layer runs until the result is dropped. [`summary_of`](crate::Module::summary_of) asks
+    /// for it: it counts what a layer computes, and shows the last tensor that it computes as its output,
+    /// unless [`gives`](Running::gives) says otherwise. The first line of `forward` is
+    /// `let _running = self.path.running();`. In a profile, ops that do not know the line that called them,
+    /// such as those of a function pointer, count for this line.
     ///
     /// ```
     /// use namegrad::nn::ModulePath;
@@ -153,6 +154,7 @@ impl ModulePath {
     /// assert_eq!(summary.layers()[1].multiply_adds, 2 * 3 * 2);
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn running(&self) -> Running {
         trace::enter(self)
     }

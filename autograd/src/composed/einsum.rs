@@ -5,6 +5,7 @@
 //! have it, by the product itself, which is one batched matrix product.
 
 use crate::Tensor;
+use crate::line::called_here;
 use namegrad_core::{Argument, DType, Error, ErrorKind, Name, NamedTensor, Names, Result, Value, called};
 use namegrad_macros::composed;
 
@@ -272,7 +273,7 @@ impl Labeled {
                     let (one, other) = (self.x.sizes()[first], self.x.sizes()[second]);
                     if one != other {
                         let message = format!(
-                            "the subscript '{label}' stands twice for one operand, for the sizes {one} and {other}"
+                            "the subscript '{label}' occurs twice in one operand, for the sizes {one} and {other}"
                         );
                         return fail(ErrorKind::Shape, message);
                     }
@@ -300,6 +301,7 @@ impl Labeled {
     /// The product with `other`, summed over the labels that are no longer `needed`.
     #[track_caller]
     fn times(&self, other: &Labeled, needed: &dyn Fn(&Label) -> bool) -> Result<Labeled> {
+        let _called = called_here(); // a closure does not know its caller
         // A dim of size one that broadcasts against the other operand is not part of the sum of products.
         let wide = |x: &Labeled, label: &Label| x.place(*label).is_some_and(|dim| x.x.sizes()[dim] != 1);
         let left = self.summed(&|label| needed(label) || wide(other, label) && wide(self, label))?;

@@ -1,6 +1,7 @@
 //! Elementwise ops.
 
 use crate::Tensor;
+use crate::line::called_here;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::composed;
 
@@ -55,6 +56,7 @@ mod kernels {
         Error::ensure(rtol >= 0.0 && atol >= 0.0, ErrorKind::Value, "isclose", || {
             format!("rtol and atol must not be negative, but got {rtol} and {atol}")
         })?;
+        let _called = called_here(); // a closure does not know its caller
         let (x, other) = (x.detach(), other.detach());
         let mut close = x.eq(&other)?;
         if equal_nan {

@@ -17,9 +17,9 @@ derivatives! { attention; |g, cx|
     }
 }
 
-/// With the weights `w`: `wᵀ g` for the values, `ds = w (g vᵀ - Σ g y)` for the scores and the mask, `scale ds k`
-/// for the queries, `scale dsᵀ q` for the keys. Dropped weights have their factor 0 in `w` and in `g vᵀ`. Like
-/// the kernel, it computes half types in `f32`.
+/// With the weights `w`: `wᵀ g` for the values, `ds = w (g vᵀ - Σ g y)` for the scores and the mask,
+/// `scale ds k` for the queries, `scale dsᵀ q` for the keys. Dropped weights have their factor 0 in `w` and
+/// in `g vᵀ`. Like the kernel, it computes half types in `f32`.
 fn gradients(
     g: &Tensor,
     [q, k, v]: [&Tensor; 3],

@@ -47,8 +47,8 @@ fn sampled(
     ])
 }
 
-/// The gradient of the grid: for each coordinate, the slopes of the images along its dim, times `g`, summed over
-/// the channels. The first coordinate is that of the last dim.
+/// The gradient of the grid: for each coordinate, the slopes of the images along its dim, times `g`, summed
+/// over the channels. The first coordinate is that of the last dim.
 fn of_grid(images: &Tensor, g: &Tensor, grid: &Tensor, sampling: Sampling) -> Result<Tensor> {
     let (g, grid) = (unnamed(g)?, unnamed(grid)?);
     let slope = |dim: usize| images.sample_at(&grid, sampling.slope(dim))?.mul(&g)?.sum(1);

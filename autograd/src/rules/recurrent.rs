@@ -46,7 +46,8 @@ fn fused(
     Ok(wants.map(|wants| at.next().and_then(|at| found[at].take()).filter(|_| wants).map(kernel)))
 }
 
-/// The gradients of the same steps made of differentiable ops. Like the kernel, it computes half types in `f32`.
+/// The gradients of the same steps made of differentiable ops. Like the kernel, it computes half types in
+/// `f32`.
 fn gradients(
     gs: [&Tensor; 3],
     inputs: Inputs<'_>,

@@ -97,8 +97,8 @@ fn normal_density(x: &crate::Tensor) -> namegrad_core::Result<crate::Tensor> {
     x.square()?.mul(-0.5)?.exp()?.mul(1.0 / TAU.sqrt())
 }
 
-/// `g alpha e^(x / width)` for `x <= 0`, else `g`, for NaN too as in PyTorch. The exponential is computed only where `x` is not positive:
-/// elsewhere it could overflow, and infinity times 0 is NaN.
+/// `g alpha e^(x / width)` for `x <= 0`, else `g`, for NaN too as in PyTorch. The exponential is computed
+/// only where `x` is not positive: elsewhere it could overflow, and infinity times 0 is NaN.
 fn elu_gradient(
     g: &crate::Tensor,
     x: &crate::Tensor,

@@ -25,6 +25,7 @@ pub use walk::BackwardOptions;
 pub(crate) use walk::{ById, Goal, Root, walk};
 
 use crate::hooks::Hooks;
+use crate::line::line_of;
 use crate::op::{Kept, Op};
 use crate::tensor::Tensor;
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Sizes};
@@ -54,6 +55,15 @@ pub(crate) struct Meta {
 pub(crate) struct Origin {
     pub(crate) op: &'static str,
     pub(crate) at: &'static Location<'static>,
+}
+
+impl Origin {
+    /// An op at the line that the caller's line counts for.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn here(op: &'static str) -> Origin {
+        Origin { op, at: line_of(Location::caller()) }
+    }
 }
 
 /// The part that changes while a graph is used.

@@ -115,16 +115,17 @@ pub fn detect_anomaly<R>(f: impl FnOnce() -> R) -> R {
 
 /// Like [`detect_anomaly`], for NaN and infinite values that reach the loss or a gradient.
 ///
-/// A backward pass is an error if the output that it starts from is not finite, and if a gradient in it is not finite.
-/// Other values of the forward pass can be infinite, as those of a mask often are. The error names the op that made the
-/// first value of that kind, of inputs that were finite.
+/// A backward pass is an error if the output that it starts from is not finite, and if a gradient in it is
+/// not finite. Other values of the forward pass can be infinite, as those of a mask often are. The error
+/// names the op that made the first value of that kind, of inputs that were finite.
 ///
 /// ```
 /// use namegrad::prelude::*;
 /// use namegrad::autograd::detect_nonfinite;
 /// let x = Tensor::new([100.0, 4.0])?.requiring_grad()?;
 /// let error = detect_nonfinite(|| x.exp()?.sum(..)?.backward()).unwrap_err();
-/// assert!(error.message().starts_with("Function 'exp' returned nan or infinite values in the forward pass"));
+/// let start = "Function 'exp' returned nan or infinite values in the forward pass";
+/// assert!(error.message().starts_with(start));
 /// # Ok::<(), Error>(())
 /// ```
 pub fn detect_nonfinite<R>(f: impl FnOnce() -> R) -> R {

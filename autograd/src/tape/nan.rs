@@ -49,13 +49,13 @@ fn remember(value: &NamedTensor, birth: Birth) {
 #[cold]
 #[track_caller]
 pub(crate) fn look(op: &'static str, inputs: &[&NamedTensor], outputs: &[&NamedTensor]) {
+    let origin = Origin::here(op);
     if is_observed() {
-        observe::tell(op, Location::caller(), inputs, outputs);
+        observe::tell(op, origin.at, inputs, outputs);
     }
     if !is_anomaly_enabled() {
         return;
     }
-    let origin = Origin { op, at: Location::caller() };
     for output in outputs.iter().filter(|output| is_anomalous(output)) {
         let before = inputs.iter().filter(|x| is_anomalous(x));
         let birth = before.map(|x| of_value(x).unwrap_or(Birth::Given(origin, x.shape()))).min_by_key(
@@ -140,7 +140,8 @@ pub struct Anomaly {
     pub op: &'static str,
     /// The line that called it.
     pub at: &'static Location<'static>,
-    /// In a backward pass: the [records](crate::Tensor::record_id) of the leaves that the gradient would have reached.
+    /// In a backward pass: the [records](crate::Tensor::record_id) of the leaves that the gradient would have
+    /// reached.
     pub leaves: Vec<u64>,
     /// In a forward pass: the addresses of the first elements of the inputs.
     pub inputs: Vec<usize>,

@@ -7,6 +7,7 @@ use super::{
     Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked,
 };
 use crate::hooks::Hook;
+use crate::line::line_of;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
@@ -138,7 +139,7 @@ pub(crate) fn walk(
     let at = Location::caller();
     match is_observed() {
         true => {
-            let backward = Section { kind: SectionKind::Backward, name: op, at };
+            let backward = Section { kind: SectionKind::Backward, name: op, at: line_of(at) };
             section(backward, || walk_from(op, at, roots, goal, options))
         }
         false => walk_from(op, at, roots, goal, options),

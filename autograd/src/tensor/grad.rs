@@ -83,8 +83,8 @@ impl Tensor {
         })
     }
 
-    /// Sets the gradient, or removes it. A gradient with names keeps them until something is added to it, and an
-    /// optimizer refuses it if they are not those of the parameter.
+    /// Sets the gradient, or removes it. A gradient with names keeps them until something is added to it, and
+    /// an optimizer refuses it if they are not those of the parameter.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if the tensor requires no gradient, or if the gradient has other sizes or is

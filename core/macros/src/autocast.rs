@@ -1,12 +1,12 @@
-//! The casts of an op under `autocast`. The classes of ops are a table in `autograd/src/autocast.rs`, which is read at
-//! compile time: an op without a class has no code for this in an optimized build.
+//! The casts of an op under `autocast`. The classes of ops are a table in `autograd/src/autocast.rs`, which
+//! is read at compile time: an op without a class has no code for this in an optimized build.
 
 use crate::row::TensorKind;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-/// Statements that compute the op with cast tensors and return, if it has a class and `autocast` is on. `then` is the
-/// result, an expression that sees the cast tensors under the names of the given ones.
+/// Statements that compute the op with cast tensors and return, if it has a class and `autocast` is on.
+/// `then` is the result, an expression that sees the cast tensors under the names of the given ones.
 pub(crate) fn with_casts<'a>(
     autograd: &TokenStream,
     op: &str,

@@ -51,7 +51,9 @@ fn function(row: &Row, side: &Side) -> TokenStream {
     let passed = passed(row);
     let call = call(row, &row.name, quote!(#(#passed),*), &first(row));
     let casts = with_casts(&quote!(::namegrad_autograd), &name.to_string(), kinds(row), &call);
-    let value = quote! { #prepare #casts #call };
+    // A closure in the function does not know its caller.
+    let called = quote!(let _called = ::namegrad_autograd::called_here(););
+    let value = quote! { #prepare #called #casts #call };
     forms(row, side, &row.doc(side), &quote!(), &parameters, &given, &returned, &value, name)
 }
 

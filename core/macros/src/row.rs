@@ -241,7 +241,7 @@ impl Row {
         let mut seen: Vec<&Ident> = Vec::new();
         for each in tensors.iter().map(|tensor| &tensor.name).chain(args.iter().map(|arg| &arg.name)) {
             if seen.contains(&each) {
-                return fail(each, format!("`{each}` stands twice among its tensors and arguments"));
+                return fail(each, format!("`{each}` occurs twice among its tensors and arguments"));
             }
             seen.push(each);
         }
@@ -789,7 +789,7 @@ fn parse_body(input: ParseStream<'_>, op: &Ident) -> Result<Body> {
             return Err(Error::new(entry.span(), message));
         }
         if entries.iter().any(|(known, _)| *known == entry) {
-            return Err(Error::new(entry.span(), format!("`{op}`: `{entry}` stands twice")));
+            return Err(Error::new(entry.span(), format!("`{op}`: `{entry}` occurs twice")));
         }
         if inside.parse::<Option<Token![:]>>()?.is_none() {
             return Err(here(&inside, format!("`{op}`: expected `:` and an expression after `{entry}`")));

@@ -122,7 +122,7 @@ fn an_argument_without_a_type() {
 
 #[test]
 fn an_argument_twice() {
-    refused("/// doc\nflip (x; dim: Dim, dim: Dim) names \"keeps\";", "dim", &["`flip`: `dim` stands twice"]);
+    refused("/// doc\nflip (x; dim: Dim, dim: Dim) names \"keeps\";", "dim", &["`flip`: `dim` occurs twice"]);
 }
 
 #[test]

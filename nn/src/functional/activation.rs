@@ -58,8 +58,8 @@ functional! { activation;
     ///
     /// # Shapes
     /// - `x`: any dims
-    /// - `weight`: one number, or `[channels]`. Its dim is the dim of `x` with the same name; without a name it
-    ///   is dim 1
+    /// - `weight`: one number, or `[channels]`. Its dim is the dim of `x` with the same name; without a name
+    ///   it is dim 1
     /// - result: the dims of `x`
     ///
     /// # Source
@@ -75,14 +75,15 @@ functional! { activation;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless both
-    /// are floating-point and of one dtype.
+    /// [`ErrorKind::Shape`] unless the weight has one number for each channel, [`ErrorKind::DType`] unless
+    /// both are floating-point and of one dtype.
     prelu (x, weight) on floats names "keeps input names";
     /// `x` for `x > 0`, else `a x`. In training, each element has its own random `a` between `lower` and
     /// `upper`; otherwise `a` is the mean of both.
     ///
     /// # Source
-    /// Xu et al., *Empirical Evaluation of Rectified Activations in Convolutional Network* (2015), section 2.4.
+    /// Xu et al., *Empirical Evaluation of Rectified Activations in Convolutional Network* (2015), section
+    /// 2.4.
     ///
     /// # Examples
     /// ```
@@ -95,8 +96,8 @@ functional! { activation;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`] unless
-    /// `x` is floating-point.
+    /// [`ErrorKind::Value`] if `lower` is greater than `upper` or one is not finite, [`ErrorKind::DType`]
+    /// unless `x` is floating-point.
     rrelu (x; lower: f64 = 1.0 / 8.0, upper: f64 = 1.0 / 3.0, training: bool = false) on floats
         names "keeps input names";
     /// `x / (1 + |x|)`.
@@ -118,8 +119,8 @@ functional! { activation;
     /// # Ok::<(), Error>(())
     /// ```
     tanhshrink (x) on floats integers names "keeps input names";
-    /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0 between
-    /// them, where the derivative is 0 too.
+    /// `x` moved toward 0 by `lambd`: `x - lambd` for `x > lambd`, `x + lambd` for `x < -lambd`, and 0
+    /// between them, where the derivative is 0 too.
     ///
     /// # Examples
     /// ```
@@ -158,7 +159,8 @@ functional! { activation;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is floating-point.
+    /// [`ErrorKind::Shape`] unless the size of `dim` is even, [`ErrorKind::DType`] unless `x` is
+    /// floating-point.
     glu (x; dim: Dim or -1) on floats names "keeps input names";
     /// `e^-x / Σ e^-x` along `dim`: the [`softmax`] of `-x`, which is first cast to `dtype` if that is given.
     ///
@@ -174,8 +176,8 @@ functional! { activation;
     /// [`ErrorKind::DType`] unless `x` is floating-point.
     softmin (x; dim: Dim, dtype: Option<DType> = None) on floats names "keeps input names";
     /// A random sample of [`softmax`] along `dim`, through which gradients flow: the softmax of
-    /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and 0
-    /// elsewhere, and the gradient is still that of the softmax.
+    /// `(logits + noise) / tau` with Gumbel noise. With `hard`, the result has a 1 at the largest element and
+    /// 0 elsewhere, and the gradient is still that of the softmax.
     ///
     /// # Source
     /// Jang, Gu, Poole, *Categorical Reparameterization with Gumbel-Softmax* (2017), equation 2.

@@ -13,9 +13,10 @@ use std::borrow::Cow;
 use std::panic::Location;
 
 functional! { conv;
-    /// Convolution over one dim, which in deep learning means cross-correlation: `y[n, o, t] = bias[o] +
-    /// Σ weight[o, c, k] x[n, c, stride t + dilation k - padding]`, with the sum over the channels `c` and the
-    /// taps `k`. The channels are split into `groups`, each with its own part of the weight.
+    /// Convolution over one dim, which in deep learning means cross-correlation:
+    /// `y[n, o, t] = bias[o] + Σ weight[o, c, k] x[n, c, stride t + dilation k - padding]`, with the sum over
+    /// the channels `c` and the taps `k`. The channels are split into `groups`, each with its own part of the
+    /// weight.
     ///
     /// The names of the weight say which dims of `x` are meant: the one with the name of its second dim has
     /// the channels, and the ones with the names of the dims after that are those that the kernel slides
@@ -84,7 +85,8 @@ functional! { conv;
     conv3d (x, weight, bias?; stride: Extents = 1, padding: Padding = 0, dilation: Extents = 1, groups: usize = 1)
         on floats integers names "keeps input names, but the channel dim has the first name of the weight";
     /// Transposed convolution over one dim: the gradient of a [`conv1d`] with the same arguments, as a
-    /// function of the gradient of its output. With a stride, it makes the result larger by about that factor.
+    /// function of the gradient of its output. With a stride, it makes the result larger by about that
+    /// factor.
     ///
     /// Dims are found as in [`conv1d`]; the first dim of the weight has the channels of `x`.
     /// `output_padding` adds elements at the end of the result, to choose one of the lengths that the

@@ -22,8 +22,8 @@ functional! { distance;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the sizes do not broadcast, [`ErrorKind::DType`] unless floating-point, and the
-    /// errors of the name rule.
+    /// [`ErrorKind::Shape`] if the sizes do not broadcast, [`ErrorKind::DType`] unless floating-point, and
+    /// the errors of the name rule.
     cosine_similarity (x1, x2; dim: Dim of x1, x2 or 1, eps: f64 = 1e-8) on floats names "removes dimensions";
     /// The distance `(Σ |x1 - x2 + eps|^p)^(1/p)` of vectors along `dim`. `keep("embed")` keeps the dim with
     /// size 1. The tensors broadcast.

@@ -6,8 +6,8 @@ use namegrad_core::{Argument, Dims, Error, ErrorKind, NamedTensor, Result, Shape
 use namegrad_macros::functional;
 
 /// The dims of a feature map, such as `["H", "W"]`: its elements share one fate, and every other dim has its
-/// own. In a call by name, the default is PyTorch's: the last dim in `dropout1d`, the last three in `dropout3d`,
-/// and all but the first two in `dropout2d` and `feature_alpha_dropout`.
+/// own. In a call by name, the default is PyTorch's: the last dim in `dropout1d`, the last three in
+/// `dropout3d`, and all but the first two in `dropout2d` and `feature_alpha_dropout`.
 #[derive(Clone, Debug, Default)]
 pub struct MapDims(Option<Dims>);
 
@@ -79,8 +79,8 @@ functional! { dropout;
     /// [`ErrorKind::Value`] unless `p` is in [0, 1], [`ErrorKind::DType`] for elements that are not
     /// floating-point and would be scaled.
     dropout (x; p: f64 or 0.5, training: bool = true) names "keeps input names";
-    /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it are so
-    /// alike that dropping one of them has no effect. Each index of the other dims has its own fate.
+    /// A [`dropout`] that sets a whole feature map along `dims`, here one dim, to 0 or not: neighbors in it
+    /// are so alike that dropping one of them has no effect. Each index of the other dims has its own fate.
     ///
     /// # Examples
     /// ```
@@ -129,8 +129,8 @@ functional! { dropout;
     dropout3d (x; p: f64 or 0.5, dims: MapDims or MapDims::default(), training: bool = true)
         names "keeps input names";
     /// In training, sets each element with probability `p` to the value that [`selu`](super::selu) approaches
-    /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as they
-    /// are. Otherwise, which is the default as in PyTorch, returns `x`.
+    /// for small inputs, and scales and shifts all elements so that a mean of 0 and a variance of 1 stay as
+    /// they are. Otherwise, which is the default as in PyTorch, returns `x`.
     ///
     /// # Examples
     /// ```
@@ -267,8 +267,8 @@ fn maps_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: 
     dropped(op, x, p, dims, training)
 }
 
-/// `a (x kept + low (1 - kept)) + b`, where `low = -scale alpha` is the lower limit of `selu`, and `a` and `b`
-/// restore the mean and the variance.
+/// `a (x kept + low (1 - kept)) + b`, where `low = -scale alpha` is the lower limit of `selu`, and `a` and
+/// `b` restore the mean and the variance.
 #[track_caller]
 fn alpha_dropped(op: &'static str, x: &Tensor, p: f64, dims: &[usize], training: bool) -> Result<Tensor> {
     use namegrad_core::ops::unary::{SELU_ALPHA, SELU_SCALE};

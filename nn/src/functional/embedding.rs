@@ -45,8 +45,8 @@ functional! { embedding;
     ///
     /// # Errors
     /// [`ErrorKind::Index`] for an index that is out of range, [`ErrorKind::DType`] unless `x` is of
-    /// integers, [`ErrorKind::Shape`] unless the weight is a matrix, [`ErrorKind::Value`] for a `padding_idx` that
-    /// is out of range, [`ErrorKind::DuplicateName`] if `x` already has the last dim of the weight.
+    /// integers, [`ErrorKind::Shape`] unless the weight is a matrix, [`ErrorKind::Value`] for a `padding_idx`
+    /// that is out of range, [`ErrorKind::DuplicateName`] if `x` already has the last dim of the weight.
     embedding (
         x, weight;
         padding_idx: Option<isize> = None,
@@ -72,10 +72,11 @@ functional! { embedding;
         on integers names "keeps the names of the weight" constant;
     /// The sums, means or maxima of bags of rows of the weight.
     ///
-    /// Without `offsets`, the indices along the last dim of `x` are a bag. With `offsets`, `x` is a vector of all
-    /// bags, and `offsets` are the positions at which they start; with `include_last_offset`, the last offset is
-    /// the end of the last bag. An empty bag gives zeros. `per_sample_weights` are factors for the rows of a
-    /// sum. Indices equal to `padding_idx` are left out; the other options are those of [`embedding`].
+    /// Without `offsets`, the indices along the last dim of `x` are a bag. With `offsets`, `x` is a vector of
+    /// all bags, and `offsets` are the positions at which they start; with `include_last_offset`, the last
+    /// offset is the end of the last bag. An empty bag gives zeros. `per_sample_weights` are factors for the
+    /// rows of a sum. Indices equal to `padding_idx` are left out; the other options are those of
+    /// [`embedding`].
     ///
     /// # Shapes
     /// - `x`: integers, `[.., items]`, or `[items]` with offsets

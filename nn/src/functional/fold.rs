@@ -8,8 +8,9 @@ use namegrad_macros::functional;
 use std::panic::Location;
 
 functional! { fold;
-    /// The windows of images, each as a column; the arguments are in PyTorch's order: `y[n, (c, i, j), (h, w)] = x[n, c, stride h + dilation i -
-    /// padding, stride w + dilation j - padding]`, with zeros outside of the image.
+    /// The windows of images, each as a column; the arguments are in PyTorch's order:
+    /// `y[n, (c, i, j), (h, w)] = x[n, c, stride h + dilation i - padding, stride w + dilation j - padding]`,
+    /// with zeros outside of the image.
     ///
     /// # Shapes
     /// - `x`: `[N, C, H, W]`, or `[C, H, W]` without a batch

@@ -79,8 +79,9 @@ plain! {
 functional! { image;
     /// Adds elements before and after dims, or removes them if their number is negative.
     ///
-    /// The numbers are pairs of a dim and what is added before and after it, or PyTorch's list: the two numbers
-    /// for the last dim, those for the dim before it, and so on. `mode` says what is added, by default `value`.
+    /// The numbers are pairs of a dim and what is added before and after it, or PyTorch's list: the two
+    /// numbers for the last dim, those for the dim before it, and so on. `mode` says what is added, by
+    /// default `value`.
     ///
     /// # Examples
     /// ```
@@ -96,20 +97,21 @@ functional! { image;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for an odd number of numbers, if more elements are removed than there are, if there
-    /// are not as many elements as are repeated, and for a `value` of another mode than [`PadMode::Constant`].
+    /// [`ErrorKind::Value`] for an odd number of numbers, if more elements are removed than there are, if
+    /// there are not as many elements as are repeated, and for a `value` of another mode than
+    /// [`PadMode::Constant`].
     pad (x; pad: Pads, mode: PadMode = PadMode::Constant, value: Scalar = 0) names "keeps input names";
     /// Resizes images to `size`, or by `scale_factor`; one of the two is given.
     ///
-    /// Pairs such as `[("H", 8), ("W", 6)]` say which dims are resized. A number for all dims or a list without
-    /// names is for `dims`, by default the ones after the batch and the channels. With `align_corners`, the first
-    /// and the last elements stay where they are; without, their outer edges. A scale factor is used for the
-    /// positions as it is; with `recompute_scale_factor`, the quotient of the sizes is. `antialias` smooths
-    /// images that become smaller.
+    /// Pairs such as `[("H", 8), ("W", 6)]` say which dims are resized. A number for all dims or a list
+    /// without names is for `dims`, by default the ones after the batch and the channels. With
+    /// `align_corners`, the first and the last elements stay where they are; without, their outer edges. A
+    /// scale factor is used for the positions as it is; with `recompute_scale_factor`, the quotient of the
+    /// sizes is. `antialias` smooths images that become smaller.
     ///
     /// # Shapes
-    /// - `x`: any dims that include those that are resized; without names, `[N, C, ..]` with one to three dims
-    ///   after the channels
+    /// - `x`: any dims that include those that are resized; without names, `[N, C, ..]` with one to three
+    ///   dims after the channels
     /// - result: the dims of `x`, with the new sizes
     ///
     /// # Examples
@@ -127,20 +129,20 @@ functional! { image;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] for sizes of 0, factors that are not positive, both or neither of them, or options
-    /// that do not fit the mode; [`ErrorKind::Shape`] if the mode is for another number of dims.
+    /// [`ErrorKind::Value`] for sizes of 0, factors that are not positive, both or neither of them, or
+    /// options that do not fit the mode; [`ErrorKind::Shape`] if the mode is for another number of dims.
     interpolate (
         x; size: SizesByDim or SizesByDim::NONE, scale_factor: Factors = Factors::NONE,
         mode: InterpolateMode = InterpolateMode::Nearest, align_corners: Option<bool> = None,
         recompute_scale_factor: Option<bool> = None, antialias: bool = false, dims: SlidingDims = SlidingDims::LAST
     ) on floats integers names "keeps input names";
-    /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The first
-    /// coordinate is that of the last dim.
+    /// The elements of images at the positions of a grid, which are from -1 to 1 inside of an image. The
+    /// first coordinate is that of the last dim.
     ///
-    /// `dims` are the spatial dims of `x`, by default the last ones, as many as the grid has coordinates. The grid
-    /// has dims with these names, or its last dims before the coordinates are for them. Its other dims are
-    /// batch dims, which `x` has as well, found by name or by position. All other dims of `x` are channels, for
-    /// which the positions are the same.
+    /// `dims` are the spatial dims of `x`, by default the last ones, as many as the grid has coordinates. The
+    /// grid has dims with these names, or its last dims before the coordinates are for them. Its other dims
+    /// are batch dims, which `x` has as well, found by name or by position. All other dims of `x` are
+    /// channels, for which the positions are the same.
     ///
     /// # Shapes
     /// - `x`: `[N, C, H, W]`, or `[N, C, D, H, W]`; any order of dims if the grid has names
@@ -165,8 +167,8 @@ functional! { image;
         x, grid; mode: SampleMode = SampleMode::Bilinear, padding_mode: Outside = Outside::Zeros,
         align_corners: bool = false, dims: SlidingDims = SlidingDims::LAST
     ) on floats names "keeps input names";
-    /// The positions of [`grid_sample`] for affine maps of images of `size`: for each element of the result, the
-    /// place `theta · (x, y, 1)` in the input.
+    /// The positions of [`grid_sample`] for affine maps of images of `size`: for each element of the result,
+    /// the place `theta · (x, y, 1)` in the input.
     ///
     /// # Shapes
     /// - `theta`: `[N, 2, 3]`, or `[N, 3, 4]` for three dims

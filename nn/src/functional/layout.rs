@@ -149,8 +149,8 @@ impl Layout {
 /// The positions of the dims that windows slide along: by name, or as the last dims that are left.
 ///
 /// # Errors
-/// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has too
-/// few dims.
+/// [`ErrorKind::NameNotFound`] if `x` lacks a dim and has another one there, [`ErrorKind::Shape`] if it has
+/// too few dims.
 #[track_caller]
 pub(crate) fn sliding_dims(op: &'static str, x: &Tensor, wanted: &[Option<Name>]) -> Result<Positions> {
     if x.ndim() < wanted.len() {

@@ -49,7 +49,8 @@ functional! { linear;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in name.
+    /// [`ErrorKind::Shape`], [`ErrorKind::DType`], [`ErrorKind::NameMismatch`] if the first dims differ in
+    /// name.
     bilinear (x, other, weight, bias?) on floats integers names "unifies names from inputs";
 }
 

@@ -18,8 +18,8 @@ mod norm;
 pub(crate) mod pool;
 mod shuffle;
 
-/// The tables; each is a file, some in the folder `loss`. Everything public in them is public here, so a function needs only its row.
-/// `tables! { loss }` becomes
+/// The tables; each is a file, some in the folder `loss`. Everything public in them is public here, so a
+/// function needs only its row. `tables! { loss }` becomes
 ///
 /// ```ignore
 /// pub use loss::*;

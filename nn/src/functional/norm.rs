@@ -47,8 +47,8 @@ functional! { norm;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes do not fit, or for a single element per channel in training;
-    /// [`ErrorKind::Value`] without running statistics unless `training`, and for an `eps` that is not positive
-    /// in training or negative.
+    /// [`ErrorKind::Value`] without running statistics unless `training`, and for an `eps` that is not
+    /// positive in training or negative.
     batch_norm (
         x, running_mean?, running_var?, weight?, bias?;
         dim: Dim or 1, training: bool = false, momentum: f64 = 0.1, eps: f64 = 1e-5
@@ -99,7 +99,8 @@ functional! { norm;
     /// [`ErrorKind::Shape`] if the sizes do not fit or the groups do not divide the channels.
     group_norm (x, weight?, bias?; num_groups: usize, dim: Dim or 1, dims: Dims or .., eps: f64 = 1e-5)
         on floats names "keeps input names";
-    /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along `dim`.
+    /// `x / (k + alpha/size Σ x²)^beta`, with the sum over the `size` channels around each channel along
+    /// `dim`.
     ///
     /// # Examples
     /// ```

@@ -153,9 +153,9 @@ functional! { pool;
     adaptive_avg_pool2d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
     /// [`adaptive_avg_pool1d`] over three dims.
     adaptive_avg_pool3d (x; output_size: Extents, dims: SlidingDims = SlidingDims::LAST) on floats names "keeps input names";
-    /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For an
-    /// infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a last
-    /// window that is not complete counts as a whole one with the same mean of the powers.
+    /// The norm of each window over one dim, without absolute values: `(Σ x^norm_type)^(1 / norm_type)`. For
+    /// an infinite `norm_type`, the largest or smallest `|x|`. The windows are those of [`max_pool1d`]; a
+    /// last window that is not complete counts as a whole one with the same mean of the powers.
     ///
     /// `dims` are the dims that the windows slide along, by default the last.
     ///
@@ -177,9 +177,10 @@ functional! { pool;
     lp_pool3d (x; norm_type: f64, kernel_size: Extents, stride: Extents = None, ceil_mode: bool = false, dims: SlidingDims = SlidingDims::LAST)
         on floats names "keeps input names";
     /// The largest element of each of `output_size` windows of `kernel_size`, at random places over the last
-    /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it is
-    /// half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which
-    /// also gives the positions of the elements.
+    /// two dims. `output_ratio` gives the size of the result as a part of the input; if neither is given, it
+    /// is half of the input, where PyTorch has no default. The places are drawn for each channel, or chosen
+    /// by `samples`: see [`fractional_max_pool`](Tensor::fractional_max_pool), which also gives the positions
+    /// of the elements.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -420,7 +421,8 @@ mod kernels {
         }
     }
 
-    /// The last dims of `x`. Without names, the channels and at most the batch are before them, as in PyTorch.
+    /// The last dims of `x`. Without names, the channels and at most the batch are before them, as in
+    /// PyTorch.
     #[track_caller]
     fn last((op, dims): Of, x: &Tensor) -> Result<Positions> {
         let before = x.ndim().checked_sub(dims);

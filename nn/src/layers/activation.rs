@@ -179,7 +179,8 @@ stateless! {
     /// use namegrad::prelude::*;
     /// use namegrad::nn::Softplus;
     /// let x = Tensor::new([-1.0, 2.0])?;
-    /// assert!(Softplus::new()?.forward(&x)?.allclose(&Tensor::new([(-1f64).exp().ln_1p(), 2f64.exp().ln_1p()])?)?);
+    /// let expected = Tensor::new([(-1f64).exp().ln_1p(), 2f64.exp().ln_1p()])?;
+    /// assert!(Softplus::new()?.forward(&x)?.allclose(&expected)?);
     /// # Ok::<(), Error>(())
     /// ```
     Softplus SoftplusBuilder (x) {  } [] {

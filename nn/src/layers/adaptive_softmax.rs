@@ -24,10 +24,10 @@ const LAYER: &str = "AdaptiveLogSoftmaxWithLoss";
 /// If the layer's input dim or the last dim of `x` is unnamed, the last dim of `x` is the input dim.
 ///
 /// # Parameters
-/// - `head.weight`: `[classes, in]`, for the first cluster and a class for each other one; also `head.bias` with
-///   [`head_bias`](AdaptiveLogSoftmaxWithLossBuilder::head_bias)
-/// - `tail.0.0.weight`: `[projection, in]`, and `tail.0.1.weight`: `[classes, projection]`, for each other cluster;
-///   all initialized as in [`Linear`]
+/// - `head.weight`: `[classes, in]`, for the first cluster and a class for each other one; also `head.bias`
+///   with [`head_bias`](AdaptiveLogSoftmaxWithLossBuilder::head_bias)
+/// - `tail.0.0.weight`: `[projection, in]`, and `tail.0.1.weight`: `[classes, projection]`, for each other
+///   cluster; all initialized as in [`Linear`]
 ///
 /// # Source
 /// Grave, Joulin, Cissé, Grangier, Jégou, *Efficient softmax approximation for GPUs* (2017), in the form of
@@ -104,8 +104,8 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`]; [`ErrorKind::Value`] unless the cutoffs increase, from at least 1 to less
-    /// than the number of classes, and for a `div_value` that is not positive; [`ErrorKind::DType`] for a dtype
-    /// that is not floating-point.
+    /// than the number of classes, and for a `div_value` that is not positive; [`ErrorKind::DType`] for a
+    /// dtype that is not floating-point.
     #[track_caller]
     pub fn build(self) -> Result<AdaptiveLogSoftmaxWithLoss> {
         let AdaptiveLogSoftmaxWithLossBuilder { dims, cutoffs, div_value, head_bias, dtype } = self;
@@ -145,8 +145,8 @@ impl AdaptiveLogSoftmaxWithLossBuilder {
 }
 
 impl AdaptiveLogSoftmaxWithLoss {
-    /// A layer from the dim `input` to `classes`, both sizes with or without a name, whose clusters begin at 0 and
-    /// at the `cutoffs`.
+    /// A layer from the dim `input` to `classes`, both sizes with or without a name, whose clusters begin at
+    /// 0 and at the `cutoffs`.
     ///
     /// # Errors
     /// Those of [`build`](AdaptiveLogSoftmaxWithLossBuilder::build).
@@ -188,8 +188,8 @@ impl AdaptiveLogSoftmaxWithLoss {
     /// The log probability of each target, and the mean loss.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` has no input dim; [`ErrorKind::Shape`] if it has another size, or the
-    /// target does not have the other dims; [`ErrorKind::NameMismatch`] if it names them differently;
+    /// [`ErrorKind::NameNotFound`] if `x` has no input dim; [`ErrorKind::Shape`] if it has another size, or
+    /// the target does not have the other dims; [`ErrorKind::NameMismatch`] if it names them differently;
     /// [`ErrorKind::DType`] for targets that are not integers; [`ErrorKind::Index`] for a class that does not
     /// exist, with its position; [`ErrorKind::Value`] for an empty batch.
     #[track_caller]
@@ -199,7 +199,8 @@ impl AdaptiveLogSoftmaxWithLoss {
         self.run(x, target).map_err(|error| within(error, LAYER, &self.path).at(caller))
     }
 
-    /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input dim.
+    /// The log probabilities of all classes: the dims of `x`, with that of the classes in place of the input
+    /// dim.
     ///
     /// # Errors
     /// Those of [`forward`](Self::forward) about `x`.

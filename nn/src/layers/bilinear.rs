@@ -19,15 +19,15 @@ use std::panic::Location;
 /// - `other`: the same other dims, and the second input dim
 /// - result: the other dims of `x`, followed by the output dim
 ///
-/// The dims are found by name. If the layer's dim or the last dim of an input is unnamed, that is the last dim.
-/// If all dims of the inputs have names, the order of the other dims does not matter.
+/// The dims are found by name. If the layer's dim or the last dim of an input is unnamed, that is the last
+/// dim. If all dims of the inputs have names, the order of the other dims does not matter.
 ///
 /// # Parameters
 /// - `weight`: `[out, in1, in2]`, uniform in ±1/√in1
 /// - `bias`: `[out]`, uniform in ±1/√in1
 ///
-/// A tensor cannot have the same name twice: the input dims of a weight with the name of an earlier dim of the
-/// weight get `_in1` or `_in2` appended.
+/// A tensor cannot have the same name twice: the input dims of a weight with the name of an earlier dim of
+/// the weight get `_in1` or `_in2` appended.
 ///
 /// # Examples
 /// ```

@@ -43,8 +43,8 @@ pub enum PaddingMode {
 ///   `(L + 2 padding - dilation (K - 1) - 1) / stride + 1` in place of the size `L` of a dim that a kernel of
 ///   `K` slides along
 ///
-/// A dim of the layer or of `x` without a name is matched by position. Without any names, `x` is `[N, C, ..]` or
-/// `[C, ..]`, with the dims of the kernel after the channels.
+/// A dim of the layer or of `x` without a name is matched by position. Without any names, `x` is `[N, C, ..]`
+/// or `[C, ..]`, with the dims of the kernel after the channels.
 ///
 /// # Parameters
 /// - `weight`: `[out, in / groups, kernel..]`, uniform in ±1/√fan, where the fan is `in / groups` times the
@@ -91,8 +91,8 @@ pub type Conv2d = Conv<2>;
 pub type Conv3d = Conv<3>;
 
 /// Transposed convolution over `N` dims, which the layer finds by name: [`ConvTranspose1d`],
-/// [`ConvTranspose2d`], [`ConvTranspose3d`]. It is the gradient of the input of a convolution, as a function of
-/// the gradient of the output; with a stride, it makes the result larger by about that factor.
+/// [`ConvTranspose2d`], [`ConvTranspose3d`]. It is the gradient of the input of a convolution, as a function
+/// of the gradient of the output; with a stride, it makes the result larger by about that factor.
 ///
 /// # Shapes
 /// - `x`: any dims that include the input dim and those of the kernel, in any order
@@ -107,7 +107,8 @@ pub type Conv3d = Conv<3>;
 ///   elements of the kernel
 /// - `bias`: `[out]`, uniform in ±1/√fan
 ///
-/// The names of the weight are those of the layer; in a layer from `C` to `C`, its first dim is called `C_in`.
+/// The names of the weight are those of the layer; in a layer from `C` to `C`, its first dim is called
+/// `C_in`.
 ///
 /// # Examples
 /// ```
@@ -598,20 +599,21 @@ impl<const N: usize> ConvTranspose<N> {
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if it has another size or the
-    /// result would be empty, [`ErrorKind::Value`] for an output padding that is not smaller than the stride or
-    /// the dilation, [`ErrorKind::DuplicateName`] if `x` already has a dim with the output's name,
+    /// result would be empty, [`ErrorKind::Value`] for an output padding that is not smaller than the stride
+    /// or the dilation, [`ErrorKind::DuplicateName`] if `x` already has a dim with the output's name,
     /// [`ErrorKind::DType`] if `x` does not have the dtype of the parameters.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.made(x, None)
     }
 
-    /// [`forward`](Self::forward) for a result with these sizes in the dims of the kernel, which a convolution
-    /// would take to those of `x`: PyTorch's `output_size`. The output padding of the layer is not used.
+    /// [`forward`](Self::forward) for a result with these sizes in the dims of the kernel, which a
+    /// convolution would take to those of `x`: PyTorch's `output_size`. The output padding of the layer is
+    /// not used.
     ///
     /// # Errors
-    /// Those of [`forward`](Self::forward); [`ErrorKind::Value`] for sizes that a convolution does not take to
-    /// those of `x`.
+    /// Those of [`forward`](Self::forward); [`ErrorKind::Value`] for sizes that a convolution does not take
+    /// to those of `x`.
     ///
     /// # Examples
     /// ```

@@ -112,8 +112,8 @@ macro_rules! setters {
                 self
             }
 
-            /// A parameter in place of a new weight, such as the weight of another layer, which both then share.
-            /// It has the dims of the vocabulary and of the vectors, by name or by position.
+            /// A parameter in place of a new weight, such as the weight of another layer, which both then
+            /// share. It has the dims of the vocabulary and of the vectors, by name or by position.
             pub fn weight(mut self, weight: &Parameter) -> $builder {
                 self.table.iter_mut().for_each(|table| table.given = Some(weight.clone()));
                 self

@@ -241,10 +241,11 @@ where
     I: Tensors + 'static,
     O: Tensors + 'static,
 {
-    /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for each
-    /// tensor of the input and of the output, in order. A tensor that requires no gradient, and an output that
-    /// is not used, have `None`. `Some` replaces the gradients of the inputs. If no input requires a gradient,
-    /// the hook is called when the gradients of the outputs are known, with an empty list for the inputs.
+    /// Calls `hook(layer, grad_inputs, grad_outputs)` when the gradients of the inputs are known: one for
+    /// each tensor of the input and of the output, in order. A tensor that requires no gradient, and an
+    /// output that is not used, have `None`. `Some` replaces the gradients of the inputs. If no input
+    /// requires a gradient, the hook is called when the gradients of the outputs are known, with an empty
+    /// list for the inputs.
     ///
     /// ```
     /// use namegrad::nn::Hooked;

@@ -66,8 +66,8 @@ pub struct LinearBuilder {
 }
 
 impl LinearBuilder {
-    /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It has the
-    /// dims `[out, in]`, by name or by position; the bias gets its dtype.
+    /// A parameter in place of a new weight, such as the weight of another layer, which both then share. It
+    /// has the dims `[out, in]`, by name or by position; the bias gets its dtype.
     ///
     /// ```
     /// use namegrad::prelude::*;

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 /// loss: [`F::linear_cross_entropy`](crate::functional::linear_cross_entropy) as a layer.
 ///
 /// # Shapes
-/// - `x`: any dims that include the input dim, which is found by name; if it or the layer's is unnamed, the last
+/// - `x`: any dims that include the input dim, which is found by name; if it or the layer's is unnamed, the
+///   last
 /// - `target`: class indices, the other dims; or probabilities, with the class dim in place of the input dim
 /// - result: one number, or without reduction the other dims
 ///
@@ -113,7 +114,8 @@ impl LinearCrossEntropyLossBuilder {
 }
 
 impl LinearCrossEntropyLoss {
-    /// A layer for the classes `classes` of inputs with the dim `input`. Each is a size with or without a name.
+    /// A layer for the classes `classes` of inputs with the dim `input`. Each is a size with or without a
+    /// name.
     ///
     /// # Errors
     /// The errors of [`Linear::new`].

@@ -524,8 +524,8 @@ stateless! {
         reduction: Reduction = Reduction::Mean,
     } => |_training| F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions { margin, p, eps, swap, reduction });
 
-    /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss) as a layer,
-    /// with a distance of its own: a function of two tensors that returns one number for each pair.
+    /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss) as a
+    /// layer, with a distance of its own: a function of two tensors that returns one number for each pair.
     ///
     /// # Shapes
     /// - `anchor`, `positive`, `negative`: dims that broadcast
@@ -547,8 +547,8 @@ stateless! {
     TripletMarginWithDistanceLoss TripletMarginWithDistanceLossBuilder (anchor, positive, negative) { distance: Distance } [] {
         /// How much farther the negative should be than the positive; the default is 1.
         margin: f64 = 1.0,
-        /// Whether the distance of the negative is the smaller of those to the anchor and to the positive; the
-        /// default is `false`.
+        /// Whether the distance of the negative is the smaller of those to the anchor and to the positive;
+        /// the default is `false`.
         swap: bool = false,
         /// How the losses are combined; the default is the mean.
         reduction: Reduction = Reduction::Mean,

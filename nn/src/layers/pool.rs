@@ -52,8 +52,8 @@ impl<const N: usize> Over<N> {
     }
 }
 
-/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how the
-/// sizes become [`Windows`]; and the settings that the builder has. The row
+/// The layers. A row has the docs; the layer, its builder and the aliases for one, two and three dims; how
+/// the sizes become [`Windows`]; and the settings that the builder has. The row
 ///
 /// ```ignore
 /// /// The doc.
@@ -231,8 +231,8 @@ layers! {
         stride padding ceil_mode count_include_pad divisor_override
     }
     /// The largest element of each of a fixed number of windows over `N` dims, which the layer finds by name:
-    /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the result.
-    /// Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
+    /// [`AdaptiveMaxPool1d`], [`AdaptiveMaxPool2d`], [`AdaptiveMaxPool3d`]. The sizes are those of the
+    /// result. Window `i` of `n` is from `⌊i L / n⌋` to `⌈(i + 1) L / n⌉` of the `L` elements of a dim.
     ///
     /// # Shapes
     /// - `x`: any dims that include those of the windows, in any order; without names, they are the last
@@ -271,11 +271,12 @@ layers! {
     /// # Ok::<(), Error>(())
     /// ```
     AdaptiveAvgPool AdaptiveAvgPoolBuilder [AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d] adaptive {}
-    /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions that
-    /// [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
+    /// The opposite of a [`MaxPool`] over `N` dims: zeros, with the elements of the input at the positions
+    /// that [`MaxPool::forward_with_indices`] gave. [`MaxUnpool1d`], [`MaxUnpool2d`], [`MaxUnpool3d`].
     ///
     /// # Shapes
-    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they are the last
+    /// - `x`, `indices`: the same dims, which include those of the windows, in any order; without names, they
+    ///   are the last
     /// - result: the dims of `x`, with the sizes before pooling in those of the windows
     ///
     /// # Parameters
@@ -356,7 +357,8 @@ forward! {
 }
 
 impl<const N: usize> MaxUnpool<N> {
-    /// Zeros, with the elements of `x` at `indices`. The result has the smallest sizes that have such windows.
+    /// Zeros, with the elements of `x` at `indices`. The result has the smallest sizes that have such
+    /// windows.
     ///
     /// # Errors
     /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::Shape`] if `indices` has other sizes,
@@ -543,12 +545,12 @@ impl<const N: usize> FractionalMaxPool<N> {
         Ok(FractionalMaxPool { size: Target::Size(sizes.into()), over, path: ModulePath::new() })
     }
 
-    /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's: one
-    /// number, a list of one for each dim, or pairs such as `[("H", 0.5), ("W", 0.7)]`.
+    /// A layer with windows over these dims, and a result whose sizes in them are this part of the input's:
+    /// one number, a list of one for each dim, or pairs such as `[("H", 0.5), ("W", 0.7)]`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio that
-    /// is not between 0 and 1.
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid size or a ratio
+    /// that is not between 0 and 1.
     #[track_caller]
     pub fn to_ratio(dims: [impl NewDim; N], ratio: impl Into<Factors>) -> Result<FractionalMaxPool<N>> {
         let ratio = ratio.into();

@@ -23,8 +23,8 @@ layers! { Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle }
 
 /// Flattens dims into one, at the place of the first of them.
 ///
-/// The elements are in the order of the dims as they were given, so the result does not depend on the order of
-/// the input's dims. [`Flatten::default`] flattens all dims but the first, like PyTorch's.
+/// The elements are in the order of the dims as they were given, so the result does not depend on the order
+/// of the input's dims. [`Flatten::default`] flattens all dims but the first, like PyTorch's.
 ///
 /// # Shapes
 /// - `x`: any dims that include those to flatten, in any order
@@ -68,8 +68,8 @@ impl Flatten {
     /// The output for `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::DuplicateName`] if it has one with the name
-    /// of the result.
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim, [`ErrorKind::DuplicateName`] if it has one with the
+    /// name of the result.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();
@@ -142,8 +142,8 @@ impl Unflatten {
     /// The output for `x`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks the dim, [`ErrorKind::Shape`] if its size is not the product of
-    /// the new sizes.
+    /// [`ErrorKind::NameNotFound`] if `x` lacks the dim, [`ErrorKind::Shape`] if its size is not the product
+    /// of the new sizes.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let _running = self.path.running();

@@ -9,8 +9,8 @@ use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::{DType, Dim, Error, ErrorKind, Names, NewDim, Result};
 
 /// Rotary positions, for queries and keys: pair `i` of the features of position `p` is turned by the angle
-/// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key then
-/// depends on their distance and not on where they are.
+/// `p base^(-2i/width)`, from `(a, b)` to `(a cos - b sin, a sin + b cos)`. The product of a query and a key
+/// then depends on their distance and not on where they are.
 ///
 /// The pairs are the features `i` and `i + width/2`, as in the usual files of Llama and GPT-NeoX, or `2i` and
 /// `2i + 1`, as in the paper, with [`interleaved`](RotaryEmbeddingBuilder::interleaved).
@@ -80,8 +80,8 @@ impl RotaryEmbeddingBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid or odd size and for a
-    /// `base` that is not above 0.
+    /// [`ErrorKind::InvalidName`] for an invalid name, [`ErrorKind::Value`] for an invalid or odd size and
+    /// for a `base` that is not above 0.
     #[track_caller]
     pub fn build(self) -> Result<RotaryEmbedding> {
         const LAYER: &str = "RotaryEmbedding";
@@ -98,8 +98,8 @@ impl RotaryEmbeddingBuilder {
 }
 
 impl RotaryEmbedding {
-    /// A layer for the features `width` of a head, a size with or without a name, and the name or position of the
-    /// sequence.
+    /// A layer for the features `width` of a head, a size with or without a name, and the name or position of
+    /// the sequence.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`], [`ErrorKind::Value`] for an odd number of features.
@@ -118,15 +118,15 @@ impl RotaryEmbedding {
     /// The output for `x`, whose positions are counted from 0.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if it has another number of
-    /// features, [`ErrorKind::DType`] unless it is floating-point.
+    /// [`ErrorKind::NameNotFound`] if `x` lacks a dim of the layer, [`ErrorKind::Shape`] if it has another
+    /// number of features, [`ErrorKind::DType`] unless it is floating-point.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.forward_from(x, 0)
     }
 
-    /// The output for `x`, whose positions are counted from `start`, such as the next element of a sequence of
-    /// which `start` are known.
+    /// The output for `x`, whose positions are counted from `start`, such as the next element of a sequence
+    /// of which `start` are known.
     ///
     /// # Errors
     /// Same as [`forward`](Self::forward).

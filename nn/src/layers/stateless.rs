@@ -1,7 +1,7 @@
 //! The form of layers that call a function with stored arguments.
 
-/// Layers without parameters. A row has the doc, the layer and its builder, the inputs, the arguments of `new`,
-/// the weights, and the options with their defaults; then the call. The row
+/// Layers without parameters. A row has the doc, the layer and its builder, the inputs, the arguments of
+/// `new`, the weights, and the options with their defaults; then the call. The row
 ///
 /// ```ignore
 /// /// Doc.
@@ -9,9 +9,9 @@
 /// ```
 ///
 /// becomes a struct with the fields `alpha` and `path`, `Elu::new()?`, `Elu::builder().alpha(0.5).build()?`,
-/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`. Several inputs are several arguments of `forward`, and
-/// a tuple in `Layer`. A weight is a buffer, so it is saved with the model. In the call, each field is a variable
-/// with its name; `training` is whether the layer is being trained.
+/// `forward(&self, x: &Tensor)` and `impl Layer<Tensor>`. Several inputs are several arguments of `forward`,
+/// and a tuple in `Layer`. A weight is a buffer, so it is saved with the model. In the call, each field is a
+/// variable with its name; `training` is whether the layer is being trained.
 macro_rules! stateless {
     ($(
         $(#[$doc:meta])*

@@ -63,8 +63,8 @@ pub trait Parametrization: Module + Send + Sync {
     /// It runs each time that a layer reads the parameter.
     ///
     /// # Errors
-    /// Those of your formula. An error while the parametrization is set up is an error of [`register`]; a later
-    /// one is an error of the `forward` of the layer, and a panic of [`Parameter::tensor`].
+    /// Those of your formula. An error while the parametrization is set up is an error of [`register`]; a
+    /// later one is an error of the `forward` of the layer, and a panic of [`Parameter::tensor`].
     fn compute(&self, originals: &[Tensor]) -> Result<Tensor>;
 
     /// The first values of the originals, from the value that the parameter had: PyTorch's `right_inverse`.
@@ -141,8 +141,9 @@ impl crate::field::Field for StepField<'_> {
 /// parametrization is the original of this one, as in PyTorch. The dims stay the same.
 ///
 /// # Errors
-/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones, and for a parametrization with
-/// several originals that is not the first; [`ErrorKind::Shape`] if the computed parameter has other sizes; the errors of the parametrization. Then nothing has changed.
+/// [`ErrorKind::Value`] for a path that `module` does not have, with similar ones, and for a parametrization
+/// with several originals that is not the first; [`ErrorKind::Shape`] if the computed parameter has other
+/// sizes; the errors of the parametrization. Then nothing has changed.
 #[track_caller]
 pub fn register<P>(module: &dyn Module, path: &str, parametrization: P) -> Result<()>
 where

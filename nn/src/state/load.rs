@@ -116,7 +116,8 @@ impl LoadReport {
         format!("{removed}model.load_state_dict_with(&state, LoadOptions::new(){setters})?")
     }
 
-    /// The prefix of the part of the state that has all that is missing: a checkpoint can have more than a model.
+    /// The prefix of the part of the state that has all that is missing: a checkpoint can have more than a
+    /// model.
     fn part(&self) -> Option<&str> {
         if !self.mismatched.is_empty() || !self.refused.is_empty() {
             return None;

@@ -70,9 +70,10 @@ impl StateDict {
     /// Writes the values with the names of their dims to a safetensors file, or without names to a file whose
     /// name ends in `.npz`. An existing file is replaced atomically.
     ///
-    /// A safetensors file has the value of a shared parameter once, under its first path; its metadata has the
-    /// others: `shared:decoder.weight` is `embed.weight`. In Python, `safetensors.torch.load_model(model, path)` loads
-    /// it into a model that shares them, too. An `.npz` file, which has no metadata, has each.
+    /// A safetensors file has the value of a shared parameter once, under its first path; its metadata has
+    /// the others: `shared:decoder.weight` is `embed.weight`. In Python,
+    /// `safetensors.torch.load_model(model, path)` loads it into a model that shares them, too. An `.npz`
+    /// file, which has no metadata, has each.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] with the path.
@@ -106,8 +107,8 @@ impl StateDict {
         StateDict::read(tensors, &metadata, &path.as_ref().display().to_string())
     }
 
-    /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied once,
-    /// from the file to its own memory.
+    /// Reads all tensors of a safetensors file that is open, or that is mapped into memory: each is copied
+    /// once, from the file to its own memory.
     ///
     /// ```
     /// use namegrad::io::OpenFile;
@@ -201,8 +202,8 @@ impl StateDict {
         self.shared.retain(|other, first| other != path && first != path);
     }
 
-    /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of the
-    /// stars of `to`. `*` is any text without a dot, `**` any text. Returns the number of paths.
+    /// Renames the paths that match a pattern: the texts in place of its stars, in order, take the place of
+    /// the stars of `to`. `*` is any text without a dot, `**` any text. Returns the number of paths.
     ///
     /// ```
     /// use namegrad::prelude::*;
@@ -215,8 +216,8 @@ impl StateDict {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if no path matches, if `to` has more stars than the pattern, or if two values would
-    /// have the same path. Then nothing has changed.
+    /// [`ErrorKind::Value`] if no path matches, if `to` has more stars than the pattern, or if two values
+    /// would have the same path. Then nothing has changed.
     #[track_caller]
     pub fn rename(&mut self, pattern: &str, to: &str) -> Result<usize> {
         const OP: &str = "StateDict::rename";
@@ -248,8 +249,8 @@ impl StateDict {
         Ok(count)
     }
 
-    /// Names the dims of the values whose paths match a pattern, as in [`rename`](Self::rename), so that they can
-    /// be aligned to a model: for files of other tools. Returns the number of values.
+    /// Names the dims of the values whose paths match a pattern, as in [`rename`](Self::rename), so that they
+    /// can be aligned to a model: for files of other tools. Returns the number of values.
     ///
     /// ```
     /// use namegrad::core::NamedTensor;

@@ -48,8 +48,8 @@ functional! { classes;
         label_smoothing: f64 = 0.0,
         reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
-    /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The dim of
-    /// the classes is the first dim of `linear_weight`.
+    /// The [`cross_entropy`] of logits that are a linear map of `x`: `x linear_weightᵀ + linear_bias`. The
+    /// dim of the classes is the first dim of `linear_weight`.
     ///
     /// # Shapes
     /// - `x`: `[N, in]` or `[in]`; with names, any dims before `in`
@@ -71,8 +71,8 @@ functional! { classes;
     /// ```
     ///
     /// # Errors
-    /// The errors of [`cross_entropy`]; [`ErrorKind::Shape`] and [`ErrorKind::DType`] if the linear map does not
-    /// fit; [`ErrorKind::DuplicateName`] if `x` and the weight share a name besides that of `in`;
+    /// The errors of [`cross_entropy`]; [`ErrorKind::Shape`] and [`ErrorKind::DType`] if the linear map does
+    /// not fit; [`ErrorKind::DuplicateName`] if `x` and the weight share a name besides that of `in`;
     /// [`ErrorKind::Value`] for an `ignore_index` beside probabilities.
     linear_cross_entropy (
         x, linear_weight, target, linear_bias?, weight?;

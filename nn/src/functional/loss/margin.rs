@@ -76,14 +76,14 @@ functional! { margin;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Value`] for
-    /// the mean of an empty batch, and the errors of the name rule.
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, [`ErrorKind::Value`]
+    /// for the mean of an empty batch, and the errors of the name rule.
     multilabel_soft_margin_loss (
         x, target, weight?; class_dim: Dim or -1, reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
-    /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the sum
-    /// of these, divided by the number of classes. The targets are the classes along `class_dim` before the
-    /// first -1.
+    /// For each target class `t` and each class `i` that is not a target, `max(0, 1 - (x[t] - x[i]))`; the
+    /// sum of these, divided by the number of classes. The targets are the classes along `class_dim` before
+    /// the first -1.
     ///
     /// # Shapes
     /// - `x`: any dims that include `class_dim`
@@ -96,20 +96,21 @@ functional! { margin;
     /// let x = Tensor::new([0.1, 0.2, 0.4, 0.8])?;
     /// let target = Tensor::new([3, 0, -1, 1])?; // the classes 3 and 0
     /// let loss = F::multilabel_margin_loss(&x, &target, 0)?.item::<f64>()?;
-    /// assert!((loss - 0.25 * ((1.0 - 0.1 + 0.2) + (1.0 - 0.1 + 0.4) + (1.0 - 0.8 + 0.2) + (1.0 - 0.8 + 0.4))).abs() < 1e-6);
+    /// let terms = [1.0 - 0.1 + 0.2, 1.0 - 0.1 + 0.4, 1.0 - 0.8 + 0.2, 1.0 - 0.8 + 0.4];
+    /// assert!((loss - 0.25 * terms.iter().sum::<f64>()).abs() < 1e-6);
     /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for a class that is neither -1 nor a class of `x`, [`ErrorKind::DType`] unless `x`
-    /// is floating-point and the target has integers, [`ErrorKind::Shape`] for other sizes,
+    /// [`ErrorKind::Index`] for a class that is neither -1 nor a class of `x`, [`ErrorKind::DType`] unless
+    /// `x` is floating-point and the target has integers, [`ErrorKind::Shape`] for other sizes,
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     multilabel_margin_loss (
         x, target; class_dim: ClassDim or ClassDim::default(), reduction: Reduction = Reduction::Mean
     ) on floats names "removes dimensions";
-    /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided by
-    /// the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each target
-    /// class.
+    /// The sum of `max(0, margin - x[t] + x[i])^p` over all classes `i` except the target class `t`, divided
+    /// by the number of classes; the mean over the batch. `p` is 1 or 2, and `weight` has a weight for each
+    /// target class.
     ///
     /// # Shapes
     /// - `x`: any dims that include `class_dim`
@@ -127,8 +128,8 @@ functional! { margin;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Index`] for a class out of range, [`ErrorKind::Value`] for another `p` and for the mean of
-    /// an empty batch, [`ErrorKind::DType`] unless `x` is floating-point and the target has integers,
+    /// [`ErrorKind::Index`] for a class out of range, [`ErrorKind::Value`] for another `p` and for the mean
+    /// of an empty batch, [`ErrorKind::DType`] unless `x` is floating-point and the target has integers,
     /// [`ErrorKind::Shape`] for other sizes, and the errors of the name rule.
     multi_margin_loss (
         x, target, weight?;

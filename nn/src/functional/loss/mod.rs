@@ -164,7 +164,7 @@ fn check_pair(op: &'static str, x: &Tensor, target: &Tensor) -> Result<()> {
     }
 }
 
-/// The names of the target are those of `x`, as far as both have any; the error is about `inputs`.
+/// The names of the target are those of `x` where both have names; the error is about `inputs`.
 #[track_caller]
 fn check_names(op: &'static str, x: &NamedTensor, target: &Tensor, inputs: &[&Tensor]) -> Result<Names> {
     // Under the name of a method, whose repair would be a call of it.

@@ -45,8 +45,8 @@ functional! { probability;
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for a number outside [0, 1] and for the mean of an empty batch,
-    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, and the errors of the
-    /// name rule.
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::DType`] unless floating-point, and the errors of
+    /// the name rule.
     binary_cross_entropy (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats
         names "unifies names from inputs";
     /// The mean [`binary_cross_entropy`] of `sigmoid(logits)`, computed without overflow. Where the target is
@@ -72,8 +72,8 @@ functional! { probability;
         logits, target, weight?, pos_weight?; reduction: Reduction = Reduction::Mean
     ) on floats names "unifies names from inputs";
     /// The Kullback-Leibler divergence of the distribution `x`, given as logarithms, from the distribution
-    /// `target`: `target (ln target - x)`, and 0 where the target is 0. With `log_target`, the target is given
-    /// as logarithms too. The default reduction is PyTorch's mean over all elements;
+    /// `target`: `target (ln target - x)`, and 0 where the target is 0. With `log_target`, the target is
+    /// given as logarithms too. The default reduction is PyTorch's mean over all elements;
     /// [`KlReduction::BatchMean`] divides by the size of the first dim only.
     ///
     /// # Examples
@@ -89,8 +89,8 @@ functional! { probability;
     ///
     /// # Errors
     /// [`ErrorKind::Shape`] if the sizes differ and neither tensor broadcasts to the other,
-    /// [`ErrorKind::Value`] for the mean of an empty batch, [`ErrorKind::DType`] unless floating-point, and the
-    /// errors of the name rule.
+    /// [`ErrorKind::Value`] for the mean of an empty batch, [`ErrorKind::DType`] unless floating-point, and
+    /// the errors of the name rule.
     kl_div (
         x, target;
         reduction: KlReduction = KlReduction::Mean, log_target: bool = false

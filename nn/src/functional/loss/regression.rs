@@ -27,8 +27,8 @@ functional! { regression;
     /// [`ErrorKind::Value`] for the mean of an empty batch, and the errors of the name rule.
     mse_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs";
-    /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0 where
-    /// both are equal.
+    /// The mean of `|x - target|`. Broadcasting and `weight` work as in [`mse_loss`]; the derivative is 0
+    /// where both are equal.
     ///
     /// # Examples
     /// ```
@@ -42,8 +42,8 @@ functional! { regression;
     /// Same as [`mse_loss`].
     l1_loss (x, target, weight?; reduction: Reduction = Reduction::Mean) on floats integers
         names "unifies names from inputs";
-    /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere: an
-    /// [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
+    /// With `d = |x - target|`, the mean of `d² / (2 beta)` where `d < beta`, and `d - beta / 2` elsewhere:
+    /// an [`l1_loss`] that is round at 0. With a `beta` of 0 it is the [`l1_loss`]. Broadcasting works as in
     /// [`mse_loss`].
     ///
     /// # Source
@@ -62,9 +62,9 @@ functional! { regression;
     /// Same as [`mse_loss`]; [`ErrorKind::Value`] for a negative `beta`.
     smooth_l1_loss (x, target; reduction: Reduction = Reduction::Mean, beta: f64 = 1.0) on floats
         names "unifies names from inputs";
-    /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)` elsewhere:
-    /// `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the sizes of `x`; the
-    /// mean divides by their number, as in PyTorch.
+    /// With `d = |x - target|`, the mean of `d² / 2` where `d < delta`, and `delta (d - delta / 2)`
+    /// elsewhere: `delta` times [`smooth_l1_loss`]. The losses are multiplied by `weight`, which has the
+    /// sizes of `x`; the mean divides by their number, as in PyTorch.
     ///
     /// # Source
     /// Huber, *Robust Estimation of a Location Parameter* (1964).

@@ -9,8 +9,8 @@ use namegrad_macros::functional;
 use std::panic::Location;
 
 functional! { similarity;
-    /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is 1,
-    /// and `max(0, c - margin)` where it is -1. In a call by name, `dim` is dim 1, or the only dim.
+    /// With the cosine `c` of the angle between vectors along `dim`, the mean of `1 - c` where the target is
+    /// 1, and `max(0, c - margin)` where it is -1. In a call by name, `dim` is dim 1, or the only dim.
     ///
     /// # Shapes
     /// - `input1`, `input2`: any dims that include `dim`
@@ -28,15 +28,15 @@ functional! { similarity;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] for the mean of an empty batch, and the errors
-    /// of the name rule.
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] for the mean of an empty batch, and the
+    /// errors of the name rule.
     cosine_embedding_loss (
         input1, input2, target;
         dim: ClassDim or ClassDim::default(), margin: f64 = 0.0, reduction: Reduction = Reduction::Mean
     ) names "removes dimensions";
     /// The mean of `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the
-    /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the distance
-    /// of the negative is the smaller of those to the anchor and to the positive.
+    /// [`pairwise_distance`](super::pairwise_distance) along `dim` with `p` and `eps`. With `swap`, the
+    /// distance of the negative is the smaller of those to the anchor and to the positive.
     ///
     /// # Source
     /// Balntas et al., *Learning Local Feature Descriptors with Triplets and Shallow Convolutional Neural
@@ -52,8 +52,8 @@ functional! { similarity;
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] unless `margin` is positive and for the mean
-    /// of an empty batch, and the errors of the name rule.
+    /// [`ErrorKind::Shape`] for other sizes, [`ErrorKind::Value`] unless `margin` is positive and for the
+    /// mean of an empty batch, and the errors of the name rule.
     triplet_margin_loss (
         anchor, positive, negative;
         dim: Dim or -1,
@@ -156,8 +156,8 @@ impl Default for TripletMarginWithDistanceLossOptions {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Shape`] if the numbers of dims differ, [`ErrorKind::Value`] unless `margin` is positive and for
-/// the mean of an empty batch, and the errors of the distance.
+/// [`ErrorKind::Shape`] if the numbers of dims differ, [`ErrorKind::Value`] unless `margin` is positive and
+/// for the mean of an empty batch, and the errors of the distance.
 #[track_caller]
 pub fn triplet_margin_with_distance_loss(
     anchor: &Tensor,

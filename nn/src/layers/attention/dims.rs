@@ -63,8 +63,8 @@ pub(crate) fn open((name, size): Named) -> (Option<&'static str>, usize) {
 pub(super) struct Places {
     pub(super) seq: usize,
     pub(super) features: usize,
-    /// The other dims: for queries in the order of the input; for keys and values in that of the queries, which
-    /// may have dims that they lack.
+    /// The other dims: for queries in the order of the input; for keys and values in that of the queries,
+    /// which may have dims that they lack.
     pub(super) batch: Vec<Option<usize>>,
 }
 
@@ -74,8 +74,8 @@ impl Places {
         dim - usize::from(dim > self.features)
     }
 
-    /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without the
-    /// batch dims that the input lacks.
+    /// The dims of a projection `[.., heads, width]` of the input as `[batch.., heads, seq, width]`, without
+    /// the batch dims that the input lacks.
     pub(super) fn heads_order(&self) -> Vec<usize> {
         let last = self.batch.iter().flatten().count() + 1;
         let batch = self.batch.iter().flatten().map(|dim| self.moved(*dim));

@@ -1,43 +1,47 @@
-//! Attention with several heads. [`dims`] finds the dims of its inputs and masks.
+//! Attention with several heads. [`dims`] finds the dims of its inputs and masks, `builder` makes the layer.
 
+mod builder;
 pub(crate) mod dims;
 
-use super::norm::check_dtype;
+pub use builder::MultiheadAttentionBuilder;
+
 use super::place::{Named, Of, dim_text, named};
 use super::{Layer, Linear, called, within};
 use crate::Module;
 use crate::functional as F;
 use crate::functional::options::{DropoutOptions, LinearOptions};
 use crate::training::{ModulePath, Training};
-use dims::{Finder, Places, Scores, Seq, apart, open};
+use dims::{Finder, Places, Scores, Seq, apart};
 use namegrad_autograd::options::{ScaledDotProductAttentionOptions, TriuOptions};
 use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
-use namegrad_core::{DType, Dim, Error, ErrorKind, Name, Names, NewDim, Result, Shape, default_dtype, keep};
+use namegrad_core::{Dim, Error, ErrorKind, Name, Names, NewDim, Result, default_dtype, keep};
 use std::borrow::Cow;
 use std::panic::Location;
 
-/// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each query
-/// gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
+/// Attention with several heads: queries, keys and values are mapped linearly, split into heads, and each
+/// query gets the mean of the values, weighted by how well their keys match it; a linear map joins the heads.
 ///
 /// [`forward`](Self::forward) is self-attention, in which a sequence is queries, keys and values. For other
 /// keys, see [`attend`](Self::attend), for masks and weights [`attend_with`](Self::attend_with). Unless the
-/// weights are asked for, they are never stored as a whole, so memory grows with the length of the sequence, not
-/// with its square.
+/// weights are asked for, they are never stored as a whole, so memory grows with the length of the sequence,
+/// not with its square.
 ///
 /// # Shapes
-/// - queries: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along.
+/// - queries: any dims that include the layer's sequence and `embed`, in any order. All other dims ride
+///   along.
 /// - keys and values: the same, with their own length. Their sequence is the dim named in
-///   [`key_seq`](MultiheadAttentionBuilder::key_seq), otherwise the one with the layer's name, otherwise the only
-///   dim that the queries do not have. Dims of the queries that they lack are shared.
+///   [`key_seq`](MultiheadAttentionBuilder::key_seq), otherwise the one with the layer's name, otherwise the
+///   only dim that the queries do not have. Dims of the queries that they lack are shared.
 /// - result: the dims of the queries
 ///
 /// Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in PyTorch, and `[N, seq, embed]` with
-/// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such as
-/// -2.
+/// [`batch_first`](MultiheadAttentionBuilder::batch_first). In place of a name, `seq` can be a position, such
+/// as -2.
 ///
 /// # Parameters
-/// - `in_proj_weight`: `[qkv = 3 embed, embed]`, Xavier uniform. If keys or values have other features, instead
-///   `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[embed, kdim]` and `v_proj_weight`: `[embed, vdim]`
+/// - `in_proj_weight`: `[qkv = 3 embed, embed]`, Xavier uniform. If keys or values have other features,
+///   instead `q_proj_weight`: `[embed, embed_in]`, `k_proj_weight`: `[embed, kdim]` and `v_proj_weight`:
+///   `[embed, vdim]`
 /// - `in_proj_bias`: `[qkv]`, zeros
 /// - `out_proj.weight`: `[embed, embed_in]`, uniform in ±1/√embed; `out_proj.bias`: `[embed]`, zeros
 /// - `bias_k`, `bias_v`: `[1, 1, embed]`, Xavier normal, with
@@ -116,24 +120,6 @@ impl Config {
     }
 }
 
-/// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
-#[derive(Clone, Debug)]
-pub struct MultiheadAttentionBuilder {
-    dims: Result<[Named; 2]>,
-    seq: Result<Seq>,
-    key_seq: Option<Result<Seq>>,
-    kdim: Option<Result<Named>>,
-    vdim: Option<Result<Named>>,
-    kv_heads: Option<usize>,
-    dropout: f64,
-    bias: bool,
-    add_bias_kv: bool,
-    add_zero_attn: bool,
-    batch_first: bool,
-    causal: bool,
-    dtype: DType,
-}
-
 /// The setters of a builder or of options that take the value of a field.
 macro_rules! setters {
     ($($builder:ident)::+ $(<$life:lifetime>)? { $($(#[$doc:meta])* $field:ident: $ty:ty $(as $some:ident)?,)* }) => {
@@ -150,162 +136,6 @@ macro_rules! setters {
     };
 }
 pub(super) use setters;
-
-setters! { MultiheadAttentionBuilder {
-    /// The probability to drop a weight in training; the default is 0.
-    dropout: f64,
-    /// Whether the projections have biases; the default is `true`.
-    bias: bool,
-    /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
-    add_bias_kv: bool,
-    /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
-    add_zero_attn: bool,
-    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in PyTorch.
-    batch_first: bool,
-    /// Whether a query sees only the keys up to its own position; the default is `false`.
-    causal: bool,
-    /// The dtype of the parameters; the default is the default dtype.
-    dtype: DType,
-} }
-
-impl MultiheadAttentionBuilder {
-    /// The features of the keys, a size with or without a name; by default those of the queries.
-    #[track_caller]
-    pub fn kdim(mut self, kdim: impl NewDim) -> MultiheadAttentionBuilder {
-        self.kdim = Some(named("MultiheadAttention", kdim));
-        self
-    }
-
-    /// The features of the values, a size with or without a name; by default those of the queries.
-    #[track_caller]
-    pub fn vdim(mut self, vdim: impl NewDim) -> MultiheadAttentionBuilder {
-        self.vdim = Some(named("MultiheadAttention", vdim));
-        self
-    }
-
-    /// The sequence in keys and values, if it has another name than in the queries.
-    #[track_caller]
-    pub fn key_seq(mut self, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
-        self.key_seq = Some(Seq::new("MultiheadAttention", seq));
-        self
-    }
-
-    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by default
-    /// there are as many as for queries. PyTorch's layer does not have this.
-    pub fn kv_heads(mut self, heads: usize) -> MultiheadAttentionBuilder {
-        self.kv_heads = Some(heads);
-        self
-    }
-
-    /// Builds the layer.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidName`] for an invalid name; [`ErrorKind::Value`] for an invalid size, if `heads` does
-    /// not divide `embed` or `kv_heads` does not divide `heads`, and for a `dropout` outside [0, 1];
-    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
-    #[track_caller]
-    pub fn build(self) -> Result<MultiheadAttention> {
-        const LAYER: &str = "MultiheadAttention";
-        let [embed, heads] = self.dims?;
-        let kv_heads = self.kv_heads.unwrap_or(heads.1);
-        check_dtype(LAYER, self.dtype)?;
-        let value = ErrorKind::Value;
-        Error::ensure(embed.1 > 0 && heads.1 > 0, value, LAYER, || {
-            format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
-        })?;
-        Error::ensure(embed.1.is_multiple_of(heads.1), value, LAYER, || {
-            format!("embed must be divisible by heads, got {} and {}", dim_text(embed), dim_text(heads))
-        })?;
-        Error::ensure(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), value, LAYER, || {
-            format!("the number of heads must be divisible by kv_heads, got {} and {kv_heads}", heads.1)
-        })?;
-        Error::ensure((0.0..=1.0).contains(&self.dropout), value, LAYER, || {
-            format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
-        })?;
-        let config = Config {
-            embed,
-            kdim: self.kdim.unwrap_or(Ok(embed))?,
-            vdim: self.vdim.unwrap_or(Ok(embed))?,
-            heads,
-            kv_heads,
-            seq: self.seq?,
-            key_seq: self.key_seq.transpose()?,
-            dropout: self.dropout,
-            add_zero_attn: self.add_zero_attn,
-            batch_first: self.batch_first,
-            causal: self.causal,
-        };
-        let layer = Made { config, dtype: self.dtype };
-        let caller = Location::caller(); // not that of a closure
-        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER).at(caller))
-    }
-}
-
-/// The parameters of a layer that is being built.
-struct Made {
-    config: Config,
-    dtype: DType,
-}
-
-impl Made {
-    #[track_caller]
-    fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
-        let config = self.config;
-        let (embed, of_keys) = (config.embed, config.of_keys());
-        let qkv = of_keys.saturating_mul(2).saturating_add(embed.1);
-        let merged = config.kdim.1 == embed.1 && config.vdim.1 == embed.1;
-        let qkv = (embed.0.map(|_| Name::new("qkv")).transpose()?, qkv);
-        let own = |size: usize, features: Named| self.xavier([(embed.0, size), beside(features, embed.0)?]);
-        let [q, k, v] = match merged {
-            true => [None, None, None],
-            false => [
-                Some(own(embed.1, embed)?),
-                Some(own(of_keys, config.kdim)?),
-                Some(own(of_keys, config.vdim)?),
-            ],
-        };
-        let options = TensorOptions::new().dtype(self.dtype);
-        let zeros = |dim: Named| Parameter::new(options.zeros(Shape::new([dim])?)?);
-        // Xavier normal, with fan in and fan out both the number of features.
-        let extra = || -> Result<Parameter> {
-            let noise = options.randn(Shape::new([(None, 1), (None, 1), (embed.0, of_keys)])?)?;
-            Parameter::new(noise.div((of_keys as f64).sqrt())?)
-        };
-        let out_proj = Linear::builder(open(embed), open(embed)).bias(bias).dtype(self.dtype).build()?;
-        if let Some(bias) = out_proj.bias() {
-            crate::init::constant_(bias, 0.0)?;
-        }
-        Ok(MultiheadAttention {
-            in_proj_weight: if merged { Some(self.xavier([qkv, beside(embed, qkv.0)?])?) } else { None },
-            q_proj_weight: q,
-            k_proj_weight: k,
-            v_proj_weight: v,
-            in_proj_bias: if bias { Some(zeros(qkv)?) } else { None },
-            bias_k: if add_bias_kv { Some(extra()?) } else { None },
-            bias_v: if add_bias_kv { Some(extra()?) } else { None },
-            out_proj,
-            config,
-            training: Training::new(),
-            path: ModulePath::new(),
-        })
-    }
-
-    /// A weight `[out, in]`, uniform in ±√(6 / (in + out)).
-    #[track_caller]
-    fn xavier(&self, dims: [Named; 2]) -> Result<Parameter> {
-        let bound = (6.0 / (dims[0].1.saturating_add(dims[1].1)).max(1) as f64).sqrt();
-        Parameter::new(TensorOptions::new().dtype(self.dtype).uniform(Shape::new(dims)?, -bound, bound)?)
-    }
-}
-
-/// The input dim of a weight, whose name must differ from that of its output dim.
-#[track_caller]
-fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
-    match name {
-        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
-        _ => Ok((name, size)),
-    }
-}
 
 /// The options of [`MultiheadAttention::attend_with`].
 #[derive(Clone, Copy, Debug)]
@@ -337,19 +167,19 @@ impl MultiheadAttentionOptions<'_> {
 }
 
 setters! { MultiheadAttentionOptions<'a> {
-    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to the
-    /// scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
+    /// Which keys are hidden from which queries: `true` hides a key, as in PyTorch, and numbers are added to
+    /// the scores. Its dims are found by name, with the names of [`Attended::weights`]. Without names, it is
     /// `[queries, keys]` or `[N * heads, queries, keys]`, as in PyTorch, or broadcasts to
     /// `[N, heads, queries, keys]`.
     attn_mask: &'a Tensor as Some,
-    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any order
-    /// if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
+    /// Which keys are hidden from all queries, for example because they pad a sequence: `[N, keys]`, in any
+    /// order if it has the names of the keys. `true` hides a key, and numbers are added to the scores.
     key_padding_mask: &'a Tensor as Some,
-    /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch it
-    /// off to let the last query of a sequence see all keys.
+    /// Whether a query sees only the keys up to its own position; by default as the layer was built. Switch
+    /// it off to let the last query of a sequence see all keys.
     is_causal: bool as Some,
-    /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of long
-    /// sequences do not fit in memory.
+    /// Whether the weights are returned; the default is `false`, unlike in PyTorch, because the weights of
+    /// long sequences do not fit in memory.
     need_weights: bool,
     /// Whether the weights are averaged over the heads; the default is `true`.
     average_attn_weights: bool,
@@ -361,8 +191,8 @@ pub struct Attended {
     /// The output, with the dims of the queries.
     pub output: Tensor,
     /// How much each query attends to each key, if it was asked for: `[N, queries, keys]`, averaged over the
-    /// heads, or `[N, heads, queries, keys]`. The keys have the name of their sequence, with `_key` appended if
-    /// it is that of the queries: `["N", "heads", "seq", "seq_key"]`.
+    /// heads, or `[N, heads, queries, keys]`. The keys have the name of their sequence, with `_key` appended
+    /// if it is that of the queries: `["N", "heads", "seq", "seq_key"]`.
     pub weights: Option<Tensor>,
 }
 
@@ -439,9 +269,9 @@ impl MultiheadAttention {
     /// The output for these queries, keys and values, with the dims of the queries.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if an input lacks a dim of the layer, or if the keys or values have a dim that
-    /// the queries lack; [`ErrorKind::Shape`] if sizes do not fit or there are no keys; [`ErrorKind::DType`] if an
-    /// input does not have the dtype of the parameters.
+    /// [`ErrorKind::NameNotFound`] if an input lacks a dim of the layer, or if the keys or values have a dim
+    /// that the queries lack; [`ErrorKind::Shape`] if sizes do not fit or there are no keys;
+    /// [`ErrorKind::DType`] if an input does not have the dtype of the parameters.
     #[track_caller]
     pub fn attend(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor> {
         Ok(self.attend_with(query, key, value, MultiheadAttentionOptions::new())?.output)
@@ -449,8 +279,8 @@ impl MultiheadAttention {
 
     /// [`attend`](Self::attend) with masks, and with the weights if they are asked for.
     ///
-    /// A query from which all keys are hidden has weights of 0; in PyTorch they are NaN if the weights are asked
-    /// for.
+    /// A query from which all keys are hidden has weights of 0; in PyTorch they are NaN if the weights are
+    /// asked for.
     ///
     /// ```
     /// use namegrad::nn::MultiheadAttentionOptions;
@@ -646,7 +476,7 @@ impl MultiheadAttention {
         Ok((y, Some(if names.is_named() { weights.rename(Some(names))? } else { weights })))
     }
 
-    /// Keys or values with the learned one and with zeros at the end, as far as the layer has them.
+    /// Keys or values with the learned one and with zeros at the end, if the layer has them.
     #[track_caller]
     fn longer(&self, x: Tensor, learned: Option<&Parameter>) -> Result<Tensor> {
         let mut sizes = x.sizes().to_vec();

@@ -1,4 +1,5 @@
-//! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their builders.
+//! Normalizations, and what they share: a weight and a bias, running statistics, and the form of their
+//! builders.
 
 use super::place::Named;
 use super::{Layer, read_any};
@@ -64,7 +65,8 @@ thread_local! {
     static AVERAGING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`, in which the running statistics of normalizations are the averages of all batches since they were reset.
+/// Runs `f`, in which the running statistics of normalizations are the averages of all batches since they
+/// were reset.
 #[doc(hidden)]
 pub fn averaging_statistics<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);

@@ -10,17 +10,18 @@ use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
 
 /// A layer of a [`TransformerDecoder`]: self-attention, attention to the `memory`, which is the output of an
-/// encoder, and two linear maps with an activation between them, each with a residual connection and a layer norm.
+/// encoder, and two linear maps with an activation between them, each with a residual connection and a layer
+/// norm.
 ///
 /// The self-attention sees the whole sequence, unless the layer is
 /// [`causal`](TransformerDecoderLayerBuilder::causal) or there is a mask.
 ///
 /// # Shapes
-/// - `tgt`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along. Without
-///   names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+/// - `tgt`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along.
+///   Without names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
 /// - `memory`: the same, with its own length. Its sequence is the dim named in
-///   [`memory_seq`](TransformerDecoderLayerBuilder::memory_seq), otherwise the one with the layer's name, otherwise
-///   the only dim that `tgt` does not have.
+///   [`memory_seq`](TransformerDecoderLayerBuilder::memory_seq), otherwise the one with the layer's name,
+///   otherwise the only dim that `tgt` does not have.
 /// - result: the dims of `tgt`
 ///
 /// # Parameters
@@ -207,15 +208,15 @@ impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
     }
 }
 
-/// A sequence of [`TransformerDecoderLayer`]s, all of which attend to the same memory, with a norm at the end if it
-/// is given one.
+/// A sequence of [`TransformerDecoderLayer`]s, all of which attend to the same memory, with a norm at the end
+/// if it is given one.
 ///
 /// # Shapes
 /// Those of a [layer](TransformerDecoderLayer).
 ///
 /// # Parameters
-/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch, they
-///   are copies of one layer
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch,
+///   they are copies of one layer
 /// - `norm.*`: those of the norm
 ///
 /// # Examples

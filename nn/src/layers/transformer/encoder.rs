@@ -7,15 +7,15 @@ use crate::layers::{Dropout, Layer, LayerNorm, MultiheadAttention, MultiheadAtte
 use namegrad_autograd::Tensor;
 use namegrad_core::{Dim, NewDim, Result};
 
-/// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them, each
-/// with a residual connection and a layer norm.
+/// A layer of a [`TransformerEncoder`]: self-attention, and two linear maps with an activation between them,
+/// each with a residual connection and a layer norm.
 ///
 /// The norms come after the sums: `norm1(x + attention(x))`; with
 /// [`norm_first`](TransformerEncoderLayerBuilder::norm_first), before: `x + attention(norm1(x))`.
 ///
 /// # Shapes
-/// - `x`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along. Without
-///   names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+/// - `x`: any dims that include the layer's sequence and `embed`, in any order. All other dims ride along.
+///   Without names, `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
 /// - result: the dims of `x`
 ///
 /// # Parameters
@@ -24,8 +24,8 @@ use namegrad_core::{Dim, NewDim, Result};
 /// - `norm1.weight`, `norm2.weight`: `[embed]`, ones, and their biases, zeros
 ///
 /// # Source
-/// Vaswani et al., *Attention Is All You Need* (2017), section 3.1; Xiong et al., *On Layer Normalization in the
-/// Transformer Architecture* (2020) for norms that come first.
+/// Vaswani et al., *Attention Is All You Need* (2017), section 3.1; Xiong et al., *On Layer Normalization in
+/// the Transformer Architecture* (2020) for norms that come first.
 ///
 /// # Examples
 /// ```
@@ -196,8 +196,8 @@ impl Layer for TransformerEncoderLayer {
 /// Those of a [layer](TransformerEncoderLayer).
 ///
 /// # Parameters
-/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch, they
-///   are copies of one layer
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch,
+///   they are copies of one layer
 /// - `norm.*`: those of the norm
 ///
 /// # Examples
@@ -205,7 +205,8 @@ impl Layer for TransformerEncoderLayer {
 /// use namegrad::nn::{TransformerEncoder, TransformerEncoderLayer};
 /// use namegrad::prelude::*;
 /// let layer = TransformerEncoderLayer::builder(("embed", 8), ("heads", 2), "seq").dim_feedforward(16);
-/// let encoder = TransformerEncoder::new(layer.norm_first(true), 2)?.with_norm(LayerNorm::new([("embed", 8)])?);
+/// let norm = LayerNorm::new([("embed", 8)])?;
+/// let encoder = TransformerEncoder::new(layer.norm_first(true), 2)?.with_norm(norm);
 /// let x = Tensor::randn([("N", 3), ("seq", 5), ("embed", 8)])?;
 /// assert_eq!(encoder.forward(&x)?.shape(), x.shape());
 /// # Ok::<(), Error>(())

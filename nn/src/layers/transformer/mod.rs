@@ -17,7 +17,7 @@ use super::attention::dims::{Seq, open};
 use super::place::{Named, dim_text, named};
 use super::{Dropout, LayerNorm, Linear, MultiheadAttention, MultiheadAttentionBuilder};
 use crate::{Field, Visitor};
-use namegrad_autograd::Tensor;
+use namegrad_autograd::{Tensor, called_here};
 use namegrad_core::{DType, Dim, Name, NewDim, Result, default_dtype};
 use std::panic::Location;
 
@@ -152,7 +152,7 @@ fn residual(
     norm_first: bool,
     f: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let caller = Location::caller(); // not that of the closure
+    let (caller, _called) = (Location::caller(), called_here()); // not that of the closure
     let f = |x: &Tensor| f(x).map_err(|error| error.at(caller));
     match norm_first {
         true => x.add(&f(&norm.forward(x)?)?),
@@ -173,14 +173,16 @@ macro_rules! setters {
                 self
             }
 
-            /// The probability to drop an element, and a weight of the attention, in training; the default is 0.1.
+            /// The probability to drop an element, and a weight of the attention, in training; the default is
+            /// 0.1.
             #[must_use]
             pub fn dropout(mut self, p: f64) -> $builder {
                 self.config.dropout = p;
                 self
             }
 
-            /// The function between the two linear maps, such as `Tensor::gelu`; the default is `Tensor::relu`.
+            /// The function between the two linear maps, such as `Tensor::gelu`; the default is
+            /// `Tensor::relu`.
             #[must_use]
             pub fn activation(mut self, activation: fn(&Tensor) -> Result<Tensor>) -> $builder {
                 self.config.activation = activation;
@@ -194,8 +196,8 @@ macro_rules! setters {
                 self
             }
 
-            /// Whether the input of attention and linear maps is normalized, and not their sum with it; the default
-            /// is `false`.
+            /// Whether the input of attention and linear maps is normalized, and not their sum with it; the
+            /// default is `false`.
             #[must_use]
             pub fn norm_first(mut self, norm_first: bool) -> $builder {
                 self.config.norm_first = norm_first;
@@ -209,8 +211,8 @@ macro_rules! setters {
                 self
             }
 
-            /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
-            /// PyTorch.
+            /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as
+            /// in PyTorch.
             #[must_use]
             pub fn batch_first(mut self, batch_first: bool) -> $builder {
                 self.config.batch_first = batch_first;

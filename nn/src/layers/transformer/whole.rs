@@ -20,8 +20,9 @@ use namegrad_core::{Dim, NewDim, Result};
 /// - `tgt`: the same, with its own length
 /// - result: the dims of `tgt`
 ///
-/// The sequence of the source is the dim named in [`source_seq`](TransformerBuilder::source_seq), or has the same
-/// name as that of the target. Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in PyTorch.
+/// The sequence of the source is the dim named in [`source_seq`](TransformerBuilder::source_seq), or has the
+/// same name as that of the target. Without names, the dims are `[seq, N, embed]` or `[seq, embed]`, as in
+/// PyTorch.
 ///
 /// # Parameters
 /// - `encoder.layers.0.*`, ..., `encoder.norm.*`: see [`TransformerEncoder`](crate::TransformerEncoder)

@@ -1,0 +1,129 @@
+//! The line of a program that an op counts for, in profiles, errors of backward passes and graphs.
+//!
+//! `#[track_caller]` tells a function where it was called, but not inside of a closure, and not through a
+//! function pointer: the location of an op is then a line of this library. So a layer, a function of `nn` and
+//! a span also say where they were called, and an op whose own line is in the library counts for that line.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::panic::Location;
+
+type Line = &'static Location<'static>;
+
+thread_local! {
+    /// The line of the program that called the innermost function of the library, if the function said so.
+    static CALLED: Cell<Option<Line>> = const { Cell::new(None) };
+}
+
+/// A call of the library, until this is dropped. See [`called_here`].
+#[derive(Debug)]
+#[must_use = "the call lasts until this is dropped"]
+pub struct Called {
+    before: Option<Line>,
+    /// It belongs to this thread.
+    here: PhantomData<*const ()>,
+}
+
+/// Says that a function of the library was called at the caller's line, until the result is dropped.
+#[inline]
+#[track_caller]
+pub fn called_here() -> Called {
+    called_at(Location::caller())
+}
+
+/// [`called_here`] at another line.
+#[inline]
+pub(crate) fn called_at(at: Line) -> Called {
+    let before = CALLED.get();
+    // A call from inside of the library is a part of the call that is known already. Most have the same
+    // location.
+    if before.is_none_or(|before| !std::ptr::eq(before, at) && !is_of_library(at)) {
+        CALLED.set(Some(at));
+    }
+    Called { before, here: PhantomData }
+}
+
+/// The call of this thread, for another thread that works for it.
+pub(crate) fn called() -> Option<Line> {
+    CALLED.get()
+}
+
+impl Drop for Called {
+    #[inline]
+    fn drop(&mut self) {
+        CALLED.set(self.before);
+    }
+}
+
+/// The line that something at `at` counts for.
+#[inline]
+pub(crate) fn line_of(at: Line) -> Line {
+    match CALLED.get() {
+        Some(called) if !std::ptr::eq(called, at) && is_of_library(at) => called,
+        _ => at,
+    }
+}
+
+/// Whether a line is one of these crates: of `autograd/src` in a workspace, or of
+/// `namegrad-autograd-0.1.0/src` in a registry. All crates have the same version.
+fn is_of_library(at: Line) -> bool {
+    const CRATES: [&str; 6] = ["autograd", "nn", "optim", "train", "data", "io"];
+    const PARTS: (&str, &str) = around("autograd", file!());
+    let Some(inside) = at.file().strip_prefix(PARTS.0) else { return false };
+    CRATES.iter().any(|own| inside.strip_prefix(own).is_some_and(|rest| rest.starts_with(PARTS.1)))
+}
+
+/// What comes before the last `name` in the path of a file, and what comes after it, up to the name of the
+/// file.
+const fn around(name: &str, file: &'static str) -> (&'static str, &'static str) {
+    let (bytes, name) = (file.as_bytes(), name.as_bytes());
+    let mut end = bytes.len();
+    while !matches!(bytes[end - 1], b'/' | b'\\') {
+        end -= 1;
+    }
+    if end < name.len() {
+        return (file, "");
+    }
+    let mut start = end - name.len();
+    loop {
+        let mut same = 0;
+        while same < name.len() && bytes[start + same] == name[same] {
+            same += 1;
+        }
+        if same == name.len() {
+            let (before, rest) = file.split_at(start);
+            return (before, rest.split_at(name.len()).1.split_at(end - start - name.len()).0);
+        }
+        if start == 0 {
+            return (file, ""); // an unusual folder: no file is one of the library
+        }
+        start -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_in_workspaces_and_registries() {
+        assert_eq!(around("autograd", "autograd/src/line.rs"), ("", "/src/"));
+        assert_eq!(around("autograd", "x/src/line.rs"), ("x/src/line.rs", ""));
+        assert_eq!(around("autograd", "a_long_name/src/line.rs"), ("a_long_name/src/line.rs", ""));
+        let registry = "/home/me/autograd/namegrad-autograd-0.1.0/src/line.rs";
+        assert_eq!(around("autograd", registry), ("/home/me/autograd/namegrad-", "-0.1.0/src/"));
+    }
+
+    #[test]
+    fn a_call_inside_of_a_call() {
+        let here = Location::caller();
+        assert!(is_of_library(here)); // this file
+        assert_eq!(line_of(here), here);
+        let outer = called_here();
+        let line = CALLED.get().unwrap();
+        let inner = called_here();
+        assert_eq!((line_of(here), CALLED.get()), (line, Some(line)));
+        drop((inner, outer));
+        assert_eq!(CALLED.get(), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The builder of [`MultiheadAttention`], and the parameters of a new layer.
+
+use super::dims::{Seq, open};
+use super::{Config, MultiheadAttention, setters};
+use crate::layers::Linear;
+use crate::layers::norm::check_dtype;
+use crate::layers::place::{Named, dim_text, named};
+use crate::training::{ModulePath, Training};
+use namegrad_autograd::{Parameter, TensorOptions};
+use namegrad_core::{DType, Dim, Error, ErrorKind, Name, NewDim, Result, Shape};
+use std::panic::Location;
+
+/// A builder for [`MultiheadAttention`]; see [`MultiheadAttention::builder`].
+#[derive(Clone, Debug)]
+pub struct MultiheadAttentionBuilder {
+    pub(super) dims: Result<[Named; 2]>,
+    pub(super) seq: Result<Seq>,
+    pub(super) key_seq: Option<Result<Seq>>,
+    pub(super) kdim: Option<Result<Named>>,
+    pub(super) vdim: Option<Result<Named>>,
+    pub(super) kv_heads: Option<usize>,
+    pub(super) dropout: f64,
+    pub(super) bias: bool,
+    pub(super) add_bias_kv: bool,
+    pub(super) add_zero_attn: bool,
+    pub(super) batch_first: bool,
+    pub(super) causal: bool,
+    pub(super) dtype: DType,
+}
+
+setters! { MultiheadAttentionBuilder {
+    /// The probability to drop a weight in training; the default is 0.
+    dropout: f64,
+    /// Whether the projections have biases; the default is `true`.
+    bias: bool,
+    /// Whether each sequence of keys and values gets one more, which is learned; the default is `false`.
+    add_bias_kv: bool,
+    /// Whether each sequence of keys and values gets one more, of zeros; the default is `false`.
+    add_zero_attn: bool,
+    /// Whether inputs without names are `[N, seq, embed]`; by default they are `[seq, N, embed]`, as in
+    /// PyTorch.
+    batch_first: bool,
+    /// Whether a query sees only the keys up to its own position; the default is `false`.
+    causal: bool,
+    /// The dtype of the parameters; the default is the default dtype.
+    dtype: DType,
+} }
+
+impl MultiheadAttentionBuilder {
+    /// The features of the keys, a size with or without a name; by default those of the queries.
+    #[track_caller]
+    pub fn kdim(mut self, kdim: impl NewDim) -> MultiheadAttentionBuilder {
+        self.kdim = Some(named("MultiheadAttention", kdim));
+        self
+    }
+
+    /// The features of the values, a size with or without a name; by default those of the queries.
+    #[track_caller]
+    pub fn vdim(mut self, vdim: impl NewDim) -> MultiheadAttentionBuilder {
+        self.vdim = Some(named("MultiheadAttention", vdim));
+        self
+    }
+
+    /// The sequence in keys and values, if it has another name than in the queries.
+    #[track_caller]
+    pub fn key_seq(mut self, seq: impl Into<Dim>) -> MultiheadAttentionBuilder {
+        self.key_seq = Some(Seq::new("MultiheadAttention", seq));
+        self
+    }
+
+    /// The number of heads of keys and values, each of which serves a group of heads of the queries; by
+    /// default there are as many as for queries. PyTorch's layer does not have this.
+    pub fn kv_heads(mut self, heads: usize) -> MultiheadAttentionBuilder {
+        self.kv_heads = Some(heads);
+        self
+    }
+
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`] for an invalid name; [`ErrorKind::Value`] for an invalid size, if `heads`
+    /// does not divide `embed` or `kv_heads` does not divide `heads`, and for a `dropout` outside [0, 1];
+    /// [`ErrorKind::DType`] for a dtype that is not floating-point.
+    #[track_caller]
+    pub fn build(self) -> Result<MultiheadAttention> {
+        const LAYER: &str = "MultiheadAttention";
+        let [embed, heads] = self.dims?;
+        let kv_heads = self.kv_heads.unwrap_or(heads.1);
+        check_dtype(LAYER, self.dtype)?;
+        let value = ErrorKind::Value;
+        Error::ensure(embed.1 > 0 && heads.1 > 0, value, LAYER, || {
+            format!("embed and heads must be greater than 0, got {} and {}", embed.1, heads.1)
+        })?;
+        Error::ensure(embed.1.is_multiple_of(heads.1), value, LAYER, || {
+            format!("embed must be divisible by heads, got {} and {}", dim_text(embed), dim_text(heads))
+        })?;
+        Error::ensure(kv_heads > 0 && heads.1.is_multiple_of(kv_heads), value, LAYER, || {
+            format!("the number of heads must be divisible by kv_heads, got {} and {kv_heads}", heads.1)
+        })?;
+        Error::ensure((0.0..=1.0).contains(&self.dropout), value, LAYER, || {
+            format!("dropout probability has to be between 0 and 1, but got {}", self.dropout)
+        })?;
+        let config = Config {
+            embed,
+            kdim: self.kdim.unwrap_or(Ok(embed))?,
+            vdim: self.vdim.unwrap_or(Ok(embed))?,
+            heads,
+            kv_heads,
+            seq: self.seq?,
+            key_seq: self.key_seq.transpose()?,
+            dropout: self.dropout,
+            add_zero_attn: self.add_zero_attn,
+            batch_first: self.batch_first,
+            causal: self.causal,
+        };
+        let layer = Made { config, dtype: self.dtype };
+        let caller = Location::caller(); // not that of a closure
+        layer.layer(self.bias, self.add_bias_kv).map_err(|error| error.of(LAYER).at(caller))
+    }
+}
+
+/// What the parameters of a new layer are made from.
+struct Made {
+    config: Config,
+    dtype: DType,
+}
+
+impl Made {
+    #[track_caller]
+    fn layer(self, bias: bool, add_bias_kv: bool) -> Result<MultiheadAttention> {
+        let config = self.config;
+        let (embed, of_keys) = (config.embed, config.of_keys());
+        let qkv = of_keys.saturating_mul(2).saturating_add(embed.1);
+        let merged = config.kdim.1 == embed.1 && config.vdim.1 == embed.1;
+        let qkv = (embed.0.map(|_| Name::new("qkv")).transpose()?, qkv);
+        let own = |size: usize, features: Named| self.xavier([(embed.0, size), beside(features, embed.0)?]);
+        let [q, k, v] = match merged {
+            true => [None, None, None],
+            false => [
+                Some(own(embed.1, embed)?),
+                Some(own(of_keys, config.kdim)?),
+                Some(own(of_keys, config.vdim)?),
+            ],
+        };
+        let options = TensorOptions::new().dtype(self.dtype);
+        let zeros = |dim: Named| Parameter::new(options.zeros(Shape::new([dim])?)?);
+        // Xavier normal, with fan in and fan out both the number of features.
+        let extra = || -> Result<Parameter> {
+            let noise = options.randn(Shape::new([(None, 1), (None, 1), (embed.0, of_keys)])?)?;
+            Parameter::new(noise.div((of_keys as f64).sqrt())?)
+        };
+        let out_proj = Linear::builder(open(embed), open(embed)).bias(bias).dtype(self.dtype).build()?;
+        if let Some(bias) = out_proj.bias() {
+            crate::init::constant_(bias, 0.0)?;
+        }
+        Ok(MultiheadAttention {
+            in_proj_weight: if merged { Some(self.xavier([qkv, beside(embed, qkv.0)?])?) } else { None },
+            q_proj_weight: q,
+            k_proj_weight: k,
+            v_proj_weight: v,
+            in_proj_bias: if bias { Some(zeros(qkv)?) } else { None },
+            bias_k: if add_bias_kv { Some(extra()?) } else { None },
+            bias_v: if add_bias_kv { Some(extra()?) } else { None },
+            out_proj,
+            config,
+            training: Training::new(),
+            path: ModulePath::new(),
+        })
+    }
+
+    /// A weight `[out, in]`, uniform in ±√(6 / (in + out)).
+    #[track_caller]
+    fn xavier(&self, dims: [Named; 2]) -> Result<Parameter> {
+        let bound = (6.0 / (dims[0].1.saturating_add(dims[1].1)).max(1) as f64).sqrt();
+        Parameter::new(TensorOptions::new().dtype(self.dtype).uniform(Shape::new(dims)?, -bound, bound)?)
+    }
+}
+
+/// The input dim of a weight, whose name must differ from that of its output dim.
+#[track_caller]
+fn beside((name, size): Named, out: Option<Name>) -> Result<Named> {
+    match name {
+        Some(own) if name == out => Ok((Some(Name::new(&format!("{own}_in"))?), size)),
+        _ => Ok((name, size)),
+    }
+}
