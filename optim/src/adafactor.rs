@@ -9,11 +9,11 @@ use namegrad_core::cpu::update::Sweep;
 use namegrad_core::{DType, NamedTensor, Result, keep};
 
 optimizer! {
-    /// Adafactor: divides the gradient by the root of an average of its square, of which a matrix keeps only the
-    /// means over rows and columns. The length of a step is relative to that of the parameter.
+    /// Adafactor: divides the gradient by the root of an average of its square, of which a matrix keeps only
+    /// the means over rows and columns. The length of a step is relative to that of the parameter.
     ///
-    /// `g` is the gradient, negated if `maximize`, `t` is the number of the step, from 1, `rms` the root of the
-    /// mean square, and `w = t^beta2_decay`:
+    /// `g` is the gradient, negated if `maximize`, `t` is the number of the step, from 1, `rms` the root of
+    /// the mean square, and `w = t^beta2_decay`:
     ///
     /// ```text
     /// alpha   = max(eps.1, rms(param)) · min(lr, 1/√t)
@@ -51,8 +51,8 @@ optimizer! {
         lr: f64 = 1e-2,
         /// The power of the step with which new gradients enter the averages.
         beta2_decay: f64 = -0.8,
-        /// The smallest root in the denominator, `None` for the precision of the dtype, and the smallest `rms`
-        /// of a parameter.
+        /// The smallest root in the denominator, `None` for the precision of the dtype, and the smallest
+        /// `rms` of a parameter.
         eps: (Option<f64>, f64) = (None, 1e-3),
         /// The `rms` from which `u` is scaled down.
         d: f64 = 1.0,
@@ -184,8 +184,8 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// The next elements from position `at` that are in one row, at most `length`: their number, the number of
-    /// their row and those of their columns.
+    /// The next elements from position `at` that are in one row, at most `length`: their number, the number
+    /// of their row and those of their columns.
     #[inline(always)]
     fn segment(&self, at: usize, length: usize) -> (f64, &[f64]) {
         let (row, col) = (at / self.cols, at % self.cols);
@@ -270,7 +270,8 @@ impl Sweep<0, 0> for Along<&Product<'_>> {
     }
 }
 
-/// Updates the average of the square of a vector. The sums are those of the squares of `u` and of the parameter.
+/// Updates the average of the square of a vector. The sums are those of the squares of `u` and of the
+/// parameter.
 struct Averaged<'a> {
     step: &'a Step<'a>,
 }
@@ -325,8 +326,8 @@ mod tests {
     use super::*;
     use crate::method::testing::{LENGTHS, Stepped, assert_close, gradient, parameters, tensor};
 
-    /// The parameter after step `t`, by `torch.optim`'s loop in `f64`. `v` is the average of the square in the
-    /// form of the parameter.
+    /// The parameter after step `t`, by `torch.optim`'s loop in `f64`. `v` is the average of the square in
+    /// the form of the parameter.
     fn by_hand(method: &AdafactorOptions, t: u64, params: &mut [f64], grads: &[f64], v: &[f64]) {
         let n = params.len() as f64;
         let floor = method.eps.0.unwrap();

@@ -10,8 +10,8 @@ use namegrad_core::cpu::update::Update;
 optimizer! {
     /// Adagrad: divides the gradient by the root of the sum of its squares so far.
     ///
-    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1. `sum` starts with
-    /// `initial_accumulator_value`:
+    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1. `sum` starts
+    /// with `initial_accumulator_value`:
     ///
     /// ```text
     /// d      = g + weight_decay · param

@@ -21,8 +21,8 @@ optimizer! {
     /// ```
     ///
     /// # Source
-    /// Kingma, Ba, *Adam: A Method for Stochastic Optimization* (arXiv:1412.6980), algorithm 2, in the form of
-    /// `torch.optim.Adamax`.
+    /// Kingma, Ba, *Adam: A Method for Stochastic Optimization* (arXiv:1412.6980), algorithm 2, in the form
+    /// of `torch.optim.Adamax`.
     ///
     /// # Examples
     /// ```

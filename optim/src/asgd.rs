@@ -8,11 +8,11 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 
 optimizer! {
-    /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters in
-    /// the state `ax`.
+    /// ASGD, averaged stochastic gradient descent: a falling learning rate, and an average of the parameters
+    /// in the state `ax`.
     ///
-    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1. `eta` starts with
-    /// `lr` and `mu` with 1:
+    /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1. `eta` starts
+    /// with `lr` and `mu` with 1:
     ///
     /// ```text
     /// d      = g + weight_decay · param

@@ -8,11 +8,12 @@ use std::panic::Location;
 
 const OP: &str = "update_batch_norm";
 
-/// Computes the running statistics of all normalizations in a model from data: `torch.optim.swa_utils.update_bn`.
+/// Computes the running statistics of all normalizations in a model from data:
+/// `torch.optim.swa_utils.update_bn`.
 ///
-/// They are reset, then `forward` runs with each batch in training mode, without gradients. The statistics are the
-/// averages of those of all batches, whatever the momentum of the layers. Afterwards, all layers are in the mode that
-/// they were in.
+/// They are reset, then `forward` runs with each batch in training mode, without gradients. The statistics
+/// are the averages of those of all batches, whatever the momentum of the layers. Afterwards, all layers are
+/// in the mode that they were in.
 ///
 /// A model without running statistics stays as it is, and `forward` is not called.
 ///
@@ -84,8 +85,8 @@ fn statistics(model: &dyn Module) -> Vec<(f64, Buffer)> {
     layers.into_values().filter(|found| found.len() == starts.len()).flatten().collect()
 }
 
-/// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped, also after
-/// an error or a panic.
+/// The modes of layers, and the statistics if they are not wanted. They are restored when this is dropped,
+/// also after an error or a panic.
 struct Before<'m> {
     model: &'m dyn Module,
     modes: HashMap<String, bool>,

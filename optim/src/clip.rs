@@ -1,4 +1,5 @@
-//! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by value.
+//! Clipping gradients between `backward` and a step: by the norm of all together, by the norm of each, by
+//! value.
 
 use crate::norm::{norm_of, norm_of_norms};
 use namegrad_autograd::Parameter;
@@ -50,10 +51,12 @@ impl ClipGradNormOptions {
 /// Scales all gradients by one factor so that their total Euclidean norm is at most `max_norm`. Returns the
 /// norm before scaling, `‖(g₁, g₂, ..)‖`, over all elements of all gradients.
 ///
-/// Gradients are multiplied by `min(1, max_norm / (norm + 1e-6))`, as in PyTorch. The norm is computed in `f64`.
+/// Gradients are multiplied by `min(1, max_norm / (norm + 1e-6))`, as in PyTorch. The norm is computed in
+/// `f64`.
 ///
 /// A NaN or an infinity in a gradient makes the norm NaN or infinite, and clipping then spoils all gradients.
-/// [`error_if_nonfinite`](ClipGradNormOptions::error_if_nonfinite) makes that an error, before anything changes.
+/// [`error_if_nonfinite`](ClipGradNormOptions::error_if_nonfinite) makes that an error, before anything
+/// changes.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -108,8 +111,8 @@ pub fn clip_grad_norm_with_(
 /// Scales each gradient by itself so that its Euclidean norm is at most `max_norm`. Returns the norms before
 /// scaling, one for each parameter; that of a parameter without a gradient is 0.
 ///
-/// It is `torch.nn.utils.clip_grad_norm_([p], max_norm)` for each parameter `p`. The directions of gradients stay the
-/// same, but not those of the whole step.
+/// It is `torch.nn.utils.clip_grad_norm_([p], max_norm)` for each parameter `p`. The directions of gradients
+/// stay the same, but not those of the whole step.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -205,8 +208,8 @@ pub fn total_norm(tensors: impl IntoIterator<Item: AsRef<NamedTensor>>) -> Resul
 /// [`total_norm`] with options.
 ///
 /// # Errors
-/// Those of [`total_norm`]; [`ErrorKind::Value`] if `norm_type` is negative or NaN, or the norm is not finite and
-/// `error_if_nonfinite` is set.
+/// Those of [`total_norm`]; [`ErrorKind::Value`] if `norm_type` is negative or NaN, or the norm is not finite
+/// and `error_if_nonfinite` is set.
 #[track_caller]
 pub fn total_norm_with(
     tensors: impl IntoIterator<Item: AsRef<NamedTensor>>,
@@ -224,8 +227,8 @@ pub fn total_norm_with(
     norm_of_norms(OP, &norms, options.norm_type)
 }
 
-/// Scales all gradients as [`clip_grad_norm_`] does, with a norm that is already known, such as one over several
-/// machines: by `min(1, max_norm / (total_norm + 1e-6))`.
+/// Scales all gradients as [`clip_grad_norm_`] does, with a norm that is already known, such as one over
+/// several machines: by `min(1, max_norm / (total_norm + 1e-6))`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -238,7 +241,8 @@ pub fn total_norm_with(
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Value`] if `max_norm` or `total_norm` is negative or `max_norm` is NaN; [`ErrorKind::OutOfMemory`].
+/// [`ErrorKind::Value`] if `max_norm` or `total_norm` is negative or `max_norm` is NaN;
+/// [`ErrorKind::OutOfMemory`].
 #[track_caller]
 pub fn clip_grads_with_norm_(
     parameters: impl IntoIterator<Item: Borrow<Parameter>>,
@@ -330,7 +334,8 @@ fn change(tensor: &mut NamedTensor, by: &impl Update<0>) -> Result<()> {
     sweep_tensor(tensor, &WithoutSums(by)).map(drop)
 }
 
-/// Changes the numbers of a tensor in its buffer, and returns the sums. A half type is changed in `f32` and rounded.
+/// Changes the numbers of a tensor in its buffer, and returns the sums. A half type is changed in `f32` and
+/// rounded.
 pub(crate) fn sweep_tensor<const SUMS: usize>(
     tensor: &mut NamedTensor,
     sweep: &impl Sweep<0, SUMS>,

@@ -10,11 +10,11 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::{Sweep, Update};
 
 optimizer! {
-    /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter. It is
-    /// for large batches.
+    /// LAMB: the direction of [`AdamW`](crate::AdamW), with a length proportional to that of the parameter.
+    /// It is for large batches.
     ///
-    /// `g` is the gradient, negated if `maximize`, `t` is the number of the step, from 1, and `‖·‖` the Euclidean
-    /// norm over all elements of the parameter:
+    /// `g` is the gradient, negated if `maximize`, `t` is the number of the step, from 1, and `‖·‖` the
+    /// Euclidean norm over all elements of the parameter:
     ///
     /// ```text
     /// exp_avg    = β₁ · exp_avg    + (1 - β₁) · g
@@ -27,9 +27,9 @@ optimizer! {
     /// The ratio of the norms is 1 if one of them is 0.
     ///
     /// # Source
-    /// You et al., *Large Batch Optimization for Deep Learning: Training BERT in 76 minutes* (arXiv:1904.00962),
-    /// algorithm 2 with `φ(z) = z`. PyTorch does not have it; `eps` and `weight_decay` are those of the paper's
-    /// experiments.
+    /// You et al., *Large Batch Optimization for Deep Learning: Training BERT in 76 minutes*
+    /// (arXiv:1904.00962), algorithm 2 with `φ(z) = z`. PyTorch does not have it; `eps` and `weight_decay`
+    /// are those of the paper's experiments.
     ///
     /// # Examples
     /// ```

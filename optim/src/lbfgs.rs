@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 optimizer! {
     /// L-BFGS: steps along an estimate of Newton's direction from the last `history_size` differences of
-    /// gradients. It is for losses that are the same function in every step, such as those of a whole data set.
+    /// gradients. It is for losses that are the same function in every step, such as those of a whole data
+    /// set.
     ///
     /// A step makes up to `max_iter` iterations and evaluates the loss several times, so it takes a closure,
     /// [`step_with`](crate::Optimizer::step_with). With `g` the gradient of all parameters, negated if
@@ -32,6 +33,10 @@ optimizer! {
     ///
     /// All parameters are in one group. If the closure fails, parameters and state are as before the step.
     ///
+    /// A step ends where the loss is NaN or the gradient is not finite, and returns the loss at its start.
+    /// The parameters go back to the last point where both were good, and the pairs are dropped. In PyTorch
+    /// the parameters become NaN.
+    ///
     /// # Source
     /// Nocedal, Wright, *Numerical Optimization* (2nd edition, 2006), algorithms 7.4 and 7.5, in the form of
     /// `torch.optim.LBFGS`.
@@ -47,7 +52,8 @@ optimizer! {
     ///     let (a, b) = (x.select(0, 0)?, x.select(0, 1)?);
     ///     b.sub(a.square()?)?.square()?.mul(100.0)?.add(a.sub(1.0)?.square()?)
     /// };
-    /// let mut optimizer = Lbfgs::builder([x.clone()]).line_search_fn(Some(LineSearch::StrongWolfe)).build()?;
+    /// let wolfe = Some(LineSearch::StrongWolfe);
+    /// let mut optimizer = Lbfgs::builder([x.clone()]).line_search_fn(wolfe).build()?;
     /// for _ in 0..5 {
     ///     optimizer.step_with(&mut loss)?;
     /// }
@@ -263,7 +269,11 @@ impl Run<'_, '_> {
             self.options;
         let max_eval = max_eval.unwrap_or(max_iter * 5 / 4);
         let (mut loss, mut grad) = (self.number(first)?, self.gradient()?);
-        if grad.numel() == 0 || largest(&grad)? <= tolerance_grad {
+        if grad.numel() == 0 {
+            return Ok(());
+        }
+        let mut steepest = largest(&grad)?;
+        if steepest <= tolerance_grad || !is_good(loss, steepest) {
             return Ok(());
         }
         let mut history = History::load(self.pass.shared(), grad.dtype())?;
@@ -291,9 +301,8 @@ impl Run<'_, '_> {
                 history = Some(now);
                 break;
             }
-            let mut done = false;
+            let x = values(self.pass)?;
             if self.options.line_search_fn.is_some() {
-                let x = values(self.pass)?;
                 let search = Search {
                     start: Point { t: 0.0, loss, grad, slope },
                     largest: largest(&now.d)?,
@@ -310,20 +319,23 @@ impl Run<'_, '_> {
                 now.t = found.t;
                 self.set_along(&x, now.t, &now.d)?;
                 (loss, grad) = (found.loss, found.grad);
-                done = largest(&grad)? <= tolerance_grad;
+                steepest = largest(&grad)?;
             } else {
-                let x = values(self.pass)?;
                 self.set_along(&x, now.t, &now.d)?;
                 if iteration != max_iter {
                     (loss, grad) = self.evaluate()?;
-                    done = largest(&grad)? <= tolerance_grad;
+                    steepest = largest(&grad)?;
                     evaluations += 1;
                 }
+            }
+            if !is_good(loss, steepest) {
+                self.pass.shared().clear();
+                return self.set(&x);
             }
             let moved = largest(&now.d)? * now.t.abs();
             history = Some(now);
             let small = moved <= tolerance_change || (loss - before).abs() < tolerance_change;
-            if evaluations >= max_eval || done || small {
+            if evaluations >= max_eval || steepest <= tolerance_grad || small {
                 break;
             }
         }
@@ -382,6 +394,11 @@ pub(crate) fn dot(x: &NamedTensor, y: &NamedTensor) -> Result<f64> {
 /// The largest magnitude.
 fn largest(x: &NamedTensor) -> Result<f64> {
     number(&x.vector_norm_with(.., namegrad_core::options::VectorNormOptions::new().ord(f64::INFINITY))?)
+}
+
+/// Whether a step can go on from a point with this loss and this largest magnitude of its gradient.
+fn is_good(loss: f64, steepest: f64) -> bool {
+    !loss.is_nan() && steepest.is_finite()
 }
 
 /// `x += a y`.

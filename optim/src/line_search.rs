@@ -1,8 +1,8 @@
 //! A line search for the strong conditions of Wolfe.
 //!
 //! # Source
-//! Nocedal, Wright, *Numerical Optimization* (2nd edition, 2006), algorithms 3.5 and 3.6, with the constants, the
-//! interpolation and the limits of `torch.optim.LBFGS`.
+//! Nocedal, Wright, *Numerical Optimization* (2nd edition, 2006), algorithms 3.5 and 3.6, with the constants,
+//! the interpolation and the limits of `torch.optim.LBFGS`.
 
 use namegrad_core::{NamedTensor, Result};
 

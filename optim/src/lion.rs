@@ -9,8 +9,8 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 
 optimizer! {
-    /// Lion: every element moves by `lr`, along the sign of a mix of the momentum and the gradient. The weight
-    /// decay is decoupled.
+    /// Lion: every element moves by `lr`, along the sign of a mix of the momentum and the gradient. The
+    /// weight decay is decoupled.
     ///
     /// `g` is the gradient, negated if `maximize`:
     ///
@@ -20,8 +20,8 @@ optimizer! {
     /// exp_avg = β₂ · exp_avg + (1 - β₂) · g
     /// ```
     ///
-    /// The step is longer than that of [`AdamW`](crate::AdamW): the paper suggests an `lr` 3 to 10 times smaller,
-    /// and a `weight_decay` larger by the same factor.
+    /// The step is longer than that of [`AdamW`](crate::AdamW): the paper suggests an `lr` 3 to 10 times
+    /// smaller, and a `weight_decay` larger by the same factor.
     ///
     /// # Source
     /// Chen et al., *Symbolic Discovery of Optimization Algorithms* (arXiv:2302.06675), algorithm 2. PyTorch

@@ -5,7 +5,8 @@ use namegrad_core::{DType, NamedTensor, Result};
 /// A copy in `f32`. The parameter is this value rounded.
 pub(crate) struct Master {
     value: NamedTensor,
-    /// What the parameter was set to. It shares the buffer with the parameter until something else changes that.
+    /// What the parameter was set to. It shares the buffer with the parameter until something else changes
+    /// that.
     rounded: Option<NamedTensor>,
 }
 
@@ -47,8 +48,8 @@ fn is_same(a: &NamedTensor, b: &NamedTensor) -> bool {
         && a.strides() == b.strides()
 }
 
-/// Changes a parameter. If it is of a half type, `f` changes its master, which is made if there is none, and the
-/// parameter becomes the result rounded.
+/// Changes a parameter. If it is of a half type, `f` changes its master, which is made if there is none, and
+/// the parameter becomes the result rounded.
 pub(crate) fn change(
     master: &mut Option<Master>,
     param: &mut NamedTensor,

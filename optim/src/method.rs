@@ -117,8 +117,8 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         Ok(())
     }
 
-    /// The names of the tensors that the method keeps for a parameter with `sizes` and these hyperparameters. A
-    /// tensor is made when it is first named, and is kept when it is no longer named.
+    /// The names of the tensors that the method keeps for a parameter with `sizes` and these hyperparameters.
+    /// A tensor is made when it is first named, and is kept when it is no longer named.
     fn slots(&self, _sizes: &[usize]) -> &'static [&'static str] {
         &[]
     }
@@ -133,8 +133,8 @@ pub trait Method: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + '
         0.0
     }
 
-    /// Checks the tensors that a loaded state has for all parameters together, [`Pass::shared`]. The parameters
-    /// have `numel` elements in total.
+    /// Checks the tensors that a loaded state has for all parameters together, [`Pass::shared`]. The
+    /// parameters have `numel` elements in total.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if they are not those of the method.
@@ -252,8 +252,8 @@ impl Turn<'_> {
     }
 }
 
-/// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on all
-/// threads. [`Turn::run`] does this with all slots.
+/// Updates a parameter and tensors of the same sizes elementwise, with the widest vectors of the CPU and on
+/// all threads. [`Turn::run`] does this with all slots.
 ///
 /// # Errors
 /// [`ErrorKind::Shape`] if the tensors differ in sizes, [`ErrorKind::DType`] if they differ in dtype.
@@ -312,8 +312,8 @@ pub(crate) fn number(tensor: &NamedTensor) -> Result<f64> {
     Ok(tensor.to_vec::<f64>()?[0])
 }
 
-/// The number in a slot of sizes `[]`, in single precision: PyTorch keeps such numbers as `f32` for parameters of
-/// any dtype.
+/// The number in a slot of sizes `[]`, in single precision: PyTorch keeps such numbers as `f32` for
+/// parameters of any dtype.
 pub(crate) fn single(slot: &NamedTensor) -> Result<f32> {
     Ok(number(slot)? as f32)
 }
@@ -478,8 +478,8 @@ pub(crate) mod testing {
     }
 
     /// Checks three steps of `method` on `n` parameters: the parameter and the slots must follow `by_hand`,
-    /// which computes their values after step `t` from the previous values, element by element. Slots that are
-    /// single numbers are not among them.
+    /// which computes their values after step `t` from the previous values, element by element. Slots that
+    /// are single numbers are not among them.
     pub(crate) fn check_steps<T: Real + Element, M: Method, const K: usize>(
         n: usize,
         method: &M,

@@ -9,8 +9,8 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 
 optimizer! {
-    /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum warms
-    /// up from about half of `β₁`.
+    /// NAdam: [`Adam`](crate::Adam) that looks ahead along its momentum, as Nesterov's does. The momentum
+    /// warms up from about half of `β₁`.
     ///
     /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1:
     ///
@@ -23,7 +23,8 @@ optimizer! {
     /// param     -= lr · step / (√(exp_avg_sq / (1 - β₂ᵗ)) + eps)
     /// ```
     ///
-    /// With `decoupled_weight_decay`, `d = g` and the parameter is first multiplied by `1 - lr · weight_decay`.
+    /// With `decoupled_weight_decay`, `d = g` and the parameter is first multiplied by
+    /// `1 - lr · weight_decay`.
     ///
     /// # Source
     /// Dozat, *Incorporating Nesterov Momentum into Adam* (ICLR 2016 workshop), algorithm 2, in the form of

@@ -50,12 +50,13 @@ pub trait Optimizer: Send {
     /// Updates every parameter that has a gradient. The others and their state do not change.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is out of
-    /// range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have changed since
-    /// its last step, [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if a gradient has names
-    /// and they are not those of its parameter, [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory
-    /// for the state, [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if the optimizer evaluates the
-    /// loss itself, as [`Lbfgs`](crate::Lbfgs) does.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a hyperparameter was changed to one that is
+    /// out of range, [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) if the sizes of a parameter have
+    /// changed since its last step, [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if a
+    /// gradient has names and they are not those of its parameter,
+    /// [`ErrorKind::OutOfMemory`](namegrad_core::ErrorKind::OutOfMemory) if there is no memory for the state,
+    /// [`ErrorKind::Autograd`](namegrad_core::ErrorKind::Autograd) if the optimizer evaluates the loss
+    /// itself, as [`Lbfgs`](crate::Lbfgs) does.
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
@@ -99,8 +100,8 @@ pub trait Optimizer: Send {
     /// Sets the learning rate of each group. Schedules call it.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is negative or not finite, or there is not one
-    /// rate for each group. Nothing changes then.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a rate is negative or not finite, or there is
+    /// not one rate for each group. Nothing changes then.
     #[track_caller]
     fn set_lrs(&mut self, lrs: &[f64]) -> Result<()>;
 

@@ -9,8 +9,8 @@ use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
 
 optimizer! {
-    /// RAdam: [`Adam`](crate::Adam) whose step is shortened while the average of the square is of few gradients,
-    /// which takes the place of a warmup.
+    /// RAdam: [`Adam`](crate::Adam) whose step is shortened while the average of the square is of few
+    /// gradients, which takes the place of a warmup.
     ///
     /// `g` is the gradient, negated if `maximize`, and `t` is the number of the step, from 1:
     ///
@@ -29,8 +29,8 @@ optimizer! {
     /// multiplied by `1 - lr · weight_decay`.
     ///
     /// # Source
-    /// Liu et al., *On the Variance of the Adaptive Learning Rate and Beyond* (arXiv:1908.03265), algorithm 2,
-    /// in the form of `torch.optim.RAdam`, which rectifies from `ρₜ > 5` instead of 4.
+    /// Liu et al., *On the Variance of the Adaptive Learning Rate and Beyond* (arXiv:1908.03265), algorithm
+    /// 2, in the form of `torch.optim.RAdam`, which rectifies from `ρₜ > 5` instead of 4.
     ///
     /// # Examples
     /// ```

@@ -28,9 +28,9 @@ optimizer! {
     /// ```
     ///
     /// # Source
-    /// Tieleman, Hinton, *Neural Networks for Machine Learning* (2012), lecture 6.5, and for `centered` Graves,
-    /// *Generating Sequences With Recurrent Neural Networks* (arXiv:1308.0850), equations 38 to 40, both in the
-    /// form of `torch.optim.RMSprop`.
+    /// Tieleman, Hinton, *Neural Networks for Machine Learning* (2012), lecture 6.5, and for `centered`
+    /// Graves, *Generating Sequences With Recurrent Neural Networks* (arXiv:1308.0850), equations 38 to 40,
+    /// both in the form of `torch.optim.RMSprop`.
     ///
     /// # Examples
     /// ```
@@ -204,8 +204,8 @@ mod tests {
     use super::*;
     use crate::method::testing::{LENGTHS, check_steps};
 
-    /// `[param, square_avg, grad_avg, momentum_buffer]` of one element after a step, by `torch.optim`'s loop in
-    /// `f64`.
+    /// `[param, square_avg, grad_avg, momentum_buffer]` of one element after a step, by `torch.optim`'s loop
+    /// in `f64`.
     fn by_hand(method: &RmsPropOptions, [p, square, mean, buffer]: [f64; 4], g: f64) -> [f64; 4] {
         let alpha = method.alpha;
         let g = if method.maximize { -g } else { g } + method.weight_decay * p;

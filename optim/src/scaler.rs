@@ -18,8 +18,8 @@ use std::panic::Location;
 /// `torch.amp.GradScaler`.
 ///
 /// Gradients are divided by the scale before a step. If one is infinite or NaN then, the step is skipped and
-/// [`update`](Self::update) lowers the scale; after `growth_interval` good steps in a row, it raises it. Training in
-/// `bf16` needs no scaler.
+/// [`update`](Self::update) lowers the scale; after `growth_interval` good steps in a row, it raises it.
+/// Training in `bf16` needs no scaler.
 ///
 /// # Source
 /// Micikevicius et al., *Mixed Precision Training* (2018), section 3.2, in the form of PyTorch.
@@ -34,7 +34,8 @@ use std::panic::Location;
 /// let mut scaler = GradScaler::new();
 /// let x = Tensor::randn([("N", 4), ("in", 3)])?;
 /// for _ in 0..3 {
-///     let loss = autocast(DType::F16, || F::mse_loss(&model.forward(&x)?, &Tensor::zeros([("N", 4), ("out", 2)])?))?;
+///     let target = Tensor::zeros([("N", 4), ("out", 2)])?;
+///     let loss = autocast(DType::F16, || F::mse_loss(&model.forward(&x)?, &target))?;
 ///     optimizer.zero_grad();
 ///     scaler.scale(&loss)?.backward()?;
 ///     scaler.unscale_(&optimizer)?; // only to clip
@@ -47,9 +48,9 @@ use std::panic::Location;
 /// ```
 ///
 /// # Several batches, several optimizers
-/// Scale the loss of every batch, and call `unscale_`, `step` and `update` after the last: the scale stays the same
-/// between two updates. With several optimizers, call `step` for each and `update` once; a step is skipped for an
-/// optimizer with bad gradients only.
+/// Scale the loss of every batch, and call `unscale_`, `step` and `update` after the last: the scale stays
+/// the same between two updates. With several optimizers, call `step` for each and `update` once; a step is
+/// skipped for an optimizer with bad gradients only.
 #[derive(Clone, Debug)]
 pub struct GradScaler {
     settings: Settings,
@@ -112,8 +113,8 @@ impl GradScalerBuilder {
         self
     }
 
-    /// Whether anything is scaled. Otherwise, `scale` returns the loss, `step` is the step of the optimizer, and the
-    /// rest does nothing, so that one program trains with and without mixed precision. Default: true.
+    /// Whether anything is scaled. Otherwise, `scale` returns the loss, `step` is the step of the optimizer,
+    /// and the rest does nothing, so that one program trains with and without mixed precision. Default: true.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.settings.enabled = enabled;
         self
@@ -122,8 +123,8 @@ impl GradScalerBuilder {
     /// Builds the scaler.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] unless the scale is positive and finite, the growth factor above 1, the backoff factor
-    /// between 0 and 1, and the interval above 0.
+    /// [`ErrorKind::Value`] unless the scale is positive and finite, the growth factor above 1, the backoff
+    /// factor between 0 and 1, and the interval above 0.
     #[track_caller]
     pub fn build(self) -> Result<GradScaler> {
         let GradScalerBuilder { init_scale, settings } = self;
@@ -192,7 +193,8 @@ impl GradScaler {
         GradScalerBuilder { init_scale: 65536.0, settings }
     }
 
-    /// A loss, or any other tensor that `backward` starts from, times the scale. A loss of a half type becomes `f32`.
+    /// A loss, or any other tensor that `backward` starts from, times the scale. A loss of a half type
+    /// becomes `f32`.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] if it is not floating-point; [`ErrorKind::OutOfMemory`].
@@ -214,13 +216,13 @@ impl GradScaler {
         Ok(scaled)
     }
 
-    /// Divides the gradients of an optimizer by the scale, in place, and looks for infinities and NaN. [`step`](Self::step)
-    /// does this itself; call it before only to clip gradients, or to look at them.
+    /// Divides the gradients of an optimizer by the scale, in place, and looks for infinities and NaN.
+    /// [`step`](Self::step) does this itself; call it before only to clip gradients, or to look at them.
     ///
     /// # Errors
-    /// [`ErrorKind::Autograd`] if no loss was scaled since the last update, or the gradients are already unscaled;
-    /// [`ErrorKind::DType`] for gradients of `f16`, which lose the small numbers that the scale is for. Nothing changes
-    /// then.
+    /// [`ErrorKind::Autograd`] if no loss was scaled since the last update, or the gradients are already
+    /// unscaled; [`ErrorKind::DType`] for gradients of `f16`, which lose the small numbers that the scale is
+    /// for. Nothing changes then.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<()> {
         if !self.settings.enabled {
@@ -265,10 +267,11 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Makes a step of the optimizer, unless a gradient is infinite or NaN. Returns whether the step was made. Unscales
-    /// the gradients first if [`unscale_`](Self::unscale_) has not.
+    /// Makes a step of the optimizer, unless a gradient is infinite or NaN. Returns whether the step was
+    /// made. Unscales the gradients first if [`unscale_`](Self::unscale_) has not.
     ///
-    /// A skipped step changes neither parameters nor the state of the optimizer. Let a schedule make no step then:
+    /// A skipped step changes neither parameters nor the state of the optimizer. Let a schedule make no step
+    /// then:
     ///
     /// ```
     /// use namegrad::optim::GradScaler;
@@ -288,8 +291,8 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`unscale_`](Self::unscale_) and of [`Optimizer::step`]; [`ErrorKind::Autograd`] if the optimizer has
-    /// already stepped since the last update, or has no gradients.
+    /// The errors of [`unscale_`](Self::unscale_) and of [`Optimizer::step`]; [`ErrorKind::Autograd`] if the
+    /// optimizer has already stepped since the last update, or has no gradients.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<bool> {
         if !self.settings.enabled {
@@ -326,8 +329,8 @@ impl GradScaler {
         Ok(is_good)
     }
 
-    /// Adapts the scale, at the end of a step of all optimizers: lowers it if one was skipped, and otherwise raises it
-    /// after `growth_interval` calls.
+    /// Adapts the scale, at the end of a step of all optimizers: lowers it if one was skipped, and otherwise
+    /// raises it after `growth_interval` calls.
     ///
     /// # Errors
     /// [`ErrorKind::Autograd`] if no gradients were unscaled since the last update.
@@ -361,7 +364,8 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Ends a step, as [`update`](Self::update) does, with a scale of your own: PyTorch's `update(new_scale)`.
+    /// Ends a step, as [`update`](Self::update) does, with a scale of your own: PyTorch's
+    /// `update(new_scale)`.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] unless it is positive and finite.
@@ -416,12 +420,20 @@ impl GradScaler {
 
     #[track_caller]
     fn check_unstepped(&self, op: &'static str, message: &str, parameters: &[Parameter]) -> Result<()> {
-        let stepped =
-            |parameter: &Parameter| self.seen.get(&parameter.id()).is_some_and(|seen| seen.has_stepped);
-        if parameters.iter().any(stepped) {
-            return Err(wrong_order(op, message).with_repair("scaler.update()?, at the end of each step"));
+        let has_stepped = |p: &Parameter| self.seen.get(&p.id()).is_some_and(|seen| seen.has_stepped);
+        let with_gradients = parameters.iter().filter(|parameter| parameter.grad().is_some());
+        let stepped: Vec<bool> = with_gradients.map(has_stepped).collect();
+        if !stepped.contains(&true) {
+            return Ok(());
         }
-        Ok(())
+        let (message, repair) = match stepped.contains(&false) {
+            false => (message, "scaler.update()?, at the end of each step"),
+            true => (
+                "another optimizer with a parameter of this one has stepped since the last update().",
+                "give each parameter to one optimizer",
+            ),
+        };
+        Err(wrong_order(op, message).with_repair(repair))
     }
 }
 

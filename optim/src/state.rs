@@ -96,10 +96,7 @@ impl OptimizerState {
     /// optimizer.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<OptimizerState> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let file = TensorFile::load(path)?;
-        OptimizerState::from_file(&file)
-            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+        TensorFile::load_as(path, OptimizerState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -108,11 +105,8 @@ impl OptimizerState {
     /// [`ErrorKind::Value`] if the hyperparameters have no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let caller = Location::caller();
-        let text = serde_json::to_string(&Description::of(self))
-            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
         let mut file = TensorFile::default();
-        file.metadata.insert(DESCRIPTION.into(), text);
+        file.insert_json(DESCRIPTION, &Description::of(self))?;
         let parameters = self.groups.iter().flat_map(|group| &group.parameters);
         for (index, parameter) in parameters.enumerate() {
             for (slot, value) in &parameter.slots {
@@ -136,14 +130,7 @@ impl OptimizerState {
     pub fn from_file(file: &TensorFile) -> Result<OptimizerState> {
         let caller = Location::caller();
         let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = file.metadata.get(DESCRIPTION) else {
-            return Err(malformed(format!(
-                "not the state of an optimizer: there is no '{DESCRIPTION}' in its metadata"
-            )));
-        };
-        let description: Description = serde_json::from_str(text).map_err(|error| {
-            malformed(format!("'{DESCRIPTION}' in the metadata is not as expected: {error}"))
-        })?;
+        let description: Description = file.json(DESCRIPTION, "the state of an optimizer")?;
         let mut tensors = file.tensors.clone();
         let state = description.state(|name| tensors.remove(name)).map_err(malformed)?;
         match tensors.keys().next() {

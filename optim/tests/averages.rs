@@ -211,6 +211,31 @@ fn ties_frozen_parameters_and_those_that_come_later_are_averaged() -> Result<()>
 }
 
 #[test]
+fn a_weight_that_is_not_finite_changes_nothing() -> Result<()> {
+    for (late, use_buffers) in [(f64::NAN, false), (f64::INFINITY, true)] {
+        let model = model()?;
+        let builder = AveragedModel::builder(&model).use_buffers(use_buffers);
+        let mut average = builder.weight(move |n| if n == 2 { late } else { 0.5 }).build()?;
+        for value in [1.0, 2.0] {
+            PATHS.iter().try_for_each(|path| fill(&model, path, value))?;
+            average.update_parameters(&model)?;
+        }
+        let before = average.state_dict();
+        PATHS.iter().try_for_each(|path| fill(&model, path, 3.0))?;
+        let error = average.update_parameters(&model).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
+        assert!(error.message().contains("the weight of update 2 must be finite"), "{error}");
+        let after = average.state_dict();
+        assert_eq!((before.n_averaged, after.n_averaged), (2, 2));
+        for (path, value) in before.parameters.iter().chain(&before.buffers) {
+            let now = after.parameters.get(path).or(after.buffers.get(path)).unwrap();
+            assert!(now.value == value.value && now.count == value.count, "{path}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_resumed_average_is_equal_in_every_bit() -> Result<()> {
     let numbers = |t: i32| f64::from(t * 37 % 11) / 7.0;
     for rule in 0..4 {
@@ -372,5 +397,39 @@ fn an_average_has_running_statistics_of_its_own() -> Result<()> {
     assert_eq!(average.scope(&model, || Ok(first(&model, PATHS[2])))?, 3.0);
     average.update_parameters(&model)?;
     assert_eq!(average.scope(&model, || Ok(first(&model, PATHS[2])))?, 0.0, "those of the model again");
+    Ok(())
+}
+
+#[test]
+fn a_layer_at_two_paths_is_averaged_once() -> Result<()> {
+    let norm = BatchNorm::new(("h", 3))?;
+    let model = Sequential::new().then(norm.clone()).then(norm);
+    let x = Tensor::randn([("N", 8), ("h", 3)])?;
+    let mut average = AveragedModel::builder(&model).use_buffers(true).build()?;
+    for _ in 0..2 {
+        model.forward(&x)?;
+        average.update_parameters(&model)?;
+    }
+    let mut resumed = AveragedModel::builder(&model).use_buffers(true).build()?;
+    resumed.load_state_dict(&average.state_dict())?;
+    resumed.scope(&model, || model.forward(&x))?;
+    resumed.update_batch_norm(&model, [&x], |x| model.forward(x))?;
+    model.to(DType::BF16)?;
+    AveragedModel::new(&model)?.scope(&model, || model.forward(&x.to(DType::BF16)?))?;
+    Ok(())
+}
+
+#[test]
+fn running_statistics_of_half_types_stay_in_f32() -> Result<()> {
+    for use_buffers in [true, false] {
+        let model = Sequential::new().then(BatchNorm::new(("h", 4))?);
+        model.to(DType::BF16)?;
+        let x = Tensor::randn([("N", 8), ("h", 4)])?.to(DType::BF16)?;
+        let mut average = AveragedModel::builder(&model).ema(0.9).use_buffers(use_buffers).build()?;
+        average.update_parameters(&model)?;
+        average.update_batch_norm(&model, [&x], |x| model.forward(x))?;
+        average.update_parameters(&model)?;
+        assert_eq!(average.state_dict().buffers["0.running_mean"].value.dtype(), DType::F32);
+    }
     Ok(())
 }

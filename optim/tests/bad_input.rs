@@ -2,8 +2,8 @@
 
 use namegrad::prelude::*;
 use namegrad_optim::{
-    Adadelta, Adafactor, Adagrad, Adamax, Asgd, ClipGradNormOptions, GradScaler, Lamb, Lbfgs, Lion, Muon,
-    NAdam, OptimizerState, RAdam, RmsProp, Rprop, clip_grad_norm_with_,
+    Adadelta, Adafactor, Adagrad, Adamax, Asgd, ClipGradNormOptions, GradScaler, Lamb, Lbfgs, LineSearch,
+    Lion, Muon, NAdam, OptimizerState, RAdam, RmsProp, Rprop, clip_grad_norm_with_,
 };
 
 type Made = Result<Box<dyn Optimizer>>;
@@ -327,6 +327,50 @@ fn a_gradient_with_other_names_is_refused_before_anything_changes() -> Result<()
         if !optimizer.needs_loss() {
             optimizer.step()?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_learning_rate_beyond_f32_is_for_f64_parameters() -> Result<()> {
+    for row in every() {
+        let parameters = plain(&model()?);
+        let mut optimizer = (row.at)(parameters.clone(), 0.1)?;
+        optimizer.step_with(&mut || loss(&parameters))?;
+        let before = all(&parameters, &*optimizer)?;
+        optimizer.set_lr(1e300)?;
+        let refused = is_value_error(optimizer.step_with(&mut || loss(&parameters)), row.name);
+        assert!(refused.contains("at most 3.4028235e38"), "{refused}");
+        optimizer.set_lr(0.1)?;
+        assert_eq!(all(&parameters, &*optimizer)?, before, "{}", row.name);
+    }
+    let wide = Parameter::new(Tensor::from_slice(&[1e-300], [1])?)?;
+    wide.set_grad(Some(Tensor::from_slice(&[1e-300], [1])?))?;
+    Sgd::builder([wide.clone()]).lr(1e300).build()?.step()?;
+    assert_eq!(wide.tensor().item::<f64>()?, 1e-300 - 1e300 * 1e-300);
+    Ok(())
+}
+
+#[test]
+fn a_step_of_lbfgs_ends_where_the_loss_is_nan() -> Result<()> {
+    for line_search in [None, Some(LineSearch::StrongWolfe)] {
+        let x = Parameter::new(Tensor::new([3.0])?)?;
+        let mut optimizer = Lbfgs::builder([x.clone()]).line_search_fn(line_search).max_iter(8).build()?;
+        // NaN from the start: the loss shows it, and nothing changes.
+        let mut nan = || x.tensor().mul(f64::NAN)?.sum(..);
+        assert!(optimizer.step_with(&mut nan)?.item::<f64>()?.is_nan());
+        assert_eq!(x.tensor().item::<f64>()?, 3.0);
+        // NaN beyond 2: the step goes back to where it was.
+        x.set(&Tensor::new([1.5])?)?;
+        let mut root = || x.tensor().neg()?.add(2.0)?.sqrt()?.neg()?.mul(-4.0)?.sum(..);
+        let first = optimizer.step_with(&mut root)?.item::<f64>()?;
+        let (now, last) = (x.tensor().item::<f64>()?, root()?.item::<f64>()?);
+        assert!(now.is_finite() && last <= first, "{line_search:?}: {now}, {first} to {last}");
+        let mut bowl = || x.tensor().sub(1.0)?.square()?.sum(..);
+        for _ in 0..4 {
+            optimizer.step_with(&mut bowl)?;
+        }
+        assert!(bowl()?.item::<f64>()? < 1e-3, "{line_search:?}");
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ fn numbers(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 37 % 101) as f64 - 50.0) / 64.0).collect()
 }
 
-/// Parameters with gradients: a number, none, an empty one, a long one, which several threads share, and one whose
-/// gradient is a transposed view.
+/// Parameters with gradients: a number, none, an empty one, a long one, which several threads share, and one
+/// whose gradient is a transposed view.
 fn all(dtype: DType) -> Result<Vec<Parameter>> {
     let tensor =
         |values: &[f64], sizes: &[usize]| Tensor::constant(NamedTensor::from_slice(values, sizes)?).to(dtype);

@@ -61,8 +61,8 @@ fn rosenbrock_is_minimized() -> Result<()> {
     Ok(())
 }
 
-/// `Σ cᵢ (xᵢ - 1)² / 2` with `c` from 1 to 1000. The first steps of RAdam, which the curvature does not scale, are
-/// too long for it.
+/// `Σ cᵢ (xᵢ - 1)² / 2` with `c` from 1 to 1000. The first steps of RAdam, which the curvature does not
+/// scale, are too long for it.
 #[test]
 fn an_ill_conditioned_quadratic_is_minimized() -> Result<()> {
     let curvature: Vec<f64> = (0..8).map(|i| 1000_f64.powf(f64::from(i) / 7.0)).collect();
@@ -101,9 +101,9 @@ fn an_ill_conditioned_quadratic_is_minimized() -> Result<()> {
     Ok(())
 }
 
-/// Temperature at launch in °F and whether an O-ring of the Space Shuttle was damaged: Dalal, Fowlkes, Hoadley,
-/// *Risk Analysis of the Space Shuttle: Pre-Challenger Prediction of Failure* (Journal of the American
-/// Statistical Association 84, 1989), table 1.
+/// Temperature at launch in °F and whether an O-ring of the Space Shuttle was damaged: Dalal, Fowlkes,
+/// Hoadley, *Risk Analysis of the Space Shuttle: Pre-Challenger Prediction of Failure* (Journal of the
+/// American Statistical Association 84, 1989), table 1.
 const LAUNCHES: [(u8, bool); 23] = [
     (66, false),
     (70, true),

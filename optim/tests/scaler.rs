@@ -25,8 +25,8 @@ fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, words: &str) 
 
 #[test]
 fn scales_and_steps_are_those_of_pytorch() -> Result<()> {
-    // From `GradScaler` of PyTorch 2.15 with SGD and a rate of 0.5: in step t the gradient is 0.1 t, or infinite.
-    // The scale, the good steps since it changed, and the parameter.
+    // From `GradScaler` of PyTorch 2.15 with SGD and a rate of 0.5: in step t the gradient is 0.1 t, or
+    // infinite. The scale, the good steps since it changed, and the parameter.
     let want = [
         (false, 8.0, 1, 1.0),
         (false, 8.0, 2, 0.95),
@@ -287,5 +287,20 @@ fn a_perceptron_learns_in_f16() -> Result<()> {
     let (plain, half) = (train(DType::F32, false, 1e-6)?, train(DType::F16, true, 1e-6)?);
     assert!(plain < 0.2 && (half - plain).abs() < 0.1, "{plain} and {half}");
     assert!(train(DType::F16, false, 1e-9)? > 2.0 * plain, "without a scale, gradients vanish");
+    Ok(())
+}
+
+#[test]
+fn a_parameter_of_two_optimizers_is_stepped_by_one() -> Result<()> {
+    let [shared, own] = [parameter(1.0)?, parameter(1.0)?];
+    let mut first = Adam::new([shared.clone()])?;
+    let mut second = Adam::new([shared.clone(), own.clone()])?;
+    let mut scaler = GradScaler::new();
+    scaler.scale(&loss(&shared, 2.0)?.add(&loss(&own, 2.0)?)?)?.backward()?;
+    scaler.step(&mut first)?;
+    refused(scaler.step(&mut first), ErrorKind::Autograd, "step() has already been called");
+    refused(scaler.step(&mut second), ErrorKind::Autograd, "another optimizer with a parameter of this one");
+    let error = scaler.step(&mut second).unwrap_err();
+    assert_eq!(error.repair(), Some("give each parameter to one optimizer"));
     Ok(())
 }

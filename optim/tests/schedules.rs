@@ -11,6 +11,18 @@ use namegrad_optim::schedule::{
 use namegrad_optim::{Adagrad, AdamW, Optimizer, Sgd};
 use std::panic::Location;
 
+/// Both globs can be used together: the prelude has no other `Chained`.
+mod globs {
+    use namegrad::prelude::*;
+    use namegrad_optim::schedule::*;
+
+    #[test]
+    fn names_of_schedules_are_not_those_of_the_prelude() {
+        assert_eq!(Chained::new(Cosine::new(3)).lr(0.0, 0.1, 0), 0.1);
+        assert_eq!(*Tensor::ones([("N", 2)]).rename(["M"]).unwrap().names(), ["M"]);
+    }
+}
+
 fn parameter() -> Result<Parameter> {
     Parameter::new(Tensor::constant(NamedTensor::from_slice(&[1.0_f32], [1])?))
 }
@@ -315,6 +327,18 @@ fn steps_that_a_schedule_does_not_have_are_refused() -> Result<()> {
     );
     assert_eq!((bits(&optimizer), scheduler.steps()), (before, 5.0));
 
+    // A line would go on below 0 after the last step.
+    let line = OneCycle::new(0.5, 20).anneal_strategy(Anneal::Linear);
+    let mut scheduler = Scheduler::new(line, &mut optimizer)?;
+    for _ in 0..20 {
+        scheduler.step(&mut optimizer)?;
+    }
+    assert_eq!(optimizer.lrs(), [0.0; 2]);
+
+    let mut optimizer = sgd()?;
+    let mut scheduler = Scheduler::new(Lambda::new(|step| 1.0 - 0.75 * step), &mut optimizer)?;
+    scheduler.step(&mut optimizer)?;
+    refused(scheduler.step(&mut optimizer), "Lambda in step 2: Invalid learning rate: -0.05");
     let mut scheduler = Scheduler::new(Lambda::new(|step| 1.0 / (2.0 - step)), &mut optimizer)?;
     scheduler.step(&mut optimizer)?;
     refused(scheduler.step(&mut optimizer), "the learning rate of group 0 in step 2 is inf");
@@ -357,6 +381,9 @@ fn the_state_of_another_schedule_is_refused_and_named() -> Result<()> {
     refused(plateau.load_state_dict(&state, &mut optimizer), words);
     let damaged = SchedulerState { memory: serde_json::Value::Null, ..plateau.state_dict() };
     refused(plateau.load_state_dict(&damaged, &mut optimizer), "its memory is null");
+    let other = ReduceOnPlateau::builder().patience(3).build(&optimizer)?.state_dict();
+    let repair = plateau.load_state_dict(&other, &mut optimizer).unwrap_err().repair().map(String::from);
+    assert_eq!(repair.as_deref(), Some("make the schedule with the settings of the state"));
     let file = namegrad_io::TensorFile::default();
     let error = SchedulerState::from_file(&file).unwrap_err();
     assert!(error.message().contains("not the state of a scheduler"), "{error}");

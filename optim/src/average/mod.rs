@@ -1,4 +1,5 @@
-//! [`AveragedModel`], an average of a model over its training. `rule.rs` has the formulas, `state.rs` what is saved.
+//! [`AveragedModel`], an average of a model over its training. `rule.rs` has the formulas, `state.rs` what is
+//! saved.
 
 mod rule;
 mod state;
@@ -13,8 +14,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::panic::Location;
 
-/// The average of a model's parameters over the steps of its training, which often does better on new data than the
-/// last parameters: `torch.optim.swa_utils.AveragedModel`.
+/// The average of a model's parameters over the steps of its training, which often does better on new data
+/// than the last parameters: `torch.optim.swa_utils.AveragedModel`.
 ///
 /// | average | formula, from the second update on | |
 /// | --- | --- | --- |
@@ -23,11 +24,11 @@ use std::panic::Location;
 /// | [`weight`](AveragedModelBuilder::weight) | `a ← a + w(n) · (p - a)` | your own weights |
 /// | [`avg_fn`](AveragedModelBuilder::avg_fn) | `a ← f(a, p, n)` | your own formula |
 ///
-/// The first update copies the parameters. Averages of half types are in `f32`. A parameter that several layers share
-/// is averaged once, and one that is added to the model later joins with the next update.
+/// The first update copies the parameters. Averages of half types are in `f32`. A parameter that several
+/// layers share is averaged once, and one that is added to the model later joins with the next update.
 ///
-/// To use the average, run the model in a [`scope`](Self::scope), or copy the average to a copy of the model with
-/// [`copy_to`](Self::copy_to).
+/// To use the average, run the model in a [`scope`](Self::scope), or copy the average to a copy of the model
+/// with [`copy_to`](Self::copy_to).
 ///
 /// # Buffers
 /// The buffers are those of the model at the last update, as in PyTorch. The running statistics of a batch
@@ -36,8 +37,8 @@ use std::panic::Location;
 /// [`use_buffers`](AveragedModelBuilder::use_buffers).
 ///
 /// # Source
-/// Izmailov et al., *Averaging Weights Leads to Wider Optima and Better Generalization* (arXiv:1803.05407); Polyak,
-/// Juditsky, *Acceleration of Stochastic Approximation by Averaging* (1992).
+/// Izmailov et al., *Averaging Weights Leads to Wider Optima and Better Generalization* (arXiv:1803.05407);
+/// Polyak, Juditsky, *Acceleration of Stochastic Approximation by Averaging* (1992).
 ///
 /// # Examples
 /// ```
@@ -92,8 +93,8 @@ impl AveragedModelBuilder<'_> {
         self
     }
 
-    /// The weight of the parameters in the update after `n` others, which moves the average by that part of the way:
-    /// `a ← a + w(n) · (p - a)`. An exponential moving average that starts faster:
+    /// The weight of the parameters in the update after `n` others, which moves the average by that part of
+    /// the way: `a ← a + w(n) · (p - a)`. An exponential moving average that starts faster:
     ///
     /// ```
     /// use namegrad::optim::AveragedModel;
@@ -115,8 +116,8 @@ impl AveragedModelBuilder<'_> {
     /// use namegrad::optim::AveragedModel;
     /// use namegrad::prelude::*;
     /// let model = Linear::new(("in", 2), ("out", 1))?;
-    /// let largest = AveragedModel::builder(&model).avg_fn(|average, parameter, _| average.maximum(parameter));
-    /// let mut average = largest.build()?;
+    /// let builder = AveragedModel::builder(&model);
+    /// let mut average = builder.avg_fn(|average, parameter, _| average.maximum(parameter)).build()?;
     /// average.update_parameters(&model)?;
     /// # Ok::<(), Error>(())
     /// ```
@@ -128,7 +129,8 @@ impl AveragedModelBuilder<'_> {
         self
     }
 
-    /// Whether buffers are averaged like parameters. By default, they are those of the model at the last update.
+    /// Whether buffers are averaged like parameters. By default, they are those of the model at the last
+    /// update.
     pub fn use_buffers(mut self, use_buffers: bool) -> Self {
         self.use_buffers = use_buffers;
         self
@@ -191,9 +193,9 @@ impl AveragedModel {
     /// Includes the current parameters of the model. Call it after a step, or after an epoch.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the model has lost a parameter, [`ErrorKind::Shape`] and [`ErrorKind::NameMismatch`] if
-    /// one has other dims than before, or the errors of your own formula. After an error that is not of your own
-    /// formula, nothing has changed.
+    /// [`ErrorKind::Value`] if the model has lost a parameter, [`ErrorKind::Shape`] and
+    /// [`ErrorKind::NameMismatch`] if one has other dims than before, [`ErrorKind::Value`] if your own weight
+    /// is not finite, or the errors of your own formula. Nothing changes then.
     #[track_caller]
     pub fn update_parameters(&mut self, model: &dyn Module) -> Result<()> {
         let caller = Location::caller();
@@ -210,7 +212,7 @@ impl AveragedModel {
         let buffers: Vec<(String, NamedTensor)> = buffers.collect();
         check(&self.parameters, &values)?;
         check(&self.buffers, &buffers)?;
-        // Only a formula of the user's can fail in the middle.
+        // Only the user's formula or weight can fail in the middle.
         let before = matches!(self.rule, Rule::Formula(_) | Rule::Weight(_));
         let before = before.then(|| (self.parameters.clone(), self.buffers.clone()));
         let result = self.add(&values, &buffers);
@@ -230,7 +232,7 @@ impl AveragedModel {
             let buffer = entry(&mut self.buffers, path, value)?;
             match self.use_buffers {
                 true => buffer.include(&self.rule, value)?,
-                false => buffer.value = value.clone(),
+                false => buffer.value = state::wide(value)?,
             }
         }
         Ok(())
@@ -241,12 +243,12 @@ impl AveragedModel {
         self.updates
     }
 
-    /// Runs `f` with the averages in place of the parameters and buffers of the model. Afterwards, also after an error
-    /// or a panic, the model is as before.
+    /// Runs `f` with the averages in place of the parameters and buffers of the model. Afterwards, also after
+    /// an error or a panic, the model is as before.
     ///
-    /// It is a [`functional_call`]: the averages hold for this thread alone, and changes of buffers in `f` are
-    /// dropped. `f` computes no gradients of parameters. Call `model.eval()` before if there are layers such as
-    /// dropout.
+    /// It is a [`functional_call`]: the averages hold for this thread alone, and changes of buffers in `f`
+    /// are dropped. `f` computes no gradients of parameters. Call `model.eval()` before if there are layers
+    /// such as dropout.
     ///
     /// # Errors
     /// The errors of `f`, and of [`functional_call`] if the model has other parameters than those averaged.
@@ -277,8 +279,8 @@ impl AveragedModel {
         Ok(values)
     }
 
-    /// Sets the parameters and buffers of a model to the averages: of a [deep copy](Module::deep_copy), or of the model
-    /// itself at the end of training.
+    /// Sets the parameters and buffers of a model to the averages: of a [deep copy](Module::deep_copy), or of
+    /// the model itself at the end of training.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if the model lacks a parameter that is averaged, [`ErrorKind::Shape`] and
@@ -318,8 +320,10 @@ impl AveragedModel {
         Ok(())
     }
 
-    /// Computes the running statistics of the averaged model from data, as [`update_batch_norm`](crate::update_batch_norm)
-    /// does. Those of the model itself stay as they are, and so does the average at the next update.
+    /// Computes the running statistics of the averaged model from data, as
+    /// [`update_batch_norm`](crate::update_batch_norm) does. Call it after the last update: unless buffers are
+    /// averaged too, the next update replaces the statistics by those of the model. The model itself does not
+    /// change.
     ///
     /// ```
     /// use namegrad::optim::AveragedModel;
@@ -352,7 +356,7 @@ impl AveragedModel {
         })?;
         for (path, value) in buffers {
             if let Some(buffer) = self.buffers.get_mut(&path) {
-                buffer.value = value;
+                buffer.value = state::wide(&value).map_err(|error| error.at(caller))?;
             }
         }
         Ok(())
@@ -370,12 +374,12 @@ impl AveragedModel {
         }
     }
 
-    /// Continues from a state, with its decay. The state of the same kind of average and of a model with the same
-    /// paths fits; an average with your own function goes on with that function.
+    /// Continues from a state, with its decay. The state of the same kind of average and of a model with the
+    /// same paths fits; an average with your own function goes on with that function.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the state is of another average or another model; the message says what differs.
-    /// Nothing changes then.
+    /// [`ErrorKind::Value`] if the state is of another average or another model; the message says what
+    /// differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &AverageState) -> Result<()> {
         let caller = Location::caller();
@@ -417,7 +421,10 @@ impl Places {
         let mut parameters = model.named_parameters();
         let mut seen = HashSet::new();
         parameters.retain(|(_, parameter)| seen.insert(parameter.id()));
-        Places { parameters, buffers: model.named_buffers() }
+        let mut buffers = model.named_buffers();
+        let mut seen = HashSet::new();
+        buffers.retain(|(_, buffer)| seen.insert(buffer.id()));
+        Places { parameters, buffers }
     }
 }
 

@@ -56,6 +56,18 @@ pub(super) fn check_decay(decay: f64) -> Result<()> {
         .with_repair("AveragedModel::ema(&model, 0.999)?"))
 }
 
+/// The weight of an update. Any finite number will do: one above 1 goes beyond the parameters.
+fn weight_at(weight: &Weight, n: u64) -> Result<f64> {
+    let found = weight(n);
+    match found.is_finite() {
+        true => Ok(found),
+        false => {
+            let message = format!("the weight of update {n} must be finite, but is {found:?}");
+            Err(Error::new(ErrorKind::Value, "update_parameters", message))
+        }
+    }
+}
+
 impl Averaged {
     /// Includes a value of the same sizes.
     pub(super) fn include(&mut self, rule: &Rule, value: &NamedTensor) -> Result<()> {
@@ -70,7 +82,9 @@ impl Averaged {
             match rule {
                 Rule::Equal => update_tensors(&Mean(n as f64 + 1.0), &mut self.value, &value, [])?,
                 Rule::Ema(decay) => update_tensors(&Lerp(1.0 - decay), &mut self.value, &value, [])?,
-                Rule::Weight(weight) => update_tensors(&Lerp(weight(n)), &mut self.value, &value, [])?,
+                Rule::Weight(weight) => {
+                    update_tensors(&Lerp(weight_at(weight, n)?), &mut self.value, &value, [])?
+                }
                 Rule::Formula(_) => self.value = self.by_formula(rule, &value)?,
             }
         }
@@ -85,7 +99,7 @@ impl Averaged {
         match rule {
             Rule::Ema(decay) => own.mul(*decay)?.add(&value.mul(1.0 - decay)?),
             Rule::Equal => value.sub(&own)?.div(n as f64 + 1.0)?.add(&own),
-            Rule::Weight(weight) => value.sub(&own)?.mul(weight(n))?.add(&own),
+            Rule::Weight(weight) => value.sub(&own)?.mul(weight_at(weight, n)?)?.add(&own),
             Rule::Formula(_) => self.by_formula(rule, &value),
         }
     }

@@ -23,10 +23,14 @@ pub struct Averaged {
 
 impl Averaged {
     pub(super) fn new(value: &NamedTensor) -> Result<Averaged> {
-        let dtype = value.dtype();
-        let kept = if dtype.is_floating_point() { dtype.compute() } else { dtype };
-        Ok(Averaged { value: value.to(kept)?, count: 0 })
+        Ok(Averaged { value: wide(value)?, count: 0 })
     }
+}
+
+/// A value as averages are kept: in `f32` if it is of a half type.
+pub(super) fn wide(value: &NamedTensor) -> Result<NamedTensor> {
+    let dtype = value.dtype();
+    value.to(if dtype.is_floating_point() { dtype.compute() } else { dtype })
 }
 
 type ByPath = BTreeMap<String, Averaged>;
@@ -34,8 +38,8 @@ type ByPath = BTreeMap<String, Averaged>;
 /// Everything that the next averages of an [`AveragedModel`] depend on.
 ///
 /// In a file, the averages are tensors called by their paths, so the file is also that of a
-/// [`StateDict`](namegrad_nn::StateDict), which a model can load. Everything else is JSON under the metadata key
-/// `average`.
+/// [`StateDict`](namegrad_nn::StateDict), which a model can load. Everything else is JSON under the metadata
+/// key `average`.
 ///
 /// # Examples
 /// ```
@@ -98,10 +102,7 @@ impl AverageState {
     /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of an average.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<AverageState> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let file = TensorFile::load(path)?;
-        AverageState::from_file(&file)
-            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+        TensorFile::load_as(path, AverageState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -110,7 +111,6 @@ impl AverageState {
     /// [`ErrorKind::Value`] if the decay is not a number.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let caller = Location::caller();
         let counts = |all: &ByPath| all.iter().map(|(path, average)| (path.clone(), average.count)).collect();
         let description = Description {
             rule: self.rule.clone(),
@@ -120,10 +120,8 @@ impl AverageState {
             parameters: counts(&self.parameters),
             buffers: counts(&self.buffers),
         };
-        let text = serde_json::to_string(&description)
-            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
         let mut file = TensorFile::default();
-        file.metadata.insert(KEY.into(), text);
+        file.insert_json(KEY, &description)?;
         let all = self.parameters.iter().chain(&self.buffers);
         file.tensors.extend(all.map(|(path, average)| (path.clone(), average.value.clone())));
         Ok(file)
@@ -137,13 +135,7 @@ impl AverageState {
     pub fn from_file(file: &TensorFile) -> Result<AverageState> {
         let caller = Location::caller();
         let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = file.metadata.get(KEY) else {
-            return Err(malformed(format!(
-                "not the state of an average: there is no '{KEY}' in its metadata"
-            )));
-        };
-        let described: Description = serde_json::from_str(text)
-            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))?;
+        let described: Description = file.json(KEY, "the state of an average")?;
         let mut tensors = file.tensors.clone();
         let mut taken = |counts: BTreeMap<String, u64>| {
             let each = counts.into_iter().map(|(path, count)| match tensors.remove(&path) {

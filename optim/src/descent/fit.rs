@@ -1,6 +1,7 @@
 //! Loading a state: which parameters it fits, and what differs if it does not.
 
-use super::{Descent, Member, Stateful, slot_names, sort_slots};
+use super::Descent;
+use super::member::{Member, Stateful, slot_names, sort_slots};
 use crate::master::Master;
 use crate::method::Method;
 use crate::state::{GroupState, OptimizerState, ParameterState};

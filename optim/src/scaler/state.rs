@@ -1,10 +1,11 @@
 //! [`GradScalerState`], everything that the next scales depend on, as a value and as a file.
 
 use super::{GradScaler, Settings, check_scale};
-use namegrad_core::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use namegrad_core::ErrorKind;
+use namegrad_core::{Error, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
-use std::panic::Location;
 use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
@@ -60,7 +61,8 @@ impl GradScaler {
         }
     }
 
-    /// Continues from a state, with its factors and its interval. A scaler that is not enabled stays as it is.
+    /// Continues from a state, with its factors and its interval. A scaler that is not enabled stays as it
+    /// is.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if a number is out of range. Nothing changes then.
@@ -99,10 +101,7 @@ impl GradScalerState {
     /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scaler.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<GradScalerState> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let file = TensorFile::load(path)?;
-        GradScalerState::from_file(&file)
-            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+        TensorFile::load_as(path, GradScalerState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -111,12 +110,7 @@ impl GradScalerState {
     /// [`ErrorKind::Value`] if a number has no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let caller = Location::caller();
-        let text = serde_json::to_string(self)
-            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
-        let mut file = TensorFile::default();
-        file.metadata.insert(KEY.into(), text);
-        Ok(file)
+        TensorFile::of_json(KEY, self)
     }
 
     /// The state in a file's content.
@@ -125,12 +119,6 @@ impl GradScalerState {
     /// [`ErrorKind::Format`] if it is not the state of a scaler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<GradScalerState> {
-        let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = file.metadata.get(KEY) else {
-            return Err(malformed(format!("not the state of a scaler: there is no '{KEY}' in its metadata")));
-        };
-        serde_json::from_str(text)
-            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))
+        file.json(KEY, "the state of a scaler")
     }
 }

@@ -16,8 +16,8 @@ use std::f64::consts::PI;
 /// [`Sequence`](super::Sequence). It starts from the rates that the optimizer has then.
 ///
 /// # Source
-/// Izmailov et al., *Averaging Weights Leads to Wider Optima and Better Generalization* (arXiv:1803.05407), in the form
-/// of PyTorch.
+/// Izmailov et al., *Averaging Weights Leads to Wider Optima and Better Generalization* (arXiv:1803.05407),
+/// in the form of PyTorch.
 ///
 /// # Examples
 /// ```

@@ -224,7 +224,9 @@ impl Schedule for Chained {
 ///    = schedule(step - steps)                                        from then on
 /// ```
 ///
-/// In PyTorch, this is a `SequentialLR` of `LinearLR(optimizer, start_factor, total_iters=steps)` and the schedule.
+/// In PyTorch, this is a `SequentialLR` of `LinearLR(optimizer, start_factor, total_iters=steps)` and the
+/// schedule, if that is a function of the step whose first rate is the base rate. For others,
+/// [`Sequence`] is exactly PyTorch's.
 ///
 /// # Examples
 /// ```

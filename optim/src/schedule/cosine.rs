@@ -11,12 +11,12 @@ use std::f64::consts::PI;
 /// lr = eta_min + (base - eta_min) · (1 + cos(π · step / t_max)) / 2
 /// ```
 ///
-/// The rate is `eta_min` in step `t_max`, and rises again from there. In a [`Sequence`](super::Sequence), another
-/// schedule can take over.
+/// The rate is `eta_min` in step `t_max`, and rises again from there. In a [`Sequence`](super::Sequence),
+/// another schedule can take over.
 ///
 /// # Source
-/// Loshchilov, Hutter, *SGDR: Stochastic Gradient Descent with Warm Restarts* (arXiv:1608.03983), equation 5, for
-/// one cycle.
+/// Loshchilov, Hutter, *SGDR: Stochastic Gradient Descent with Warm Restarts* (arXiv:1608.03983), equation 5,
+/// for one cycle.
 ///
 /// # Examples
 /// ```
@@ -82,8 +82,8 @@ fn wave(step: f64, length: f64, base: f64, eta_min: f64) -> f64 {
 /// lr = eta_min + (base - eta_min) · (1 + cos(π · t / length)) / 2
 /// ```
 ///
-/// `t` is the number of steps since the last restart. The first wave has `t_0` steps, and each wave is `t_mult`
-/// times as long as the one before.
+/// `t` is the number of steps since the last restart. The first wave has `t_0` steps, and each wave is
+/// `t_mult` times as long as the one before.
 ///
 /// # Source
 /// Loshchilov, Hutter, *SGDR: Stochastic Gradient Descent with Warm Restarts* (arXiv:1608.03983), equation 5.

@@ -46,9 +46,9 @@ impl Anneal {
 /// 2 pct_start · total - 2       total - 1                initial → min       max
 /// ```
 ///
-/// The learning rates of the optimizer do not matter. `total_steps` counts steps of the scheduler: in training with
-/// a step for each batch, it is the number of epochs times that of batches. The rate after the last step,
-/// `total_steps`, is not used any more; further steps are an error.
+/// The learning rates of the optimizer do not matter. `total_steps` counts steps of the scheduler: in
+/// training with a step for each batch, it is the number of epochs times that of batches. The rate after the
+/// last step, `total_steps`, is not used any more; further steps are an error.
 ///
 /// # Source
 /// Smith, Topin, *Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates*
@@ -115,18 +115,10 @@ impl OneCycle {
         final_div_factor: f64,
         /// Whether the rate falls to the first rate before it falls to the last. Default: false.
         three_phase: bool,
-    }
-
-    /// The momentum where the rate is highest, of all groups or of each. Default: 0.85.
-    pub fn base_momentum(mut self, base_momentum: impl Into<PerGroup>) -> Self {
-        self.base_momentum = base_momentum.into();
-        self
-    }
-
-    /// The momentum at the start and at the end, of all groups or of each. Default: 0.95.
-    pub fn max_momentum(mut self, max_momentum: impl Into<PerGroup>) -> Self {
-        self.max_momentum = max_momentum.into();
-        self
+        /// The momentum where the rate is highest, of all groups or of each. Default: 0.85.
+        base_momentum: impl Into<PerGroup>,
+        /// The momentum at the start and at the end, of all groups or of each. Default: 0.95.
+        max_momentum: impl Into<PerGroup>,
     }
 
     /// The phase that a step is in, and the part of it that is over.
@@ -156,7 +148,9 @@ impl Schedule for OneCycle {
             (1, true) => (max, initial),
             _ => (initial, min),
         };
-        self.anneal_strategy.at(start, end, part)
+        let lr = self.anneal_strategy.at(start, end, part);
+        // The rate after the last step is not used. A line would be below 0 there.
+        if lr < 0.0 { 0.0 } else { lr }
     }
 
     fn momentum(&self, step: f64, group: usize) -> Option<f64> {
@@ -245,8 +239,8 @@ pub enum ScaleMode {
 /// momentum = max_momentum - (max_momentum - base_momentum) · height · scale
 /// ```
 ///
-/// `scale` is 1 for [`CycleMode::Triangular`], `1 / 2^(cycle - 1)` for [`CycleMode::Triangular2`], `gamma^step` for
-/// [`CycleMode::ExpRange`]. The learning rates of the optimizer do not matter.
+/// `scale` is 1 for [`CycleMode::Triangular`], `1 / 2^(cycle - 1)` for [`CycleMode::Triangular2`],
+/// `gamma^step` for [`CycleMode::ExpRange`]. The learning rates of the optimizer do not matter.
 ///
 /// # Source
 /// Smith, *Cyclical Learning Rates for Training Neural Networks* (arXiv:1506.01186).
@@ -280,7 +274,8 @@ impl fmt::Debug for Cyclic {
 }
 
 impl Cyclic {
-    /// Moves the rate between `base_lr` and `max_lr`, of all groups or of each, in 2,000 steps up and 2,000 down.
+    /// Moves the rate between `base_lr` and `max_lr`, of all groups or of each, in 2,000 steps up and 2,000
+    /// down.
     pub fn new(base_lr: impl Into<PerGroup>, max_lr: impl Into<PerGroup>) -> Cyclic {
         Cyclic {
             base_lr: base_lr.into(),
@@ -299,23 +294,23 @@ impl Cyclic {
     setters! {
         /// The number of steps from `base_lr` to `max_lr`. Default: 2,000.
         step_size_up: u64,
+        /// The number of steps from `max_lr` to `base_lr`. Default: `step_size_up`.
+        step_size_down: u64,
         /// How the height of the cycles changes. Default: [`CycleMode::Triangular`].
         mode: CycleMode,
         /// Whether to change the momentum, for Adam the first of the `betas`. Default: true.
         cycle_momentum: bool,
-    }
-
-    /// The number of steps from `max_lr` to `base_lr`. Default: `step_size_up`.
-    pub fn step_size_down(mut self, step_size_down: u64) -> Self {
-        self.step_size_down = Some(step_size_down);
-        self
+        /// The momentum where the rate is highest, of all groups or of each. Default: 0.8.
+        base_momentum: impl Into<PerGroup>,
+        /// The momentum where the rate is lowest, of all groups or of each. Default: 0.9.
+        max_momentum: impl Into<PerGroup>,
     }
 
     /// Multiplies the height of the cycles by your own function, in place of the mode.
     ///
-    /// A function cannot be saved. A [state](super::SchedulerState) has the other settings and the step, and a
-    /// schedule with the same settings loads it, whatever its function: give it the same one. The rates are then those
-    /// of an uninterrupted run, because they depend on the step alone.
+    /// A function cannot be saved. A [state](super::SchedulerState) has the other settings and the step, and
+    /// a schedule with the same settings loads it, whatever its function: give it the same one. The rates are
+    /// then those of an uninterrupted run, because they depend on the step alone.
     ///
     /// ```
     /// use namegrad::optim::schedule::{Cyclic, ScaleMode, Schedule};
@@ -329,18 +324,6 @@ impl Cyclic {
     ) -> Self {
         self.scale_fn = Some(Arc::new(scale_fn));
         self.scale_mode = Some(scale_mode);
-        self
-    }
-
-    /// The momentum where the rate is highest, of all groups or of each. Default: 0.8.
-    pub fn base_momentum(mut self, base_momentum: impl Into<PerGroup>) -> Self {
-        self.base_momentum = base_momentum.into();
-        self
-    }
-
-    /// The momentum where the rate is lowest, of all groups or of each. Default: 0.9.
-    pub fn max_momentum(mut self, max_momentum: impl Into<PerGroup>) -> Self {
-        self.max_momentum = max_momentum.into();
         self
     }
 

@@ -74,8 +74,8 @@ pub struct MultiStep {
 }
 
 impl MultiStep {
-    /// Multiplies the rate by 0.1 at each milestone, in steps. A milestone that is given twice counts twice. The
-    /// order does not matter.
+    /// Multiplies the rate by 0.1 at each milestone, in steps. A milestone that is given twice counts twice.
+    /// The order does not matter.
     pub fn new(milestones: impl Into<Vec<u64>>) -> MultiStep {
         MultiStep { milestones: milestones.into(), gamma: 0.1 }
     }

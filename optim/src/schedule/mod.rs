@@ -1,8 +1,8 @@
 //! Learning rate schedules: the learning rates of an optimizer as functions of the step.
 //!
 //! A [`Schedule`] says what the rate is after a number of steps. A [`Scheduler`] sets it: call
-//! [`step`](Scheduler::step) after each step of the optimizer. [`ReduceOnPlateau`] depends on a metric instead
-//! of the step.
+//! [`step`](Scheduler::step) after each step of the optimizer. [`ReduceOnPlateau`] depends on a metric
+//! instead of the step.
 //!
 //! ```
 //! use namegrad::optim::schedule::{Cosine, Schedule, Scheduler};
@@ -39,13 +39,14 @@
 //! | [`Warmup`] | | a rise before another schedule: `schedule.warmup(steps)` |
 //!
 //! The rates are those of PyTorch. A schedule of 0 steps is an error, where PyTorch keeps the first factor
-//! forever. In a [`Sequence`], a [`OneCycle`] does not change the rates of the schedules before it, as it does in
-//! PyTorch.
+//! forever. In a [`Sequence`], a [`OneCycle`] does not change the rates of the schedules before it, as it
+//! does in PyTorch.
 //!
 //! # Steps and epochs
-//! A schedule counts the calls of [`Scheduler::step`]. Call it after each batch, and all lengths are in batches;
-//! call it after each epoch, and they are in epochs. To update the rate after each batch with lengths in epochs,
-//! use [`Scheduler::step_to`] with fractions: `scheduler.step_to(epoch + batch / batches, &mut optimizer)?`.
+//! A schedule counts the calls of [`Scheduler::step`]. Call it after each batch, and all lengths are in
+//! batches; call it after each epoch, and they are in epochs. To update the rate after each batch with
+//! lengths in epochs, use [`Scheduler::step_to`] with fractions:
+//! `scheduler.step_to(epoch + batch / batches, &mut optimizer)?`.
 //!
 //! # Your own schedule
 //! Give a function to [`Lambda`], or implement [`Schedule`].
@@ -79,8 +80,8 @@ use serde::Serialize;
 
 /// A learning rate as a function of the step.
 ///
-/// `base` is the learning rate that a group of parameters had when the [`Scheduler`] was made. `step` is the number
-/// of calls of [`Scheduler::step`] so far, 0 before the first; it has a fraction only after
+/// `base` is the learning rate that a group of parameters had when the [`Scheduler`] was made. `step` is the
+/// number of calls of [`Scheduler::step`] so far, 0 before the first; it has a fraction only after
 /// [`Scheduler::step_to`].
 ///
 /// # Examples
@@ -137,7 +138,8 @@ pub trait Schedule: Send + Sync {
         path.rsplit("::").next().unwrap_or(path)
     }
 
-    /// The settings of the schedule in saved states. A state is loaded only by a schedule with the same settings.
+    /// The settings of the schedule in saved states. A state is loaded only by a schedule with the same
+    /// settings.
     fn settings(&self) -> serde_json::Value {
         serde_json::Value::Null
     }
@@ -158,8 +160,8 @@ pub trait Schedule: Send + Sync {
         Ok(())
     }
 
-    /// Whether the rate depends on the step alone. If it does not, a [`Scheduler`] computes each rate from the one
-    /// before with [`next`](Self::next), and [`lr`](Self::lr) repeats all steps from the first.
+    /// Whether the rate depends on the step alone. If it does not, a [`Scheduler`] computes each rate from
+    /// the one before with [`next`](Self::next), and [`lr`](Self::lr) repeats all steps from the first.
     fn is_function_of_step(&self) -> bool {
         true
     }
@@ -167,8 +169,8 @@ pub trait Schedule: Send + Sync {
     /// The rate after `step` steps if the rate before was `last`. In step 0, `last` is `base`.
     ///
     /// [`Chained`] uses it, where `last` is the rate that the schedules before have changed: a schedule that
-    /// multiplies the rate returns a multiple of `last`. By default, returns [`lr`](Self::lr), which replaces the
-    /// rate of the schedules before.
+    /// multiplies the rate returns a multiple of `last`. By default, returns [`lr`](Self::lr), which replaces
+    /// the rate of the schedules before.
     fn next(&self, step: f64, _last: f64, base: f64, group: usize) -> f64 {
         self.lr(step, base, group)
     }
@@ -179,8 +181,8 @@ pub trait Schedule: Send + Sync {
         self.lr(0.0, base, group)
     }
 
-    /// Raises the rate to the first of this schedule in `steps` steps, in a straight line from `1 / steps` of it.
-    /// The steps of this schedule count from the end of the warmup.
+    /// Raises the rate to the first of this schedule in `steps` steps, in a straight line from `1 / steps` of
+    /// it. The steps of this schedule count from the end of the warmup.
     ///
     /// ```
     /// use namegrad::optim::schedule::{Cosine, Schedule};
@@ -255,13 +257,13 @@ fn finite(op: &'static str, what: &str, value: f64, repair: &str) -> Result<()> 
     require(value.is_finite(), op, || format!("{what} must be finite, but is {value:?}"), repair)
 }
 
-/// Generates setters.
+/// Generates setters, which convert what they are given to the type of the field.
 macro_rules! setters {
     ($($(#[$doc:meta])* $name:ident: $ty:ty),* $(,)?) => {
         $(
             $(#[$doc])*
             pub fn $name(mut self, $name: $ty) -> Self {
-                self.$name = $name;
+                self.$name = $name.into();
                 self
             }
         )*

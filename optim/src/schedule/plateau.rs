@@ -49,8 +49,8 @@ pub enum ThresholdMode {
 ///
 /// and the following `cooldown` steps do not count. A metric that is NaN never improves.
 ///
-/// A step is a call of [`step`](Self::step), usually one for each epoch, with the loss of the validation. It changes
-/// the rates that the optimizer has, also where they were set by something else.
+/// A step is a call of [`step`](Self::step), usually one for each epoch, with the loss of the validation. It
+/// changes the rates that the optimizer has, also where they were set by something else.
 ///
 /// # Examples
 /// ```
@@ -110,19 +110,15 @@ impl ReduceOnPlateauBuilder {
         cooldown: u64,
         /// The smallest change of the rate that is made. Default: 1e-8.
         eps: f64,
-    }
-
-    /// The lowest rate, of all groups or of each. Default: 0.
-    pub fn min_lr(mut self, min_lr: impl Into<PerGroup>) -> Self {
-        self.min_lr = min_lr.into();
-        self
+        /// The lowest rate, of all groups or of each. Default: 0.
+        min_lr: impl Into<PerGroup>,
     }
 
     /// Builds the scheduler for an optimizer.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the factor is not less than 1, a setting is NaN, or there is not one `min_lr` for each
-    /// group.
+    /// [`ErrorKind::Value`] if the factor is not less than 1, a setting is NaN, or there is not one `min_lr`
+    /// for each group.
     #[track_caller]
     pub fn build(self, optimizer: &dyn Optimizer) -> Result<ReduceOnPlateau> {
         let (caller, lrs) = (Location::caller(), optimizer.lrs());
@@ -204,8 +200,8 @@ impl ReduceOnPlateau {
     /// Takes a metric, and lowers the rates if it has not improved for long enough.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if there is a `min_lr` for each group and the optimizer has other groups than before.
-    /// Nothing changes then.
+    /// [`ErrorKind::Value`] if there is a `min_lr` for each group and the optimizer has other groups than
+    /// before. Nothing changes then.
     #[track_caller]
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
@@ -256,12 +252,12 @@ impl ReduceOnPlateau {
         }
     }
 
-    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates of the state in the
-    /// optimizer.
+    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates of the
+    /// state in the optimizer.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
-    /// says what differs. Nothing changes then.
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the
+    /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
@@ -271,8 +267,8 @@ impl ReduceOnPlateau {
         Ok(())
     }
 
-    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which has the
-    /// rates too.
+    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which
+    /// has the rates too.
     ///
     /// # Errors
     /// Same as [`load_state_dict`](Self::load_state_dict).
@@ -286,7 +282,9 @@ impl ReduceOnPlateau {
 
     /// The memory in a state, if the state fits.
     fn memory_of(&self, state: &SchedulerState, groups: usize) -> Result<Memory> {
-        state.check(NAME, &settings_of(&self.settings), groups)?;
+        state
+            .check(NAME, &settings_of(&self.settings), groups)
+            .map_err(|error| error.with_repair("make the schedule with the settings of the state"))?;
         let count = |key: &str| state.memory.get(key).and_then(Json::as_u64);
         let best = state.memory.get("best").and_then(Json::as_str).and_then(|best| best.parse::<f64>().ok());
         let (Some(best), Some(bad_steps), Some(cooldown)) =

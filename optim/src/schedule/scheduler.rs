@@ -26,10 +26,10 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// Each group of parameters has its own rate: the schedule starts from the rate that the group has when the scheduler
-/// is made. To use several schedules at once, make one scheduler with [`Chained`](super::Chained) or
-/// [`Sequence`](super::Sequence). In PyTorch, a scheduler multiplies the rate that it finds in the optimizer; here,
-/// it replaces a rate that was set by hand during training.
+/// Each group of parameters has its own rate: the schedule starts from the rate that the group has when the
+/// scheduler is made. To use several schedules at once, make one scheduler with [`Chained`](super::Chained)
+/// or [`Sequence`](super::Sequence). In PyTorch, a scheduler multiplies the rate that it finds in the
+/// optimizer; here, it replaces a rate that was set by hand during training.
 pub struct Scheduler {
     schedule: Box<dyn Schedule>,
     base_lrs: Vec<f64>,
@@ -52,12 +52,15 @@ impl fmt::Debug for Scheduler {
 /// Rates, and momentums if the schedule has them.
 type Rates = (Vec<f64>, Option<Vec<f64>>);
 
+/// What to do about a rate that no optimizer takes.
+const CHECK: &str = "check the settings with schedule.lr(step, 0.1, 0)";
+
 impl Scheduler {
     /// Makes a scheduler for an optimizer, and sets the rates of step 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if a setting of the schedule is out of range, there is not one for each group, or the
-    /// schedule changes the momentum and the optimizer has none. The optimizer does not change then.
+    /// [`ErrorKind::Value`] if a setting of the schedule is out of range, there is not one for each group, or
+    /// the schedule changes the momentum and the optimizer has none. The optimizer does not change then.
     #[track_caller]
     pub fn new(schedule: impl Schedule + 'static, optimizer: &mut dyn Optimizer) -> Result<Scheduler> {
         let base_lrs = optimizer.lrs();
@@ -83,8 +86,8 @@ impl Scheduler {
     /// Sets the rates of the next step.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the schedule has ended, a rate is not finite, or the optimizer has other groups than
-    /// before. Nothing changes then.
+    /// [`ErrorKind::Value`] if the schedule has ended, a rate is not finite, or the optimizer has other
+    /// groups than before. Nothing changes then.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
@@ -92,8 +95,8 @@ impl Scheduler {
         self.go_to(next, self.step.fract() == 0.0, optimizer).map_err(|error| error.at(caller))
     }
 
-    /// Sets the rates of any step. It can be a fraction, such as `epoch + batch / batches` for a schedule whose
-    /// lengths are in epochs. It is PyTorch's `step(epoch)`.
+    /// Sets the rates of any step. It can be a fraction, such as `epoch + batch / batches` for a schedule
+    /// whose lengths are in epochs. It is PyTorch's `step(epoch)`.
     ///
     /// ```
     /// use namegrad::optim::schedule::{CosineRestarts, Scheduler};
@@ -150,9 +153,7 @@ impl Scheduler {
             if let Some((group, value)) = wrong {
                 let message =
                     format!("the {what} of group {group} in step {step} is {value:?}; it must be finite");
-                return Err(self
-                    .refused(message)
-                    .with_repair("check the settings with schedule.lr(step, 0.1, 0)"));
+                return Err(self.refused(message).with_repair(CHECK));
             }
         }
         Ok((lrs, momentums))
@@ -160,11 +161,14 @@ impl Scheduler {
 
     fn set(&mut self, step: f64, (lrs, momentums): Rates, optimizer: &mut dyn Optimizer) -> Result<()> {
         let before = optimizer.lrs();
-        optimizer.set_lrs(&lrs)?;
+        let named = |error: Error| {
+            error.context(format!("{} in step {step}: ", self.schedule.name())).with_repair(CHECK)
+        };
+        optimizer.set_lrs(&lrs).map_err(named)?;
         if let Some(momentums) = momentums {
             if let Err(error) = optimizer.set_momentums(&momentums) {
                 optimizer.set_lrs(&before)?;
-                return Err(error);
+                return Err(named(error));
             }
             self.momentums = Some(momentums);
         }
@@ -199,8 +203,8 @@ impl Scheduler {
         &*self.schedule
     }
 
-    /// Includes the groups that were added to the optimizer since the scheduler was made. The schedule starts from
-    /// their current rates, and they get the rate of the current step.
+    /// Includes the groups that were added to the optimizer since the scheduler was made. The schedule starts
+    /// from their current rates, and they get the rate of the current step.
     ///
     /// ```
     /// use namegrad::optim::schedule::{Scheduler, StepDecay};
@@ -216,8 +220,8 @@ impl Scheduler {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the optimizer has fewer groups than before, or the schedule has settings for each of
-    /// the groups before. Nothing changes then.
+    /// [`ErrorKind::Value`] if the optimizer has fewer groups than before, or the schedule has settings for
+    /// each of the groups before. Nothing changes then.
     #[track_caller]
     pub fn add_groups(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
@@ -255,24 +259,25 @@ impl Scheduler {
         }
     }
 
-    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates and the momentums
-    /// of the state in the optimizer. Before or after the optimizer loads its own state makes no difference.
+    /// Continues from a state as if this scheduler had made the earlier steps, and sets the rates and the
+    /// momentums of the state in the optimizer. Before or after the optimizer loads its own state makes no
+    /// difference.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
-    /// says what differs. Nothing changes then.
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the
+    /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &SchedulerState, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
         self.restore(state, optimizer).map_err(|error| error.at(caller))
     }
 
-    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which has the
-    /// rates too.
+    /// Continues from a state without an optimizer. It is for an optimizer that loads its own state, which
+    /// has the rates too.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the message
-    /// says what differs. Nothing changes then.
+    /// [`ErrorKind::Value`] if the state is of another schedule or of an optimizer with other groups; the
+    /// message says what differs. Nothing changes then.
     #[track_caller]
     pub fn resume(&mut self, state: &SchedulerState) -> Result<()> {
         let caller = Location::caller();

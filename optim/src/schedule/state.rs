@@ -4,14 +4,14 @@ use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::panic::Location;
 use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "scheduler";
 
 /// Everything that the next rates of a [`Scheduler`](super::Scheduler) or a
-/// [`ReduceOnPlateau`](super::ReduceOnPlateau) depend on. In a file, it is JSON under the metadata key `scheduler`.
+/// [`ReduceOnPlateau`](super::ReduceOnPlateau) depend on. In a file, it is JSON under the metadata key
+/// `scheduler`.
 ///
 /// # Examples
 /// ```
@@ -68,10 +68,7 @@ impl SchedulerState {
     /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a scheduler.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<SchedulerState> {
-        let (path, caller) = (path.as_ref(), Location::caller());
-        let file = TensorFile::load(path)?;
-        SchedulerState::from_file(&file)
-            .map_err(|error| error.context(format!("{}: ", path.display())).at(caller))
+        TensorFile::load_as(path, SchedulerState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -80,12 +77,7 @@ impl SchedulerState {
     /// [`ErrorKind::Value`] if the settings have no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let caller = Location::caller();
-        let text = serde_json::to_string(self)
-            .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()).at(caller))?;
-        let mut file = TensorFile::default();
-        file.metadata.insert(KEY.into(), text);
-        Ok(file)
+        TensorFile::of_json(KEY, self)
     }
 
     /// The state in a file's content.
@@ -94,15 +86,7 @@ impl SchedulerState {
     /// [`ErrorKind::Format`] if it is not the state of a scheduler.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<SchedulerState> {
-        let caller = Location::caller();
-        let malformed = |message: String| Error::new(ErrorKind::Format, "load", message).at(caller);
-        let Some(text) = file.metadata.get(KEY) else {
-            return Err(malformed(format!(
-                "not the state of a scheduler: there is no '{KEY}' in its metadata"
-            )));
-        };
-        serde_json::from_str(text)
-            .map_err(|error| malformed(format!("'{KEY}' in the metadata is not as expected: {error}")))
+        file.json(KEY, "the state of a scheduler")
     }
 
     /// Checks that the state fits a schedule and an optimizer with this many groups, and names what differs.

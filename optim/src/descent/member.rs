@@ -1,0 +1,177 @@
+//! A parameter of an optimizer with its state: the tensors that a method keeps for it, and its step.
+
+use crate::master::{self, Master};
+use crate::method::{Method, Slots, Turn};
+use crate::state::ParameterState;
+use namegrad_autograd::{Parameter, Tensor};
+use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Names, Result, Scalar, Shape};
+
+/// A parameter and its state.
+pub(super) struct Member {
+    pub(super) parameter: Parameter,
+    /// Its paths in the model, if they are known.
+    pub(super) paths: Vec<String>,
+    pub(super) steps: u64,
+    /// Whether `steps` already includes the current step.
+    pub(super) counted: bool,
+    /// The copy in `f32` of a parameter of a half type.
+    pub(super) master: Option<Master>,
+    /// Slots that `Method::slots` no longer names, then those that it names, in its order.
+    pub(super) slots: Vec<(String, NamedTensor)>,
+}
+
+/// The part of a [`Method`] that the state of a parameter depends on. Code that needs only this is compiled
+/// once for all methods.
+pub(super) trait Stateful {
+    fn name(&self) -> &'static str;
+    fn slots(&self, sizes: &[usize]) -> &'static [&'static str];
+    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize>;
+    fn slot_start(&self, slot: &str) -> f64;
+}
+
+impl<M: Method> Stateful for M {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+    fn slots(&self, sizes: &[usize]) -> &'static [&'static str] {
+        Method::slots(self, sizes)
+    }
+    fn slot_sizes(&self, slot: &str, sizes: &[usize]) -> Vec<usize> {
+        Method::slot_sizes(self, slot, sizes)
+    }
+    fn slot_start(&self, slot: &str) -> f64 {
+        Method::slot_start(self, slot)
+    }
+}
+
+impl Member {
+    /// Checks that the next step is possible.
+    pub(super) fn check<M: Method>(&self) -> Result<()> {
+        let Some(grad) = self.parameter.grad() else { return Ok(()) };
+        let own = self.parameter.shape();
+        check_gradient(M::NAME, grad.sizes(), &own.sizes, self.parameter.dtype())?;
+        check_names(M::NAME, &grad, own).map_err(|error| match self.paths.first() {
+            Some(path) => error.context(format!("parameter '{path}': ")),
+            None => error,
+        })
+    }
+
+    /// Calls `f` with the parameter, if it has a gradient.
+    pub(super) fn step(
+        &mut self,
+        method: &dyn Stateful,
+        f: &mut dyn FnMut(Turn<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(grad) = self.parameter.grad() else { return Ok(()) };
+        let Member { parameter, steps, counted, master, slots, .. } = self;
+        let number = if *counted { *steps } else { steps.saturating_add(1) };
+        parameter.update_in_buffer(|value| {
+            let dtype = value.dtype();
+            check_gradient(method.name(), grad.sizes(), value.sizes(), dtype)?;
+            let fresh = make_slots(method, slots, value)?;
+            let grad = grad.value().to(dtype.compute())?.contiguous()?.unnamed();
+            let shape = value.shape();
+            let named = slots.len() - method.slots(value.sizes()).len();
+            master::change(master, value, &mut |param| {
+                let slots = Slots { method: method.name(), slots: &mut slots[named..] };
+                f(Turn { number, fresh, param, grad: &grad, slots })
+            })?;
+            if value.sizes() != &shape.sizes[..] {
+                let message = format!("a step changed a parameter of {shape} to {}", value.shape());
+                return Err(Error::new(ErrorKind::Shape, method.name(), message));
+            }
+            Ok(())
+        })?;
+        (*steps, *counted) = (number, true);
+        Ok(())
+    }
+
+    pub(super) fn state(&self) -> ParameterState {
+        let value = self.parameter.tensor();
+        ParameterState {
+            path: self.paths.first().cloned(),
+            sizes: value.sizes().to_vec(),
+            names: value.names().clone(),
+            steps: self.steps,
+            master: self.master.as_ref().map(|master| master.value().clone()),
+            slots: self.slots.iter().cloned().collect(),
+        }
+    }
+}
+
+/// The names of a slot: those of the parameter if it has the same sizes.
+pub(super) fn slot_names(sizes: &[usize], value: &NamedTensor) -> Names {
+    if sizes == value.sizes() { value.names().clone() } else { Names::none() }
+}
+
+/// Sorts the slots that are `named` behind those that are not.
+pub(super) fn sort_slots(named: &[&str], slots: &mut [(String, NamedTensor)]) {
+    slots.sort_by_key(|(name, _)| named.iter().position(|slot| slot == name));
+}
+
+fn check_gradient(name: &'static str, grad: &[usize], param: &[usize], dtype: DType) -> Result<()> {
+    if !dtype.is_floating_point() {
+        let message = format!("a parameter must be of a floating point dtype, not {dtype}");
+        return Err(Error::new(ErrorKind::DType, name, message));
+    }
+    if grad != param {
+        let message = format!("a gradient of {grad:?} for a parameter of {param:?}");
+        return Err(Error::new(ErrorKind::Shape, name, message));
+    }
+    Ok(())
+}
+
+/// Checks that a gradient with names has those of its parameter.
+fn check_names(name: &'static str, grad: &Tensor, own: Shape) -> Result<()> {
+    let agree = |dim| match (grad.names().get(dim), own.names.get(dim)) {
+        (Some(name), Some(own)) => name == own,
+        _ => true,
+    };
+    if !grad.has_names() || (0..own.sizes.len()).all(agree) {
+        return Ok(());
+    }
+    let ndim = own.sizes.len();
+    let lists = [grad.names().list(ndim), own.names.list(ndim)];
+    let message = format!("a gradient with the names {} for a parameter with {}", lists[0], lists[1]);
+    Err(Error::new(ErrorKind::NameMismatch, name, message).with_operands([grad.shape(), own]).with_repair(
+        "p.set_grad(Some(g.align_as(&p.tensor())?))?, or g.rename(None)? if the positions are right",
+    ))
+}
+
+/// Creates the missing slots of `method`. Returns whether all of its slots are new.
+fn make_slots(
+    method: &dyn Stateful,
+    slots: &mut Vec<(String, NamedTensor)>,
+    value: &NamedTensor,
+) -> Result<bool> {
+    let dtype = value.dtype().compute();
+    let mut made = 0;
+    let named = method.slots(value.sizes());
+    for &slot in named {
+        let sizes = method.slot_sizes(slot, value.sizes());
+        match slots.iter_mut().find(|(name, _)| name == slot) {
+            Some((_, kept)) if kept.sizes() != sizes => {
+                let message = format!(
+                    "{slot} has sizes {:?}, for a parameter that now has {:?}",
+                    kept.sizes(),
+                    value.sizes()
+                );
+                return Err(Error::new(ErrorKind::Shape, method.name(), message)
+                    .with_repair("build a new optimizer after changing the sizes of a parameter"));
+            }
+            Some((_, kept)) if kept.dtype() != dtype => *kept = kept.to(dtype)?,
+            Some(_) => {}
+            None => {
+                let names = slot_names(&sizes, value);
+                let shape = Shape { sizes: sizes.into(), names };
+                let start = Scalar::Float(method.slot_start(slot));
+                slots.push((slot.into(), NamedTensor::full_as(method.name(), shape, start, dtype)?));
+                made += 1;
+            }
+        }
+    }
+    if made > 0 {
+        sort_slots(named, slots);
+    }
+    Ok(made == named.len())
+}
