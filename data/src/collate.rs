@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// | map with the same keys in each sample | a map of batches |
 /// | `Option` that is `Some` in all samples or in none | an `Option` of a batch |
 ///
-/// Dims with other names, in another order or of other sizes are errors. A [`Loader`](crate::Loader) pads dims of
-/// different sizes on request.
+/// Dims with other names, in another order or of other sizes are errors. A [`Loader`](crate::Loader) pads
+/// dims of different sizes on request.
 ///
 /// # Examples
 /// Implement it for your own struct:
@@ -61,8 +61,8 @@ pub trait Collate: Sized {
     /// The batch of samples, of which there is at least one.
     ///
     /// # Errors
-    /// [`ErrorKind::NameMismatch`], [`ErrorKind::Shape`] and [`ErrorKind::DType`] if samples do not fit together;
-    /// the message says which.
+    /// [`ErrorKind::NameMismatch`], [`ErrorKind::Shape`] and [`ErrorKind::DType`] if samples do not fit
+    /// together; the message says which.
     fn collate(samples: Vec<Self>, how: &Collation<'_>) -> Result<Self::Batch>;
 }
 
@@ -89,7 +89,8 @@ impl<'a> Collation<'a> {
         self.pads.iter().find(|(padded, _)| *padded == dim).map(|(_, value)| *value)
     }
 
-    /// What to call the sample at a position of the batch in an error: `sample 17`, by its index in the data set.
+    /// What to call the sample at a position of the batch in an error: `sample 17`, by its index in the data
+    /// set.
     pub fn sample(&self, position: usize) -> String {
         match self.indices.get(position) {
             Some(index) => format!("sample {index}"),
@@ -148,8 +149,8 @@ macro_rules! lists {
 }
 lists!(String, &'static str, PathBuf);
 
-/// Implements `Collate` for a tuple. `tuple!(A a 0, B b 1)` collates the first elements as `A`s and the second ones
-/// as `B`s; an error says at which position of the tuple it is.
+/// Implements `Collate` for a tuple. `tuple!(A a 0, B b 1)` collates the first elements as `A`s and the
+/// second ones as `B`s; an error says at which position of the tuple it is.
 macro_rules! tuple {
     ($($type:ident $list:ident $position:tt),*) => {
         impl<$($type: Collate),*> Collate for ($($type,)*) {

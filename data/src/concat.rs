@@ -23,6 +23,7 @@ impl<A: Dataset, B: Dataset<Sample = A::Sample>> Dataset for Concat<A, B> {
         self.first.len() + self.second.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<A::Sample> {
         match index.checked_sub(self.first.len()) {
             None => self.first.get(index),

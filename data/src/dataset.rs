@@ -1,7 +1,7 @@
 //! [`Dataset`]: a length and a way to get a sample. Its methods make other data sets from it.
 
 use crate::collate::{Collate, Collation};
-use crate::split::{self, Parts};
+use crate::split::{self, SplitSizes};
 use crate::{Concat, Map, Subset, Zip};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::panic::Location;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// Samples by index.
 ///
-/// Implement it for your own data: a length, and a function that reads one sample. A [`Loader`](crate::Loader)
-/// makes batches of the samples, with [`Collate`].
+/// Implement it for your own data: a length, and a function that reads one sample. A
+/// [`Loader`](crate::Loader) makes batches of the samples, with [`Collate`].
 ///
 /// # Examples
 /// ```
@@ -48,12 +48,13 @@ pub trait Dataset: Send + Sync {
 
     /// The sample at `index`, which is less than [`len`](Self::len).
     ///
-    /// A loader calls it from several threads at once. Within it, random numbers from the default generator depend
-    /// on the loader's seed, the epoch and the position in the epoch alone, so augmentations are the same for any
-    /// number of workers.
+    /// A loader calls it from several threads at once. Within it, random numbers from the default generator
+    /// depend on the loader's seed, the epoch and the position in the epoch alone, so augmentations are the
+    /// same for any number of workers.
     ///
     /// # Errors
     /// What the data set decides. A loader returns the error with the index of the sample.
+    #[track_caller]
     fn get(&self, index: usize) -> Result<Self::Sample>;
 
     /// Whether there are no samples.
@@ -168,11 +169,12 @@ pub trait Dataset: Send + Sync {
     /// Splits the data set at random into parts that share it: by lengths, as in `[50_000, 10_000]`, or by
     /// fractions, as in `[0.8, 0.2]`. The same seed gives the same parts.
     ///
-    /// As in PyTorch, a fraction is rounded down, and samples that are left over go to the first parts, one to each.
+    /// As in PyTorch, a fraction is rounded down, and samples that are left over go to the first parts, one
+    /// to each.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the lengths do not sum to the number of samples, the fractions do not sum to one, or
-    /// a part is empty.
+    /// [`ErrorKind::Value`] if the lengths do not sum to the number of samples, the fractions do not sum to
+    /// one, or a part is empty.
     ///
     /// # Examples
     /// ```
@@ -184,18 +186,18 @@ pub trait Dataset: Send + Sync {
     #[track_caller]
     fn random_split<const K: usize>(
         self,
-        parts: impl Into<Parts<K>>,
+        sizes: impl Into<SplitSizes<K>>,
         seed: u64,
     ) -> Result<[Subset<Arc<Self>>; K]>
     where
         Self: Sized,
     {
         let caller = Location::caller();
-        split::random(Arc::new(self), &parts.into(), seed).map_err(|error| error.at(caller))
+        split::random(Arc::new(self), &sizes.into(), seed).map_err(|error| error.at(caller))
     }
 
-    /// `k` pairs of data sets for cross-validation, to train on and to test on. Each sample is in one of the test
-    /// sets, which differ in length by at most one.
+    /// `k` pairs of data sets for cross-validation, to train on and to test on. Each sample is in one of the
+    /// test sets, which differ in length by at most one.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if `k` is less than two, or more than the number of samples.
@@ -227,6 +229,7 @@ macro_rules! shared {
                 (**self).len()
             }
 
+            #[track_caller]
             fn get(&self, index: usize) -> Result<D::Sample> {
                 (**self).get(index)
             }
@@ -278,8 +281,12 @@ impl<T: Clone + Send + Sync> Dataset for Samples<T> {
         self.0.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<T> {
-        self.0.get(index).cloned().ok_or_else(|| no_sample("Samples", index, self.0.len()))
+        match self.0.get(index) {
+            Some(sample) => Ok(sample.clone()),
+            None => Err(no_sample("Samples", index, self.0.len())),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Idx files, the format of MNIST and its kin, gzipped or not.
 //!
-//! An idx file is a big-endian header, then the elements, big-endian too: two zeros, the type of the elements, the
-//! number of dims, the size of each dim in four bytes.
+//! An idx file is a big-endian header, then the elements, big-endian too: two zeros, the type of the
+//! elements, the number of dims, the size of each dim in four bytes.
 //!
 //! # Source
 //! Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*.
@@ -24,15 +24,19 @@ const TYPES: [(u8, DType); 6] = [
     (0x0d, DType::F32),
     (0x0e, DType::F64),
 ];
-/// No bytes unpack to more than this many for each of them: a deflated block of 258 bytes takes two bits or more.
+/// No bytes unpack to more than this many for each of them: a deflated block of 258 bytes takes two bits or
+/// more.
 const MOST_PER_BYTE: u64 = 1032;
+/// Files that unpack to more than this many for each byte are unpacked twice, the first time to count: the
+/// header of a damaged one could ask for a lot of memory. Images are packed to a fifth or so.
+const USUAL_PER_BYTE: u64 = 8;
 
 /// Reads a tensor from an idx file of `u8`, `i8`, `i16`, `i32`, `f32` or `f64`. Its dims are unnamed.
 ///
 /// # Errors
 /// [`ErrorKind::Io`](namegrad_core::ErrorKind::Io) if the file cannot be read,
-/// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is not an idx file, is truncated or longer than its
-/// header says. No memory is taken for what a header says in vain.
+/// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if it is not an idx file, is truncated or longer
+/// than its header says. A header that says more than there is takes no memory.
 ///
 /// # Examples
 /// ```
@@ -96,6 +100,16 @@ fn read(input: &Input) -> Result<Tensor> {
     };
     if !gzipped && announced < possible {
         return Err(trailing());
+    }
+    if gzipped && announced > stored.saturating_mul(USUAL_PER_BYTE) {
+        let mut all = input.open(OP)?.bytes.take(header + announced);
+        let found = io::copy(&mut all, &mut io::sink()).map_err(failed)?.saturating_sub(header);
+        if found < announced {
+            let what = format!(
+                "truncated: its header says {sizes:?} of {dtype}, but there are {found} bytes after it"
+            );
+            return Err(input.malformed(OP, what));
+        }
     }
     let shape = Shape { sizes: sizes.iter().copied().collect(), names: Names::none() };
     let failed = |error: io::Error| -> Error {

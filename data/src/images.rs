@@ -15,11 +15,11 @@ const OP: &str = "ImageFolder";
 /// The extensions of files that are images.
 const EXTENSIONS: [&str; 3] = ["png", "jpg", "jpeg"];
 
-/// PNG and JPEG images, in a folder for each class, which is named for it: torchvision's `ImageFolder`. It needs the
-/// feature `images`.
+/// PNG and JPEG images, in a folder for each class, which is named for it: torchvision's `ImageFolder`. It
+/// needs the feature `images`.
 ///
-/// A sample is an image `[C=3, H, W]` in `f32` from 0 to 1, or `[C=1, H, W]` after [`gray`](Self::gray), and the
-/// number of its class. Images are decoded when they are read, in the workers of a loader.
+/// A sample is an image `[C=3, H, W]` in `f32` from 0 to 1, or `[C=1, H, W]` after [`gray`](Self::gray), and
+/// the number of its class. Images are decoded when they are read, in the workers of a loader.
 ///
 /// # Examples
 /// ```
@@ -50,12 +50,12 @@ pub struct ImageFolder {
 }
 
 impl ImageFolder {
-    /// Finds the images: each folder in `folder` is a class, in alphabetical order, and has images, also in folders
-    /// of its own. Links are followed; files that are not images are left out.
+    /// Finds the images: each folder in `folder` is a class, in alphabetical order, and has images, also in
+    /// folders of its own. Links are followed; files that are not images are left out.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if a folder cannot be read; [`ErrorKind::Value`] if there are no classes, or one has no
-    /// images.
+    /// [`ErrorKind::Io`] if a folder cannot be read; [`ErrorKind::Value`] if there are no classes, or one has
+    /// no images.
     #[track_caller]
     pub fn load(folder: impl AsRef<Path>) -> Result<ImageFolder> {
         let caller = Location::caller();
@@ -99,8 +99,8 @@ impl ImageFolder {
     }
 }
 
-/// Adds the images in a folder and in those in it, each of them once, so that a link to a folder above it is no endless
-/// search.
+/// Adds the images in a folder and in those in it, each of them once, so that a link to a folder above it is
+/// no endless search.
 fn add_images(folder: &Path, class: i64, files: &mut Vec<(PathBuf, i64)>) -> Result<()> {
     let mut folders = vec![folder.to_path_buf()];
     let mut seen: HashSet<PathBuf> = fs::canonicalize(folder).into_iter().collect();
@@ -137,9 +137,13 @@ impl Dataset for ImageFolder {
         self.files.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<(Tensor, i64)> {
-        let (path, class) = self.files.get(index).ok_or_else(|| no_sample(OP, index, self.len()))?;
-        let image = decoded(path)?;
+        let Some((path, class)) = self.files.get(index) else {
+            return Err(no_sample(OP, index, self.len()));
+        };
+        let caller = Location::caller();
+        let image = decoded(path).map_err(|error| error.at(caller))?;
         let (height, width) = (image.height() as usize, image.width() as usize);
         let (channels, levels) = match self.gray {
             true => (1, image.into_luma8().into_raw()),

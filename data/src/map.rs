@@ -35,6 +35,7 @@ where
         self.data.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<T> {
         (self.f)(self.data.get(index)?)
     }

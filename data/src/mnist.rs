@@ -40,8 +40,8 @@ pub struct Mnist {
 }
 
 impl Mnist {
-    /// Reads the four files `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
-    /// `t10k-labels-idx1-ubyte`, with or without `.gz`, from a folder.
+    /// Reads the four files `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`
+    /// and `t10k-labels-idx1-ubyte`, with or without `.gz`, from a folder.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if a file is missing or cannot be read, and those of [`LabeledImages::load`].
@@ -70,8 +70,8 @@ fn found(folder: &Path, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Gray images of one size with the number of a class each, from idx files. A sample is an image
-/// `[C=1, H, W]` in `f32` from 0 to 1 and its label; a batch `[N, C, H, W]` and `[N]` in `i64`. The images are kept in
+/// Gray images of one size with the number of a class each, from idx files. A sample is an image `[C=1, H,
+/// W]` in `f32` from 0 to 1 and its label; a batch `[N, C, H, W]` and `[N]` in `i64`. The images are kept in
 /// memory in `u8`.
 #[derive(Clone, Debug)]
 pub struct LabeledImages {
@@ -146,6 +146,7 @@ impl Dataset for LabeledImages {
         self.labels.numel()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<(Tensor, i64)> {
         if index >= self.len() {
             return Err(no_sample(OP, index, self.len()));

@@ -5,33 +5,34 @@ use crate::{Dataset, Subset};
 use namegrad_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// The sizes of `K` parts of a data set: numbers of samples or fractions. Arrays of either convert to it.
+/// The sizes of `K` parts of a data set or a table: numbers of samples or fractions. Arrays of either convert
+/// to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Parts<const K: usize> {
+pub enum SplitSizes<const K: usize> {
     /// Numbers of samples, which sum to the length of the data set.
     Lengths([usize; K]),
     /// Fractions, which sum to one.
     Fractions([f64; K]),
 }
 
-impl<const K: usize> From<[usize; K]> for Parts<K> {
-    fn from(lengths: [usize; K]) -> Parts<K> {
-        Parts::Lengths(lengths)
+impl<const K: usize> From<[usize; K]> for SplitSizes<K> {
+    fn from(lengths: [usize; K]) -> SplitSizes<K> {
+        SplitSizes::Lengths(lengths)
     }
 }
 
-impl<const K: usize> From<[f64; K]> for Parts<K> {
-    fn from(fractions: [f64; K]) -> Parts<K> {
-        Parts::Fractions(fractions)
+impl<const K: usize> From<[f64; K]> for SplitSizes<K> {
+    fn from(fractions: [f64; K]) -> SplitSizes<K> {
+        SplitSizes::Fractions(fractions)
     }
 }
 
-impl<const K: usize> Parts<K> {
+impl<const K: usize> SplitSizes<K> {
     /// The length of each part of a data set of `len`.
     fn lengths(&self, len: usize) -> Result<[usize; K]> {
         let refused = |message: String| Error::new(ErrorKind::Value, "random_split", message);
         let lengths = match self {
-            Parts::Lengths(lengths) => {
+            SplitSizes::Lengths(lengths) => {
                 let sum = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
                 if sum != Some(len) {
                     let message = format!("{lengths:?} do not sum to {len}, the number of samples");
@@ -39,7 +40,7 @@ impl<const K: usize> Parts<K> {
                 }
                 *lengths
             }
-            Parts::Fractions(fractions) => {
+            SplitSizes::Fractions(fractions) => {
                 let valid = fractions.iter().all(|fraction| (0.0..=1.0).contains(fraction));
                 if !valid || (fractions.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
                     let message = format!("fractions are from 0 to 1 and sum to 1, unlike {fractions:?}");
@@ -69,15 +70,24 @@ impl<const K: usize> Parts<K> {
 
 pub(crate) fn random<D: Dataset, const K: usize>(
     data: Arc<D>,
-    parts: &Parts<K>,
+    sizes: &SplitSizes<K>,
     seed: u64,
 ) -> Result<[Subset<Arc<D>>; K]> {
-    let lengths = parts.lengths(data.len())?;
-    let order = permutation(data.len(), seed, 0)?;
+    Ok(indices(data.len(), sizes, seed)?.map(|indices| Subset::of(data.clone(), indices)))
+}
+
+/// The numbers below `len` in parts at random.
+pub(crate) fn indices<const K: usize>(
+    len: usize,
+    sizes: &SplitSizes<K>,
+    seed: u64,
+) -> Result<[Vec<usize>; K]> {
+    let lengths = sizes.lengths(len)?;
+    let order = permutation(len, seed, 0)?;
     let mut start = 0;
     Ok(lengths.map(|length| {
         start += length;
-        Subset::of(data.clone(), order[start - length..start].to_vec())
+        order[start - length..start].to_vec()
     }))
 }
 

@@ -3,11 +3,12 @@
 use crate::collate::{Collate, Collation};
 use namegrad_autograd::{Tensor, TensorOptions};
 use namegrad_core::options::StackOptions;
-use namegrad_core::{Error, ErrorKind, Name, Result, Scalar};
+use namegrad_core::{DType, Error, ErrorKind, Name, Result, Scalar};
 
 const OP: &str = "collate";
 
-/// The tensors along a new first dim. Where sizes differ, `pad` gives the value for a dim, if it may be padded.
+/// The tensors along a new first dim. Where sizes differ, `pad` gives the value for a dim, if it may be
+/// padded.
 pub(crate) fn stack(
     mut samples: Vec<Tensor>,
     how: &Collation<'_>,
@@ -33,6 +34,7 @@ pub(crate) fn stack(
         let Some(value) = first.name(dim).and_then(&pad) else {
             return Err(sizes_differ(&first, &samples[position], dim, position, how));
         };
+        check_value(&first, dim, value)?;
         let longest = samples.iter().map(|sample| sample.sizes()[dim]).max().unwrap_or(0);
         for sample in &mut samples {
             *sample = padded(sample, dim, longest, value)?;
@@ -78,6 +80,26 @@ fn sizes_differ(first: &Tensor, sample: &Tensor, dim: usize, position: usize, ho
     Error::new(ErrorKind::Shape, OP, message).with_repair(repair)
 }
 
+/// Checks that the dtype of the samples has a value: 0.5 would become 0 in integers. A float is rounded,
+/// though.
+fn check_value(x: &Tensor, dim: usize, value: Scalar) -> Result<()> {
+    let dtype = x.dtype();
+    let padded =
+        TensorOptions::new().dtype(dtype).full((), value).and_then(|x| x.to(DType::F64)?.item::<f64>());
+    let has = padded.is_ok_and(|padded| match value {
+        Scalar::Float(value) if dtype.is_floating_point() => padded.is_finite() || !value.is_finite(),
+        Scalar::Int(_) if dtype == DType::I64 => true, // `f64` does not tell all of them apart
+        value => padded == value.to_f64(),
+    });
+    if has {
+        return Ok(());
+    }
+    let name = x.name(dim).map(|name| format!(" '{name}'")).unwrap_or_default();
+    let message = format!("the dim{name} cannot be padded with {value}, because the samples are {dtype}");
+    Err(Error::new(ErrorKind::Value, OP, message)
+        .with_repair(format!("pad with a value of {dtype}, or convert the samples")))
+}
+
 /// `x` with `value` after its elements along a dim, up to `size`.
 fn padded(x: &Tensor, dim: usize, size: usize, value: Scalar) -> Result<Tensor> {
     let mut rest = x.shape();
@@ -90,6 +112,7 @@ fn padded(x: &Tensor, dim: usize, size: usize, value: Scalar) -> Result<Tensor> 
 }
 
 /// A sample whose size along a dim differs from sample to sample. Its batch is [`Padded`], with the lengths.
+/// All samples of a batch have the same ragged dim and are padded with the same value.
 ///
 /// To pad without lengths, use [`LoaderBuilder::pad`](crate::LoaderBuilder::pad).
 ///
@@ -131,6 +154,12 @@ impl Ragged {
         self.value = value.into();
         self
     }
+
+    /// Whether two samples are padded alike. NaN equals NaN here.
+    fn padded_as(&self, other: &Ragged) -> bool {
+        let exact = |value: Scalar| (value.to_f64().to_bits(), value.to_i64());
+        self.dim == other.dim && exact(self.value) == exact(other.value)
+    }
 }
 
 /// The batch of [`Ragged`] samples.
@@ -146,8 +175,17 @@ impl Collate for Ragged {
     type Batch = Padded;
 
     fn collate(samples: Vec<Ragged>, how: &Collation<'_>) -> Result<Padded> {
-        let lengths = samples.iter().map(|sample| sample.tensor.size(sample.dim)).collect::<Result<_>>()?;
         let own = samples.first().map(|first| (first.dim, first.value));
+        if let Some(other) = samples.iter().position(|sample| !sample.padded_as(&samples[0])) {
+            let padded = |position: usize| {
+                let Ragged { dim, value, .. } = &samples[position];
+                format!("{} pads '{dim}' with {value}", how.sample(position))
+            };
+            let message = format!("{}, but {}", padded(0), padded(other));
+            return Err(Error::new(ErrorKind::Value, OP, message)
+                .with_repair("give all samples of a batch the same ragged dim and value"));
+        }
+        let lengths = samples.iter().map(|sample| sample.tensor.size(sample.dim)).collect::<Result<_>>()?;
         let tensors = samples.into_iter().map(|sample| sample.tensor).collect();
         let pad = |dim| own.filter(|own| own.0 == dim).map(|own| own.1).or_else(|| how.pad(dim));
         Ok(Padded { tensor: stack(tensors, how, pad)?, lengths: usize::collate(lengths, how)? })

@@ -14,8 +14,8 @@ pub(crate) type Thunks<T> = Box<dyn Iterator<Item = Result<Thunk<T>>> + Send>;
 
 /// Samples that can only be read in order: from an iterator, or from a file that is larger than memory.
 ///
-/// A [`Loader`](crate::Loader) reads the iterator from one thread at a time and runs what [`map`](Self::map) adds in
-/// all its workers, so the batches are the same for any number of workers.
+/// A [`Loader`](crate::Loader) reads the iterator from one thread at a time and runs what [`map`](Self::map)
+/// adds in all its workers, so the batches are the same for any number of workers.
 ///
 /// # Examples
 /// ```
@@ -92,8 +92,8 @@ impl<T: Send + 'static> Stream<T> {
         Stream { open: Arc::new(open) }
     }
 
-    /// Shuffles the samples through a buffer of `size`: each sample is drawn from those in the buffer, and the next
-    /// one that is read takes its place. The order depends on the loader's seed and the epoch.
+    /// Shuffles the samples through a buffer of `size`: each sample is drawn from those in the buffer, and
+    /// the next one that is read takes its place. The order depends on the loader's seed and the epoch.
     pub fn shuffle_buffer(self, size: usize) -> Stream<T> {
         let open = move |seed| -> Result<Thunks<T>> {
             Ok(Box::new(Shuffled {

@@ -5,8 +5,8 @@ use crate::dataset::{Dataset, no_sample};
 use namegrad_core::Result;
 use std::sync::Arc;
 
-/// The samples of a data set at some indices: the result of [`Dataset::subset`], [`Dataset::filter`] and of the
-/// methods that split a data set. Clones share the indices.
+/// The samples of a data set at some indices: the result of [`Dataset::subset`], [`Dataset::filter`] and of
+/// the methods that split a data set. Clones share the indices.
 #[derive(Clone, Debug)]
 pub struct Subset<D> {
     data: D,
@@ -48,6 +48,7 @@ impl<D: Dataset> Dataset for Subset<D> {
         self.indices.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<D::Sample> {
         match self.indices.get(index) {
             Some(inner) => self.data.get(*inner),

@@ -10,8 +10,8 @@ use std::panic::Location;
 
 const OP: &str = "TensorDataset";
 
-/// The slices of one tensor, or of a tuple of up to four tensors, along a dim. Nothing is copied until a batch is
-/// made, and clones share the tensors.
+/// The slices of one tensor, or of a tuple of up to four tensors, along a dim. Nothing is copied until a
+/// batch is made, and clones share the tensors.
 ///
 /// # Examples
 /// ```
@@ -54,24 +54,17 @@ struct Rows {
 }
 
 impl<T: Tensors> TensorDataset<T> {
-    /// The slices along the dim "N". If no dim of a tensor is called so, it is the first dim, which must be unnamed
-    /// then.
+    /// The slices along the dim "N". If no dim of a tensor is called so, it is the first dim, which must be
+    /// unnamed then.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] if the tensors have different sizes along the dim, or there is a tensor without dims;
-    /// [`ErrorKind::NameNotFound`] if a tensor has no such dim; [`ErrorKind::Autograd`] if one requires a gradient.
+    /// [`ErrorKind::Shape`] if the tensors have different sizes along the dim, or there is a tensor without
+    /// dims; [`ErrorKind::NameNotFound`] if a tensor has no such dim; [`ErrorKind::Autograd`] if one requires
+    /// a gradient.
     #[track_caller]
     pub fn new(tensors: T) -> Result<TensorDataset<T>> {
         let caller = Location::caller();
-        let rows = tensors.into_list().into_iter().map(|tensor| {
-            let unnamed = tensor.ndim() > 0 && tensor.name(0).is_none();
-            let named = Name::lookup("N").and_then(|name| tensor.names().position(name));
-            match named.or(unnamed.then_some(0)) {
-                Some(dim) => Ok(Rows { tensor, dim }),
-                None => Err(no_dim(&tensor, "N")),
-            }
-        });
-        rows.collect::<Result<_>>().and_then(TensorDataset::checked).map_err(|error| error.at(caller))
+        TensorDataset::of(tensors, samples_dim).map_err(|error| error.at(caller))
     }
 
     /// The slices along a dim of another name.
@@ -90,13 +83,13 @@ impl<T: Tensors> TensorDataset<T> {
     #[track_caller]
     pub fn along(dim: &str, tensors: T) -> Result<TensorDataset<T>> {
         let caller = Location::caller();
-        let rows = tensors.into_list().into_iter().map(|tensor| {
-            match Name::lookup(dim).and_then(|name| tensor.names().position(name)) {
-                Some(dim) => Ok(Rows { tensor, dim }),
-                None => Err(no_dim(&tensor, dim)),
-            }
-        });
-        rows.collect::<Result<_>>().and_then(TensorDataset::checked).map_err(|error| error.at(caller))
+        let called = |tensor: &Tensor| position(tensor, dim).ok_or_else(|| no_dim(tensor, dim));
+        TensorDataset::of(tensors, called).map_err(|error| error.at(caller))
+    }
+
+    fn of(tensors: T, dim: impl Fn(&Tensor) -> Result<usize>) -> Result<TensorDataset<T>> {
+        let rows = |tensor: Tensor| Ok(Rows { dim: dim(&tensor)?, tensor });
+        TensorDataset::checked(tensors.into_list().into_iter().map(rows).collect::<Result<_>>()?)
     }
 
     fn checked(rows: Vec<Rows>) -> Result<TensorDataset<T>> {
@@ -114,6 +107,16 @@ impl<T: Tensors> TensorDataset<T> {
         }
         Ok(TensorDataset { len: lengths.first().copied().unwrap_or(0), rows, tuple: PhantomData })
     }
+}
+
+fn position(tensor: &Tensor, dim: &str) -> Option<usize> {
+    Name::lookup(dim).and_then(|name| tensor.names().position(name))
+}
+
+/// The dim of the samples: "N", or the first one if it is unnamed.
+pub(crate) fn samples_dim(tensor: &Tensor) -> Result<usize> {
+    let unnamed = tensor.ndim() > 0 && tensor.name(0).is_none();
+    position(tensor, "N").or(unnamed.then_some(0)).ok_or_else(|| no_dim(tensor, "N"))
 }
 
 #[cold]
@@ -150,6 +153,7 @@ impl<T: Tensors> Dataset for TensorDataset<T> {
         self.len
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<T> {
         if index >= self.len {
             return Err(no_sample(OP, index, self.len));

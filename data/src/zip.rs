@@ -28,6 +28,7 @@ impl<A: Dataset, B: Dataset> Dataset for Zip<A, B> {
         self.first.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<Self::Sample> {
         Ok((self.first.get(index)?, self.second.get(index)?))
     }

@@ -1,5 +1,6 @@
 //! Batches of every kind of sample, and samples that do not fit together.
 
+use namegrad::core::Scalar;
 use namegrad::data::{Collate, Dataset, Loader, Ragged, Samples};
 use namegrad::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -111,5 +112,68 @@ fn ragged_dims_are_padded_on_request() -> Result<()> {
     assert_eq!((x.lengths.shape().to_string(), y.lengths.to_vec::<i64>()?), ("[N=2]".into(), vec![2, 3]));
     let error = Ragged::new(x.tensor, "time").unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::NameNotFound, file!()));
+    Ok(())
+}
+
+#[test]
+fn ragged_samples_are_padded_alike() -> Result<()> {
+    let x = |h, w| Tensor::ones([("H", h), ("W", w)]);
+    let refused = |one: Ragged, other: Ragged| {
+        let error = batch(vec![one.clone(), one, other]).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+        error.message().to_string()
+    };
+    let (h, w) = (Ragged::new(x(2, 3)?, "H")?, Ragged::new(x(2, 3)?, "W")?);
+    let message = refused(h.clone(), w.clone());
+    assert_eq!(message, "batch 0: sample 0 pads 'H' with 0, but sample 2 pads 'W' with 0");
+    let message = refused(h.clone(), h.clone().value(-1));
+    assert_eq!(message, "batch 0: sample 0 pads 'H' with 0, but sample 2 pads 'H' with -1");
+    for (one, other) in [(f64::NAN.into(), f64::NAN.into()), (Scalar::Int(1), Scalar::Float(1.0))] {
+        batch(vec![w.clone().value(one), w.clone().value(other)])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pad_value_is_one_of_the_dtype() -> Result<()> {
+    let pad = |dtype: DType, value: Scalar| {
+        let samples = vec![Tensor::ones([("a", 1)])?.to(dtype)?, Tensor::ones([("a", 2)])?.to(dtype)?];
+        let loader = Loader::builder(Samples::new(samples)).batch_size(2).pad("a", value).build()?;
+        loader.iter().next().unwrap()?.to(DType::F64)?.to_vec::<f64>()
+    };
+    let (float, int) = (Scalar::Float, Scalar::Int);
+    let bad = [
+        (DType::I64, float(0.5)),
+        (DType::I64, float(f64::NAN)),
+        (DType::I64, float(1e300)),
+        (DType::I8, int(128)),
+        (DType::U8, int(-1)),
+        (DType::Bool, int(2)),
+        (DType::F32, float(1e300)),
+        (DType::F16, float(70000.0)),
+        (DType::F32, int(16777217)),
+    ];
+    for (dtype, value) in bad {
+        let error = pad(dtype, value).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{dtype} {value}");
+        let message =
+            format!("batch 0: the dim 'a' cannot be padded with {value}, because the samples are {dtype}");
+        assert_eq!(error.message(), message);
+    }
+    let good = [
+        (DType::I64, float(-3.0)),
+        (DType::I64, int(-(1 << 53))),
+        (DType::U8, int(255)),
+        (DType::Bool, int(1)),
+        (DType::Bool, Scalar::Bool(false)),
+        (DType::F32, float(f64::NEG_INFINITY)),
+        (DType::F16, int(-100)),
+        (DType::F64, float(0.1)),
+    ];
+    for (dtype, value) in good {
+        assert_eq!(pad(dtype, value)?[1], value.to_f64(), "{dtype} {value}");
+    }
+    assert_eq!(pad(DType::F32, float(0.1))?[1], f64::from(0.1f32), "floats are rounded");
+    assert!(pad(DType::F32, float(f64::NAN))?[1].is_nan());
     Ok(())
 }

@@ -240,6 +240,23 @@ fn damaged_tables() {
     assert!(csv_error(Csv::from_bytes(gzip(b"a\n1\n")[..20].to_vec())).starts_with("truncated"));
     assert!(csv_error(Csv::new("/nowhere.csv")).contains("No such file"));
 
+    // The parser would take everything after the quote as one field.
+    for text in
+        ["a,b\n1,x\n2,\"y\n3,z\n4,z\n", "a,b\r\n1,x\r\n2,\"y\"\"\r\n", "a,b\n1,x\n\"", "a,b\n1,x\n2,\"\r"]
+    {
+        for packed in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+            let message = csv_error(Csv::from_bytes(packed).categories(["b"]));
+            assert_eq!(message, "damaged: line 3: a quote opens here that is not closed", "{text:?}");
+        }
+    }
+    let message = csv_error(Csv::from_bytes(b"a;b\n1;\"x\n").delimiter(b';').categories(["b"]));
+    assert_eq!(message, "damaged: line 2: a quote opens here that is not closed");
+    for text in
+        ["a,b\n1,\"\"\n", "a,b\n1,x\"\n", "a,b\n1,\"x\"\"\"", "a,b\n1,\"x\"y\"\n", "a,b\n1,\"x\n\ny\""]
+    {
+        assert!(table(text).categories(["b"]).fill("b", "none").read().is_ok(), "{text:?}");
+    }
+
     let two = || table("a,b\n1,x\n2,y\n");
     let error = two().read().unwrap_err();
     assert_eq!(error.repair(), Some(".categories([\"b\"]), .skip([\"b\"]) or .missing([\"x\"])"));
@@ -330,7 +347,11 @@ fn vocabularies() -> Result<()> {
     assert_eq!(bytes.decode(&bytes.encode("hé\0")?)?, "hé\0");
     assert_eq!(chars.text(&[99]).unwrap_err().kind(), ErrorKind::Index);
     assert_eq!(chars.text(&[-1]).unwrap_err().kind(), ErrorKind::Index);
-    assert!(words.clone().with_special("b").is_err() && bytes.clone().with_special("<pad>").is_err());
+    for error in
+        [words.clone().with_special("b").unwrap_err(), bytes.clone().with_unknown("<unk>").unwrap_err()]
+    {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()));
+    }
 
     let folder = Folder::new("vocabulary");
     let path = folder.0.join("words.safetensors");

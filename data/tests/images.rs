@@ -82,6 +82,9 @@ fn damaged_folders() -> Result<()> {
         let error = loader.iter().next().unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Format);
         assert!(error.message().starts_with("sample 0: ") && error.message().contains("1.png"), "{error}");
+        let error = ImageFolder::load(&folder.0)?.get(0).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Format, file!()));
     }
+    assert_eq!(ImageFolder::load(&folder.0)?.get(1).unwrap_err().location().file(), file!());
     Ok(())
 }

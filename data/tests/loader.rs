@@ -1,8 +1,8 @@
-//! Loaders: the same batches for any number of workers, errors and panics with the index of the sample, no thread
-//! left, and bad settings.
+//! Loaders: the same batches for any number of workers, errors and panics with the index of the sample, no
+//! thread left, and bad settings.
 
 use namegrad::data::sampler::{Bucketed, Distributed, Epoch, Random, SubsetRandom, Weighted};
-use namegrad::data::{Dataset, Loader, LoaderBuilder, Samples, Stream, TensorDataset};
+use namegrad::data::{Collation, Dataset, Loader, LoaderBuilder, Samples, Stream, TensorDataset, Windows};
 use namegrad::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -209,6 +209,46 @@ fn a_panic_is_an_error_with_the_sample() -> Result<()> {
     Ok(())
 }
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the drop panicked too");
+    }
+}
+
+#[test]
+fn a_drop_that_panics_does_not_stop_the_loop() -> Result<()> {
+    for workers in [0, 2] {
+        let data = Samples::new((0..20).collect::<Vec<i64>>())
+            .map(|x| if x == 6 { std::panic::panic_any(Bomb) } else { Ok(x) });
+        let loader = Loader::builder(data).batch_size(4).workers(workers).build()?;
+        let batches: Vec<Result<Tensor>> = loader.iter().collect();
+        assert_eq!(batches[1].as_ref().unwrap_err().message(), "sample 6 panicked: (no message)");
+        assert_eq!((batches.len(), batches.iter().filter(|batch| batch.is_ok()).count()), (5, 4));
+    }
+    // The drop of a sample whose batch is given up, because another one of its samples is an error.
+    for workers in [0, 2] {
+        let data = Samples::new((0..20).collect::<Vec<i64>>()).map(|x| match x {
+            7 => Err(Error::new(ErrorKind::Io, "read", "disk gone")),
+            _ => Ok((x == 6).then(|| Bomb)),
+        });
+        let collate = |samples: Vec<Option<Bomb>>, _: &Collation<'_>| {
+            samples.into_iter().for_each(std::mem::forget);
+            Ok(())
+        };
+        let loader = Loader::builder_with(data, collate).batch_size(4).workers(workers).build()?;
+        let line = line!() + 1;
+        let batches: Vec<Result<()>> = loader.iter().collect();
+        let error = batches[1].as_ref().unwrap_err();
+        assert_eq!(error.message(), "making a batch panicked: the drop panicked too");
+        assert_eq!((error.location().file(), error.location().line()), (file!(), line));
+        assert_eq!((batches.len(), batches.iter().filter(|batch| batch.is_ok()).count()), (5, 4));
+    }
+    Ok(())
+}
+
 #[test]
 fn an_error_of_a_stream_ends_the_epoch() -> Result<()> {
     for workers in [0, 3] {
@@ -313,5 +353,27 @@ fn a_tensor_data_set_gathers_what_its_samples_stack_to() -> Result<()> {
     assert_eq!(error.repair(), Some("TensorDataset::along(\"time\", tensors)?"));
     assert_eq!(TensorDataset::new(Tensor::zeros(())?).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(TensorDataset::new(x.requiring_grad()?).unwrap_err().kind(), ErrorKind::Autograd);
+    Ok(())
+}
+
+#[test]
+fn a_sample_that_is_not_there_is_reported_at_the_call() -> Result<()> {
+    let x = Tensor::zeros([("N", 3)])?;
+    let samples = || Samples::new(vec![1, 2, 3]);
+    let boxed: Box<dyn Dataset<Sample = i32>> = Box::new(samples());
+    let errors = [
+        boxed.get(3).unwrap_err(),
+        TensorDataset::new(x.clone())?.get(3).unwrap_err(),
+        Windows::new(x, "N", 2)?.get(3).unwrap_err(),
+        samples().get(3).unwrap_err(),
+        Box::new(samples()).get(3).unwrap_err(),
+        samples().subset([0])?.get(3).unwrap_err(),
+        samples().map(Ok).get(3).unwrap_err(),
+        samples().concat(samples()).get(6).unwrap_err(),
+        samples().zip(samples())?.get(3).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Index, file!()), "{error}");
+    }
     Ok(())
 }

@@ -1,8 +1,11 @@
-//! Data is in memory once. The process has no other tests, and these run one after another, so they can measure that.
+//! Data is in memory once. The process has no other tests, and these run one after another, so they can
+//! measure that.
 
-use namegrad::data::{Dataset, LabeledImages, Loader, TensorDataset};
+use flate2::{Compression, read::GzEncoder};
+use namegrad::data::{Dataset, LabeledImages, Loader, TensorDataset, idx};
 use namegrad::memory;
 use namegrad::prelude::*;
+use std::io::Read;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -56,4 +59,23 @@ fn images_are_in_memory_once() -> Result<()> {
     assert!(peak < COUNT * 784 * 5 / 4, "{peak} bytes");
     std::fs::remove_dir_all(folder).unwrap();
     Ok(())
+}
+
+#[test]
+fn a_header_takes_no_memory_for_what_is_not_there() {
+    let _alone = alone();
+    // These many bytes could unpack to what the header says, but do not.
+    let file = [&[0, 0, 8, 3, 0, 0, 0xea, 0x60, 0, 0, 0, 28, 0, 0, 0, 28][..], &[7; 60_000]].concat();
+    let mut packed = Vec::new();
+    GzEncoder::new(&file[..], Compression::none()).read_to_end(&mut packed).unwrap();
+    memory::reset_peak();
+    let before = memory::stats().live_bytes;
+    let error = idx::from_bytes(packed).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert_eq!(
+        error.message(),
+        "the bytes: truncated: its header says [60000, 28, 28] of uint8, but there are 60000 bytes after it"
+    );
+    let peak = memory::stats().peak_bytes - before;
+    assert!(peak < 1 << 20, "{peak} bytes");
 }

@@ -1,5 +1,5 @@
-//! A loader that goes on from a saved state gives exactly the batches that an uninterrupted one gives, and does not
-//! read the samples before them.
+//! A loader that goes on from a saved state gives exactly the batches that an uninterrupted one gives, and
+//! does not read the samples before them.
 
 use namegrad::data::sampler::{Bucketed, Distributed, Epoch, Random, Sequential, SubsetRandom, Weighted};
 use namegrad::data::{Dataset, Loader, LoaderState, Sampler, Stream};
@@ -64,8 +64,8 @@ fn values((x, noise): &Batch) -> Result<Values> {
     Ok((x.to_vec()?, noise.to_vec()?))
 }
 
-/// A training loop up to `EPOCHS`, which is killed after `kill` batches. Returns what it saw, and the state that it had
-/// saved after the last batch.
+/// A training loop up to `EPOCHS`, which is killed after `kill` batches. Returns what it saw, and the state
+/// that it had saved after the last batch.
 fn run(loader: &Loader<Batch>, kill: usize) -> Result<(Vec<Values>, LoaderState)> {
     let mut seen = Vec::new();
     for _ in loader.epochs_done()..EPOCHS {
@@ -222,5 +222,33 @@ fn a_state_of_another_loader_is_refused() -> Result<()> {
     assert_eq!(LoaderState::from_file(&other).unwrap_err().kind(), ErrorKind::Format);
     other.metadata.clear();
     assert_eq!(LoaderState::from_file(&other).unwrap_err().kind(), ErrorKind::Format);
+    Ok(())
+}
+
+#[test]
+fn a_state_asks_the_sampler_once_for_each_epoch() -> Result<()> {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let sampler = {
+        let asked = asked.clone();
+        move |epoch: &Epoch| {
+            asked.lock().unwrap().push(epoch.number);
+            epoch.permutation(epoch.samples)
+        }
+    };
+    let of = |sampler| Loader::builder(Noisy::default()).batch_size(BATCH).seed(5).sampler(sampler).build();
+    let loader = of(sampler.clone())?;
+    let mut state = loader.state_dict()?;
+    for _ in 0..2 {
+        for batch in loader.iter() {
+            batch?;
+            state = loader.state_dict()?;
+        }
+        loader.state_dict()?;
+    }
+    assert_eq!(*asked.lock().unwrap(), [0, 1, 2]);
+    let resumed = of(sampler)?;
+    resumed.load_state_dict(&state)?;
+    assert_eq!((resumed.iter().count(), resumed.iter().count()), (0, 6));
+    assert_eq!(*asked.lock().unwrap(), [0, 1, 2, 0, 1, 2]);
     Ok(())
 }

@@ -5,8 +5,8 @@ use csv::StringRecord;
 use namegrad_core::names::closest_of;
 use namegrad_core::{Error, ErrorKind, Result};
 
-/// A column of a table: by its name in the header, or by its position from 0. Negative positions count from the last
-/// column.
+/// A column of a table: by its name in the header, or by its position from 0. Negative positions count from
+/// the last column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// By name.
@@ -48,10 +48,11 @@ impl From<usize> for Column {
 /// What takes the place of missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
-    /// A number. `f64::NAN` keeps them as NaN, to be filled later.
+    /// A number. `f64::NAN` keeps them as NaN, to be filled later: [`Standardize`](crate::Standardize) shows
+    /// how.
     Number(f64),
-    /// The mean of the values of the column that are not missing. It is over all rows, those among them that you
-    /// may split off for validation.
+    /// The mean of the values of the column that are not missing. It is over all rows, including those that
+    /// you may split off for a test.
     Mean,
     /// A category.
     Category(String),
@@ -191,6 +192,11 @@ impl Layout {
             Some(names) => format!("column '{}'", names[column]),
             None => format!("column {column}"),
         }
+    }
+
+    /// Whether the missing values of a column get the mean of the others.
+    pub(super) fn fills_mean(&self, column: usize) -> bool {
+        self.fills[column] == Some(Fill::Mean)
     }
 
     fn is_missing(&self, field: &str) -> bool {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The numbers of blank lines that have been read and are not behind the parser. The parser takes the line after the
-/// last row as the line of a row, even if that line is blank.
+/// The numbers of blank lines that have been read and are not behind the parser. The parser takes the line
+/// after the last row as the line of a row, even if that line is blank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blank(Arc<Mutex<VecDeque<u64>>>);
 
@@ -27,7 +27,8 @@ pub(super) struct Lines {
     ends: Ends,
 }
 
-/// The longest line, in bytes: without a limit, a file that is no text would fill the memory.
+/// The longest line and the longest quoted field, in bytes: without a limit, a file that is no text would
+/// fill the memory.
 const LONGEST: usize = 1 << 26;
 
 /// Where lines end.
@@ -39,18 +40,73 @@ struct Ends {
     length: usize,
     /// The last byte was `\r`, which has not been passed on.
     carriage_return: bool,
+    quotes: Quotes,
+}
+
+/// Follows the quotes as the parser does, which takes the rest of the text as one field if a quote is not
+/// closed.
+struct Quotes {
+    delimiter: u8,
+    at: Place,
+    /// The line where the last quoted field opens, and how long that field is so far.
+    opened: u64,
+    length: usize,
+}
+
+/// Where in a field the text is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote in a quoted field: the end of that field, or the first half of an escaped quote.
+    Quote,
+}
+
+impl Quotes {
+    fn pass(&mut self, byte: u8, line: u64) {
+        self.at = match (self.at, byte) {
+            (Place::Start, b'"') => {
+                (self.opened, self.length) = (line, 0);
+                Place::Quoted
+            }
+            (Place::Quoted, b'"') => Place::Quote,
+            (Place::Quote, b'"') | (Place::Quoted, _) => {
+                self.length += 1;
+                Place::Quoted
+            }
+            (_, b'\n' | b'\r') => Place::Start,
+            (_, byte) if byte == self.delimiter => Place::Start,
+            _ => Place::Plain,
+        };
+    }
 }
 
 impl Lines {
-    pub(super) fn new(mut text: Box<dyn Read + Send>, blank: Blank) -> io::Result<Lines> {
+    pub(super) fn new(mut text: Box<dyn Read + Send>, delimiter: u8, blank: Blank) -> io::Result<Lines> {
         let mut start = Vec::new();
         text.by_ref().take(3).read_to_end(&mut start)?;
         if start == b"\xef\xbb\xbf" {
             start.clear();
         }
         let text: Box<dyn Read + Send> = Box::new(io::Cursor::new(start).chain(text));
-        let ends = Ends { blank, line: 1, length: 0, carriage_return: false };
+        let quotes = Quotes { delimiter, at: Place::Start, opened: 0, length: 0 };
+        let ends = Ends { blank, line: 1, length: 0, carriage_return: false, quotes };
         Ok(Lines { text: BufReader::with_capacity(1 << 16, text), ends })
+    }
+
+    /// Checks the limits, and at the end of the text that no quote is open.
+    fn check(&self, ended: bool) -> io::Result<()> {
+        let Ends { line, length, quotes, .. } = &self.ends;
+        let what = if quotes.at == Place::Quoted && (ended || quotes.length > LONGEST) {
+            let within = if ended { String::new() } else { format!(" within {LONGEST} bytes") };
+            format!("line {}: a quote opens here that is not closed{within}", quotes.opened)
+        } else if *length > LONGEST {
+            format!("line {line} is longer than {LONGEST} bytes")
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 }
 
@@ -59,6 +115,7 @@ impl Ends {
     fn pass(&mut self, byte: u8) -> (Option<u8>, bool) {
         if std::mem::take(&mut self.carriage_return) && byte != b'\n' {
             self.length += 1;
+            self.quotes.pass(b'\r', self.line);
             return (Some(b'\r'), false);
         }
         match byte {
@@ -67,7 +124,7 @@ impl Ends {
                 return (None, true);
             }
             b'\n' => {
-                if self.length == 0 {
+                if self.length == 0 && self.quotes.at != Place::Quoted {
                     self.blank.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.line);
                 }
                 self.line += 1;
@@ -75,6 +132,7 @@ impl Ends {
             }
             _ => self.length += 1,
         }
+        self.quotes.pass(byte, self.line);
         (Some(byte), true)
     }
 }
@@ -99,10 +157,7 @@ impl Read for Lines {
                 }
             }
             self.text.consume(used);
-            if self.ends.length > LONGEST {
-                let what = format!("line {} is longer than {LONGEST} bytes", self.ends.line);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
+            self.check(ended)?;
         }
         Ok(written)
     }
@@ -114,9 +169,17 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_an_error() {
-        let mut lines = Lines::new(Box::new(io::repeat(b'a')), Blank::default()).unwrap();
+        let mut lines = Lines::new(Box::new(io::repeat(b'a')), b',', Blank::default()).unwrap();
         let error = io::copy(&mut lines, &mut io::sink()).unwrap_err();
         assert_eq!(error.to_string(), "line 1 is longer than 67108864 bytes");
+    }
+
+    #[test]
+    fn an_endless_quoted_field_is_an_error() {
+        let text = Box::new((&b"a\n1,\""[..]).chain(io::repeat(b'\n')));
+        let error =
+            io::copy(&mut Lines::new(text, b',', Blank::default()).unwrap(), &mut io::sink()).unwrap_err();
+        assert_eq!(error.to_string(), "line 2: a quote opens here that is not closed within 67108864 bytes");
     }
 
     #[test]
@@ -124,7 +187,7 @@ mod tests {
         let text = b"\xef\xbb\xbfa\r\n\r\nb\rc\n\n\r\r\n\r";
         for size in 1..8 {
             let blank = Blank::default();
-            let mut lines = Lines::new(Box::new(&text[..]), blank.clone()).unwrap();
+            let mut lines = Lines::new(Box::new(&text[..]), b',', blank.clone()).unwrap();
             let (mut all, mut part) = (Vec::<u8>::new(), vec![0; size]);
             loop {
                 match lines.read(&mut part).unwrap() {

@@ -1,5 +1,5 @@
-//! [`Csv`], which reads tables. `layout` finds the columns and parses fields, `table` has what was read, `row` reads a
-//! file that is larger than memory.
+//! [`Csv`], which reads tables. `layout` finds the columns and parses fields, `table` has what was read,
+//! `row` reads a file that is larger than memory.
 
 mod layout;
 mod lines;
@@ -23,12 +23,12 @@ use std::sync::Arc;
 
 const OP: &str = "Csv";
 
-/// Reads a table of comma-separated values, gzipped or not: all of it with [`read`](Self::read), or row by row with
-/// [`stream`](Self::stream).
+/// Reads a table of comma-separated values, gzipped or not: all of it with [`read`](Self::read), or row by
+/// row with [`stream`](Self::stream).
 ///
 /// Columns have numbers, unless they are said to have [`categories`](Self::categories) or are
-/// [skipped](Self::skip). Fields may be quoted; blanks around them, and blank lines, do not count. An error says the
-/// line and the column.
+/// [skipped](Self::skip). Fields may be quoted; blanks around them, and blank lines, do not count. An error
+/// says the line and the column.
 ///
 /// # Examples
 /// ```
@@ -106,8 +106,8 @@ impl Csv {
         self
     }
 
-    /// Fills the missing values of a column: with a number, with [`Fill::Mean`] of the others, or in a column of
-    /// categories with a category.
+    /// Fills the missing values of a column: with a number, with [`Fill::Mean`] of the others, or in a column
+    /// of categories with a category.
     pub fn fill(mut self, column: impl Into<Column>, fill: impl Into<Fill>) -> Csv {
         self.fills.push((column.into(), fill.into()));
         self
@@ -139,10 +139,10 @@ impl Csv {
     /// Reads the whole table.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has another number
-    /// of fields than the first one, a name in the header or the header itself repeats, a field is not a finite number
-    /// or a category, a value is missing, or there are no rows. [`ErrorKind::Value`] if a setting is about a column
-    /// that does not exist.
+    /// [`ErrorKind::Io`] if the file cannot be read. [`ErrorKind::Format`], with the line, if a row has
+    /// another number of fields than the first one, a quote is not closed, a name in the header or the header
+    /// itself repeats, a field is not a finite number or a category, a value is missing, or there are no
+    /// rows. [`ErrorKind::Value`] if a setting is about a column that does not exist.
     #[track_caller]
     pub fn read(&self) -> Result<Table> {
         let caller = Location::caller();
@@ -159,7 +159,8 @@ impl Csv {
         table.finish()
     }
 
-    /// The rows one by one, for a file that is larger than memory. The file is read once now, up to its first row.
+    /// The rows one by one, for a file that is larger than memory. The file is read once now, up to its first
+    /// row.
     ///
     /// ```
     /// use namegrad::data::{Csv, Loader};
@@ -188,8 +189,8 @@ impl Csv {
     /// Reads the header and finds the columns.
     fn rows(&self) -> Result<Rows> {
         let (content, blank) = (self.input.open(OP)?, Blank::default());
-        let lines =
-            Lines::new(content.bytes, blank.clone()).map_err(|error| self.input.failed(OP, &error))?;
+        let lines = Lines::new(content.bytes, self.delimiter, blank.clone());
+        let lines = lines.map_err(|error| self.input.failed(OP, &error))?;
         let mut reader = ReaderBuilder::new()
             .has_headers(self.header)
             .delimiter(self.delimiter)
@@ -244,7 +245,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Reads the next row, and says whether there was one. Rows with missing values are left out, if they are to be.
+    /// Reads the next row, and says whether there was one. Rows with missing values are left out, if they are
+    /// to be.
     fn read(&mut self, record: &mut StringRecord) -> Result<bool> {
         loop {
             if !self.reader.read_record(record).map_err(|error| self.csv.failed(&error, &self.blank))? {

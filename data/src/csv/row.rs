@@ -37,8 +37,8 @@ impl Row {
     /// The number of the category in a column whose categories were given.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column or it has no categories,
-    /// [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not one of them.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column or it has no
+    /// categories, [`ErrorKind::Format`](namegrad_core::ErrorKind::Format) if the field is not one of them.
     pub fn category(&self, column: impl Into<Column>) -> Result<i64> {
         let column = self.layout.find(&column.into())?;
         let Kind::Categories(Some(given)) = &self.layout.kinds[column] else {

@@ -2,9 +2,10 @@
 
 use super::Csv;
 use super::layout::{Column, Kind, Layout};
+use crate::split::{self, SplitSizes};
 use csv::StringRecord;
 use namegrad_autograd::Tensor;
-use namegrad_core::{Error, NamedTensor, Result};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
@@ -23,6 +24,20 @@ enum Values {
     Numbers(Vec<f64>),
     Categories { ids: Vec<i64>, names: Vec<String>, known: HashMap<String, i64> },
     Skipped,
+}
+
+impl Values {
+    /// The values in rows that exist.
+    fn at(&self, rows: &[usize]) -> Values {
+        match self {
+            Values::Skipped => Values::Skipped,
+            Values::Numbers(numbers) => Values::Numbers(rows.iter().map(|row| numbers[*row]).collect()),
+            Values::Categories { ids, names, known } => {
+                let ids = rows.iter().map(|row| ids[*row]).collect();
+                Values::Categories { ids, names: names.clone(), known: known.clone() }
+            }
+        }
+    }
 }
 
 impl Table {
@@ -72,7 +87,7 @@ impl Table {
         for (column, values) in self.columns.iter_mut().enumerate() {
             let found = self.layout.kinds[column] == Kind::Categories(None);
             let filled = match values {
-                Values::Numbers(numbers) => fill_mean(numbers),
+                Values::Numbers(numbers) if self.layout.fills_mean(column) => fill_mean(numbers),
                 Values::Categories { ids, names, .. } if found => {
                     sort(ids, names);
                     true
@@ -93,6 +108,94 @@ impl Table {
         self.rows
     }
 
+    /// The rows at `indices`, in this order, as a table with the same columns and categories: pandas' `iloc`.
+    /// An index can occur several times.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"area,price\n70,420\n55,250\n90,510\n").read()?;
+    /// let some = table.rows([2, 0])?;
+    /// assert_eq!(some.column("area")?.to_vec::<f32>()?, [90.0, 70.0]);
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Index`] if there is no such row, [`ErrorKind::Value`] if there are no indices.
+    #[track_caller]
+    pub fn rows(&self, indices: impl IntoIterator<Item = usize>) -> Result<Table> {
+        let indices: Vec<usize> = indices.into_iter().collect();
+        if let Some(index) = indices.iter().find(|index| **index >= self.rows) {
+            let message = format!("there is no row {index} in a table of {} rows", self.rows);
+            return Err(Error::new(ErrorKind::Index, "rows", message));
+        }
+        if indices.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Value,
+                "rows",
+                "a table has at least one row, but none is chosen",
+            ));
+        }
+        Ok(self.picked(&indices))
+    }
+
+    /// The rows at indices that are in range.
+    fn picked(&self, indices: &[usize]) -> Table {
+        let columns = self.columns.iter().map(|values| values.at(indices)).collect();
+        Table { layout: self.layout.clone(), columns, rows: indices.len() }
+    }
+
+    /// The rows where `mask` is true, such as `table.column("area")?.gt(50.0)?`.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// use namegrad::prelude::*;
+    /// let table = Csv::from_bytes(b"area,price\n70,420\n55,250\n90,510\n").read()?;
+    /// let large = table.rows_where(&table.column("area")?.gt(60.0)?)?;
+    /// assert_eq!(large.column("price")?.to_vec::<f32>()?, [420.0, 510.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::DType`] if the mask is not `bool`, [`ErrorKind::Shape`] if it does not have one element
+    /// for each row, [`ErrorKind::Value`] if none of them is true.
+    #[track_caller]
+    pub fn rows_where(&self, mask: &Tensor) -> Result<Table> {
+        if mask.sizes() != [self.rows] {
+            let message =
+                format!("the mask has sizes {:?}, but the table has {} rows", mask.sizes(), self.rows);
+            return Err(Error::new(ErrorKind::Shape, "rows_where", message));
+        }
+        let kept = mask.to_vec::<bool>()?;
+        self.rows((0..self.rows).filter(|row| kept[*row]))
+    }
+
+    /// Splits the rows at random: by numbers of rows, or by fractions, as in `[0.8, 0.2]`. The same seed
+    /// gives the same parts, those of [`Dataset::random_split`](crate::Dataset::random_split).
+    ///
+    /// Split a table before you compute means or other statistics of it, so that the test part stays unknown.
+    ///
+    /// ```
+    /// use namegrad::data::Csv;
+    /// let table = Csv::from_bytes(b"area,price\n70,420\n55,250\n90,510\n").read()?;
+    /// let [train, test] = table.random_split([2, 1], 0)?;
+    /// assert_eq!((train.len(), test.len()), (2, 1));
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] if the sizes do not sum to the number of rows, the fractions do not sum to one,
+    /// or a part is empty.
+    #[track_caller]
+    pub fn random_split<const K: usize>(
+        &self,
+        sizes: impl Into<SplitSizes<K>>,
+        seed: u64,
+    ) -> Result<[Table; K]> {
+        let caller = Location::caller();
+        let parts = split::indices(self.rows, &sizes.into(), seed).map_err(|error| error.at(caller))?;
+        Ok(parts.map(|indices| self.picked(&indices)))
+    }
+
     /// The names of all columns; empty if the table has no header.
     pub fn names(&self) -> &[String] {
         self.layout.names.as_deref().unwrap_or_default()
@@ -101,7 +204,8 @@ impl Table {
     /// A column of numbers, `[N]` in `f32`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it does not have numbers.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it does not have
+    /// numbers.
     #[track_caller]
     pub fn column(&self, column: impl Into<Column>) -> Result<Tensor> {
         let (column, caller) = (column.into(), Location::caller());
@@ -180,7 +284,8 @@ impl Table {
     /// The numbers of the categories of a column, `[N]` in `i64`.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it has no categories.
+    /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if there is no such column, or it has no
+    /// categories.
     #[track_caller]
     pub fn category(&self, column: impl Into<Column>) -> Result<Tensor> {
         let (column, caller) = (column.into(), Location::caller());

@@ -91,8 +91,8 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         self
     }
 
-    /// Sets the seed of the order and of random augmentation. By default, it is drawn from the default generator when
-    /// the loader is built, so `manual_seed` determines it.
+    /// Sets the seed of the order and of random augmentation. By default, it is drawn from the default
+    /// generator when the loader is built, so `manual_seed` determines it.
     pub fn seed(mut self, seed: u64) -> LoaderBuilder<B> {
         self.seed = Some(seed);
         self
@@ -104,14 +104,15 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         self
     }
 
-    /// Sets the number of threads that make batches; with 0, the default, the thread of the loop makes them. The
-    /// batches are the same in either case.
+    /// Sets the number of threads that make batches; with 0, the default, the thread of the loop makes them.
+    /// The batches are the same in either case.
     pub fn workers(mut self, workers: usize) -> LoaderBuilder<B> {
         self.workers = workers;
         self
     }
 
-    /// Sets how many batches the workers can be ahead of the loop, all together; two for each worker by default.
+    /// Sets how many batches the workers can be ahead of the loop, all together; two for each worker by
+    /// default.
     pub fn prefetch(mut self, batches: usize) -> LoaderBuilder<B> {
         self.prefetch = Some(batches);
         self
@@ -129,8 +130,9 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         self
     }
 
-    /// Pads dims of this name with `value` where the sizes of samples differ. [`Ragged`](crate::Ragged) samples come
-    /// with their lengths too.
+    /// Pads dims of this name with `value` where the sizes of samples differ. [`Ragged`](crate::Ragged)
+    /// samples come with their lengths too. A value that the dtype of the samples does not have, such as 0.5
+    /// for integers, is an error of the batch.
     ///
     /// ```
     /// use namegrad::data::{Loader, Samples};
@@ -179,9 +181,10 @@ impl<B: Send + 'static> LoaderBuilder<B> {
     /// Checks the settings and makes the loader.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the data set is empty, the batch size or `prefetch` is 0, there are both a sampler and
-    /// `shuffle`, a stream has either, the sampler does not fit the data set, or there would be no batch at all;
-    /// [`ErrorKind::Index`] if the sampler gives an index that is out of range; [`ErrorKind::InvalidName`].
+    /// [`ErrorKind::Value`] if the data set is empty, the batch size or `prefetch` is 0, there are both a
+    /// sampler and `shuffle`, a stream has either, the sampler does not fit the data set, or there would be
+    /// no batch at all; [`ErrorKind::Index`] if the sampler gives an index that is out of range;
+    /// [`ErrorKind::InvalidName`].
     #[track_caller]
     pub fn build(self) -> Result<Loader<B>> {
         let caller = Location::caller();
@@ -236,6 +239,6 @@ impl<B: Send + 'static> LoaderBuilder<B> {
             return Err(refused(message));
         }
         let position = Mutex::new(Position::new(seed));
-        Ok(Loader { jobs: self.jobs, settings, position, fingerprint: Mutex::default() })
+        Ok(Loader { jobs: self.jobs, settings, position })
     }
 }

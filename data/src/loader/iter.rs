@@ -1,7 +1,7 @@
 //! [`Batches`], the iterator of a loader.
 
 use super::Loader;
-use super::jobs::{JobList, Run};
+use super::jobs::{JobList, Run, batch_of, next_job};
 use super::workers::Workers;
 use namegrad_autograd::span_at;
 use namegrad_core::{Error, Result};
@@ -11,7 +11,9 @@ use std::panic::Location;
 
 /// The batches of an epoch, each a `Result`: what [`Loader::iter`] and [`Loader::epoch`] return.
 ///
-/// When it is dropped, it waits for its workers, each of which finishes the sample that it is at.
+/// When it is dropped, it waits for its workers, each of which finishes the sample that it is at. If it is
+/// leaked instead, by `std::mem::forget` or a cycle of `Rc`s, its workers and their batches stay until the
+/// program ends.
 pub struct Batches<'a, B> {
     loader: &'a Loader<B>,
     engine: Engine<B>,
@@ -36,10 +38,10 @@ enum Engine<B> {
 
 impl<B: Send + 'static> Engine<B> {
     /// The next batch, and whether the epoch ends with it.
-    fn next(&mut self) -> (Option<Result<B>>, bool) {
+    fn next(&mut self, caller: &'static Location<'static>) -> (Option<Result<B>>, bool) {
         match self {
-            Engine::Here(jobs) => match jobs.next() {
-                Some(Ok(job)) => (Some(job()), false),
+            Engine::Here(jobs) => match next_job(jobs, caller) {
+                Some(Ok(job)) => (Some(batch_of(job, caller)), false),
                 Some(Err(error)) => (Some(Err(error)), true),
                 None => (None, true),
             },
@@ -58,13 +60,14 @@ impl<B> fmt::Debug for Batches<'_, B> {
 
 impl<'a, B: Send + 'static> Batches<'a, B> {
     pub(super) fn new(loader: &'a Loader<B>, run: Run, number: u64) -> Batches<'a, B> {
+        let (settings, caller) = (&run.settings, run.caller);
+        let started = loader.jobs.start(run.clone()).and_then(|jobs| match settings.workers {
+            0 => Ok(Engine::Here(jobs)),
+            _ => Workers::start(jobs, settings.workers, settings.prefetch, caller).map(Engine::Workers),
+        });
+        // The start has computed the order, so this does not ask the sampler again.
         let left = loader.jobs.batches(&run).ok().flatten();
         let left = left.map(|batches| batches.saturating_sub(run.first_batch as usize));
-        let (settings, caller) = (run.settings.clone(), run.caller);
-        let started = loader.jobs.start(run).and_then(|jobs| match settings.workers {
-            0 => Ok(Engine::Here(jobs)),
-            _ => Workers::start(jobs, settings.workers, settings.prefetch).map(Engine::Workers),
-        });
         let engine = started.unwrap_or_else(|error| Engine::Failed(error.at(caller)));
         Batches { loader, engine, run: number, left, caller }
     }
@@ -84,7 +87,7 @@ impl<B: Send + 'static> Iterator for Batches<'_, B> {
         let (batch, ended) = match &mut self.engine {
             Engine::Done => return None,
             // Profiles show how long the loop waits.
-            engine => span_at("Loader", self.caller, || engine.next()),
+            engine => span_at("Loader", self.caller, || engine.next(self.caller)),
         };
         match (&batch, ended) {
             (Some(_), false) => self.loader.position().take(self.run),

@@ -9,9 +9,8 @@ use crate::stream::{Stream, Thunk, Thunks};
 use namegrad_autograd::{autocast, enable_grad};
 use namegrad_core::random::Generator;
 use namegrad_core::{DType, Error, ErrorKind, Result};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Makes a batch.
 pub(super) type Job<B> = Box<dyn FnOnce() -> Result<B> + Send>;
@@ -63,7 +62,8 @@ impl Run {
         derived(self.seed, self.epoch)
     }
 
-    /// Runs `f`, which errors call `what`. Its random numbers depend on the stage alone, and a panic in it is an error.
+    /// Runs `f`, which errors call `what`. Its random numbers depend on the stage alone, and a panic in it is
+    /// an error.
     fn guarded<T>(
         &self,
         stage: Stage,
@@ -73,11 +73,10 @@ impl Run {
         let mut generator = Generator::from_seed(stage.seed(self.epoch_seed()));
         // The modes of the loop's thread do not reach workers, so they do not matter without workers either.
         let f = || enable_grad(|| autocast(DType::F32, f));
-        // A data set that several threads share has to cope with a panic in one of them in any case.
-        match catch_unwind(AssertUnwindSafe(|| generator.scope(f))) {
+        match caught(|| generator.scope(f)) {
             Ok(result) => result.map_err(|error| self.at_user(error).context(format!("{}: ", what()))),
-            Err(panic) => {
-                let message = format!("{} panicked: {}", what(), said(&*panic));
+            Err(said) => {
+                let message = format!("{} panicked: {said}", what());
                 Err(Error::new(ErrorKind::Value, "Loader", message).at(self.caller))
             }
         }
@@ -105,10 +104,36 @@ impl Run {
     }
 }
 
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+/// Runs `f`; if it panics, this returns what the panic said.
+fn caught<T>(f: impl FnOnce() -> T) -> std::result::Result<T, String> {
+    // A data set that several threads share has to cope with a panic in one of them in any case.
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)");
+        let text = text.to_string();
+        // The drop of what was thrown can panic too, and so on: only the first drop is tried.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(second);
+        }
+        text
+    })
+}
+
+/// The next job of a list. What users write runs guarded, but a drop of their values can panic anywhere.
+pub(super) fn next_job<B>(
+    list: &mut JobList<B>,
+    caller: &'static Location<'static>,
+) -> Option<Result<Job<B>>> {
+    caught(|| list.next()).unwrap_or_else(|said| Some(Err(broken(&said, caller))))
+}
+
+/// The batch of a job, which can panic as [`next_job`] can.
+pub(super) fn batch_of<B>(job: Job<B>, caller: &'static Location<'static>) -> Result<B> {
+    caught(job).unwrap_or_else(|said| Err(broken(&said, caller)))
+}
+
+fn broken(said: &str, caller: &'static Location<'static>) -> Error {
+    Error::new(ErrorKind::Value, "Loader", format!("making a batch panicked: {said}")).at(caller)
 }
 
 /// Makes a batch of samples.
@@ -159,14 +184,14 @@ impl<D: Dataset + 'static> Source for D {
         D::Sample: Collate<Batch = B>,
     {
         let whole: Whole<D, B> = |data, indices, how| data.get_batch(indices, how);
-        Arc::new(Indexed { data: Arc::new(self), make: Arc::new(D::Sample::collate), whole: Some(whole) })
+        Arc::new(Indexed::new(self, Arc::new(D::Sample::collate), Some(whole)))
     }
 
     fn jobs_with<B: Send + 'static>(
         self,
         make: impl Fn(Vec<D::Sample>, &Collation<'_>) -> Result<B> + Send + Sync + 'static,
     ) -> Arc<dyn Jobs<B>> {
-        Arc::new(Indexed { data: Arc::new(self), make: Arc::new(make), whole: None })
+        Arc::new(Indexed::new(self, Arc::new(make), None))
     }
 }
 
@@ -178,35 +203,67 @@ struct Indexed<D: Dataset, B> {
     data: Arc<D>,
     make: Make<D::Sample, B>,
     whole: Option<Whole<D, B>>,
+    /// The order that was used last. The checksum in a state, the check of a state and the epoch itself need
+    /// the same one, and a permutation of many samples takes long.
+    last: Arc<Mutex<Option<Arc<Order>>>>,
+}
+
+/// The indices of an epoch.
+struct Order {
+    epoch: Epoch,
+    indices: Vec<usize>,
+    checksum: OnceLock<u64>,
+}
+
+impl Order {
+    fn checksum(&self) -> u64 {
+        // FNV-1a over the indices.
+        let step = |sum: u64, index: &usize| (sum ^ *index as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        *self.checksum.get_or_init(|| self.indices.iter().fold(0xcbf2_9ce4_8422_2325, step))
+    }
 }
 
 impl<D: Dataset, B> Clone for Indexed<D, B> {
     fn clone(&self) -> Indexed<D, B> {
-        Indexed { data: self.data.clone(), make: self.make.clone(), whole: self.whole }
+        let Indexed { data, make, whole, last } = self;
+        Indexed { data: data.clone(), make: make.clone(), whole: *whole, last: last.clone() }
     }
 }
 
 impl<D: Dataset, B> Indexed<D, B> {
+    fn new(data: D, make: Make<D::Sample, B>, whole: Option<Whole<D, B>>) -> Indexed<D, B> {
+        Indexed { data: Arc::new(data), make, whole, last: Arc::default() }
+    }
+
     fn epoch(&self, run: &Run) -> Epoch {
         Epoch::new(self.data.len(), run.settings.batch_size, run.seed, run.epoch)
     }
 
+    fn last(&self) -> MutexGuard<'_, Option<Arc<Order>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The order of an epoch, if it is the one that was used last.
+    fn known(&self, epoch: &Epoch) -> Option<Arc<Order>> {
+        self.last().clone().filter(|last| last.epoch == *epoch)
+    }
+
     /// The indices of an epoch.
-    fn order(&self, run: &Run) -> Result<Vec<usize>> {
-        let samples = self.data.len();
-        let order = run.guarded(
-            Stage::Order,
-            || "the sampler".into(),
-            || run.settings.sampler.indices(&self.epoch(run)),
-        )?;
-        match order.iter().find(|index| **index >= samples) {
-            Some(index) => {
-                let message =
-                    format!("the sampler gave index {index}, but the data set has {samples} samples");
-                Err(Error::new(ErrorKind::Index, "Loader", message).at(run.caller))
-            }
-            None => Ok(order),
+    fn order(&self, run: &Run) -> Result<Arc<Order>> {
+        let epoch = self.epoch(run);
+        if let Some(known) = self.known(&epoch) {
+            return Ok(known);
         }
+        let indices =
+            run.guarded(Stage::Order, || "the sampler".into(), || run.settings.sampler.indices(&epoch))?;
+        let samples = epoch.samples;
+        if let Some(index) = indices.iter().find(|index| **index >= samples) {
+            let message = format!("the sampler gave index {index}, but the data set has {samples} samples");
+            return Err(Error::new(ErrorKind::Index, "Loader", message).at(run.caller));
+        }
+        let order = Arc::new(Order { epoch, indices, checksum: OnceLock::new() });
+        *self.last() = Some(order.clone());
+        Ok(order)
     }
 
     /// Batch `number` of an epoch, of samples at `indices`.
@@ -233,15 +290,15 @@ impl<D: Dataset, B> Indexed<D, B> {
 
 impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
     fn start(&self, run: Run) -> Result<JobList<B>> {
-        let order = Arc::new(self.order(&run)?);
-        let batches = self.batches_of(&run, order.len()) as u64;
+        let order = self.order(&run)?;
+        let batches = self.batches_of(&run, order.indices.len()) as u64;
         let (this, run) = (self.clone(), Arc::new(run));
         Ok(Box::new((run.first_batch..batches).map(move |number| -> Result<Job<B>> {
             let (this, run, order) = (this.clone(), run.clone(), order.clone());
             Ok(Box::new(move || {
                 let start = number as usize * run.settings.batch_size;
-                let end = (start + run.settings.batch_size).min(order.len());
-                this.batch(&run, number, &order[start..end])
+                let end = (start + run.settings.batch_size).min(order.indices.len());
+                this.batch(&run, number, &order.indices[start..end])
             }))
         })))
     }
@@ -251,15 +308,17 @@ impl<D: Dataset + 'static, B: Send + 'static> Jobs<B> for Indexed<D, B> {
     }
 
     fn batches(&self, run: &Run) -> Result<Option<usize>> {
-        let count = || run.settings.sampler.count(&self.epoch(run));
-        let samples = run.guarded(Stage::Order, || "the sampler".into(), count)?;
+        let epoch = self.epoch(run);
+        let count = || run.settings.sampler.count(&epoch);
+        let samples = match self.known(&epoch) {
+            Some(order) => order.indices.len(),
+            None => run.guarded(Stage::Order, || "the sampler".into(), count)?,
+        };
         Ok(Some(self.batches_of(run, samples)))
     }
 
     fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
-        // FNV-1a over the indices.
-        let step = |sum: u64, index: usize| (sum ^ index as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        Ok(Some(self.order(run)?.into_iter().fold(0xcbf2_9ce4_8422_2325, step)))
+        Ok(Some(self.order(run)?.checksum()))
     }
 }
 

@@ -1,6 +1,6 @@
-//! [`Loader`], which makes batches. Read it first, then [`LoaderBuilder`] for its settings. `jobs` says what the
-//! batches of an epoch are, `workers` makes them on threads, `iter` hands them out, and `state` is what a resumed
-//! run needs.
+//! [`Loader`], which makes batches. Read it first, then [`LoaderBuilder`] for its settings. `jobs` says what
+//! the batches of an epoch are, `workers` makes them on threads, `iter` hands them out, and `state` is what a
+//! resumed run needs.
 
 mod builder;
 mod iter;
@@ -11,7 +11,7 @@ mod workers;
 pub use builder::LoaderBuilder;
 pub use iter::Batches;
 pub use jobs::Source;
-pub use state::LoaderState;
+pub use state::{LoaderState, Place};
 
 use crate::collate::{Collate, Collation};
 use builder::Settings;
@@ -24,9 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Batches of the samples of a [`Dataset`](crate::Dataset) or a [`Stream`](crate::Stream), whose type is `B`.
 ///
-/// Each call of [`iter`](Self::iter) goes through the next epoch. The batches depend on the seed and the epoch alone:
-/// they are the same for any number of workers, also with random augmentation, and a run that is resumed from a
-/// [state](Self::state_dict) goes on with exactly the next batch.
+/// Each call of [`iter`](Self::iter) goes through the next epoch. The batches depend on the seed and the
+/// epoch alone: they are the same for any number of workers, also with random augmentation, and a run that is
+/// resumed from a [state](Self::state_dict) goes on with exactly the next batch.
 ///
 /// # Examples
 /// ```
@@ -56,14 +56,6 @@ pub struct Loader<B> {
     jobs: Arc<dyn Jobs<B>>,
     settings: Settings,
     position: Mutex<Position>,
-    fingerprint: Mutex<Option<Fingerprint>>,
-}
-
-/// The checksum of the order of an epoch, if the order is known.
-struct Fingerprint {
-    seed: u64,
-    epoch: u64,
-    sum: Option<u64>,
 }
 
 impl<B> fmt::Debug for Loader<B> {
@@ -77,8 +69,8 @@ impl<B> fmt::Debug for Loader<B> {
 }
 
 impl<B: Send + 'static> Loader<B> {
-    /// Batches of `batch_size` samples in the order of the data set, made in the thread of the loop. The last batch
-    /// of an epoch can be smaller.
+    /// Batches of `batch_size` samples in the order of the data set, made in the thread of the loop. The last
+    /// batch of an epoch can be smaller.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if `batch_size` is 0 or the data set is empty.
@@ -100,8 +92,8 @@ impl<B: Send + 'static> Loader<B> {
         LoaderBuilder::new(source.jobs())
     }
 
-    /// A builder for a loader whose batches are made by a function, for samples whose type is not [`Collate`] or is
-    /// to be collated in another way. The functions of [`Collate`] are at hand in it.
+    /// A builder for a loader whose batches are made by a function, for samples whose type is not [`Collate`]
+    /// or is to be collated in another way. The functions of [`Collate`] are at hand in it.
     ///
     /// ```
     /// use namegrad::data::{Collate, Loader, Samples};
@@ -122,14 +114,16 @@ impl<B: Send + 'static> Loader<B> {
         LoaderBuilder::new(source.jobs_with(collate))
     }
 
-    /// The batches of the next epoch; after [`load_state_dict`](Self::load_state_dict), what is left of its epoch.
+    /// The batches of the next epoch; after [`load_state_dict`](Self::load_state_dict), what is left of its
+    /// epoch.
     ///
-    /// Workers start now, and have ended when the iterator is dropped. If a batch cannot be made, its place is taken
-    /// by an error that names the sample, which counts as taken, and the iteration can go on after it. An error of a
-    /// stream itself ends the epoch.
+    /// Workers start now, and have ended when the iterator is dropped. If a batch cannot be made, its place
+    /// is taken by an error that names the sample, which counts as taken, and the iteration can go on after
+    /// it. An error of a stream itself ends the epoch.
     ///
-    /// If the loop ends early, by `break` or `take`, the next call goes to the next epoch, and so does a run that is
-    /// resumed from a state saved after the loop. A state saved inside of the loop goes on with its next batch.
+    /// If the loop ends early, by `break` or `take`, the next call goes to the next epoch, and so does a run
+    /// that is resumed from a state saved after the loop. A state saved inside of the loop goes on with its
+    /// next batch.
     #[track_caller]
     pub fn iter(&self) -> Batches<'_, B> {
         let caller = Location::caller();
@@ -137,8 +131,9 @@ impl<B: Send + 'static> Loader<B> {
         Batches::new(self, self.run(seed, epoch, first, caller), run)
     }
 
-    /// The batches of an epoch by its number, from 0; after [`load_state_dict`](Self::load_state_dict) of a state in
-    /// this epoch, what is left of it. The next call of [`iter`](Self::iter) goes to the epoch after this one.
+    /// The batches of an epoch by its number, from 0; after [`load_state_dict`](Self::load_state_dict) of a
+    /// state in this epoch, what is left of it. The next call of [`iter`](Self::iter) goes to the epoch after
+    /// this one.
     ///
     /// ```
     /// use namegrad::data::{Loader, Samples};
@@ -157,8 +152,8 @@ impl<B: Send + 'static> Loader<B> {
         Batches::new(self, self.run(seed, epoch, first, caller), run)
     }
 
-    /// The first batch that the next call of [`iter`](Self::iter) would give, which will still give it: to look at
-    /// the data.
+    /// The first batch that the next call of [`iter`](Self::iter) would give, which will still give it: to
+    /// look at the data.
     ///
     /// # Errors
     /// Those of the batch; [`ErrorKind::Value`] if there is none.
@@ -216,8 +211,8 @@ impl<B: Send + 'static> Loader<B> {
         self.position().seed()
     }
 
-    /// The position of the loop: everything that the next batches depend on besides the data. It counts the batches
-    /// that the loop has taken, not those that were made in advance.
+    /// The position of the loop: everything that the next batches depend on besides the data. It counts the
+    /// batches that the loop has taken, not those that were made in advance.
     ///
     /// # Errors
     /// Those of the [sampler](crate::Sampler).
@@ -253,12 +248,13 @@ impl<B: Send + 'static> Loader<B> {
         Ok(LoaderState { epoch, batches, seed, samples: self.jobs.samples(), batch_size, drop_last, order })
     }
 
-    /// Goes on from a state: the next call of [`iter`](Self::iter) gives the batches of its epoch that the loop had
-    /// not taken, and skips the others without reading their samples. The number of workers can differ.
+    /// Goes on from a state: the next call of [`iter`](Self::iter) gives the batches of its epoch that the
+    /// loop had not taken, and skips the others without reading their samples. The number of workers can
+    /// differ.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the state is of a loader with other data, another batch size or another sampler; the
-    /// message says what differs. Nothing changes then.
+    /// [`ErrorKind::Value`] if the state is of a loader with other data, another batch size or another
+    /// sampler; the message says what differs. Nothing changes then.
     #[track_caller]
     pub fn load_state_dict(&self, state: &LoaderState) -> Result<()> {
         let caller = Location::caller();
@@ -268,7 +264,7 @@ impl<B: Send + 'static> Loader<B> {
             LoaderState { samples: self.jobs.samples(), batch_size, drop_last, order: None, ..state.clone() };
         let check = || -> Result<()> {
             own.check(state)?;
-            let order = self.fingerprint(&run)?;
+            let order = self.jobs.fingerprint(&run)?;
             LoaderState { order, ..own }.check(state)?;
             match self.jobs.batches(&run)? {
                 Some(batches) if state.batches > batches as u64 => Err(state.beyond(batches)),
@@ -280,17 +276,17 @@ impl<B: Send + 'static> Loader<B> {
         Ok(())
     }
 
-    /// A checksum of the order of an epoch, which is computed once for each epoch.
-    fn fingerprint(&self, run: &Run) -> Result<Option<u64>> {
-        let mut last = self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some(last) if (last.seed, last.epoch) == (run.seed, run.epoch) => Ok(last.sum),
-            _ => {
-                let sum = self.jobs.fingerprint(run)?;
-                *last = Some(Fingerprint { seed: run.seed, epoch: run.epoch, sum });
-                Ok(sum)
-            }
-        }
+    /// Where the loop is, for [`put_back`](Self::put_back).
+    #[doc(hidden)]
+    pub fn place(&self) -> Place {
+        Place(self.position().clone())
+    }
+
+    /// Undoes a [`load_state_dict`](Self::load_state_dict): the loop is where it was, and an iterator that
+    /// runs goes on to count, which it would not after loading the state of that place.
+    #[doc(hidden)]
+    pub fn put_back(&self, place: &Place) {
+        *self.position() = place.0.clone();
     }
 
     fn run(&self, seed: u64, epoch: u64, first_batch: u64, caller: &'static Location<'static>) -> Run {

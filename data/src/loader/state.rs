@@ -1,19 +1,16 @@
-//! [`LoaderState`], everything that the next batches depend on, as a value and as a file; and the position of a
-//! loader from which it is made.
+//! [`LoaderState`], everything that the next batches depend on, as a value and as a file; and the position of
+//! a loader from which it is made.
 
-use crate::stored;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
-use std::panic::Location;
 use std::path::Path;
 
 /// The metadata key of a file under which the state is stored.
 const KEY: &str = "loader";
-const WHAT: &str = "the state of a loader";
 
-/// Everything that the next batches of a [`Loader`](super::Loader) depend on besides the data. In a file, it is JSON
-/// under the metadata key `loader`.
+/// Everything that the next batches of a [`Loader`](super::Loader) depend on besides the data. In a file, it
+/// is JSON under the metadata key `loader`.
 ///
 /// [`Loader::state_dict`](super::Loader::state_dict) has an example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +47,7 @@ impl LoaderState {
     /// The errors of [`TensorFile::load`]; [`ErrorKind::Format`] if the file is not the state of a loader.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<LoaderState> {
-        let caller = Location::caller();
-        stored::load(KEY, WHAT, path.as_ref()).map_err(|error| error.at(caller))
+        TensorFile::load_as(path, LoaderState::from_file)
     }
 
     /// The content of the file that [`save`](Self::save) writes.
@@ -60,8 +56,7 @@ impl LoaderState {
     /// [`ErrorKind::Value`] if the state has no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
-        let caller = Location::caller();
-        stored::to_file(KEY, self).map_err(|error| error.at(caller))
+        TensorFile::of_json(KEY, self)
     }
 
     /// The state in a file's content.
@@ -70,12 +65,11 @@ impl LoaderState {
     /// [`ErrorKind::Format`] if it is not the state of a loader.
     #[track_caller]
     pub fn from_file(file: &TensorFile) -> Result<LoaderState> {
-        let caller = Location::caller();
-        stored::from_file(KEY, WHAT, file).map_err(|error| error.at(caller))
+        file.json(KEY, "the state of a loader")
     }
 
-    /// Checks that a state is of a loader with the settings of this one, and names what differs. What either does not
-    /// know is not compared.
+    /// Checks that a state is of a loader with the settings of this one, and names what differs. What either
+    /// does not know is not compared.
     pub(super) fn check(&self, state: &LoaderState) -> Result<()> {
         let mut differences = Vec::new();
         if self.samples != state.samples {
@@ -115,8 +109,13 @@ impl LoaderState {
     }
 }
 
+/// The position of a loader, to put it back there.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Place(pub(super) Position);
+
 /// Where the loop is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Position {
     seed: u64,
     epoch: u64,

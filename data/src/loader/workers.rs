@@ -1,9 +1,10 @@
 //! Threads that run the jobs of an epoch ahead of the loop, and hand over the batches in order.
 
-use super::jobs::JobList;
+use super::jobs::{JobList, batch_of, next_job};
 use namegrad_autograd::hand_over;
 use namegrad_core::{Error, ErrorKind, Result, names};
 use std::collections::BTreeMap;
+use std::panic::Location;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -16,14 +17,16 @@ pub(super) struct Workers<B> {
 }
 
 struct Shared<B> {
-    /// The jobs that no worker has taken, and the number of the first of them. A worker holds it while it reads a
-    /// job, and while it waits until there is room for its batch.
+    /// The jobs that no worker has taken, and the number of the first of them. A worker holds it while it
+    /// reads a job, and while it waits until there is room for its batch.
     jobs: Mutex<(JobList<B>, usize)>,
     queue: Mutex<Queue<B>>,
     /// The queue has changed.
     changed: Condvar,
     /// How many batches can be in progress or ready.
     room: usize,
+    /// The line of the loop.
+    caller: &'static Location<'static>,
 }
 
 /// The batches that are ready.
@@ -67,12 +70,13 @@ impl<B> Shared<B> {
                 return;
             }
             drop(queue);
-            let (job, own) = (list.next(), *number);
+            // A panic must not end a worker for whose batch the loop waits.
+            let (job, own) = (next_job(list, self.caller), *number);
             *number += 1;
             let (batch, ends) = match job {
                 Some(Ok(job)) => {
                     drop(jobs);
-                    (Some(Batch::Made(job())), false)
+                    (Some(Batch::Made(batch_of(job, self.caller))), false)
                 }
                 Some(Err(error)) => (Some(Batch::Broken(error)), true),
                 None => (None, true),
@@ -92,10 +96,15 @@ impl<B> Shared<B> {
 
 impl<B: Send + 'static> Workers<B> {
     /// Starts `count` threads, which are at most `room` batches ahead of the loop.
-    pub(super) fn start(jobs: JobList<B>, count: usize, room: usize) -> Result<Workers<B>> {
-        let queue = Queue { ready: BTreeMap::new(), taken: 0, total: None, stopped: false };
-        let shared =
-            Shared { jobs: Mutex::new((jobs, 0)), queue: Mutex::new(queue), changed: Condvar::new(), room };
+    pub(super) fn start(
+        jobs: JobList<B>,
+        count: usize,
+        room: usize,
+        caller: &'static Location<'static>,
+    ) -> Result<Workers<B>> {
+        let (jobs, changed) = (Mutex::new((jobs, 0)), Condvar::new());
+        let queue = Mutex::new(Queue { ready: BTreeMap::new(), taken: 0, total: None, stopped: false });
+        let shared = Shared { jobs, queue, changed, room, caller };
         let mut workers = Workers { shared: Arc::new(shared), threads: Vec::new(), next: 0 };
         let strict = names::is_strict();
         for number in 0..count {

@@ -4,8 +4,8 @@ use super::{Epoch, Sampler, refused};
 use crate::random::permutation;
 use namegrad_core::Result;
 
-/// Random batches whose samples have similar lengths, so that little is padded. The order of the batches is random
-/// too, except that a last batch that is not full stays the last.
+/// Random batches whose samples have similar lengths, so that little is padded. The order of the batches is
+/// random too, except that a last batch that is not full stays the last.
 ///
 /// # Examples
 /// ```
@@ -32,8 +32,8 @@ impl Bucketed {
         Bucketed { lengths: lengths.into(), batches: 100 }
     }
 
-    /// Sets from how many batches, drawn at random, the samples of a batch are taken together; 100 by default. More
-    /// need less padding, fewer give more random batches.
+    /// Sets from how many batches, drawn at random, the samples of a batch are taken together; 100 by
+    /// default. More need less padding, fewer give more random batches.
     pub fn batches(mut self, batches: usize) -> Bucketed {
         self.batches = batches.max(1);
         self

@@ -3,9 +3,9 @@
 use super::{Epoch, Sampler, refused};
 use namegrad_core::Result;
 
-/// Every `world`-th sample of another sampler, from the one at `rank`: the part of process `rank` of `world`. All
-/// parts have the same length, as in PyTorch's `DistributedSampler`: by default, the epoch is extended with its first
-/// samples.
+/// Every `world`-th sample of another sampler, from the one at `rank`: the part of process `rank` of `world`.
+/// All parts have the same length, as in PyTorch's `DistributedSampler`: by default, the epoch is extended
+/// with its first samples.
 ///
 /// All processes need loaders with the same seed.
 ///
@@ -45,8 +45,8 @@ impl<S: Sampler> Distributed<S> {
         }
     }
 
-    /// Sets whether the last samples are dropped if they are not enough for all processes, instead of extending the
-    /// epoch.
+    /// Sets whether the last samples are dropped if they are not enough for all processes, instead of
+    /// extending the epoch.
     pub fn drop_last(mut self, drop_last: bool) -> Distributed<S> {
         self.drop_last = drop_last;
         self

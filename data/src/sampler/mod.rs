@@ -15,8 +15,8 @@ use namegrad_core::{Error, ErrorKind, Result};
 
 /// Chooses the samples of each epoch and their order. A [`Loader`](crate::Loader) cuts the list into batches.
 ///
-/// The same epoch must always have the same list: a resumed loader asks for it again. Random numbers come from
-/// [`Epoch::permutation`] and [`Epoch::uniform`], or from [`Epoch::seed`].
+/// The same epoch must always have the same list: a resumed loader asks for it again. Random numbers come
+/// from [`Epoch::permutation`] and [`Epoch::uniform`], or from [`Epoch::seed`].
 ///
 /// # Examples
 /// A function is a sampler too:

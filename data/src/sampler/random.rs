@@ -33,8 +33,8 @@ impl Random {
         self
     }
 
-    /// Sets how many samples an epoch has; by default as many as the data set. Without replacement, more samples than
-    /// the data set has are drawn in several rounds.
+    /// Sets how many samples an epoch has; by default as many as the data set. Without replacement, more
+    /// samples than the data set has are drawn in several rounds.
     pub fn num_samples(mut self, num_samples: usize) -> Random {
         self.num_samples = Some(num_samples);
         self

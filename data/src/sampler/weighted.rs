@@ -7,11 +7,12 @@ const OP: &str = "Weighted";
 
 /// Samples drawn with probabilities proportional to their weights: PyTorch's `WeightedRandomSampler`.
 ///
-/// The weight of a sample is often one divided by the number of samples of its class, so that all classes are equally
-/// likely.
+/// The weight of a sample is often one divided by the number of samples of its class, so that all classes are
+/// equally likely.
 ///
 /// # Source
-/// Without replacement: Efraimidis, Spirakis, *Weighted random sampling with a reservoir* (2006), algorithm A.
+/// Without replacement: Efraimidis, Spirakis, *Weighted random sampling with a reservoir* (2006), algorithm
+/// A.
 ///
 /// # Examples
 /// ```
@@ -33,7 +34,8 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// A sampler that draws, with replacement, as many samples as there are weights. There is a weight for each sample.
+    /// A sampler that draws, with replacement, as many samples as there are weights. There is a weight for
+    /// each sample.
     pub fn new(weights: impl Into<Vec<f64>>) -> Weighted {
         Weighted { weights: weights.into(), num_samples: None, replacement: true }
     }

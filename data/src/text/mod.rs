@@ -59,7 +59,8 @@ pub fn lines(path: impl AsRef<Path>) -> Result<Samples<String>> {
 /// The lines of a text file that is larger than memory; otherwise like [`lines`].
 ///
 /// # Errors
-/// [`ErrorKind::Io`](namegrad_core::ErrorKind::Io) if the file cannot be opened. Errors of lines come from the loader.
+/// [`ErrorKind::Io`](namegrad_core::ErrorKind::Io) if the file cannot be opened. Errors of lines come from
+/// the loader.
 #[track_caller]
 pub fn stream_lines(path: impl AsRef<Path>) -> Result<Stream<String>> {
     let caller = Location::caller();

@@ -1,8 +1,8 @@
 //! [`Vocabulary`]: the tokens of texts, and their numbers.
 
-use crate::stored;
 use namegrad_autograd::Tensor;
 use namegrad_core::{Error, ErrorKind, Result};
+use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::panic::Location;
@@ -37,8 +37,8 @@ pub enum Tokens {
 /// # Ok::<(), namegrad::Error>(())
 /// ```
 ///
-/// Special tokens come first, in the order in which they are added; a token that is not known gets the number of the
-/// unknown one:
+/// Special tokens come first, in the order in which they are added; a token that is not known gets the number
+/// of the unknown one:
 /// ```
 /// use namegrad::data::Vocabulary;
 /// let vocabulary = Vocabulary::words("the cat and the dog").with_special("<pad>")?.with_unknown("<unk>")?;
@@ -98,14 +98,15 @@ impl Vocabulary {
         Vocabulary { of, tokens, ids, special: 0, unknown: None }
     }
 
-    /// The same vocabulary with a special token, such as `<pad>`, after those that it has, and before all others. In
-    /// a text it is not special; [`id`](Self::id) tells its number.
+    /// The same vocabulary with a special token, such as `<pad>`, after those that it has, and before all
+    /// others. In a text it is not special; [`id`](Self::id) tells its number.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if it is in the vocabulary already, or that is one of bytes.
     #[track_caller]
     pub fn with_special(mut self, token: &str) -> Result<Vocabulary> {
-        let refused = |message: String| Err(Error::new(ErrorKind::Value, OP, message));
+        let caller = Location::caller();
+        let refused = |message: String| Err(Error::new(ErrorKind::Value, OP, message).at(caller));
         if self.of == Tokens::Bytes {
             return refused("the number of a byte is its value, so there are no special tokens".into());
         }
@@ -185,8 +186,8 @@ impl Vocabulary {
         Tensor::from_slice(&ids, [("seq", ids.len())])
     }
 
-    /// The text of a vector of numbers, in `i64`: bytes and characters one after another, words with a blank between
-    /// them. Bytes that are not UTF-8 become `U+FFFD`.
+    /// The text of a vector of numbers, in `i64`: bytes and characters one after another, words with a blank
+    /// between them. Bytes that are not UTF-8 become `U+FFFD`.
     ///
     /// # Errors
     /// [`ErrorKind::Index`] if there is no token with a number, [`ErrorKind::DType`] for another dtype.
@@ -222,15 +223,15 @@ impl Vocabulary {
         })
     }
 
-    /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key `vocabulary`. If
-    /// that fails, an existing file is unchanged.
+    /// Writes the vocabulary to a safetensors file without tensors, as JSON under the metadata key
+    /// `vocabulary`. If that fails, an existing file is unchanged.
     ///
     /// # Errors
     /// Same as [`TensorFile::save`](namegrad_io::TensorFile::save).
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let caller = Location::caller();
-        stored::to_file(KEY, self).and_then(|file| file.save(path)).map_err(|error| error.at(caller))
+        TensorFile::of_json(KEY, self).and_then(|file| file.save(path)).map_err(|error| error.at(caller))
     }
 
     /// Reads a vocabulary from a file.
@@ -247,12 +248,11 @@ impl Vocabulary {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`TensorFile::load`](namegrad_io::TensorFile::load); [`ErrorKind::Format`] if the file is not a
-    /// vocabulary.
+    /// The errors of [`TensorFile::load`](namegrad_io::TensorFile::load); [`ErrorKind::Format`] if the file
+    /// is not a vocabulary.
     #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Result<Vocabulary> {
-        let caller = Location::caller();
-        stored::load(KEY, "a vocabulary", path.as_ref()).map_err(|error| error.at(caller))
+        TensorFile::load_as(path, |file| file.json(KEY, "a vocabulary"))
     }
 }
 

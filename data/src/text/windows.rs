@@ -6,8 +6,8 @@ use namegrad_core::{Error, ErrorKind, Name, Result};
 
 const OP: &str = "Windows";
 
-/// The windows of `size` elements of a tensor along a dim, which overlap: one starts at each element, or at each
-/// [`stride`](Self::stride). They share the tensor's memory.
+/// The windows of `size` elements of a tensor along a dim, which overlap: one starts at each element, or at
+/// each [`stride`](Self::stride). They share the tensor's memory.
 ///
 /// # Examples
 /// Windows of a text, each with the same window one token later, for a language model:
@@ -40,8 +40,8 @@ impl Windows {
     /// The windows of `size` elements along `dim`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] if the tensor has no such dim; [`ErrorKind::Value`] if `size` is 0 or more than the
-    /// size of the dim.
+    /// [`ErrorKind::NameNotFound`] if the tensor has no such dim; [`ErrorKind::Value`] if `size` is 0 or more
+    /// than the size of the dim.
     #[track_caller]
     pub fn new(tensor: Tensor, dim: &str, size: usize) -> Result<Windows> {
         let length = tensor.size(dim)?;
@@ -79,6 +79,7 @@ impl Windows {
     }
 
     /// The window that starts `later` elements after that of a sample.
+    #[track_caller]
     fn window(&self, index: usize, later: usize) -> Result<Tensor> {
         match index < self.len() {
             true => self.tensor.narrow(self.dim, (index * self.stride + later) as isize, self.size),
@@ -94,6 +95,7 @@ impl Dataset for Windows {
         (self.length - self.size) / self.stride + 1
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<Tensor> {
         self.window(index, 0)
     }
@@ -110,6 +112,7 @@ impl Dataset for Shifted {
         self.0.len()
     }
 
+    #[track_caller]
     fn get(&self, index: usize) -> Result<(Tensor, Tensor)> {
         Ok((self.0.window(index, 0)?, self.0.window(index, 1)?))
     }

@@ -1,0 +1,103 @@
+//! Rows of tables, and features that are standardized.
+
+use namegrad::data::{Csv, Standardize, Table};
+use namegrad::prelude::*;
+
+fn table() -> Result<Table> {
+    let text = b"a,city,b\n1,Rome,0.1\n2,Oslo,0.1\n,Rome,0.1\n4,Bonn,0.1\n".to_vec();
+    Csv::from_bytes(text).categories(["city"]).fill("a", f64::NAN).read()
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, text: &str) {
+    let error = result.unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (kind, file!()), "{error}");
+    assert!(error.message().contains(text), "{error}");
+}
+
+#[test]
+fn rows_keep_columns_and_categories() -> Result<()> {
+    let table = table()?;
+    let some = table.rows([3, 0, 0])?;
+    assert_eq!((some.len(), some.column("a")?.to_vec::<f32>()?), (3, vec![4.0, 1.0, 1.0]));
+    assert_eq!(some.category("city")?.to_vec::<i64>()?, [0, 2, 2]);
+    assert_eq!(some.category_names("city")?, table.category_names("city")?);
+    let oslo = table.rows_where(&table.category("city")?.eq(1)?)?;
+    assert_eq!(oslo.column("a")?.to_vec::<f32>()?, [2.0]);
+    let [one, other] = table.random_split([0.5, 0.5], 3)?;
+    let mut all = [one.category("city")?.to_vec::<i64>()?, other.category("city")?.to_vec::<i64>()?].concat();
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 2]);
+
+    refused(table.rows([0, 4]), ErrorKind::Index, "no row 4 in a table of 4");
+    refused(table.rows([]), ErrorKind::Value, "at least one row");
+    refused(table.rows_where(&table.column("b")?.gt(1)?), ErrorKind::Value, "at least one row");
+    refused(table.rows_where(&table.column("a")?), ErrorKind::DType, "bool");
+    refused(table.rows_where(&Tensor::ones([3])?.gt(0)?), ErrorKind::Shape, "[3], but the table has 4 rows");
+    refused(table.random_split([3, 2], 0), ErrorKind::Value, "do not sum to 4");
+    Ok(())
+}
+
+#[test]
+fn missing_numbers_can_stay_missing() -> Result<()> {
+    let a = table()?.column("a")?.to_vec::<f32>()?;
+    assert!(a[2].is_nan(), "NaN, not the mean of the whole table");
+    assert_eq!([a[0], a[1], a[3]], [1.0, 2.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn features_are_standardized() -> Result<()> {
+    let x = table()?.columns(["a", "b"])?; // [N=4, feature=2]
+    let scaler = Standardize::fit(&x)?;
+    let (mean, std) = (7.0 / 3.0, (14.0f64 / 9.0).sqrt()); // of 1, 2, 4
+    let close = |x: &Tensor, y: &[f64]| -> Result<bool> {
+        let x = x.to(DType::F64)?.to_vec::<f64>()?;
+        Ok(x.len() == y.len()
+            && x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-6 || x.is_nan() && y.is_nan()))
+    };
+    assert!(close(scaler.mean(), &[mean, 0.1f32.into()])?);
+    assert!(close(scaler.std(), &[std, 1.0])?, "a constant feature");
+    let z = |a: f64| (a - mean) / std;
+    let y = scaler.transform(&x)?;
+    assert_eq!((y.dtype(), y.shape()), (DType::F32, x.shape()));
+    assert!(close(&y, &[z(1.0), 0.0, z(2.0), 0.0, f64::NAN, 0.0, z(4.0), 0.0])?);
+    assert!(close(&scaler.inverse(&y)?.select("feature", 0)?, &[1.0, 2.0, f64::NAN, 4.0])?);
+    // The features are found by name: in another order of dims, and in a single sample.
+    let turned = scaler.transform(&x.align_to(["feature", "N"])?)?;
+    assert!(close(&turned.select("feature", 0)?, &[z(1.0), z(2.0), f64::NAN, z(4.0)])?);
+    assert!(close(&scaler.transform(&Tensor::new([4.0, 0.1])?.refine_names(["feature"])?)?, &[z(4.0), 0.0])?);
+    assert_eq!(Standardize::fit(&x.align_to(["feature", "N"])?)?, scaler);
+
+    // Without names, integers, and a column of targets.
+    let unnamed = Standardize::fit(&Tensor::new([[1i64, 0], [3, 0]])?)?;
+    let y = unnamed.transform(&Tensor::new([[5i64, 1]])?)?;
+    assert_eq!((y.dtype(), y.to_vec::<f32>()?), (DType::F32, vec![3.0, 1.0]));
+    let targets = Standardize::fit(&Tensor::new([1.0, 3.0])?.refine_names(["N"])?)?;
+    let mut prediction = Tensor::new([[0.5], [-1.0]])?.refine_names(["N", "price"])?;
+    prediction.requires_grad_(true)?;
+    let price = targets.inverse(&prediction)?;
+    assert_eq!(price.to_vec::<f32>()?, [2.5, 1.0]);
+    price.sum(..)?.backward()?;
+    assert_eq!(prediction.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0]);
+    let half = targets.transform(&Tensor::new([5.0])?.to(DType::BF16)?)?;
+    assert_eq!((half.dtype(), half.to(DType::F32)?.item::<f32>()?), (DType::BF16, 3.0));
+
+    refused(Standardize::fit(&x.rename(["row", "feature"])?), ErrorKind::NameNotFound, "'N' not found");
+    refused(Standardize::fit(&x.mul(f64::NAN)?), ErrorKind::Value, "only missing values");
+    refused(Standardize::fit(&Tensor::zeros([0, 2])?), ErrorKind::Value, "no values");
+    refused(Standardize::fit(&Tensor::new([1.0, f64::INFINITY])?), ErrorKind::Value, "infinite");
+    let other = Tensor::zeros([("N", 4), ("feature", 3)])?;
+    refused(
+        scaler.transform(&other),
+        ErrorKind::Shape,
+        "fitted to samples of [feature=2], got [N=4, feature=3]",
+    );
+    refused(scaler.inverse(&Tensor::zeros([4, 2])?), ErrorKind::Shape, "[feature=2]");
+    refused(
+        unnamed.transform(&Tensor::zeros([4, 3])?),
+        ErrorKind::Shape,
+        "fitted to samples of [2], got [4, 3]",
+    );
+    Ok(())
+}
