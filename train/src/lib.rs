@@ -1,17 +1,21 @@
 //! What a training run needs besides the model: checkpoints, logs, meters, profiles, the health of gradients.
 //!
 //! * [`Checkpoints`] saves a run, and goes on after an interruption as if nothing had happened.
-//! * [`log`]: what a run measures, as JSON lines, CSV and event files for TensorBoard (feature `tensorboard`).
+//! * [`EarlyStopping`] says when a metric no longer improves.
+//! * [`log`]: what a run measures, as JSON lines, CSV and event files for TensorBoard (feature
+//!   `tensorboard`).
 //! * [`meters`]: loss, accuracy and other measures over batches.
 //! * [`lr_finder`]: a test of learning rates before training.
 //! * `pictures` (feature `pictures`): learning curves and more as SVG and PNG files.
 //! * `progress` (feature `progress`): progress bars.
 //! * [`profile`](profile::profile) shows where the time goes, by op and by line.
-//! * [`health`](fn@health) and [`HealthWatch`] show norms of values, gradients and updates, and stop at the first NaN.
+//! * [`health`](fn@health) and [`HealthWatch`] show norms of values, gradients and updates, and stop at the
+//!   first NaN.
 
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod early_stopping;
 mod health;
 #[cfg(any(feature = "pictures", feature = "tensorboard"))]
 mod image;
@@ -24,7 +28,8 @@ pub mod profile;
 #[cfg(feature = "progress")]
 pub mod progress;
 
-pub use checkpoint::{Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable};
 #[doc(hidden)]
-pub use checkpoint::{kind, last_word};
+pub use checkpoint::{Before, kind, last_word};
+pub use checkpoint::{Best, Checkpoint, Checkpoints, CheckpointsBuilder, IntoPart, Parts, Resumable};
+pub use early_stopping::{EarlyStopping, EarlyStoppingBuilder};
 pub use health::{HealthReport, HealthWatch, ParameterHealth, TensorHealth, health};

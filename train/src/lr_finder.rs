@@ -7,12 +7,12 @@ use namegrad_nn::{Module, StateDict};
 use namegrad_optim::{Optimizer, OptimizerState};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
-/// Makes some steps with a rising learning rate and records the loss: where it falls fastest is a good rate to start
-/// with, and where it rises, rates are too high.
+/// Makes some steps with a rising learning rate and records the loss: where it falls fastest is a good rate
+/// to start with, and where it rises, rates are too high.
 ///
-/// The rates rise from step to step by the same factor. The test ends early when the loss is four times its minimum, or
-/// not finite. Afterwards, the model with its buffers and gradients, the optimizer and the default random generator are as
-/// they were before, also after an error.
+/// The rates rise from step to step by the same factor. The test ends early when the loss is four times its
+/// minimum, or not finite. Afterwards, the model with its buffers and gradients, the optimizer and the
+/// default random generator are as they were before, also after an error.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -31,8 +31,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 /// ```
 ///
 /// # Source
-/// Smith, *Cyclical learning rates for training neural networks* (2017), section 3.3. The smoothing and the end are those
-/// of fastai's `lr_find`.
+/// Smith, *Cyclical learning rates for training neural networks* (2017), section 3.3. The smoothing and the
+/// end are those of fastai's `lr_find`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LrFinder {
     range: [f64; 2],
@@ -62,12 +62,12 @@ impl LrFinder {
         self
     }
 
-    /// Runs the test. All groups of the optimizer get the same rate. `loss` computes the loss of a batch; it gets the
-    /// number of the step, from 0.
+    /// Runs the test. All groups of the optimizer get the same rate. `loss` computes the loss of a batch; it
+    /// gets the number of the step, from 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the rates are not positive, finite and rising, or for less than two steps; then nothing
-    /// has run. The errors of `loss` and of [`Optimizer::step_with`].
+    /// [`ErrorKind::Value`] if the rates are not positive, finite and rising, or for less than two steps;
+    /// then nothing has run. The errors of `loss` and of [`Optimizer::step_with`].
     #[track_caller]
     pub fn run(
         &self,
@@ -183,8 +183,8 @@ impl LrCurve {
         &self.smoothed
     }
 
-    /// The learning rate at which the smoothed loss falls fastest, by the logarithm of the rate; `None` if it falls
-    /// nowhere.
+    /// The learning rate at which the smoothed loss falls fastest, by the logarithm of the rate; `None` if it
+    /// falls nowhere.
     pub fn steepest(&self) -> Option<f64> {
         let slope = |pair: &[(f64, f64)]| {
             let [(lr, loss), (next_lr, next_loss)] = *pair else { return (f64::NAN, 0.0) };

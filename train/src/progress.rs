@@ -1,7 +1,7 @@
 //! Progress bars: [`progress`] for any iterator, [`Progress`] with a label, messages and nested bars.
 //!
-//! A bar is shown on stderr if that is a terminal. Otherwise, as in a pipe or a file, nothing is printed, unless
-//! [`Progress::every`] asks for a line now and then.
+//! A bar is shown on stderr if that is a terminal. Otherwise, as in a pipe or a file, nothing is printed,
+//! unless [`Progress::every`] asks for a line now and then.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
@@ -101,8 +101,8 @@ impl Progress {
         self
     }
 
-    /// Shows the progress of an iterator. An item is done when the next one is asked for. The bar disappears at the
-    /// end, or when the loop is left. Each call starts again from 0.
+    /// Shows the progress of an iterator. An item is done when the next one is asked for. The bar disappears
+    /// at the end, or when the loop is left. Each call starts again from 0.
     pub fn over<I: IntoIterator>(&self, items: I) -> impl Iterator<Item = I::Item> {
         self.bar.reset();
         Over { items: items.into_iter(), started: false, bar: Bar::Shared(self) }

@@ -1,8 +1,8 @@
-//! A training program that is killed at random moments, and resumed until it is through, ends with the same bits as one
-//! that ran in one go. A disk that is full while saving loses nothing.
+//! A training program that is killed at random moments, and resumed until it is through, ends with the same
+//! bits as one that ran in one go. A disk that is full while saving loses nothing.
 //!
-//! The program is this file: it starts itself again with [`FOLDER`] set. `NAMEGRAD_KILLS` sets how often it is killed in
-//! all, 10 times by default.
+//! The program is this file: it starts itself again with [`FOLDER`] set. `NAMEGRAD_KILLS` sets how often it
+//! is killed in all, 10 times by default.
 
 use namegrad::core::random::Generator;
 use namegrad::data::{Loader, TensorDataset};
@@ -32,7 +32,8 @@ fn main() {
     }
 }
 
-/// The training program. Its log has a line for each step; what a checkpoint does not know is removed from it.
+/// The training program. Its log has a line for each step; what a checkpoint does not know is removed from
+/// it.
 fn train(folder: &Path) -> Result<()> {
     manual_seed(3);
     let data = Tensor::randn([("N", SAMPLES), ("in", 4)])?;

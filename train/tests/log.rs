@@ -101,10 +101,13 @@ fn a_resumed_log_is_that_of_an_uninterrupted_run() -> Result<()> {
 fn other_hyperparameters_of_a_resumed_run_are_logged() -> Result<()> {
     let folder = Scratch::new("log-hparams");
     Log::new(folder.path())?.hparams([("lr", 0.1.into())])?;
-    for lr in [0.1, 0.2, 0.2] {
-        Log::builder(folder.path()).resume_from(3).build()?.hparams([("lr", lr.into())])?;
+    for lr in [0.1, 0.2, 0.2, f64::NAN, f64::NAN] {
+        let mut log = Log::builder(folder.path()).resume_from(3).build()?;
+        for _ in 0..2 {
+            log.hparams([("lr", lr.into())])?;
+        }
     }
-    assert_eq!(lines(&folder.path().join("log.jsonl")).len(), 2);
+    assert_eq!(lines(&folder.path().join("log.jsonl")).len(), 3);
     Ok(())
 }
 

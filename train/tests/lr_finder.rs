@@ -1,51 +1,31 @@
 //! The test of learning rates leaves no trace.
 
+mod common;
+
+use common::Model;
 use namegrad::optim::Adam;
 use namegrad::prelude::*;
 use namegrad::train::lr_finder::LrFinder;
 
-#[derive(Module)]
-struct Model {
-    hidden: Linear,
-    norm: BatchNorm,
-    dropout: Dropout,
-    out: Linear,
-}
-
-impl Model {
-    fn new() -> Result<Model> {
-        Ok(Model {
-            hidden: Linear::new(("in", 3), ("h", 8))?,
-            norm: BatchNorm::new(("h", 8))?,
-            dropout: Dropout::new(0.5)?,
-            out: Linear::new(("h", 8), ("y", 1))?,
-        })
-    }
-
-    fn loss(&self, x: &Tensor) -> Result<Tensor> {
-        let h = self.dropout.forward(&self.norm.forward(&self.hidden.forward(x)?)?.relu()?)?;
-        self.out.forward(&h)?.sub(1.0)?.square().mean(..)
-    }
-}
-
 /// Losses of some steps, with a test of learning rates between them or not.
 fn losses(test: bool) -> Result<(Vec<f64>, Vec<f32>)> {
     manual_seed(4);
-    let (model, x) = (Model::new()?, Tensor::randn([("N", 16), ("in", 3)])?);
+    let (model, x) = (Model::new(0.5, 1)?, Tensor::randn([("N", 16), ("in", 3)])?);
+    let loss = || model.forward(&x)?.sub(1.0)?.square()?.mean(..);
     let mut optimizer = Adam::builder(model.parameters()).lr(0.01).build()?;
     let mut losses = vec![];
     for step in 0..6 {
         if test && (step == 0 || step == 3) {
-            let curve = LrFinder::new().run(&model, &mut optimizer, |_| model.loss(&x))?;
+            let curve = LrFinder::new().run(&model, &mut optimizer, |_| loss())?;
             assert!(curve.points().len() > 10 && curve.points()[0].0 == 1e-7);
             let error = Error::new(ErrorKind::Value, "mine", "on purpose");
             let failed = LrFinder::new().run(&model, &mut optimizer, |step| match step {
                 5 => Err(error.clone()),
-                _ => model.loss(&x),
+                _ => loss(),
             });
             assert_eq!(failed.unwrap_err().op(), "mine");
         }
-        losses.push(optimizer.step_with(&mut || model.loss(&x))?.item::<f64>()?);
+        losses.push(optimizer.step_with(&mut || loss())?.item::<f64>()?);
     }
     let state = model.norm.named_buffers();
     let running = state.into_iter().map(|(_, buffer)| buffer.tensor().to(DType::F32)?.to_vec::<f32>());

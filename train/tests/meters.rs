@@ -1,7 +1,9 @@
 //! Meters against plain definitions, in batches and merged, and what they refuse.
 
 use namegrad::prelude::*;
-use namegrad::train::meters::{Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression};
+use namegrad::train::meters::{
+    Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression, RocAuc, update_all,
+};
 
 const CLASSES: usize = 4;
 
@@ -236,5 +238,81 @@ fn bad_arguments_are_errors_and_change_nothing() -> Result<()> {
     assert_eq!(mean.update(&logits, 1).unwrap_err().kind(), ErrorKind::Shape);
     let error = Regression::new().update(Tensor::zeros([2, 1])?, Tensor::zeros([2])?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
+    Ok(())
+}
+
+/// The share of pairs of both classes in the right order, where equal scores count half.
+fn share_of_pairs(scores: &[f64], target: &[i64]) -> f64 {
+    let of =
+        |class: i64| scores.iter().zip(target).filter(move |(_, y)| **y == class).map(|(score, _)| *score);
+    let (mut points, mut pairs) = (0.0, 0.0);
+    for positive in of(1) {
+        for negative in of(0) {
+            points += if positive > negative { 1.0 } else { f64::from(u8::from(positive == negative)) / 2.0 };
+            pairs += 1.0;
+        }
+    }
+    points / pairs
+}
+
+#[test]
+fn the_area_under_the_roc_curve_is_exact() -> Result<()> {
+    let inf = f64::INFINITY;
+    let known: [(&[f64], &[i64], f64); 6] = [
+        (&[0.1, 0.4, 0.35, 0.8], &[0, 0, 1, 1], 0.75), // the example of scikit-learn
+        (&[0.5, 0.5, 0.5], &[0, 1, 1], 0.5),
+        (&[1.0, 2.0, 2.0, 3.0], &[0, 0, 1, 1], 0.875),
+        (&[3.0, 2.0], &[0, 1], 0.0),
+        (&[-0.0, 0.0], &[0, 1], 0.5),
+        (&[-inf, -1.0, 1.0, inf, inf], &[0, 1, 0, 0, 1], 3.5 / 6.0),
+    ];
+    for (scores, target, area) in known {
+        let mut auc = RocAuc::new();
+        auc.update(Tensor::from_slice(scores, [scores.len()])?, Tensor::from_slice(target, [target.len()])?)?;
+        assert_eq!((auc.compute(), share_of_pairs(scores, target)), (area, area), "{scores:?}");
+        let json = serde_json::to_string(&auc).unwrap();
+        assert_eq!(serde_json::from_str::<RocAuc>(&json).unwrap(), auc);
+    }
+
+    manual_seed(3);
+    let scores = Tensor::randint(0, 20, [("N", 200), ("time", 2)])?.to(DType::F32)?;
+    let target = Tensor::randint(0, 2, [("time", 2), ("N", 200)])?;
+    let (mut whole, mut first, mut second) = (RocAuc::new(), RocAuc::new(), RocAuc::new());
+    whole.update(&scores, &target)?; // dims are found by name
+    first.update(scores.narrow("N", 0, 50)?, target.narrow("N", 0, 50)?.to(DType::F32)?)?;
+    second.update(scores.narrow("N", 50, 150)?, target.narrow("N", 50, 150)?.eq(1)?)?;
+    first.merge(&second);
+    let expected =
+        share_of_pairs(&scores.to_vec::<f64>()?, &target.align_to(["N", "time"])?.to_vec::<i64>()?);
+    assert_eq!((whole.compute(), first.compute(), first.count()), (expected, expected, 400));
+
+    let before = whole.clone();
+    let error = whole.update(Tensor::new([0.5, 0.5])?, Tensor::new([0, 2])?).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
+    assert_eq!(whole.update(Tensor::ones([2])?, Tensor::ones([3])?).unwrap_err().kind(), ErrorKind::Shape);
+    assert!(whole == before && RocAuc::new().compute().is_nan());
+    whole.update(Tensor::new([f64::NAN])?, Tensor::new([1])?)?;
+    assert!(whole.compute().is_nan() && whole.to_string() == "-");
+    Ok(())
+}
+
+#[test]
+fn several_meters_take_a_batch_at_once() -> Result<()> {
+    let mut alone = (Accuracy::new(), ConfusionMatrix::new(CLASSES), Perplexity::new());
+    let mut together = alone.clone();
+    for (logits, target) in batches()? {
+        alone.0.update(&logits, &target, "class")?;
+        alone.1.update(&logits, &target, "class")?;
+        alone.2.update(&logits, &target, "class")?;
+        let meters = &mut together;
+        update_all(&mut [&mut meters.0, &mut meters.1, &mut meters.2], &logits, &target, "class")?;
+    }
+    assert_eq!(together, alone);
+    // One of them does not take the batch.
+    let (logits, target) = &batches()?[0];
+    let mut other = ConfusionMatrix::new(CLASSES + 1);
+    let error = update_all(&mut [&mut together.0, &mut other], logits, target, "class").unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()), "{error}");
+    assert_eq!(together, alone);
     Ok(())
 }

@@ -188,3 +188,27 @@ fn bad_arguments_are_errors() -> Result<()> {
     assert!(Chart::new("").image(&flat, [0.0, 1.0], [0.0, 1.0]).is_err());
     Ok(())
 }
+
+#[test]
+fn smooth_lines_have_the_lines_behind_them() -> Result<()> {
+    let noisy = |scale: f64| (0..100).map(move |step| (step, scale * f64::from(step * 37 % 11)));
+    let plain = Chart::new("").line("a", noisy(1.0)).line("b", noisy(2.0)).points("c", noisy(1.0));
+    let lines = |svg: &str| svg.matches("<polyline").count();
+    let before = plain.to_svg()?;
+    let smooth = plain.clone().smooth(0.9)?.to_svg()?;
+    assert_eq!(lines(&smooth), lines(&before) + 2);
+    assert_eq!(smooth.matches("opacity=\"0.25\"").count(), 2);
+    // The lines themselves are where they were, and the legend has each name once.
+    let raw: Vec<&str> = before.lines().filter(|line| line.contains("stroke-width=\"2\"")).collect();
+    assert_eq!(raw.len(), 2);
+    for line in raw {
+        assert!(smooth.contains(line.split("points=").nth(1).unwrap()));
+    }
+    assert_eq!((smooth.matches("\na\n").count(), before.matches("\na\n").count()), (1, 1));
+    assert_eq!(plain.clone().smooth(0.0)?.to_svg()?, before);
+    for weight in [1.0, -0.1, f64::NAN] {
+        let error = plain.clone().smooth(weight).unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (ErrorKind::Value, file!()), "{error}");
+    }
+    Ok(())
+}

@@ -1,6 +1,8 @@
 //! Profiles: rows by op and line, times that add up, traces.
 
 use namegrad::autograd::{Op, checkpoint, hand_over};
+use namegrad::data::{Dataset, Loader, TensorDataset};
+use namegrad::nn;
 use namegrad::optim::Lbfgs;
 use namegrad::prelude::*;
 use namegrad::train::profile::{Profile, Row, RowKind, profile, span};
@@ -75,6 +77,39 @@ fn a_training_step_by_line() -> Result<()> {
     Ok(())
 }
 
+/// Functions that are given as pointers do not know their caller.
+#[test]
+fn ops_of_layers_and_of_function_pointers_by_line() -> Result<()> {
+    let dims = (("E", 8), ("head", 2));
+    let layer = nn::TransformerEncoderLayer::builder(dims.0, dims.1, "time").activation(Tensor::gelu);
+    let encoder = nn::TransformerEncoder::new(layer, 2)?;
+    let x = Tensor::randn([("N", 2), ("time", 3), dims.0])?;
+    let line = line!() + 1;
+    let (result, profile) = profile(|| encoder.forward(&x)?.square()?.sum(..)?.backward());
+    result?;
+    assert_eq!(one(&profile, RowKind::Forward, "gelu").calls, 2);
+    assert!(profile.ops().all(|row| row.at.file() == file!() && row.at.line() == line), "{profile}");
+
+    // The pass forward can be outside of the profile.
+    let line = line!() + 1;
+    let loss = encoder.forward(&x)?.sum(..)?;
+    let (result, profile) = profile_of(|| loss.backward());
+    result?;
+    assert_eq!(one(&profile, RowKind::Backward, "gelu").at.line(), line);
+
+    // Otherwise the best that is known is the span, or the profile itself.
+    let functions: [fn(&Tensor) -> Result<Tensor>; 2] = [Tensor::tanh, F::selu];
+    let each = || functions.iter().try_for_each(|f| f(&x).map(drop));
+    let line = line!() + 1;
+    let (result, profile) = profile_of(|| span("activations", each));
+    result?;
+    for name in ["tanh", "selu"] {
+        let row = one(&profile, RowKind::Forward, name);
+        assert_eq!((row.at.file(), row.at.line()), (file!(), line), "{profile}");
+    }
+    Ok(())
+}
+
 #[test]
 fn spans_nest_and_the_rest_is_outside() {
     let ((), profile) = profile(|| {
@@ -93,6 +128,41 @@ fn spans_nest_and_the_rest_is_outside() {
     assert_eq!(profile.rows()[0].name, if inner.own > outer.own { "inner" } else { "outer" });
     // Nobody looks: a span only calls its function.
     assert_eq!(span("alone", || 3), 3);
+}
+
+#[test]
+fn the_table_has_the_rows_that_matter() -> Result<()> {
+    let x = Tensor::randn([("N", 4)])?;
+    let (result, profile) = profile(|| -> Result<()> {
+        x.exp()?.sin()?.cos()?;
+        x.exp()?.tanh()?;
+        x.exp()?;
+        span("empty", || ());
+        Ok(())
+    });
+    result?;
+    let count = |table: &str, what: &str| table.lines().filter(|line| line.contains(what)).count();
+    let row = |table: &str, what: &str| -> Vec<String> {
+        let line = table.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{table}"));
+        line.split_whitespace().map(str::to_string).collect()
+    };
+    // Six rows of ops, and a span.
+    let all = profile.to_string();
+    assert_eq!((count(&all, "exp"), count(&all, "profile.rs:"), count(&all, "other")), (3, 7, 0), "{all}");
+    let one = profile.table().rows(1).to_string();
+    assert_eq!(count(&one, "profile.rs:"), 1, "{one}");
+    let none = profile.table().rows(0).to_string();
+    assert_eq!((count(&none, "profile.rs:"), row(&none, "… 6 others")[3].as_str()), (0, "6"), "{none}");
+    assert_eq!(row(&none, "… 1 other")[3], "1", "{none}");
+
+    let by_op = profile.table().by_op().to_string();
+    let exp = row(&by_op, "exp");
+    assert_eq!((exp[1].as_str(), exp[exp.len() - 2..].join(" ").as_str()), ("3", "3 lines"), "{by_op}");
+    assert_eq!((count(&by_op, "tanh"), count(&by_op, "profile.rs:")), (1, 4), "{by_op}");
+    let by_line = profile.table().by_line().to_string();
+    assert_eq!(row(&by_line, "3 ops")[2], "3", "{by_line}");
+    assert_eq!((count(&by_line, "2 ops"), count(&by_line, "exp")), (1, 1), "{by_line}");
+    Ok(())
 }
 
 #[test]
@@ -169,6 +239,21 @@ fn threads_that_work_for_the_program() -> Result<()> {
     assert_eq!(one(&profile, RowKind::Span, "decode").thread, 1);
     assert_eq!(one(&profile, RowKind::Forward, "tanh").thread, 0);
     assert!(profile.to_string().contains("spans, thread 1"), "{profile}");
+    Ok(())
+}
+
+/// The ops of a loader count for lines of the program, whichever thread they run on.
+#[test]
+fn ops_of_loaders_by_line() -> Result<()> {
+    let x = Tensor::randn([("N", 12), ("in", 4)])?;
+    for workers in [0, 2] {
+        let data = TensorDataset::new(x.clone())?.map(|x: Tensor| x.mul(2.0));
+        let loader = Loader::builder(data).batch_size(4).shuffle(true).workers(workers).build()?;
+        let (result, profile) = profile_of(|| loader.iter().try_for_each(|x| x?.exp().map(drop)));
+        result?;
+        assert!(one(&profile, RowKind::Forward, "exp").calls == 3, "{profile}");
+        assert!(profile.rows().iter().all(|row| row.at.file() == file!()), "{profile}");
+    }
     Ok(())
 }
 

@@ -1,5 +1,8 @@
 //! A resumed run is equal to one that was not interrupted, in every bit, for every optimizer.
 
+mod common;
+
+use common::Model;
 use namegrad::core::random::Generator;
 use namegrad::data::{Loader, TensorDataset};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
@@ -15,34 +18,14 @@ use std::sync::Mutex;
 /// The default random generator belongs to one run at a time.
 static RANDOM: Mutex<()> = Mutex::new(());
 
-#[derive(Module)]
-struct Model {
-    hidden: Linear,
-    norm: BatchNorm,
-    dropout: Dropout,
-    out: Linear,
-}
-
-impl Model {
-    fn new() -> Result<Model> {
-        let hidden = Linear::new(("in", 3), ("h", 8))?;
-        // In another order in memory than the file.
-        hidden.weight().update(|weight| {
-            *weight = weight.t()?.contiguous()?.t()?;
-            Ok(())
-        })?;
-        Ok(Model {
-            hidden,
-            norm: BatchNorm::new(("h", 8))?,
-            dropout: Dropout::new(0.25)?,
-            out: Linear::new(("h", 8), ("out", 2))?,
-        })
-    }
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let h = self.norm.forward(&self.hidden.forward(x)?)?.relu()?;
-        self.out.forward(&self.dropout.forward(&h)?)
-    }
+/// A model with a weight in another order in memory than the file.
+fn model() -> Result<Model> {
+    let model = Model::new(0.25, 2)?;
+    model.hidden.weight().update(|weight| {
+        *weight = weight.t()?.contiguous()?.t()?;
+        Ok(())
+    })?;
+    Ok(model)
 }
 
 type Build = fn(Vec<(String, Parameter)>) -> Result<Box<dyn Optimizer>>;
@@ -83,7 +66,7 @@ const BATCH: usize = 6;
 fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Result<(Vec<u64>, Vec<f64>)> {
     manual_seed(7);
     let data = Tensor::randn([("N", SAMPLES), ("in", 3)])?.to(dtype)?;
-    let model = Model::new()?;
+    let model = model()?;
     model.to(dtype)?;
     // Biases have a group of their own, if there is a place for it.
     let mut optimizer =

@@ -1,5 +1,5 @@
-//! Event files: read back by this crate, and by the `tensorboard` package if `NAMEGRAD_TENSORBOARD_PYTHON` names a
-//! Python that has it.
+//! Event files: read back by this crate, and by the `tensorboard` package if `NAMEGRAD_TENSORBOARD_PYTHON`
+//! names a Python that has it.
 #![cfg(feature = "tensorboard")]
 
 mod common;

@@ -1,9 +1,10 @@
 //! The content of a checkpoint: one [`TensorFile`] with all parts.
 //!
-//! A tensor of a part is called `<part>.<tensor>`, and its metadata keys are `<part>.<key>`. The rest is JSON under the
-//! metadata key [`HEADER`]. Nothing else says what is in the file, so nothing can contradict it.
+//! A tensor of a part is called `<part>.<tensor>`, and its metadata keys are `<part>.<key>`. The rest is JSON
+//! under the metadata key [`HEADER`]. Nothing else says what is in the file, so nothing can contradict it. A
+//! checksum of all this is under [`CHECKSUM`].
 
-use super::part::Parts;
+use super::part::{Before, Parts};
 use namegrad_core::names::closest_of;
 use namegrad_core::random::{GeneratorState, random_state, set_random_state};
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const HEADER: &str = "checkpoint";
+const CHECKSUM: &str = "checksum";
 const VERSION: u32 = 1;
 
 /// What is in a checkpoint besides the parts.
@@ -23,8 +25,11 @@ pub(super) struct Header {
     metrics: BTreeMap<String, String>,
     pub(super) parts: Vec<String>,
     random: GeneratorState,
-    /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no such order,
-    /// and the rounding of some products depends on it.
+    /// Whether the file has a checksum: one of an earlier version has none.
+    #[serde(default)]
+    has_checksum: bool,
+    /// The order of the dims in memory, of the tensors whose last dim is not the innermost one. A file has no
+    /// such order, and the rounding of some products depends on it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     orders: BTreeMap<String, Vec<usize>>,
 }
@@ -54,6 +59,7 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
         metrics: metrics.iter().map(|(name, value)| (name.clone(), format!("{value:?}"))).collect(),
         parts: parts.names().map(String::from).collect(),
         random: random_state(),
+        has_checksum: true,
         orders: BTreeMap::new(),
     };
     let mut file = TensorFile::default();
@@ -65,10 +71,32 @@ pub(super) fn compose(step: u64, parts: &Parts<'_>, metrics: &BTreeMap<String, f
     }
     header.orders =
         file.tensors.iter().filter_map(|(name, tensor)| Some((name.clone(), order_of(tensor)?))).collect();
-    let text = serde_json::to_string(&header)
-        .map_err(|error| Error::new(ErrorKind::Value, "save", error.to_string()))?;
-    file.metadata.insert(HEADER.into(), text);
+    file.insert_json(HEADER, &header)?;
+    let checksum = file.checksum()?;
+    file.metadata.insert(CHECKSUM.into(), checksum_text(checksum));
     Ok(file)
+}
+
+fn checksum_text(checksum: u32) -> String {
+    format!("{checksum:08x}")
+}
+
+/// Checks that a file has the content with which it was written.
+pub(super) fn verify(file: &mut TensorFile, header: &Header) -> Result<()> {
+    let written = file.metadata.remove(CHECKSUM);
+    if written.is_none() && !header.has_checksum {
+        return Ok(());
+    }
+    let (now, written) = (checksum_text(file.checksum()?), written.unwrap_or_else(|| "missing".into()));
+    match now == written {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "the content has changed since it was written: its checksum is {now}, the one in the file is {written}"
+            );
+            Err(Error::new(ErrorKind::Format, "restore", message))
+        }
+    }
 }
 
 /// Which parts of a checkpoint a call takes.
@@ -83,17 +111,20 @@ pub(super) enum Take {
 /// Restores the parts from a checkpoint. After an error, everything is as it was before.
 pub(super) fn apply(file: &TensorFile, header: &Header, parts: &mut Parts<'_>, take: Take) -> Result<()> {
     compare(header, parts, take)?;
-    let before: Vec<TensorFile> = parts.parts.iter().map(|(_, part)| part.state()).collect::<Result<_>>()?;
+    let before: Vec<Before> = parts.parts.iter().map(|(_, part)| part.before()).collect::<Result<_>>()?;
     for at in 0..parts.parts.len() {
         let (name, part) = &mut parts.parts[at];
         let Err(error) = part_of(file, header, name).and_then(|state| part.restore(&state)) else { continue };
         let mut error = error.context(format_args!("part '{name}': "));
         let touched = parts.parts[..=at].iter_mut().zip(&before);
         for ((name, part), before) in touched {
-            if let Err(second) = part.restore(before) {
-                let message =
-                    format!("{}; after that, '{name}' could not be put back: {second}", error.message());
-                error = Error::new(error.kind(), "restore", message);
+            if let Err(second) = part.put_back(before) {
+                let message = format!(
+                    "{}; after that, part '{name}' could not be put back as it was: {}",
+                    error.message(),
+                    second.message()
+                );
+                error = error.with_message(message);
             }
         }
         return Err(error.with_repair(

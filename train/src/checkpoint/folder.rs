@@ -93,8 +93,8 @@ pub(super) fn remove(op: &'static str, folder: &Path, step: u64) -> Result<()> {
     }
 }
 
-/// Locks a folder for one run. The system releases the lock when the file is closed, also if the process is killed.
-/// Where there are no locks, as on some network drives, this is `None`.
+/// Locks a folder for one run. The system releases the lock when the file is closed, also if the process is
+/// killed. Where there are no locks, as on some network drives, this is `None`.
 pub(super) fn lock(op: &'static str, folder: &Path) -> Result<Option<File>> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
     match file.try_lock() {

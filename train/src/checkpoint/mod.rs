@@ -1,5 +1,5 @@
-//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `content.rs` what is in a
-//! file, and `folder.rs` what is in a folder.
+//! Checkpoints of a run: [`Checkpoints`], a folder of them. `part.rs` has what can be saved, `content.rs`
+//! what is in a file, and `folder.rs` what is in a folder.
 
 mod content;
 mod folder;
@@ -7,9 +7,9 @@ mod part;
 mod value;
 
 pub use folder::Checkpoint;
-pub use part::{IntoPart, Parts, Resumable, kind, last_word};
+pub use part::{Before, IntoPart, Parts, Resumable, kind, last_word};
 
-use content::{Take, apply, compose};
+use content::{Take, apply, compose, verify};
 use namegrad_core::names::closest_of;
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_io::TensorFile;
@@ -28,11 +28,12 @@ pub enum Best {
     Highest,
 }
 
-/// Checkpoints of a training run in a folder: saves everything that the run consists of, and goes on from there as if
-/// the run had not been interrupted.
+/// Checkpoints of a training run in a folder: saves everything that the run consists of, and goes on from
+/// there as if the run had not been interrupted.
 ///
-/// A checkpoint has the parts that are given with [`parts!`](crate::parts), and the state of the random generator.
-/// A resumed run then computes the same bits as one that was not interrupted, if the parts are all that changes:
+/// A checkpoint has the parts that are given with [`parts!`](crate::parts), and the state of the random
+/// generator. A resumed run then computes the same bits as one that was not interrupted, if the parts are all
+/// that changes:
 ///
 /// | part | given as |
 /// | --- | --- |
@@ -45,17 +46,18 @@ pub enum Best {
 /// | the number of the epoch, a history, any value with serde's traits | `&mut epoch` |
 /// | a type of your own that implements [`Resumable`] | `&mut part` |
 ///
-/// Gradients are not saved: save between steps, not between the backward passes of one step. Neither are the modes of
-/// layers (`train`, `eval`) and which parameters are frozen.
+/// Gradients are not saved: save between steps, not between the backward passes of one step. Neither are the
+/// modes of layers (`train`, `eval`) and which parameters are frozen.
 ///
 /// # Files
-/// Each checkpoint is one safetensors file, `step-00001000.safetensors`, which is written completely or not at all, also
-/// if the process is killed or the disk is full. Its tensors are called `<part>.<tensor>`, so other programs can read
-/// it. After a checkpoint is on the disk, those that are neither among the latest nor among the best are removed; by
+/// Each checkpoint is one safetensors file, `step-00001000.safetensors`, which is written completely or not
+/// at all, also if the process is killed or the disk is full. Its tensors are called `<part>.<tensor>`, so
+/// other programs can read it. A checksum in its metadata shows whether the content has changed since. After
+/// a checkpoint is on the disk, those that are neither among the latest nor among the best are removed; by
 /// default, the latest three stay. Other files in the folder do not matter and are not touched.
 ///
-/// Only one run can save in a folder at a time, and a run that does not [`resume`](Self::resume) cannot save in a folder
-/// that already has checkpoints.
+/// Only one run can save in a folder at a time, and a run that does not [`resume`](Self::resume) cannot save
+/// in a folder that already has checkpoints.
 ///
 /// # Examples
 /// ```
@@ -93,6 +95,46 @@ pub enum Best {
 /// let best = checkpoints.load_best(parts![&model])?.unwrap();
 /// assert_eq!(best.metrics["loss"], losses.iter().copied().fold(f64::INFINITY, f64::min));
 /// # }
+/// # std::fs::remove_dir_all(folder).unwrap();
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// To list the parts once, write a macro after the variables, `macro_rules! run`, or keep them in a struct
+/// with a method:
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::train::{Checkpoints, Parts, parts};
+///
+/// # let folder = std::env::temp_dir().join(format!("namegrad-doc-run-{}", std::process::id()));
+/// let model = Linear::new(("in", 3), ("out", 1))?;
+/// let (mut optimizer, mut epoch) = (Adam::new(model.parameters())?, 0);
+/// macro_rules! run {
+///     () => {
+///         parts![&model, &mut optimizer, &mut epoch]
+///     };
+/// }
+/// let checkpoints = Checkpoints::new(&folder)?;
+/// checkpoints.resume(run!())?;
+/// epoch += 1;
+/// checkpoints.save(epoch, run!())?;
+///
+/// struct Run {
+///     model: Linear,
+///     optimizer: Adam,
+///     epoch: u64,
+/// }
+///
+/// impl Run {
+///     fn parts(&mut self) -> Parts<'_> {
+///         parts![&self.model, &mut self.optimizer, &mut self.epoch]
+///     }
+/// }
+///
+/// let mut run = Run { model, optimizer, epoch };
+/// checkpoints.resume(run.parts())?;
+/// run.epoch += 1;
+/// checkpoints.save(run.epoch, run.parts())?;
+/// # assert_eq!(checkpoints.resume(run.parts())?, Some(2));
 /// # std::fs::remove_dir_all(folder).unwrap();
 /// # Ok::<(), Error>(())
 /// ```
@@ -148,8 +190,9 @@ impl CheckpointsBuilder {
         self
     }
 
-    /// How many of the best checkpoints by a metric stay, besides the latest. Of equal ones, the earlier is better. A
-    /// metric that is NaN, or a checkpoint without the metric, is never among the best. Default: none.
+    /// How many of the best checkpoints by a metric stay, besides the latest. Of equal ones, the earlier is
+    /// better. A metric that is NaN, or a checkpoint without the metric, is never among the best. Default:
+    /// none.
     pub fn keep_best(mut self, count: usize, metric: impl Into<String>, best: Best) -> CheckpointsBuilder {
         self.keep.best = Some(KeepBest { count, metric: metric.into(), best });
         self
@@ -205,10 +248,10 @@ impl Checkpoints {
     /// The step is any number that grows: of steps, or of epochs.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be written, or if another run saves in this folder. [`ErrorKind::Value`] if
-    /// a part has no state, two parts have the same name, or the folder has a later checkpoint than this run has saved
-    /// or resumed from. All checkpoints are as they were then. If an old checkpoint cannot be removed, that is an
-    /// [`ErrorKind::Io`] too, and the new one is saved.
+    /// [`ErrorKind::Io`] if the file cannot be written, or if another run saves in this folder.
+    /// [`ErrorKind::Value`] if a part has no state, two parts have the same name, or the folder has a later
+    /// checkpoint than this run has saved or resumed from. All checkpoints are as they were then. If an old
+    /// checkpoint cannot be removed, that is an [`ErrorKind::Io`] too, and the new one is saved.
     #[track_caller]
     pub fn save(&self, step: u64, parts: Parts<'_>) -> Result<Checkpoint> {
         self.save_with(step, parts, [])
@@ -217,8 +260,8 @@ impl Checkpoints {
     /// Like [`save`](Self::save), with metrics: `checkpoints.save_with(epoch, parts, [("val_loss", loss)])?`.
     ///
     /// # Errors
-    /// The errors of [`save`](Self::save); [`ErrorKind::Value`] if there are metrics, but not the one by which the best
-    /// checkpoints are kept.
+    /// The errors of [`save`](Self::save); [`ErrorKind::Value`] if there are metrics, but not the one by
+    /// which the best checkpoints are kept.
     #[track_caller]
     pub fn save_with<'m>(
         &self,
@@ -293,8 +336,8 @@ impl Checkpoints {
             .with_repair("checkpoints.resume(parts)? before the first step, or another folder"))
     }
 
-    /// Removes the checkpoints that are neither among the latest nor among the best. Those that cannot be read stay, and
-    /// do not count.
+    /// Removes the checkpoints that are neither among the latest nor among the best. Those that cannot be
+    /// read stay, and do not count.
     fn remove_old(&self) -> Result<()> {
         const OP: &str = "Checkpoints::save";
         let Some(last) = self.keep.last else { return Ok(()) };
@@ -312,16 +355,42 @@ impl Checkpoints {
         old.into_iter().try_for_each(|checkpoint| folder::remove(OP, &self.folder, checkpoint.step))
     }
 
-    /// Continues from the latest checkpoint, and returns its step; `None` if there is no checkpoint, so that the run
-    /// begins. The parts must be those that were saved. Give the same parts to [`save`](Self::save).
+    /// Continues from the latest checkpoint, and returns its step; `None` if there is no checkpoint, so that
+    /// the run begins. The parts must be those that were saved. Give the same parts to [`save`](Self::save).
     ///
-    /// What a run writes elsewhere, such as a log, can be ahead of the checkpoint: remove what belongs to later steps
-    /// than the one that is returned.
+    /// What a run writes elsewhere, such as a log, can be ahead of the checkpoint: remove what belongs to
+    /// later steps than the one that is returned.
+    ///
+    /// Hyperparameters come from the checkpoint: a learning rate that was changed in the program has no
+    /// effect on a run that goes on. Change it after this call, and make a new scheduler if there is one,
+    /// because a scheduler starts from the rate that it finds:
+    /// ```
+    /// use namegrad::optim::schedule::{Cosine, Scheduler};
+    /// use namegrad::prelude::*;
+    /// use namegrad::train::{Checkpoints, parts};
+    /// # let folder = std::env::temp_dir().join(format!("namegrad-doc-rate-{}", std::process::id()));
+    /// # let model = Linear::new(("in", 3), ("out", 1))?;
+    /// # let mut optimizer = Adam::builder(model.parameters()).lr(0.1).build()?;
+    /// # let mut scheduler = Scheduler::new(Cosine::new(100), &mut optimizer)?;
+    /// # let checkpoints = Checkpoints::new(&folder)?;
+    /// # checkpoints.save(10, parts![&model, &mut optimizer, &mut scheduler])?;
+    /// # let mut optimizer = Adam::builder(model.parameters()).lr(0.02).build()?;
+    /// # let mut scheduler = Scheduler::new(Cosine::new(100), &mut optimizer)?;
+    /// checkpoints.resume(parts![&model, &mut optimizer, &mut scheduler])?;
+    /// # assert_eq!(optimizer.lr(), 0.1);
+    /// optimizer.set_lr(0.02)?;
+    /// scheduler = Scheduler::new(Cosine::new(50), &mut optimizer)?;
+    /// assert_eq!(optimizer.lr(), 0.02);
+    /// # scheduler.step(&mut optimizer)?;
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if the checkpoint has other parts, or a part does not fit: the message says which, and what
-    /// differs. [`ErrorKind::Format`] or [`ErrorKind::Io`] if the file is damaged or cannot be read; the repair goes on
-    /// from the one before. The parts and the random generator are as they were then.
+    /// [`ErrorKind::Value`] if the checkpoint has other parts, or a part does not fit: the message says
+    /// which, and what differs. [`ErrorKind::Format`] or [`ErrorKind::Io`] if the file is damaged, its
+    /// content has changed since it was written, or it cannot be read; the repair goes on from the one
+    /// before. The parts and the random generator are as they were then.
     #[track_caller]
     pub fn resume(&self, parts: Parts<'_>) -> Result<Option<u64>> {
         const OP: &str = "Checkpoints::resume";
@@ -364,8 +433,8 @@ impl Checkpoints {
         Ok(step)
     }
 
-    /// Loads the given parts from the checkpoint of a step. Other parts of the checkpoint and the random generator do not
-    /// matter: `checkpoints.load(1000, parts![&model])?` is for using a model.
+    /// Loads the given parts from the checkpoint of a step. Other parts of the checkpoint and the random
+    /// generator do not matter: `checkpoints.load(1000, parts![&model])?` is for using a model.
     ///
     /// # Errors
     /// The errors of [`resume_from`](Self::resume_from), except that the checkpoint can have more parts.
@@ -377,11 +446,12 @@ impl Checkpoints {
         self.restore(OP, step, parts, Take::Given, |error| error).map_err(|error| error.at(caller))
     }
 
-    /// Loads the given parts from the best checkpoint, and returns it; `None` if no checkpoint has the metric.
+    /// Loads the given parts from the best checkpoint, and returns it; `None` if no checkpoint has the
+    /// metric.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the best; the
-    /// errors of [`load`](Self::load).
+    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the
+    /// best; the errors of [`load`](Self::load).
     #[track_caller]
     pub fn load_best(&self, parts: Parts<'_>) -> Result<Option<Checkpoint>> {
         let Some(best) = self.best()? else { return Ok(None) };
@@ -392,8 +462,8 @@ impl Checkpoints {
     /// The best checkpoint; `None` if no checkpoint has the metric.
     ///
     /// # Errors
-    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the best;
-    /// [`ErrorKind::Io`] if the folder cannot be read.
+    /// [`ErrorKind::Value`] if [`keep_best`](CheckpointsBuilder::keep_best) has not said which one is the
+    /// best; [`ErrorKind::Io`] if the folder cannot be read.
     #[track_caller]
     pub fn best(&self) -> Result<Option<Checkpoint>> {
         let Some(keep) = &self.keep.best else {
@@ -457,10 +527,11 @@ impl Checkpoints {
     ) -> Result<()> {
         parts.check(op, Location::caller())?;
         let path = folder::path_of(&self.folder, step);
-        let file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
-        let header = folder::header(op, &path, step, &file.metadata).map_err(unreadable)?;
-        apply(&file, &header, &mut parts, take)
-            .map_err(|error| error.of(op).context(format_args!("{}: ", path.display())))
+        let mut file = TensorFile::load(&path).map_err(|error| unreadable(error.of(op)))?;
+        let header = folder::header(op, &path, step, &file.metadata).map_err(&unreadable)?;
+        let named = |error: Error| error.of(op).context(format_args!("{}: ", path.display()));
+        verify(&mut file, &header).map_err(|error| unreadable(named(error)))?;
+        apply(&file, &header, &mut parts, take).map_err(named)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

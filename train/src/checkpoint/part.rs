@@ -4,7 +4,7 @@ use super::value::ValuePart;
 use namegrad_autograd::Parameter;
 use namegrad_core::random::{Generator, GeneratorState};
 use namegrad_core::{Error, ErrorKind, Result};
-use namegrad_data::{Loader, LoaderState};
+use namegrad_data::{Loader, LoaderState, Place};
 use namegrad_io::TensorFile;
 use namegrad_nn::{Module, StateDict};
 use namegrad_optim::schedule::{ReduceOnPlateau, Scheduler, SchedulerState};
@@ -16,8 +16,8 @@ use std::panic::Location;
 
 /// A part of a training run that has a state: tensors by name, and text by key.
 ///
-/// Modules, optimizers, schedulers, loaders, averaged models, random generators and values with serde's traits are parts already. Implement
-/// it for your own types that change during a run, if serde does not fit.
+/// Modules, optimizers, schedulers, loaders, averaged models, random generators and values with serde's
+/// traits are parts already. Implement it for your own types that change during a run, if serde does not fit.
 ///
 /// # Examples
 /// An average of the losses, which is saved as a tensor:
@@ -53,8 +53,8 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Resumable {
-    /// Everything that the further run depends on. Cloning a tensor copies no elements, and later changes of the
-    /// part do not change the clone.
+    /// Everything that the further run depends on. Cloning a tensor copies no elements, and later changes of
+    /// the part do not change the clone.
     ///
     /// # Errors
     /// Any error; nothing is saved then.
@@ -65,6 +65,30 @@ pub trait Resumable {
     /// # Errors
     /// An error that says what differs, if the state does not fit.
     fn restore(&mut self, state: &TensorFile) -> Result<()>;
+
+    /// How the part is, for [`put_back`](Self::put_back).
+    #[doc(hidden)]
+    fn before(&self) -> Result<Before> {
+        self.state().map(Before::State)
+    }
+
+    /// Undoes [`restore`](Self::restore), because another part has refused its state.
+    #[doc(hidden)]
+    fn put_back(&mut self, before: &Before) -> Result<()> {
+        match before {
+            Before::State(state) => self.restore(state),
+            Before::Place(_) => Ok(()),
+        }
+    }
+}
+
+/// How a part was before it was restored.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Before {
+    State(TensorFile),
+    /// The place of a loader. Its state does not know of the iterator that runs.
+    Place(Place),
 }
 
 impl<T: Resumable + ?Sized> Resumable for &mut T {
@@ -73,6 +97,12 @@ impl<T: Resumable + ?Sized> Resumable for &mut T {
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         (**self).restore(state)
+    }
+    fn before(&self) -> Result<Before> {
+        (**self).before()
+    }
+    fn put_back(&mut self, before: &Before) -> Result<()> {
+        (**self).put_back(before)
     }
 }
 
@@ -117,6 +147,15 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
     }
     fn restore(&mut self, state: &TensorFile) -> Result<()> {
         self.load_state_dict(&LoaderState::from_file(state)?)
+    }
+    fn before(&self) -> Result<Before> {
+        Ok(Before::Place(self.place()))
+    }
+    fn put_back(&mut self, before: &Before) -> Result<()> {
+        if let Before::Place(place) = before {
+            Loader::put_back(self, place);
+        }
+        Ok(())
     }
 }
 
@@ -170,8 +209,9 @@ impl<O: Optimizer + ?Sized> Resumable for OptimizerPart<'_, O> {
     }
 }
 
-/// What [`Parts::with`] takes: `&model` for a module, `&loader`, `&mut optimizer`, `&mut scheduler`, `&mut` any [`Resumable`], and
-/// `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these cases apart; the compiler finds it.
+/// What [`Parts::with`] takes: `&model` for a module, `&loader`, `&mut optimizer`, `&mut scheduler`, `&mut`
+/// any [`Resumable`], and `&mut` any value with serde's `Serialize` and `Deserialize`. `Kind` tells these
+/// cases apart; the compiler finds it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a checkpoint",
     label = "not a part in this form",
@@ -224,8 +264,8 @@ impl<'a, T: Serialize + DeserializeOwned + 'static> IntoPart<'a, kind::Value> fo
     }
 }
 
-/// The parts of a run with their names, borrowed for one call of [`Checkpoints`](super::Checkpoints). The macro
-/// [`parts!`](crate::parts) is the short form.
+/// The parts of a run with their names, borrowed for one call of [`Checkpoints`](super::Checkpoints). The
+/// macro [`parts!`](crate::parts) is the short form.
 #[derive(Default)]
 #[must_use = "parts are given to `Checkpoints::save` or `resume`"]
 pub struct Parts<'a> {

@@ -10,8 +10,8 @@ use std::any::Any;
 /// The metadata key of JSON, and the name of a tensor.
 const KEY: &str = "value";
 
-/// A value that is saved as JSON. Floats and lists of floats are saved as a tensor: JSON has neither NaN nor infinite
-/// numbers, and they are common here, such as a best loss that starts at infinity.
+/// A value that is saved as JSON. Floats and lists of floats are saved as a tensor: JSON has neither NaN nor
+/// infinite numbers, and they are common here, such as a best loss that starts at infinity.
 pub(super) struct ValuePart<'a, T>(pub(super) &'a mut T);
 
 impl<T: Serialize + DeserializeOwned + 'static> Resumable for ValuePart<'_, T> {
@@ -30,31 +30,46 @@ impl<T: Serialize + DeserializeOwned + 'static> Resumable for ValuePart<'_, T> {
             None => state.metadata.get(KEY).map(|text| parse(text)).transpose()?,
         };
         *self.0 = value.ok_or_else(|| {
-            Error::new(ErrorKind::Format, "load", format!("not a {}", std::any::type_name::<T>()))
+            let saved = if state.tensors.contains_key(KEY) { "numbers" } else { "something else" };
+            Error::new(
+                ErrorKind::Format,
+                "load",
+                format!("expected a value of type {}, found {saved}", type_words::<T>()),
+            )
         })?;
         Ok(())
     }
 }
 
+/// A type as a program spells it: `Vec<String>` for `alloc::vec::Vec<alloc::string::String>`.
+fn type_words<T>() -> String {
+    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let path = std::any::type_name::<T>();
+    let words = path.split_inclusive(|letter| !is_path(letter));
+    words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect()
+}
+
 /// The JSON of a value, if the value can be read from it.
 fn json<T: Serialize + DeserializeOwned>(value: &T) -> Result<String> {
-    let refused = |reason: String| {
-        let message = format!("a {} has no JSON form: {reason}", std::any::type_name::<T>());
+    let refused = |reason: &str| {
+        let message = format!("a value of type {} has no JSON form: {reason}", type_words::<T>());
         Error::new(ErrorKind::Value, "save", message).with_repair(
             "save numbers that can be NaN or infinite as parts of their own, of type f64, Option<f64> or Vec<f64>",
         )
     };
-    let text = serde_json::to_string(value).map_err(|error| refused(error.to_string()))?;
-    let read: T = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let mut file = TensorFile::default();
+    file.insert_json(KEY, value).map_err(|error| refused(error.message()))?;
+    let text = file.metadata.remove(KEY).unwrap_or_default();
+    let read: T = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
     match serde_json::to_string(&read).is_ok_and(|again| again.len() == text.len()) {
         true => Ok(text),
-        false => Err(refused("it is not the same after reading it".into())),
+        false => Err(refused("it is not the same after reading it")),
     }
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
-        let message = format!("not a {}: {error}", std::any::type_name::<T>());
+        let message = format!("expected a value of type {}: {error}", type_words::<T>());
         Error::new(ErrorKind::Format, "load", message)
     })
 }
@@ -91,4 +106,20 @@ fn from_tensor<T: Any, E: Element + 'static>(tensor: &NamedTensor) -> Result<Opt
         }
     }
     Ok(candidates.into_iter().find_map(|value| value.downcast::<T>().ok()).map(|value| *value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::type_words;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_type_is_called_as_in_a_program() {
+        let words = [
+            type_words::<String>(),
+            type_words::<BTreeMap<String, Vec<Option<f64>>>>(),
+            type_words::<(u8, [f32; 2])>(),
+        ];
+        assert_eq!(words, ["String", "BTreeMap<String, Vec<Option<f64>>>", "(u8, [f32; 2])"]);
+    }
 }

@@ -1,5 +1,6 @@
-//! The health of a training: [`health`], a report of values, gradients and updates by path, and [`HealthWatch`], which
-//! stops at the first value that is not finite. `report.rs` has the numbers and the table.
+//! The health of a training: [`health`], a report of values, gradients and updates by path, and
+//! [`HealthWatch`], which stops at the first value that is not finite. `report.rs` has the numbers and the
+//! table.
 
 mod report;
 
@@ -31,11 +32,11 @@ pub fn health(parameters: impl IntoIterator<Item = (String, Parameter)>) -> Resu
     HealthWatch::new(parameters).report()
 }
 
-/// Watches the parameters of a model during a training: reports their health with the updates of the last step, and stops
-/// at the first value that is not finite.
+/// Watches the parameters of a model during a training: reports their health with the updates of the last
+/// step, and stops at the first value that is not finite.
 ///
-/// A [`GradScaler`](namegrad_optim::GradScaler) skips steps whose gradients overflow, so do not use it inside of a watch,
-/// for which an overflow is an error.
+/// A [`GradScaler`](namegrad_optim::GradScaler) skips steps whose gradients overflow, so do not use it inside
+/// of a watch, for which an overflow is an error.
 ///
 /// # Examples
 /// ```
@@ -55,7 +56,8 @@ pub fn health(parameters: impl IntoIterator<Item = (String, Parameter)>) -> Resu
 /// };
 /// step(1.0)?;
 /// let error = step(-1.0).unwrap_err(); // the parameters are as before
-/// assert!(error.message().starts_with("Function 'sqrt' returned nan or infinite values in the forward pass"));
+/// let start = "Function 'sqrt' returned nan or infinite values in the forward pass";
+/// assert!(error.message().starts_with(start));
 ///
 /// let report = watch.report()?;
 /// println!("{report}");
@@ -70,7 +72,8 @@ pub struct HealthWatch {
 }
 
 impl HealthWatch {
-    /// A watch for these parameters, usually `model.named_parameters()`. A parameter with several paths is watched once.
+    /// A watch for these parameters, usually `model.named_parameters()`. A parameter with several paths is
+    /// watched once.
     pub fn new(parameters: impl IntoIterator<Item = (String, Parameter)>) -> HealthWatch {
         let mut seen = HashSet::new();
         let parameters =
@@ -78,16 +81,18 @@ impl HealthWatch {
         HealthWatch { parameters, before: None }
     }
 
-    /// Runs a step of the training, `f`, and stops it at the first value that is not finite: the backward pass is an error
-    /// if the loss or a gradient is NaN or infinite, so that the optimizer does not step. The error names the op that made
-    /// the first such value, the line that called it, and the parameters that the gradient belongs to.
+    /// Runs a step of the training, `f`, and stops it at the first value that is not finite: the backward
+    /// pass is an error if the loss or a gradient is NaN or infinite, so that the optimizer does not step.
+    /// The error names the op that made the first such value, the line that called it, and the parameters
+    /// that the gradient belongs to.
     ///
-    /// The values before the step are remembered, as by [`remember`](Self::remember). Each value of the step is read once
-    /// more, which takes time.
+    /// The values before the step are remembered, as by [`remember`](Self::remember). Each value of the step
+    /// is read once more, which takes time.
     ///
     /// # Errors
-    /// The errors of `f`; [`ErrorKind::Autograd`] if the loss or a gradient is not finite. [`ErrorKind::Value`] if a
-    /// parameter is not finite before the step, or if the step itself made it so; the error names it.
+    /// The errors of `f`; [`ErrorKind::Autograd`] if the loss or a gradient is not finite.
+    /// [`ErrorKind::Value`] if a parameter is not finite before the step, or if the step itself made it so;
+    /// the error names it.
     #[track_caller]
     pub fn step<R>(&mut self, f: impl FnOnce() -> Result<R>) -> Result<R> {
         let caller = Location::caller();
@@ -103,8 +108,8 @@ impl HealthWatch {
         Ok(result)
     }
 
-    /// Takes the values before a step, with which [`report`](Self::report) compares. Nothing is copied here, but the
-    /// optimizer then writes to new memory: as much as the parameters take, until the next call.
+    /// Takes the values before a step, with which [`report`](Self::report) compares. Nothing is copied here,
+    /// but the optimizer then writes to new memory: as much as the parameters take, until the next call.
     pub fn remember(&mut self) {
         let values = self.parameters.iter().map(|(_, parameter)| Ok(parameter.try_tensor()?.into_value()));
         self.before = values.collect::<Result<_>>().ok();

@@ -116,7 +116,7 @@ impl ParameterHealth {
     }
 }
 
-/// The health of all parameters, in the order of the model. Printed, it is a table.
+/// The health of all parameters, in the order of the model. Printed, it is a table with a legend.
 #[derive(Clone, Debug)]
 pub struct HealthReport {
     rows: Vec<ParameterHealth>,
@@ -195,6 +195,8 @@ impl fmt::Display for HealthReport {
             write!(f, "\n{:path$}  {dims:shape$}  {value:>10}  {grad:>10}  {update:>10}", row.path)?;
             write!(f, "  {ratio:>12}  {zeros:>10}  {nan:>5}  {infinite:>8}")?;
         }
-        Ok(())
+        f.write_str(
+            "\nvalue, gradient and update are norms, √(Σ x²); nan and infinite count elements of all three",
+        )
     }
 }

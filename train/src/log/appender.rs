@@ -73,8 +73,8 @@ impl Appender {
     }
 }
 
-/// Checks that no other log has the file open. Where there are no locks, as on some network drives, it cannot be
-/// known.
+/// Checks that no other log has the file open. Where there are no locks, as on some network drives, it cannot
+/// be known.
 pub(super) fn check_unlocked(path: &Path) -> io::Result<()> {
     match File::options().append(true).open(path) {
         Ok(file) => lock(&file),

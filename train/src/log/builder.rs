@@ -44,17 +44,17 @@ impl LogBuilder {
         self
     }
 
-    /// Whether to write an event file for TensorBoard; by default not. `tensorboard --logdir runs` shows the logs in
-    /// all folders in `runs`.
+    /// Whether to write an event file for TensorBoard; by default not. `tensorboard --logdir runs` shows the
+    /// logs in all folders in `runs`.
     #[cfg(feature = "tensorboard")]
     pub fn tensorboard(mut self, tensorboard: bool) -> LogBuilder {
         self.tensorboard = tensorboard;
         self
     }
 
-    /// Continues the log in the folder. `step` is the first step that this run will log: what the log has of that step
-    /// and later ones is dropped, because the run makes them again. So is half a record that a killed process left at
-    /// the end of a file. The log becomes that of a run without an interruption.
+    /// Continues the log in the folder. `step` is the first step that this run will log: what the log has of
+    /// that step and later ones is dropped, because the run makes them again. So is half a record that a
+    /// killed process left at the end of a file. The log becomes that of a run without an interruption.
     ///
     /// Without a log in the folder, or in a format that it was not written in, a new file begins.
     ///
@@ -87,10 +87,10 @@ impl LogBuilder {
     /// Opens the files.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if a file cannot be read or written, or another log is writing to it; [`ErrorKind::Format`] if
-    /// a file of the log to be continued is damaged, with the line or the offset; [`ErrorKind::Value`] if there are no
-    /// files to write, or the step is negative. An earlier log stays, although some of its files may have been moved
-    /// before a new one could not be created.
+    /// [`ErrorKind::Io`] if a file cannot be read or written, or another log is writing to it;
+    /// [`ErrorKind::Format`] if a file of the log to be continued is damaged, with the line or the offset;
+    /// [`ErrorKind::Value`] if there are no files to write, or the step is negative. An earlier log stays,
+    /// although some of its files may have been moved before a new one could not be created.
     #[track_caller]
     pub fn build(self) -> Result<Log> {
         let caller = Location::caller();

@@ -1,8 +1,8 @@
 //! The lines of `log.csv`: `step,name,value`, one for each scalar.
 //!
-//! A name can appear at any time, which would be a new column in the middle of a table with a column for each name.
-//! So there is a line for each number. Values that are not finite are `NaN`, `inf` and `-inf`, which Rust, NumPy
-//! and pandas read.
+//! A name can appear at any time, which would be a new column in the middle of a table with a column for each
+//! name. So there is a line for each number. Values that are not finite are `NaN`, `inf` and `-inf`, which
+//! Rust, NumPy and pandas read.
 
 use super::value::{Content, Record};
 

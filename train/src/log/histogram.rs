@@ -36,16 +36,16 @@ pub struct Histogram {
     /// How many values are NaN or infinite.
     #[serde(default)]
     pub not_finite: u64,
-    /// The upper end of each bucket. A bucket begins where the one before ends, the first at `min`. Like in NumPy,
-    /// a value on a limit is in the bucket above it, and `max` in the last.
+    /// The upper end of each bucket. A bucket begins where the one before ends, the first at `min`. Like in
+    /// NumPy, a value on a limit is in the bucket above it, and `max` in the last.
     pub limits: Vec<f64>,
     /// The number of values in each bucket.
     pub counts: Vec<u64>,
 }
 
 impl Histogram {
-    /// Counts the elements of a tensor of any dtype in this number of buckets; one bucket if all are equal, and none
-    /// without a finite element.
+    /// Counts the elements of a tensor of any dtype in this number of buckets; one bucket if all are equal,
+    /// and none without a finite element.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] for no buckets, or more than 65,536; [`ErrorKind::OutOfMemory`].
@@ -61,7 +61,8 @@ impl Histogram {
             format!("the number of buckets must be from 1 to 65536, got {buckets}")
         })?;
         match x.dtype() {
-            // A half has an exact copy in `f32`; other dtypes have one in `f64`, if they are not large integers.
+            // A half has an exact copy in `f32`; other dtypes have one in `f64`, if they are not large
+            // integers.
             DType::F32 | DType::F16 | DType::BF16 => Ok(count(&x.to_vec::<f32>()?, buckets)),
             DType::F64 => Ok(count(&x.to_vec::<f64>()?, buckets)),
             _ => Ok(count(&x.to(DType::F64)?.to_vec::<f64>()?, buckets)),

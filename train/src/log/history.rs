@@ -31,14 +31,15 @@ impl History {
         History::default()
     }
 
-    /// Reads a log: a folder, a `.jsonl` or `.csv` file, or, with the feature `tensorboard`, an event file. A folder
-    /// with files of several formats is read from the first of `log.jsonl`, `log.csv` and the event file that it has.
+    /// Reads a log: a folder, a `.jsonl` or `.csv` file, or, with the feature `tensorboard`, an event file. A
+    /// folder with files of several formats is read from the first of `log.jsonl`, `log.csv` and the event
+    /// file that it has.
     ///
     /// The log can still be written to; half a record at the end is left out.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if there is no log or it cannot be read, [`ErrorKind::Format`] if it is damaged, with the line
-    /// or the offset.
+    /// [`ErrorKind::Io`] if there is no log or it cannot be read, [`ErrorKind::Format`] if it is damaged,
+    /// with the line or the offset.
     #[track_caller]
     pub fn read(path: impl AsRef<Path>) -> Result<History> {
         let (path, caller) = (path.as_ref(), Location::caller());
@@ -64,7 +65,8 @@ impl History {
     /// Appends a number to a series, which is new if there is none of this name.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements than one, [`ErrorKind::Value`] for a negative step.
+    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements than one, [`ErrorKind::Value`] for a
+    /// negative step.
     #[track_caller]
     pub fn push(&mut self, name: &str, step: impl Step, value: impl Measurement) -> Result<()> {
         let step = whole("push", step)?;

@@ -1,7 +1,7 @@
 //! The lines of `log.jsonl`: one JSON object for each record.
 //!
-//! JSON has no NaN and no infinities. They are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON
-//! form of protocol buffers.
+//! JSON has no NaN and no infinities. They are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the
+//! JSON form of protocol buffers.
 
 use super::value::{Content, Hparam, Record};
 use super::{Histogram, csv};

@@ -1,7 +1,7 @@
 //! [`Log`], to which a training run writes what it measures, and [`History`], which reads it back.
 //!
-//! `value` has what is logged, `builder` how a log is opened, and `appender` how files stay whole. Each format has a
-//! module: `json`, `csv` and `events`, which needs the feature `tensorboard`.
+//! `value` has what is logged, `builder` how a log is opened, and `appender` how files stay whole. Each
+//! format has a module: `json`, `csv` and `events`, which needs the feature `tensorboard`.
 
 mod appender;
 mod builder;
@@ -43,18 +43,18 @@ const BUCKETS: usize = 64;
 /// | `tensorboard(true)`, with the feature `tensorboard` | an event file for TensorBoard | in `f32` | yes | yes | yes |
 ///
 /// [`History`] reads the numbers back, for plots. In Python, `pandas.read_json("log.jsonl", lines=True)` and
-/// `pandas.read_csv("log.csv")` do. A number that is not finite is the string `"NaN"`, `"Infinity"` or `"-Infinity"` in
-/// JSON, which has no other form for it, and `NaN`, `inf` or `-inf` in CSV.
+/// `pandas.read_csv("log.csv")` do. A number that is not finite is the string `"NaN"`, `"Infinity"` or
+/// `"-Infinity"` in JSON, which has no other form for it, and `NaN`, `inf` or `-inf` in CSV.
 ///
 /// # Files
-/// Each call writes whole lines or records at once, without a buffer: after a kill of the process, the files hold
-/// everything from calls that returned. [`sync`](Self::sync) makes it survive a loss of power. If a call fails, as on
-/// a full disk, it leaves nothing in any of the files, and what was written before stays. Training can go on, and so
-/// can the log when there is space again.
+/// Each call writes whole lines or records at once, without a buffer: after a kill of the process, the files
+/// hold everything from calls that returned. [`sync`](Self::sync) makes it survive a loss of power. If a call
+/// fails, as on a full disk, it leaves nothing in any of the files, and what was written before stays.
+/// Training can go on, and so can the log when there is space again.
 ///
-/// A new log in a folder with an earlier one moves the files of that to a folder `earlier-1`, `earlier-2` and so on.
-/// [`resume_from`](LogBuilder::resume_from) continues the earlier log instead. Only one log at a time can write to a
-/// folder.
+/// A new log in a folder with an earlier one moves the files of that to a folder `earlier-1`, `earlier-2` and
+/// so on. [`resume_from`](LogBuilder::resume_from) continues the earlier log instead. Only one log at a time
+/// can write to a folder.
 ///
 /// # Examples
 /// ```
@@ -116,12 +116,12 @@ impl Log {
         self.sinks.iter().map(Sink::path)
     }
 
-    /// Logs a number: of any type, or a tensor with one element, such as a loss. A slash in the name makes groups:
-    /// TensorBoard shows `loss/train` and `loss/test` side by side.
+    /// Logs a number: of any type, or a tensor with one element, such as a loss. A slash in the name makes
+    /// groups: TensorBoard shows `loss/train` and `loss/test` side by side.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements, [`ErrorKind::Value`] for a negative step, an empty
-    /// name or one with control characters, [`ErrorKind::Io`] if a file cannot be written.
+    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements, [`ErrorKind::Value`] for a negative
+    /// step, an empty name or one with control characters, [`ErrorKind::Io`] if a file cannot be written.
     #[doc(alias = "add_scalar")]
     #[track_caller]
     pub fn scalar(&mut self, name: &str, step: impl Step, value: impl Measurement) -> Result<()> {
@@ -170,7 +170,8 @@ impl Log {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if none of the files can hold a histogram; those of [`scalar`](Self::scalar).
+    /// [`ErrorKind::Unsupported`] if none of the files can hold a histogram; those of
+    /// [`scalar`](Self::scalar).
     #[doc(alias = "add_histogram")]
     #[track_caller]
     pub fn histogram(&mut self, name: &str, step: impl Step, histogram: Histogram) -> Result<()> {
@@ -180,7 +181,8 @@ impl Log {
     }
 
     /// Logs histograms of all parameters of a model and of their gradients, under `parameters/<path>` and
-    /// `gradients/<path>`. Call it after the backward pass. A parameter with several paths is logged under the first.
+    /// `gradients/<path>`. Call it after the backward pass. A parameter with several paths is logged under
+    /// the first.
     ///
     /// # Errors
     /// Same as [`histogram`](Self::histogram); the errors of [`Parameter::try_tensor`].
@@ -193,14 +195,14 @@ impl Log {
         self.write(OP, records.map_err(|error| error.at(caller))?)
     }
 
-    /// Logs a picture: a tensor with the dims `H`, `W` and, if it has colors, `C`, in any order. It has one channel
-    /// (gray), two (gray and alpha), three (red, green, blue) or four (and alpha), with values from 0 to 1, or from 0 to 255 if
-    /// the dtype is `u8`. Values outside are clamped; NaN is 0.
+    /// Logs a picture: a tensor with the dims `H`, `W` and, if it has colors, `C`, in any order. It has one
+    /// channel (gray), two (gray and alpha), three (red, green, blue) or four (and alpha), with values from 0
+    /// to 1, or from 0 to 255 if the dtype is `u8`. Values outside are clamped; NaN is 0.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a name,
-    /// [`ErrorKind::Shape`] for other dims, another number of channels
-    /// or no pixels, [`ErrorKind::Unsupported`] if the log has no event file; those of [`scalar`](Self::scalar).
+    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a
+    /// name, [`ErrorKind::Shape`] for other dims, another number of channels or no pixels,
+    /// [`ErrorKind::Unsupported`] if the log has no event file; those of [`scalar`](Self::scalar).
     #[cfg(feature = "tensorboard")]
     #[doc(alias = "add_image")]
     #[track_caller]
@@ -223,8 +225,8 @@ impl Log {
         self.write(OP, vec![record(name, step, Content::Text(text.into()))])
     }
 
-    /// Logs the hyperparameters of the run, once at its start. TensorBoard compares runs by them. A resumed run can log
-    /// the same ones again: they are written only if they differ from those in the log.
+    /// Logs the hyperparameters of the run, once at its start. TensorBoard compares runs by them. A resumed
+    /// run can log the same ones again: they are written only if they differ from those in the log.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if none of the files can hold them; those of [`scalar`](Self::scalar).
@@ -233,7 +235,9 @@ impl Log {
     pub fn hparams<N: Into<String>>(&mut self, values: impl IntoIterator<Item = (N, Hparam)>) -> Result<()> {
         let values: BTreeMap<String, Hparam> =
             values.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        if values == self.hparams {
+        // As the file has them: NaN is not equal to itself.
+        let text = |values: &BTreeMap<String, Hparam>| serde_json::to_string(values).ok();
+        if text(&values).is_some_and(|values| Some(values) == text(&self.hparams)) {
             return Ok(());
         }
         for name in values.keys() {

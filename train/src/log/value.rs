@@ -97,7 +97,8 @@ pub(super) fn whole(op: &'static str, step: impl Step) -> Result<u64> {
     })
 }
 
-/// One number to log or to average: a number of any type, or a tensor of any dtype with one element, such as a loss.
+/// One number to log or to average: a number of any type, or a tensor of any dtype with one element, such as
+/// a loss.
 pub trait Measurement {
     /// The number.
     ///

@@ -1,16 +1,16 @@
 //! [`Accuracy`]: the share of right predictions.
 
-use super::classes::Batch;
+use super::classes::{Add, rows, update_all};
 use super::percent;
 use namegrad_core::{DType, Dim, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The share of the samples whose target is among the `k` classes with the largest logits; by default, whose target is
-/// the class with the largest logit.
+/// The share of the samples whose target is among the `k` classes with the largest logits; by default, whose
+/// target is the class with the largest logit.
 ///
-/// Of equal logits, those of the first classes count as larger. NaN counts as larger than any number. Both are as in
-/// `argmax`.
+/// Of equal logits, those of the first classes count as larger. NaN counts as larger than any number. Both
+/// are as in `argmax`.
 ///
 /// ```
 /// use namegrad::prelude::*;
@@ -47,7 +47,8 @@ impl Accuracy {
         Accuracy { k, ignored: None, right: 0, seen: 0 }
     }
 
-    /// Does not count samples with this target, such as padding. The default is none, where cross entropy ignores -100.
+    /// Does not count samples with this target, such as padding. The default is none, where cross entropy
+    /// ignores -100.
     pub fn ignore_index(mut self, index: i64) -> Accuracy {
         self.ignored = Some(index);
         self
@@ -60,9 +61,9 @@ impl Accuracy {
     /// - `target`: the dims of `logits` without `dim`, in any order if they are named; class indices
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] or [`ErrorKind::DimRange`] if `logits` have no `dim`, [`ErrorKind::Shape`] or
-    /// [`ErrorKind::NameMismatch`] if the other dims are not those of `target`, [`ErrorKind::DType`] for a target that is
-    /// not of an integer dtype, [`ErrorKind::Index`] for a class that there is not.
+    /// [`ErrorKind::NameNotFound`] or [`ErrorKind::DimRange`] if `logits` have no `dim`, [`ErrorKind::Shape`]
+    /// or [`ErrorKind::NameMismatch`] if the other dims are not those of `target`, [`ErrorKind::DType`] for a
+    /// target that is not of an integer dtype, [`ErrorKind::Index`] for a class that there is not.
     ///
     /// [`ErrorKind::NameNotFound`]: namegrad_core::ErrorKind::NameNotFound
     /// [`ErrorKind::DimRange`]: namegrad_core::ErrorKind::DimRange
@@ -77,13 +78,7 @@ impl Accuracy {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        let batch = Batch::new(logits.as_ref(), target.as_ref(), dim.into(), self.ignored)?;
-        self.right += match batch.logits.dtype() {
-            DType::F64 => right(&batch.logits.to_vec::<f64>()?, &batch, self.k),
-            _ => right(&batch.logits.to(DType::F32)?.to_vec::<f32>()?, &batch, self.k),
-        };
-        self.seen += batch.targets.iter().flatten().count() as u64;
-        Ok(())
+        update_all(&mut [self], logits, target, dim)
     }
 
     /// The share of right predictions, from 0 to 1.
@@ -108,6 +103,21 @@ impl Accuracy {
     }
 }
 
+impl Add for Accuracy {
+    fn ignored(&self) -> Option<i64> {
+        self.ignored
+    }
+
+    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+        self.right += match logits.dtype() {
+            DType::F64 => right(&logits.to_vec::<f64>()?, targets, self.k),
+            _ => right(&logits.to(DType::F32)?.to_vec::<f32>()?, targets, self.k),
+        };
+        self.seen += targets.iter().flatten().count() as u64;
+        Ok(())
+    }
+}
+
 impl Default for Accuracy {
     fn default() -> Accuracy {
         Accuracy::new()
@@ -121,9 +131,9 @@ impl fmt::Display for Accuracy {
 }
 
 /// The number of rows whose target is among the `k` largest.
-fn right<T: PartialOrd + Copy>(logits: &[T], batch: &Batch, k: usize) -> u64 {
-    let rows = logits.chunks(batch.classes).zip(&batch.targets);
-    rows.filter(|(row, target)| target.is_some_and(|target| rank(row, target) < k)).count() as u64
+fn right<T: PartialOrd + Copy>(logits: &[T], targets: &[Option<usize>], k: usize) -> u64 {
+    rows(logits, targets).filter(|(row, target)| target.is_some_and(|target| rank(row, target) < k)).count()
+        as u64
 }
 
 /// How many classes come before a class.

@@ -1,4 +1,5 @@
-//! Batches of logits and target classes, checked.
+//! Meters of predicted classes: [`ClassMeter`], and [`update_all`], which checks a batch once for all of
+//! them.
 
 use super::pairs::in_order_of;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
@@ -6,25 +7,78 @@ use std::panic::Location;
 
 const OP: &str = "update";
 
+/// A meter that takes logits and target classes: [`Accuracy`](super::Accuracy),
+/// [`ConfusionMatrix`](super::ConfusionMatrix) and [`Perplexity`](super::Perplexity). [`update_all`] updates
+/// several.
+pub trait ClassMeter: Add {}
+
+impl<M: Add> ClassMeter for M {}
+
+/// What a meter does with a batch.
+pub trait Add {
+    /// The target that does not count.
+    fn ignored(&self) -> Option<i64>;
+
+    /// Checks that the meter is for this number of classes.
+    #[track_caller]
+    fn check(&self, _classes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds logits `[.., class]`, and the target of each row; `None` if it is ignored.
+    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()>;
+}
+
+/// Adds a batch to several meters of predicted classes. After an error about the batch, all of them are
+/// unchanged.
+///
+/// ```
+/// use namegrad::prelude::*;
+/// use namegrad::train::meters::{Accuracy, ConfusionMatrix, Perplexity, update_all};
+/// let (mut first, mut second) = (Accuracy::new(), Accuracy::top(2));
+/// let (mut matrix, mut perplexity) = (ConfusionMatrix::new(3), Perplexity::new());
+/// let logits = Tensor::new([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]])?.refine_names(["N", "class"])?;
+/// let target = Tensor::new([2, 0])?.refine_names(["N"])?;
+/// update_all(&mut [&mut first, &mut second, &mut matrix, &mut perplexity], &logits, &target, "class")?;
+/// assert_eq!((first.compute(), second.compute(), matrix.accuracy()), (0.5, 1.0, 0.5));
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`Accuracy::update`](super::Accuracy::update) and
+/// [`ConfusionMatrix::update`](super::ConfusionMatrix::update).
+#[track_caller]
+pub fn update_all(
+    meters: &mut [&mut dyn ClassMeter],
+    logits: impl AsRef<NamedTensor>,
+    target: impl AsRef<NamedTensor>,
+    dim: impl Into<Dim>,
+) -> Result<()> {
+    let Batch { logits, target, classes } = Batch::new(logits.as_ref(), target.as_ref(), dim.into())?;
+    let mut targets = Vec::new();
+    for meter in &*meters {
+        meter.check(classes)?;
+        targets.push(indices(&target, classes, meter.ignored())?);
+    }
+    for (meter, targets) in meters.iter_mut().zip(targets) {
+        meter.add(&logits, &targets)?;
+    }
+    Ok(())
+}
+
 /// Logits `[.., class]`, and the target of each row.
-pub(super) struct Batch {
+struct Batch {
     /// The logits with the class dim last.
-    pub(super) logits: NamedTensor,
+    logits: NamedTensor,
+    /// The targets, in the order of the rows.
+    target: NamedTensor,
     /// The number of classes.
-    pub(super) classes: usize,
-    /// The target of each row; `None` if it is ignored.
-    pub(super) targets: Vec<Option<usize>>,
+    classes: usize,
 }
 
 impl Batch {
-    /// Checks the inputs of a meter.
     #[track_caller]
-    pub(super) fn new(
-        logits: &NamedTensor,
-        target: &NamedTensor,
-        dim: Dim,
-        ignored: Option<i64>,
-    ) -> Result<Batch> {
+    fn new(logits: &NamedTensor, target: &NamedTensor, dim: Dim) -> Result<Batch> {
         let dim = dim.look_up(OP, &[logits])?;
         let operands = [logits.shape(), target.shape()];
         if logits.ndim() == 0 || logits.sizes()[dim] == 0 {
@@ -33,9 +87,7 @@ impl Batch {
         }
         let rest = logits.select(dim, 0)?;
         let target = in_order_of(&rest, target).map_err(|error| error.with_operands(operands.clone()))?;
-        let classes = logits.sizes()[dim];
-        let targets = indices(&target, classes, ignored)?;
-        Ok(Batch { logits: logits.movedim(dim, -1)?, classes, targets })
+        Ok(Batch { logits: logits.movedim(dim, -1)?, target, classes: logits.sizes()[dim] })
     }
 }
 
@@ -66,4 +118,13 @@ pub(super) fn indices(
         }
     };
     target.to(DType::I64)?.to_vec::<i64>()?.into_iter().map(index).collect()
+}
+
+/// The rows of logits `[.., class]` with their targets.
+pub(super) fn rows<'a, T>(
+    logits: &'a [T],
+    targets: &'a [Option<usize>],
+) -> impl Iterator<Item = (&'a [T], Option<usize>)> {
+    let classes = (logits.len() / targets.len().max(1)).max(1);
+    logits.chunks(classes).zip(targets.iter().copied())
 }

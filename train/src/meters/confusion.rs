@@ -1,6 +1,6 @@
 //! [`ConfusionMatrix`]: which class is predicted as which, and precision, recall and F1.
 
-use super::classes::{Batch, indices};
+use super::classes::{Add, indices, update_all};
 use super::pairs::in_order_of;
 use super::percent;
 use namegrad_autograd::Tensor;
@@ -44,7 +44,8 @@ pub struct ConfusionMatrix {
 /// How scores of classes become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
-    /// The scores of all predictions together. All are equal to the accuracy, because each sample has one class.
+    /// The scores of all predictions together. All are equal to the accuracy, because each sample has one
+    /// class.
     Micro,
     /// The mean over the classes that occur in targets or predictions.
     Macro,
@@ -54,8 +55,8 @@ pub enum Average {
 
 /// Scores of a class, or averages of them.
 ///
-/// A score whose denominator is 0 is 0, as in scikit-learn: the precision of a class that is never predicted, and the
-/// recall of a class without samples. Averages over nothing are NaN.
+/// A score whose denominator is 0 is 0, as in scikit-learn: the precision of a class that is never predicted,
+/// and the recall of a class without samples. Averages over nothing are NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scores {
     /// The share of the predictions of the class that are right: `TP / (TP + FP)`.
@@ -95,16 +96,15 @@ impl ConfusionMatrix {
         self
     }
 
-    /// Adds a batch; the class with the largest logit is predicted. Of equal logits it is the first, and NaN counts as
-    /// larger than any number.
+    /// Adds a batch; the class with the largest logit is predicted. Of equal logits it is the first, and NaN
+    /// counts as larger than any number.
     ///
     /// # Shapes
-    /// - `logits`: any dims that include `dim`, the classes
-    /// - `target`: the dims of `logits` without `dim`, in any order if they are named; class indices
+    /// Those of [`Accuracy::update`](super::Accuracy::update).
     ///
     /// # Errors
-    /// Those of [`Accuracy::update`](super::Accuracy::update); [`ErrorKind::Shape`] for another number of classes than
-    /// the matrix has.
+    /// Those of [`Accuracy::update`](super::Accuracy::update); [`ErrorKind::Shape`] for another number of
+    /// classes than the matrix has.
     #[track_caller]
     pub fn update(
         &mut self,
@@ -112,24 +112,14 @@ impl ConfusionMatrix {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        let batch = Batch::new(logits.as_ref(), target.as_ref(), dim.into(), self.ignored)?;
-        let classes = self.classes();
-        Error::ensure(batch.classes == classes, ErrorKind::Shape, "update", || {
-            format!("the matrix has {classes} classes, and the logits have {}", batch.classes)
-        })?;
-        let predicted = batch.logits.argmax(-1)?.to_vec::<i64>()?;
-        for (target, predicted) in batch.targets.iter().zip(predicted) {
-            let Some(target) = target else { continue };
-            self.counts[target * classes + predicted as usize] += 1;
-        }
-        Ok(())
+        update_all(&mut [self], logits, target, dim)
     }
 
     /// Adds a batch of predicted classes, of the same dims as the targets.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] or [`ErrorKind::NameMismatch`] if the dims differ, [`ErrorKind::DType`] for classes that are not of an
-    /// integer dtype, [`ErrorKind::Index`] for a class that there is not.
+    /// [`ErrorKind::Shape`] or [`ErrorKind::NameMismatch`] if the dims differ, [`ErrorKind::DType`] for
+    /// classes that are not of an integer dtype, [`ErrorKind::Index`] for a class that there is not.
     #[track_caller]
     pub fn update_classes(
         &mut self,
@@ -140,11 +130,17 @@ impl ConfusionMatrix {
         let target = in_order_of(predicted, target.as_ref())?;
         let targets = indices(&target, classes, self.ignored)?;
         let predicted = indices(predicted, classes, None)?;
-        for pair in targets.into_iter().zip(predicted) {
-            let (Some(target), Some(predicted)) = pair else { continue };
+        self.count_pairs(&targets, predicted.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Counts targets, except those that are ignored, with what was predicted for each.
+    fn count_pairs(&mut self, targets: &[Option<usize>], predicted: impl Iterator<Item = usize>) {
+        let classes = self.classes();
+        for (target, predicted) in targets.iter().zip(predicted) {
+            let Some(target) = target else { continue };
             self.counts[target * classes + predicted] += 1;
         }
-        Ok(())
     }
 
     /// The counts `[true, predicted]`.
@@ -247,6 +243,25 @@ impl ConfusionMatrix {
 
     fn total(&self) -> u64 {
         self.counts.iter().sum()
+    }
+}
+
+impl Add for ConfusionMatrix {
+    fn ignored(&self) -> Option<i64> {
+        self.ignored
+    }
+
+    #[track_caller]
+    fn check(&self, classes: usize) -> Result<()> {
+        Error::ensure(classes == self.classes(), ErrorKind::Shape, "update", || {
+            format!("the matrix has {} classes, and the logits have {classes}", self.classes())
+        })
+    }
+
+    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+        let predicted = logits.argmax(-1)?.to_vec::<i64>()?;
+        self.count_pairs(targets, predicted.into_iter().map(|class| class as usize));
+        Ok(())
     }
 }
 

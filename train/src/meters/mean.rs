@@ -35,8 +35,8 @@ impl Mean {
     /// Adds a number, or a tensor with one element, with its weight.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements, [`ErrorKind::Value`] for a weight that is negative
-    /// or not finite.
+    /// [`ErrorKind::Shape`] for a tensor with more or fewer elements, [`ErrorKind::Value`] for a weight that
+    /// is negative or not finite.
     #[track_caller]
     pub fn update(&mut self, value: impl Measurement, weight: impl Measurement) -> Result<()> {
         let (value, weight) = (value.number()?, weight.number()?);

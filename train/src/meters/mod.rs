@@ -1,12 +1,14 @@
-//! Meters, which add up measures of quality over batches: [`Mean`], [`Accuracy`], [`ConfusionMatrix`] (with precision,
-//! recall and F1), [`Perplexity`] and [`Regression`] (with R², MAE and RMSE).
+//! Meters, which add up measures of quality over batches: [`Mean`], [`Accuracy`], [`ConfusionMatrix`] (with
+//! precision, recall and F1), [`Perplexity`], [`RocAuc`] and [`Regression`] (with R², MAE and RMSE).
 //!
-//! A meter takes batches with `update`, gives its measure over all of them with `compute`, starts again with `reset`, and adds the batches of
-//! another meter with `merge`, such as that of another thread. It counts each sample once, so batches can differ in
-//! size. It holds numbers only: no tensors and no tape. Without any batch, a measure is NaN. After an error, a meter is
-//! unchanged.
+//! A meter takes batches with `update`, gives its measure over all of them with `compute`, starts again with
+//! `reset`, and adds the batches of another meter with `merge`, such as that of another thread. It counts
+//! each sample once, so batches can differ in size. It holds numbers only: no tensors and no tape. Without
+//! any batch, a measure is NaN. After an error, a meter is unchanged. [`update_all`] adds a batch to several
+//! meters of classes.
 //!
-//! `classes` and `pairs` have what meters share: targets that are checked and in the order of the predictions.
+//! `classes` and `pairs` have what meters share: targets that are checked and in the order of the
+//! predictions.
 //!
 //! ```
 //! use namegrad::prelude::*;
@@ -30,12 +32,15 @@ mod mean;
 mod pairs;
 mod perplexity;
 mod regression;
+mod roc_auc;
 
 pub use self::accuracy::Accuracy;
+pub use self::classes::{ClassMeter, update_all};
 pub use self::confusion::{Average, ConfusionMatrix, Scores};
 pub use self::mean::Mean;
 pub use self::perplexity::Perplexity;
 pub use self::regression::{Regression, RegressionScores};
+pub use self::roc_auc::RocAuc;
 
 use std::fmt;
 

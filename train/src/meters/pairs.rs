@@ -3,8 +3,8 @@
 use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::panic::Location;
 
-/// The target with the dims of `x` in the same order. It must have the same names, as far as both have any, and the
-/// same sizes; nothing broadcasts.
+/// The target with the dims of `x` in the same order. It must have the same names where both have any,
+/// and the same sizes; nothing broadcasts.
 #[track_caller]
 pub(super) fn in_order_of(x: &NamedTensor, target: &NamedTensor) -> Result<NamedTensor> {
     const OP: &str = "update";

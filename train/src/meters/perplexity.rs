@@ -1,11 +1,12 @@
 //! [`Perplexity`] of a language model.
 
-use super::classes::Batch;
+use super::classes::{Add, rows, update_all};
 use namegrad_core::{DType, Dim, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The perplexity of predicted distributions: `exp(-mean ln p(target))`, where `p` is the softmax of the logits.
+/// The perplexity of predicted distributions: `exp(-mean ln p(target))`, where `p` is the softmax of the
+/// logits.
 ///
 /// A NaN among the logits makes it NaN, and a target of probability 0 infinite. From mean losses, it is
 /// `mean.compute().exp()`.
@@ -22,8 +23,8 @@ use std::fmt;
 /// ```
 ///
 /// # Source
-/// Jelinek, Mercer, Bahl, Baker, *Perplexity: a measure of the difficulty of speech recognition tasks* (1977).
-/// torchmetrics, `Perplexity`.
+/// Jelinek, Mercer, Bahl, Baker, *Perplexity: a measure of the difficulty of speech recognition tasks*
+/// (1977). torchmetrics, `Perplexity`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Perplexity {
     ignored: Option<i64>,
@@ -38,7 +39,8 @@ impl Perplexity {
         Perplexity::default()
     }
 
-    /// Does not count targets equal to this, such as padding. The default is none, where cross entropy ignores -100.
+    /// Does not count targets equal to this, such as padding. The default is none, where cross entropy
+    /// ignores -100.
     pub fn ignore_index(mut self, index: i64) -> Perplexity {
         self.ignored = Some(index);
         self
@@ -47,8 +49,7 @@ impl Perplexity {
     /// Adds a batch.
     ///
     /// # Shapes
-    /// - `logits`: any dims that include `dim`, the tokens
-    /// - `target`: the dims of `logits` without `dim`, in any order if they are named; indices of tokens
+    /// Those of [`Accuracy::update`](super::Accuracy::update); the classes are the tokens.
     ///
     /// # Errors
     /// Those of [`Accuracy::update`](super::Accuracy::update).
@@ -59,18 +60,7 @@ impl Perplexity {
         target: impl AsRef<NamedTensor>,
         dim: impl Into<Dim>,
     ) -> Result<()> {
-        let batch = Batch::new(logits.as_ref(), target.as_ref(), dim.into(), self.ignored)?;
-        let logits = match batch.logits.dtype() {
-            DType::F64 => batch.logits,
-            _ => batch.logits.to(DType::F32)?,
-        };
-        let log_p = logits.log_softmax(-1)?.to(DType::F64)?.to_vec::<f64>()?;
-        for (row, target) in log_p.chunks(batch.classes).zip(&batch.targets) {
-            let Some(target) = target else { continue };
-            self.sum -= row[*target];
-            self.seen += 1;
-        }
-        Ok(())
+        update_all(&mut [self], logits, target, dim)
     }
 
     /// The perplexity of all targets so far.
@@ -92,6 +82,23 @@ impl Perplexity {
     pub fn merge(&mut self, other: &Perplexity) {
         self.sum += other.sum;
         self.seen += other.seen;
+    }
+}
+
+impl Add for Perplexity {
+    fn ignored(&self) -> Option<i64> {
+        self.ignored
+    }
+
+    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+        let wide = if logits.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+        let log_p = logits.to(wide)?.log_softmax(-1)?.to(DType::F64)?.to_vec::<f64>()?;
+        for (row, target) in rows(&log_p, targets) {
+            let Some(target) = target else { continue };
+            self.sum -= row[target];
+            self.seen += 1;
+        }
+        Ok(())
     }
 }
 

@@ -23,8 +23,9 @@ use std::fmt;
 /// ```
 ///
 /// # Source
-/// scikit-learn, `mean_absolute_error`, `mean_squared_error` and `r2_score`. The mean and variance of targets are merged as in
-/// Chan, Golub, LeVeque, *Updating formulae and a pairwise algorithm for computing sample variances* (1979).
+/// scikit-learn, `mean_absolute_error`, `mean_squared_error` and `r2_score`. The mean and variance of targets
+/// are merged as in Chan, Golub, LeVeque, *Updating formulae and a pairwise algorithm for computing sample
+/// variances* (1979).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
     seen: f64,
@@ -44,8 +45,9 @@ pub struct RegressionScores {
     pub mse: f64,
     /// The root of the mean squared error.
     pub rmse: f64,
-    /// The coefficient of determination: `1 - Σ (p - y)² / Σ (y - mean y)²`. If all targets are equal, it is 1 if all
-    /// predictions are right and 0 otherwise; for fewer than two elements, it is NaN. Both are as in scikit-learn.
+    /// The coefficient of determination: `1 - Σ (p - y)² / Σ (y - mean y)²`. If all targets are equal, it is
+    /// 1 if all predictions are right and 0 otherwise; for fewer than two elements, it is NaN. Both are as in
+    /// scikit-learn.
     pub r2: f64,
 }
 
@@ -63,7 +65,8 @@ impl Regression {
     ///
     /// # Errors
     /// [`ErrorKind::Shape`](namegrad_core::ErrorKind::Shape) or
-    /// [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if the dims differ. `[N, 1]` and `[N]` differ.
+    /// [`ErrorKind::NameMismatch`](namegrad_core::ErrorKind::NameMismatch) if the dims differ. `[N, 1]` and
+    /// `[N]` differ.
     #[track_caller]
     pub fn update(
         &mut self,

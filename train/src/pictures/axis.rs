@@ -126,7 +126,8 @@ impl Axes {
         (self.x.at(self.x.share(x).clamp(0.0, 1.0)), self.y.at(self.y.share(y).clamp(0.0, 1.0)))
     }
 
-    /// The parts of a line that are inside. Liang, Barsky, *A new concept and method for line clipping* (1984).
+    /// The parts of a line that are inside. Liang, Barsky, *A new concept and method for line clipping*
+    /// (1984).
     pub(super) fn clip(&self, line: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
         if line.iter().all(|point| self.contains(*point)) {
             return if line.is_empty() { vec![] } else { vec![line.to_vec()] };

@@ -34,8 +34,8 @@ macro_rules! files {
             ///
             /// # Errors
             /// [`ErrorKind::Io`](namegrad_core::ErrorKind::Io) if the file cannot be written,
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for another end of the file name, or if a side has
-            /// no pixels or more than 16,384.
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) for another end of the file name, or if
+            /// a side has no pixels or more than 16,384.
             #[track_caller]
             pub fn save(&self, path: impl AsRef<std::path::Path>) -> namegrad_core::Result<()> {
                 $crate::pictures::canvas::save(self, path.as_ref())
@@ -44,7 +44,8 @@ macro_rules! files {
             /// The text of the SVG file.
             ///
             /// # Errors
-            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a side has no pixels or more than 16,384.
+            /// [`ErrorKind::Value`](namegrad_core::ErrorKind::Value) if a side has no pixels or more than
+            /// 16,384.
             #[track_caller]
             pub fn to_svg(&self) -> namegrad_core::Result<String> {
                 $crate::pictures::canvas::svg(self)

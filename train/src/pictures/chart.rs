@@ -5,9 +5,7 @@ use super::axis::{Axes, Axis};
 use super::canvas::files;
 use crate::image::Pixels;
 use crate::log::{Histogram, History};
-#[cfg(doc)]
-use namegrad_core::ErrorKind;
-use namegrad_core::{NamedTensor, Result};
+use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 
 /// Lines, points, bars and an image over two axes.
 ///
@@ -37,6 +35,7 @@ pub struct Chart {
     pub(super) size: (u32, u32),
     pub(super) log: [bool; 2],
     ranges: [Option<[f64; 2]>; 2],
+    pub(super) smoothing: f64,
     pub(super) background: Option<Background>,
     pub(super) series: Vec<Series>,
     next_color: Option<Rgb>,
@@ -115,6 +114,7 @@ impl Chart {
             size: (560, 400),
             log: [false; 2],
             ranges: [None; 2],
+            smoothing: 0.0,
             background: None,
             series: vec![],
             next_color: None,
@@ -170,6 +170,30 @@ impl Chart {
         self
     }
 
+    /// Smooths all lines, as the slider of TensorBoard does: each value becomes an average of the values so
+    /// far, in which the weight of a value falls by the factor `weight` with each later one. The lines
+    /// themselves are drawn faint behind the smooth ones.
+    ///
+    /// ```
+    /// use namegrad::train::pictures::Chart;
+    /// let noisy = (0..100).map(|step| (step, f64::from(step % 7)));
+    /// let chart = Chart::new("").line("loss", noisy).smooth(0.9)?;
+    /// assert!(chart.to_svg()?.contains("opacity=\"0.25\"")); // the line itself
+    /// # Ok::<(), namegrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Value`] unless `0 <= weight < 1`. 0 does not smooth.
+    #[doc(alias = "ema")]
+    #[track_caller]
+    pub fn smooth(mut self, weight: f64) -> Result<Chart> {
+        Error::ensure((0.0..1.0).contains(&weight), ErrorKind::Value, "smooth", || {
+            format!("a weight is at least 0 and less than 1, got {weight:?}")
+        })?;
+        self.smoothing = weight;
+        Ok(self)
+    }
+
     /// Width and height in pixels; by default 560 and 400.
     pub fn size(mut self, width: u32, height: u32) -> Chart {
         self.size = (width, height);
@@ -210,13 +234,13 @@ impl Chart {
         self.series(name.into(), Marks::Bars(bars))
     }
 
-    /// Puts a picture behind the series, such as the classes that a model predicts in a plane: a tensor with the dims `H`
-    /// (from the top), `W` and, if it has colors, `C`, with values from 0 to 1. `x` has its left and right end, `y` its
-    /// lower and upper end.
+    /// Puts a picture behind the series, such as the classes that a model predicts in a plane: a tensor with
+    /// the dims `H` (from the top), `W` and, if it has colors, `C`, with values from 0 to 1. `x` has its left
+    /// and right end, `y` its lower and upper end.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a name,
-    /// [`ErrorKind::Shape`] for other dims, another number of channels or no pixels.
+    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a
+    /// name, [`ErrorKind::Shape`] for other dims, another number of channels or no pixels.
     #[doc(alias = "imshow")]
     #[track_caller]
     pub fn image(mut self, image: impl AsRef<NamedTensor>, x: [f64; 2], y: [f64; 2]) -> Result<Chart> {

@@ -4,6 +4,7 @@ use super::Rgb;
 use super::axis::{Axes, Axis, is_drawable};
 use super::canvas::{Area, Drawable, Drawn, FONT};
 use super::chart::{Background, Chart, Marks, Series};
+use super::smooth::smoothed;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
@@ -36,7 +37,7 @@ impl Drawable for Chart {
             .light_line_style(TRANSPARENT)
             .draw()?;
         for series in &self.series {
-            draw_series(series, self.log, &axes, &mut chart)?;
+            draw_series(series, self, &axes, &mut chart)?;
         }
         if self.series.iter().any(|series| !series.name.is_empty()) {
             chart
@@ -69,23 +70,18 @@ const FEW: usize = 40;
 
 fn draw_series<D: DrawingBackend>(
     series: &Series,
-    log: [bool; 2],
+    of: &Chart,
     axes: &Axes,
     chart: &mut Context<'_, D>,
 ) -> Drawn<D> {
     let color = rgb(&series.color);
-    let drawable = |(x, y): &(f64, f64)| is_drawable(*x, log[0]) && is_drawable(*y, log[1]);
+    let drawable = |point: &(f64, f64)| is_point(point, of.log);
     match &series.marks {
-        Marks::Line(points) => {
-            let size = if points.len() <= FEW { 3 } else { 0 };
-            for run in points.split(|point| !drawable(point)) {
-                let size = if run.len() == 1 { 3 } else { size };
-                for part in axes.clip(&thinned(run)) {
-                    let line = LineSeries::new(part, color.filled().stroke_width(2));
-                    chart.draw_series(line.point_size(size))?;
-                }
-            }
+        Marks::Line(points) if of.smoothing > 0.0 => {
+            draw_line(points, color.mix(0.25), of.log, axes, chart)?;
+            draw_line(&smoothed(points, of.smoothing), color.to_rgba(), of.log, axes, chart)?;
         }
+        Marks::Line(points) => draw_line(points, color.to_rgba(), of.log, axes, chart)?,
         Marks::Points(points) => {
             let points = points.iter().filter(|point| drawable(point) && axes.contains(**point));
             chart.draw_series(points.map(|point| Circle::new(*point, 3, color.filled())))?;
@@ -102,6 +98,28 @@ fn draw_series<D: DrawingBackend>(
         // The legend has its own series, so that it has one entry for any number of parts.
         let key = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(3));
         chart.draw_series(LineSeries::new([], color))?.label(&series.name).legend(key);
+    }
+    Ok(())
+}
+
+fn is_point((x, y): &(f64, f64), log: [bool; 2]) -> bool {
+    is_drawable(*x, log[0]) && is_drawable(*y, log[1])
+}
+
+fn draw_line<D: DrawingBackend>(
+    points: &[(f64, f64)],
+    color: RGBAColor,
+    log: [bool; 2],
+    axes: &Axes,
+    chart: &mut Context<'_, D>,
+) -> Drawn<D> {
+    let size = if points.len() <= FEW { 3 } else { 0 };
+    for run in points.split(|point| !is_point(point, log)) {
+        let size = if run.len() == 1 { 3 } else { size };
+        for part in axes.clip(&thinned(run)) {
+            let line = LineSeries::new(part, color.filled().stroke_width(2));
+            chart.draw_series(line.point_size(size))?;
+        }
     }
     Ok(())
 }

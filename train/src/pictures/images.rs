@@ -42,12 +42,12 @@ impl Images {
         Images { rows: vec![], scale: 4 }
     }
 
-    /// Adds a row: a tensor with the dims `H` and `W`, `C` if there are colors, and a dim of any name for the pictures of the
-    /// row, in any order. Values are from 0 to 1, or from 0 to 255 if the dtype is `u8`.
+    /// Adds a row: a tensor with the dims `H` and `W`, `C` if there are colors, and a dim of any name for the
+    /// pictures of the row, in any order. Values are from 0 to 1, or from 0 to 255 if the dtype is `u8`.
     ///
     /// # Errors
-    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a name,
-    /// [`ErrorKind::Shape`] for more dims, other numbers of channels than 1 to 4 or no pixels.
+    /// [`ErrorKind::NameNotFound`] without `H` or `W`, [`ErrorKind::UnnamedNotAllowed`] for a dim without a
+    /// name, [`ErrorKind::Shape`] for more dims, other numbers of channels than 1 to 4 or no pixels.
     #[track_caller]
     pub fn row(mut self, images: impl AsRef<NamedTensor>) -> Result<Images> {
         let (images, caller) = (images.as_ref(), Location::caller());

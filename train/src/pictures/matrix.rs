@@ -5,7 +5,8 @@ use crate::meters::ConfusionMatrix;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// A confusion matrix: rows are true classes, columns predicted ones. The color of a cell is its share of the row.
+/// A confusion matrix: rows are true classes, columns predicted ones. The color of a cell is its share of the
+/// row.
 ///
 /// ```
 /// use namegrad::prelude::*;

@@ -1,11 +1,15 @@
-//! Pictures of a training run as SVG and PNG files: [`Chart`] (learning curves, points, histograms), [`Matrix`]
-//! (confusion matrices), [`Images`] (grids of pictures), and [`Figure`], which puts several of these side by side.
+//! Pictures of a training run as SVG and PNG files: [`Chart`] (learning curves, points, histograms),
+//! [`Matrix`] (confusion matrices), [`Images`] (grids of pictures), and [`Figure`], which puts several of
+//! these side by side.
 //!
-//! The end of the file name says the format. PNG files have texts in the Ubuntu font, which is in the program, so no
-//! font of the system is needed; SVG files leave the font to the viewer. Values that are not finite leave gaps.
+//! The end of the file name says the format. PNG files have texts in the Ubuntu font, which is in the
+//! program, so no font of the system is needed; SVG files leave the font to the viewer. Values that are not
+//! finite leave gaps.
 //!
-//! The crate plotters draws them, with its feature `ab_glyph`. If your program also uses plotters itself, it has to
-//! register a font with `plotters::style::register_font` before it draws texts.
+//! The crate plotters draws them, with its feature `ab_glyph`. Cargo unifies features, so that holds for the
+//! whole program: if it also draws with plotters itself, it has to register a font with
+//! `plotters::style::register_font` before it draws texts. If it enables the feature `ttf` of plotters, all
+//! texts have fonts of the system, those of these pictures too.
 //!
 //! `canvas` draws to files, and `axis` chooses ranges and labels.
 //!
@@ -19,7 +23,8 @@
 //!     history.push("loss/test", epoch, 1.1 / f64::from(epoch))?;
 //! }
 //! # let path = std::env::temp_dir().join(format!("namegrad-doc-curves-{}.svg", std::process::id()));
-//! Chart::of(&history, ["loss/train", "loss/test"])?.x_label("epoch").log_y(true).save(&path)?;
+//! let chart = Chart::of(&history, ["loss/train", "loss/test"])?.x_label("epoch").log_y(true);
+//! chart.smooth(0.6)?.save(&path)?;
 //! # std::fs::remove_file(path).unwrap();
 //! # Ok::<(), Error>(())
 //! ```
@@ -32,6 +37,7 @@ mod figure;
 mod images;
 mod matrix;
 mod panel;
+mod smooth;
 
 pub use self::chart::{Chart, Point};
 pub use self::figure::Figure;

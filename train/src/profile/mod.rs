@@ -1,34 +1,37 @@
-//! [`profile`]: where the time of a program goes. `recorder.rs` collects, `table.rs` prints, and `trace.rs` writes a
-//! Chrome trace.
+//! [`profile`]: where the time of a program goes. `recorder.rs` collects, `table.rs` prints, and `trace.rs`
+//! writes a Chrome trace.
 
 mod recorder;
 mod table;
 mod trace;
 
-use namegrad_autograd::observe_by;
+use namegrad_autograd::{called_here, observe_by};
 use recorder::{Event, Recorder};
 use std::panic::Location;
 use std::time::Duration;
 
+pub use self::table::Table;
 pub use namegrad_autograd::span;
 
 /// Runs `f` and measures its ops. Returns the result of `f` and the [`Profile`].
 ///
-/// The profile has a row for each op and line of your program that called it: forward, and backward, where the derivative
-/// of an op counts for the line that called the op. Steps of optimizers have rows too, and so has each part of the program
-/// that you give a name with [`span`].
+/// The profile has a row for each op and line of your program that called it: forward, and backward, where
+/// the derivative of an op counts for the line that called the op. Steps of optimizers have rows too, and so
+/// has each part of the program that you give a name with [`span`].
 ///
-/// An op in a layer counts for the line of your call where the layer passes that on, and for a line of the layer where it
-/// does not. An op that is recorded with [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its
-/// value is computed first.
+/// An op in a layer counts for the line of your program that called the layer. A function that is called
+/// through a pointer, such as a `fn(&Tensor) -> Result<Tensor>`, does not know that line: its ops count for
+/// the line of the layer or of the span that it runs in, or else for that of `profile`. An op that is
+/// recorded with [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its value is
+/// computed first.
 ///
-/// Measuring takes about half a microsecond for each op; this time has a row of its own. What runs on other threads
-/// is only seen if they were [handed over](namegrad_autograd::hand_over).
+/// Measuring takes about half a microsecond for each op; this time has a row of its own. What runs on other
+/// threads is only seen if they were [handed over](namegrad_autograd::hand_over).
 ///
 /// # Examples
 /// ```
 /// use namegrad::prelude::*;
-/// use namegrad::train::profile::{RowKind, profile, span};
+/// use namegrad::train::profile::{Row, RowKind, profile, span};
 /// let model = Linear::new(("in", 64), ("out", 8))?;
 /// let mut optimizer = Sgd::new(model.parameters())?;
 /// let (result, profile) = profile(|| {
@@ -39,7 +42,8 @@ pub use namegrad_autograd::span;
 /// });
 /// result?;
 /// println!("{profile}");
-/// let square = profile.rows().iter().find(|row| row.name == "square" && row.kind == RowKind::Backward).unwrap();
+/// let is_square = |row: &&Row| row.name == "square" && row.kind == RowKind::Backward;
+/// let square = profile.rows().iter().find(is_square).unwrap();
 /// assert_eq!(square.calls, 1);
 /// let shares: f64 = profile.rows().iter().map(|row| row.share).sum();
 /// assert!((shares - 1.0).abs() < 1e-6);
@@ -52,11 +56,13 @@ pub use namegrad_autograd::span;
 pub fn profile<R>(f: impl FnOnce() -> R) -> (R, Profile) {
     let at = Location::caller();
     let (recorder, collected) = Recorder::new();
+    let _called = called_here();
     let result = observe_by(recorder, f);
     (result, collected.finish(at))
 }
 
-/// Where the time went: see [`profile`]. `println!("{profile}")` prints a table.
+/// Where the time went: see [`profile`]. `println!("{profile}")` prints a table of the rows that took the
+/// most time.
 #[derive(Clone, Debug)]
 pub struct Profile {
     total: Duration,
@@ -129,8 +135,8 @@ impl Profile {
         self.rows.iter().filter(|row| matches!(row.kind, RowKind::Forward | RowKind::Backward))
     }
 
-    /// The time outside of ops and spans: of the program itself, and of functions that are not ops, such as factories and
-    /// `item`.
+    /// The time outside of ops and spans: of the program itself, and of functions that are not ops, such as
+    /// factories and `item`.
     pub fn outside(&self) -> Duration {
         let outside = self.rows.iter().filter(|row| row.kind == RowKind::Outside);
         outside.map(|row| row.own).sum()

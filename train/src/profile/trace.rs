@@ -9,8 +9,9 @@ use std::panic::Location;
 use std::path::Path;
 
 impl Profile {
-    /// Writes a Chrome trace, a JSON file that `chrome://tracing` and <https://ui.perfetto.dev> show: a bar for each op,
-    /// each derivative with its ops, and each span, by thread. It has the first million events of each thread.
+    /// Writes a Chrome trace, a JSON file that `chrome://tracing` and <https://ui.perfetto.dev> show: a bar
+    /// for each op, each derivative with its ops, and each span, by thread. It has the first million events
+    /// of each thread.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the file cannot be written.

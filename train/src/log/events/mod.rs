@@ -1,11 +1,11 @@
 //! TensorBoard's event files: scalars, histograms, images, texts and hyperparameters.
 //!
-//! A file is a sequence of framed records (`framing`), each of which is an event, a message of protocol buffers
-//! (`proto`). `event` has the messages.
+//! A file is a sequence of framed records (`framing`), each of which is an event, a message of protocol
+//! buffers (`proto`). `event` has the messages.
 //!
 //! # Source
-//! TensorFlow, `core/lib/io/record_writer.h`, `core/util/event.proto`, `core/framework/summary.proto`. TensorBoard,
-//! `plugins/hparams/plugin_data.proto`, `plugins/text/metadata.py`.
+//! TensorFlow, `core/lib/io/record_writer.h`, `core/util/event.proto`, `core/framework/summary.proto`.
+//! TensorBoard, `plugins/hparams/plugin_data.proto`, `plugins/text/metadata.py`.
 
 mod event;
 mod framing;
@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Reads a whole event file, also one of another program. Values in forms that this crate does not write are left out.
+/// Reads a whole event file, also one of another program. Values in forms that this crate does not write are
+/// left out.
 ///
 /// [`History::records`](super::History::records) reads a file that is still written to.
 ///
