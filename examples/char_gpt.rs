@@ -1,9 +1,9 @@
 //! Trains a language model of characters on a text, and writes a text like it:
 //! `cargo run --release --example char_gpt -- --text FILE`. By default it reads the sources of this project.
 //!
-//! The configuration is nanoGPT's for a CPU: 4 layers with 4 heads and 128 features, sequences of 64 characters. The
-//! names say what happens along which dim: attention looks back along "seq", the features of a character are
-//! "embed", and the loss compares along "char". No dim is reshaped, transposed or counted.
+//! The configuration is nanoGPT's for a CPU: 4 layers with 4 heads and 128 features, sequences of 64
+//! characters. The names say what happens along which dim: attention looks back along "seq", the features of
+//! a character are "embed", and the loss compares along "char". No dim is reshaped, transposed or counted.
 
 mod common;
 
@@ -67,8 +67,8 @@ struct Flags {
     out: PathBuf,
 }
 
-/// Vectors of characters and positions, and layers of attention. The vectors of the characters also tell how likely
-/// each is to come next.
+/// Vectors of characters and positions, and layers of attention. The vectors of the characters also tell how
+/// likely each is to come next.
 #[derive(Module)]
 struct CharGpt {
     characters: Embedding,
@@ -193,7 +193,8 @@ fn train(model: &CharGpt, text: &Tensor, validation: &Tensor, flags: &Flags) -> 
     Ok(())
 }
 
-/// The Rust sources in a folder and those in it, one after another, without those in `target` and in hidden folders.
+/// The Rust sources in a folder and those in it, one after another, without those in `target` and in hidden
+/// folders.
 fn sources(folder: &Path) -> Result<String> {
     let (mut folders, mut files) = (vec![folder.to_path_buf()], Vec::new());
     while let Some(folder) = folders.pop() {

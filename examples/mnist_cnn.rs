@@ -49,8 +49,8 @@ struct Cnn {
 impl Cnn {
     /// A network for images with `side` rows and columns.
     fn new(side: usize, hidden: usize, dropout: f64) -> Result<Cnn> {
-        // A convolution says once which dims it slides along and what becomes of the channels. The order of the
-        // dims of the images does not matter, and neither do further dims.
+        // A convolution says once which dims it slides along and what becomes of the channels. The order of
+        // the dims of the images does not matter, and neither do further dims.
         let pooled = side.saturating_sub(4) / 2;
         Ok(Cnn {
             conv1: Conv2d::new(("C", 1), ("C", 32), [("H", 3), ("W", 3)])?,

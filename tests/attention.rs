@@ -1,5 +1,5 @@
-//! Attention and transformers: dims and masks by name, causal and padded sequences, PyTorch's state, and what the
-//! layers refuse.
+//! Attention and transformers: dims and masks by name, causal and padded sequences, PyTorch's state, and what
+//! the layers refuse.
 
 use namegrad::autograd::gradcheck_parameters;
 use namegrad::nn::{

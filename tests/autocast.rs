@@ -16,11 +16,11 @@ fn x(sizes: &[usize], dtype: DType) -> Result<Tensor> {
 
 type Case = (&'static str, DType, fn(DType) -> Result<Tensor>);
 
-/// Ops whose inputs are of `d` where nothing else is said, and the dtype of the result if that is `f32` or `bf16`
-/// outside of the scope.
+/// Ops whose inputs are of `d` where nothing else is said, and the dtype of the result if that is `f32` or
+/// `bf16` outside of the scope.
 ///
-/// The dtypes are those of PyTorch 2.15 for a GPU, from calls with fake tensors, except for `tensordot` and `inner`,
-/// where they are those for the CPU, and ops that PyTorch does not have.
+/// The dtypes are those of PyTorch 2.15 for a GPU, from calls with fake tensors, except for `tensordot` and
+/// `inner`, where they are those for the CPU, and ops that PyTorch does not have.
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
     vec![
@@ -76,6 +76,7 @@ fn cases() -> Vec<Case> {
         ("l1_loss", F32, |d| F::l1_loss(&x(&[3], d)?, &x(&[3], F32)?)),
         ("smooth_l1_loss", F32, |d| F::smooth_l1_loss(&x(&[3], d)?, &x(&[3], d)?)),
         ("huber_loss", F32, |d| F::huber_loss(&x(&[3], d)?, &x(&[3], d)?)),
+        ("linear_cross_entropy", F32, |d| F::linear_cross_entropy(&x(&[2, 3], d)?, &x(&[4, 3], F32)?, &Tensor::new([0, 1])?)),
         ("cross_entropy", F32, |d| F::cross_entropy(&x(&[2, 3], d)?, &Tensor::new([0, 1])?, 1)),
         ("nll_loss", F32, |d| F::nll_loss(&x(&[2, 3], d)?, &Tensor::new([0, 1])?, 1)),
         ("kl_div", F32, |d| F::kl_div(&x(&[3], d)?, &x(&[3], d)?)),
@@ -338,8 +339,8 @@ fn a_perceptron_learns_as_in_f32() -> Result<()> {
     Ok(())
 }
 
-/// Runs two layers of a kind one after the other, so that the second gets what the first gives, and checks that all
-/// parameters get gradients of `f32`.
+/// Runs two layers of a kind one after the other, so that the second gets what the first gives, and checks
+/// that all parameters get gradients of `f32`.
 fn check_layers(name: &str, module: &dyn Module, forward: impl Fn() -> Result<Tensor>) -> Result<()> {
     for dtype in [BF16, F16] {
         module.zero_grad();

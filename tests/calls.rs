@@ -9,12 +9,14 @@ mod draw;
 
 use calls::{CALLS, Call};
 use draw::{Draw, Drawn};
-use namegrad::autograd::Index;
+use namegrad::autograd::{Index, Observed, observe};
 use namegrad::core::Argument;
 use namegrad::ops::{self, Op, OpInfo, Value};
 use namegrad::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// The randomly generated tensors and arguments of a call. They are looked up by name; the result is `None`
 /// if one does not exist or has another kind.
@@ -116,6 +118,24 @@ fn errors_name_the_op_and_the_line_of_the_caller() {
     let never = ops::all().filter(|op| !failed.contains(op.info.name) && !takes_any_tensor(op.info));
     let never: Vec<&str> = never.map(|op| op.info.name).collect();
     assert_eq!(never, NEVER_FAIL, "the ops of which no drawn call fails, and those of which none can");
+}
+
+/// An op that is composed of others counts for the line of its call, as a profile shows it, and so do the others.
+#[test]
+fn ops_count_for_the_line_of_the_call() {
+    let elsewhere = Rc::new(RefCell::new(BTreeSet::new()));
+    for (name, call) in CALLS {
+        let (op, found) = (ops::find(name).unwrap(), elsewhere.clone());
+        let note = move |op: &Observed<'_>| {
+            // Those of this test make the inputs.
+            if !op.at.file().starts_with("tests/") {
+                found.borrow_mut().insert(format!("{name}: {} at {}", op.op, op.at));
+            }
+        };
+        observe(note, || (0..60).for_each(|seed| drop(played(op, *call, seed))));
+    }
+    let elsewhere = elsewhere.take();
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
 }
 
 /// Whether this is the name of the op or of its in-place form.

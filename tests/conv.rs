@@ -116,7 +116,8 @@ fn transposed_convolutions_are_the_gradients_of_convolutions() -> Result<()> {
             (length - 1) * stride + dilation * (kernel - 1) + extra + 1 - 2 * padding
         };
         assert_eq!(*y.sizes(), [2, 6, size(5, 3), size(3, 2)]);
-        // <y, z> = <x, conv(z)>, where conv(z) has a few more places if the output padding exceeds the stride.
+        // <y, z> = <x, conv(z)>, where conv(z) has a few more places if the output padding exceeds the
+        // stride.
         let z = numbers(y.sizes());
         let options = Conv2dOptions::new().stride(stride).padding(padding).dilation(dilation).groups(groups);
         let back = F::conv2d_with(&z, &weight, options)?.narrow(2, 0, 5)?.narrow(3, 0, 3)?;

@@ -73,9 +73,9 @@ fn leaves(call: &Drawn) -> Vec<Tensor> {
     call.tensors.iter().flat_map(|(_, x)| x).filter(|x| x.dtype() == DType::F64).cloned().collect()
 }
 
-/// Whether the results beside `given` are finite, nearly the same, and without a kink in between. A power of a
-/// negative number is finite only where the exponent is a whole number, `copysign` jumps where the sign changes,
-/// and a loss that is cut off at 0 has two slopes there.
+/// Whether the results beside `given` are finite, nearly the same, and without a kink in between. A power of
+/// a negative number is finite only where the exponent is a whole number, `copysign` jumps where the sign
+/// changes, and a loss that is cut off at 0 has two slopes there.
 fn is_smooth(of: impl Fn(&[Tensor]) -> Result<Tensor>, given: &[Tensor]) -> Result<bool> {
     const STEP: f64 = 1e-5;
     let beside = |step: f64| {

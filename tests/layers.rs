@@ -1,9 +1,12 @@
 //! Every layer, from one table: dims in any order, further dims, no names, copies. A new layer is one line of
 //! [`rows`].
 
+use namegrad::autograd::observe;
 use namegrad::nn::{self, *};
 use namegrad::prelude::*;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -475,6 +478,24 @@ fn summaries_show_outputs() -> Result<()> {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}
+
+/// The ops of a layer count for the line that calls `forward`: that is where a profile shows them.
+#[test]
+fn ops_count_for_the_line_of_the_call() -> Result<()> {
+    let mut elsewhere = BTreeSet::new();
+    for Row { name, inputs, named, plain, .. } in rows()? {
+        let unnamed: Vec<Tensor> = inputs.iter().map(|x| x.rename(None)).collect::<Result<_>>()?;
+        for (made, inputs) in [(&named, &inputs), (&plain, &unnamed)] {
+            let seen = Rc::new(RefCell::new(Vec::new()));
+            let list = seen.clone();
+            observe(move |op| list.borrow_mut().push((op.op, op.at)), || (made.call)(inputs))?;
+            let others = seen.take().into_iter().filter(|(_, at)| at.file() != file!());
+            elsewhere.extend(others.map(|(op, at)| format!("{name}: {op} at {at}")));
+        }
+    }
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! Activations, dropouts, losses and distances as layers: dims by name, wrong input, and what random layers do on
-//! average. `tests/conformance.rs` compares the functions with PyTorch.
+//! Activations, dropouts, losses and distances as layers: dims by name, wrong input, and what random layers
+//! do on average. `tests/conformance.rs` compares the functions with PyTorch.
 
 use namegrad::autograd::gradcheck;
 use namegrad::core::random::Generator;
@@ -9,8 +9,8 @@ use namegrad::prelude::*;
 /// The forward pass of a layer.
 type Forward = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
 
-/// A layer with its inputs. The dims of the first are permuted, and every input gets the extra dim that is asked
-/// for, if its layer takes one.
+/// A layer with its inputs. The dims of the first are permuted, and every input gets the extra dim that is
+/// asked for, if its layer takes one.
 struct Row {
     name: &'static str,
     inputs: Vec<Tensor>,

@@ -20,9 +20,11 @@ use namegrad::optim::{
 };
 use namegrad::prelude::*;
 use namegrad::train::log::{Histogram, Log};
-use namegrad::train::meters::{Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression};
+use namegrad::train::meters::{
+    Accuracy, Average, ConfusionMatrix, Mean, Perplexity, Regression, RocAuc, update_all,
+};
 use namegrad::train::profile::{profile, span};
-use namegrad::train::{Checkpoints, parts};
+use namegrad::train::{Checkpoints, EarlyStopping, parts};
 
 fn images() -> Result<Tensor> {
     Tensor::rand([("N", 4), ("C", 3), ("H", 5), ("W", 7)])
@@ -479,6 +481,8 @@ fn schedules(net: &Linear, batches: u64) -> Result<()> {
     let mut plateau = ReduceOnPlateau::builder().patience(5).build(&optimizer)?;
     let loss = 0.5;
     plateau.step(loss, &mut optimizer)?;
+    let mut stopping = EarlyStopping::builder().patience(5).min_delta(1e-3).build()?;
+    assert!(!stopping.step(loss)?);
     Ok(())
 }
 
@@ -492,6 +496,7 @@ fn runs(net: Linear) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("namegrad-migration-run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the test");
     let path = folder.join("trace.json");
+    profile.table().by_op().rows(10);
     profile.chrome_trace(path)?;
     span("augment", || ..);
     let mut optimizer = AdamW::new(net.parameters())?;
@@ -558,7 +563,7 @@ fn page_of_data(words: Vec<Tensor>, [x, y]: [Tensor; 2], folder: &str) -> Result
 }
 
 /// Parts of the page that are not calls that can be compiled.
-const SKETCHES: [&str; 34] = [
+const SKETCHES: [&str; 35] = [
     "Checkpoints::new(\"runs/first\")?",
     "namegrad::train",
     "file.tensors",
@@ -578,6 +583,7 @@ const SKETCHES: [&str; 34] = [
     "zero_grad",
     "backward",
     "clip_grad_value_",
+    "namegrad::autograd",
     "namegrad::optim",
     "namegrad::optim::schedule",
     "LR",
@@ -616,10 +622,15 @@ fn page_of_training(
     let mut accuracy = Accuracy::new();
     Accuracy::top(5);
     accuracy.update(&logits, &target, "class")?;
-    let matrix = ConfusionMatrix::new(10);
+    let mut matrix = ConfusionMatrix::new(10);
     matrix.scores(Average::Macro);
     matrix.per_class();
+    update_all(&mut [&mut accuracy, &mut matrix], &logits, &target, "class")?;
     Perplexity::new().ignore_index(-100);
+    let mut auc = RocAuc::new();
+    let (scores, target) = (logits.select("class", 1)?, target.eq(1)?);
+    auc.update(&scores, &target)?;
+    auc.compute();
     Regression::new();
     #[cfg(feature = "tensorboard")]
     {

@@ -1,5 +1,5 @@
-//! What is done with whole models: freezing by pattern, copies, calls with other parameters, checks of gradients,
-//! and parametrizations.
+//! What is done with whole models: freezing by pattern, copies, calls with other parameters, checks of
+//! gradients, and parametrizations.
 
 use namegrad::autograd::{gradcheck_parameters, observe};
 use namegrad::core::NamedTensor;

@@ -1569,3 +1569,13 @@ fn functions_refused_integers_and_bits() -> Result<()> {
     assert_eq!(losses.sizes(), [1]);
     Ok(())
 }
+
+#[test]
+fn scalars_of_products_of_halves_were_rounded_to_halves() -> Result<()> {
+    let x = Tensor::full([3, 3], 131.0)?.to(DType::BF16)?;
+    let zero = Tensor::zeros([3, 3])?.to(DType::BF16)?;
+    // -4.775 would be rounded to -4.78125, and the product to -628.
+    let found = x.addmm_with(&zero, &zero, AddmmOptions::new().beta(-4.775))?;
+    assert_eq!(found.to_vec::<f64>()?, [-624.0; 9]);
+    Ok(())
+}

@@ -11,7 +11,8 @@ const BLOCK: usize = 64;
 const BATCH: usize = 12;
 const WIDTH: usize = 128;
 
-/// Embeddings of characters and positions, four layers with the norms first, and a linear map to the characters.
+/// Embeddings of characters and positions, four layers with the norms first, and a linear map to the
+/// characters.
 #[derive(Module)]
 struct Gpt {
     characters: Embedding,

@@ -1,8 +1,8 @@
-//! Batches of MNIST: W13, shuffled, 64 images a batch, in `f32` from 0 to 1, with 0, 2 and 4 workers. The time is that
-//! of a batch.
+//! Batches of MNIST: W13, shuffled, 64 images a batch, in `f32` from 0 to 1, with 0, 2 and 4 workers. The
+//! time is that of a batch.
 //!
-//! The four files are in the folder `mnist` of `NAMEGRAD_DATA`, by default `../shared/data`. Without them there are no
-//! rows.
+//! The four files are in the folder `mnist` of `NAMEGRAD_DATA`, by default `../shared/data`. Without them
+//! there are no rows.
 
 use crate::harness::{Bench, Work};
 use namegrad::data::{Dataset, Loader, Mnist};
@@ -38,7 +38,7 @@ pub(crate) fn all(bench: &Bench) -> Result<()> {
     for workers in [0, 2, 4] {
         let whole = loader(mnist.train.clone(), workers)?;
         bench.case(&format!("W13.mnist.{workers}"), Work::Operations(batches), || epoch(&whole));
-        // Image by image, as for a data set of one's own.
+        // Image by image, as for your own data set.
         let single = loader(mnist.train.clone().map(Ok), workers)?;
         bench.case(&format!("W13.single.{workers}"), Work::Operations(batches), || epoch(&single));
     }

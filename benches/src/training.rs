@@ -1,6 +1,6 @@
-//! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, W7, a language
-//! model in [`gpt`](crate::gpt), and W8, an LSTM, with their memory; W11, a deep stack of layers with and without
-//! checkpoints; W13, the perceptron with products in `bf16`.
+//! Training steps: W5, a multilayer perceptron on 784 pixels, W6, a convolutional network on as many, W7, a
+//! language model in [`gpt`](crate::gpt), and W8, an LSTM, with their memory; W11, a deep stack of layers
+//! with and without checkpoints.
 
 use crate::data::{classes, positive, uniform};
 use crate::gpt::gpt;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) fn all(bench: &Bench) -> Result<()> {
     bench.training("W5.mlp.64", || mlp(64, DType::F32))?;
     bench.training("W5.mlp.512", || mlp(512, DType::F32))?;
-    bench.training("W13.mlp.512.bf16", || mlp(512, DType::BF16))?;
+    bench.training("W5.mlp.512.bf16", || mlp(512, DType::BF16))?;
     bench.training("W6.cnn.64", cnn)?;
     bench.training("W7.gpt.12", gpt)?;
     bench.training("W8.lstm.32", lstm)?;

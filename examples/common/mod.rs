@@ -1,5 +1,6 @@
-//! Code that the examples share: `flags` has the command line and the exit code, `digits` the embedded data set, and
-//! `training` the model and the loop of the classifiers. `diagram`, which draws a tape, is used only by `07_tape`.
+//! Code that the examples share: `flags` has the command line and the exit code, `digits` the embedded data
+//! set, and `training` the model and the loop of the classifiers. `diagram`, which draws a tape, is used only
+//! by `07_tape`.
 
 #![allow(dead_code, reason = "each example uses its own part of what is here")]
 

@@ -45,8 +45,8 @@ pub(crate) fn set_threads(threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the confusion
-/// matrix at the end, and writes the log, the curves and the checkpoint.
+/// Trains a model from images `[N, C, H, W]` to logits `[N, class]`, prints a line for each epoch and the
+/// confusion matrix at the end, and writes the log, the curves and the checkpoint.
 pub(crate) fn train<T, V>(
     title: &str,
     flags: &TrainFlags,

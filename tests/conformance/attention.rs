@@ -1,5 +1,5 @@
-//! Layers of attention. A layer gets the recorded weights as the values of its parameters, and the gradients of the
-//! parameters are those of the recorded weights.
+//! Layers of attention. A layer gets the recorded weights as the values of its parameters, and the gradients
+//! of the parameters are those of the recorded weights.
 
 use crate::conformance::call::{Answer, Call, Value, missing};
 use namegrad::autograd::{BackwardOptions, Op, grad_with};

@@ -1,5 +1,5 @@
-//! `lr_scheduler.*`: the learning rates of an optimizer's groups after each step of a schedule, and its momentums. A
-//! new schedule is one row of [`schedule`].
+//! `lr_scheduler.*`: the learning rates of an optimizer's groups after each step of a schedule, and its
+//! momentums. A new schedule is one row of [`schedule`].
 
 use crate::conformance::call::{Answer, Stop, missing};
 use crate::conformance::case::{Case, Tolerance, scalar};
