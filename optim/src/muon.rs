@@ -171,7 +171,7 @@ impl MuonOptions {
 }
 
 /// The rows of a symmetric matrix that are computed at once.
-const BLOCK: usize = 96;
+const BLOCK: usize = 128;
 
 /// A range of rows or columns: its start and its length.
 #[derive(Clone, Copy)]

@@ -279,13 +279,23 @@ static FOUND: AtomicU8 = AtomicU8::new(0);
 
 /// The environment variable that limits the instructions: `baseline`, `avx2` or `avx512`. Tests and
 /// benchmarks set it to run the loops of other CPUs. It is read once. `avx512` includes the instructions for
-/// `bf16` of a CPU that has them.
+/// `bf16` of a CPU that has them, but not AMX.
 const VARIABLE: &str = "NAMEGRAD_ISA";
+
+/// The instruction set that [`VARIABLE`] names.
+fn limit() -> Option<Isa> {
+    std::env::var(VARIABLE).ok().and_then(|name| named(&name))
+}
+
+/// Whether instructions beyond every [`Isa`] may be used.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_unlimited() -> bool {
+    limit().is_none()
+}
 
 #[cold]
 fn detect() -> Isa {
-    let limit = std::env::var(VARIABLE).ok().and_then(|name| named(&name));
-    let isa = limit.map_or(widest(), |limit| limit.min(widest()));
+    let isa = limit().map_or(widest(), |limit| limit.min(widest()));
     FOUND.store(isa as u8 + 1, Ordering::Relaxed);
     isa
 }

@@ -1,14 +1,16 @@
 //! The product on one thread: the loops around the kernel.
 
 use super::element::{Accumulator, MatmulElement};
-use super::kernel::{Kernels, Tile};
+use super::kernel::{Kernels, Layout, Tile};
 #[cfg(target_arch = "x86_64")]
 use super::pack::Part;
-use super::pack::{PANELS, SUMS, pack, with_buffer};
-#[cfg(target_arch = "x86_64")]
-use super::pairs;
+use super::pack::{PANELS, pack, with_buffer};
+use super::rounded::write;
 use super::{Mat, Product};
-use crate::cpu::simd::{Simd, Vectorized};
+#[cfg(target_arch = "x86_64")]
+use super::{amx, pairs};
+#[cfg(target_arch = "x86_64")]
+use half::bf16;
 
 /// The largest `k` of a block, in bytes of a row of A: a panel of B with as many rows stays in the caches of
 /// the core.
@@ -21,93 +23,30 @@ const N_MAX: usize = 2048;
 const A_DIRECT: usize = 2048;
 /// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
-/// The rows and columns of C whose sums are in a buffer at once, if they cannot be in C: 36 full tiles of 14
-/// rows, and 1 MiB.
-const APART: (usize, usize) = (504, 512);
-
-/// A way to compute `C ← alpha A B + beta C`. The last three arguments replace `beta` and C of the product: C
-/// has accumulators, contiguous rows and the given row stride. The contract is that of [`gemm`](super::gemm).
-pub(super) type Method<T> =
-    unsafe fn(&Product<T>, <T as MatmulElement>::Acc, *mut <T as MatmulElement>::Acc, isize);
-
-/// Computes `C ← alpha A B + beta C` on this thread with a method. `k` is not 0.
-///
-/// # Safety
-/// The contract of [`gemm`](super::gemm).
-#[inline]
-pub(super) unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
-    if T::IS_ACC && p.c.col_stride == 1 {
-        // SAFETY: the contract is the same, and `T` is its own accumulator.
-        return unsafe { method(p, p.beta, p.c.ptr.cast(), p.c.row_stride) };
-    }
-    // SAFETY: the contract is the same.
-    unsafe { apart(p, method) }
+/// Where the sums of a product go, and what they are added to.
+enum Sums<T: MatmulElement> {
+    /// `beta C` for a C of accumulators, with contiguous rows at a stride.
+    InPlace(T::Acc, *mut T::Acc, isize),
+    /// `beta C`, in which each number is rounded once. There is one block of `k`.
+    Rounded(T::Acc, Mat<*mut T>),
 }
 
-/// [`serial`] for a C whose rows are not contiguous accumulators: the sums are formed in a buffer.
-///
-/// # Safety
-/// The contract of [`gemm`](super::gemm).
-unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method<T>) {
-    for i in (0..p.m).step_by(APART.0) {
-        for j in (0..p.n).step_by(APART.1) {
-            let part = p.part(i, (p.m - i).min(APART.0), j, (p.n - j).min(APART.1));
-            with_buffer(&SUMS, part.m * part.n, |sums: *mut T::Acc| {
-                // SAFETY: the contract is the same. The buffer has room for the part; the method initializes
-                // it and, since `beta` is 0, does not read it before.
-                unsafe {
-                    method(&part, T::Acc::ZERO, sums, part.n as isize);
-                    for i in 0..part.m {
-                        let sums = std::slice::from_raw_parts_mut(sums.add(i * part.n), part.n);
-                        write_row(sums, part.beta, part.c.at(i, 0).ptr, part.c.col_stride);
-                    }
-                }
-            });
-        }
+impl<T: MatmulElement> Copy for Sums<T> {}
+impl<T: MatmulElement> Clone for Sums<T> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-/// `c ← sums + beta c` for one row of C. The sums are overwritten.
-///
-/// # Safety
-/// `sums.len()` numbers at `stride` from `c` on are valid for writes and, unless `beta` is 0, for reads.
-pub(super) unsafe fn write_row<T: MatmulElement>(
-    sums: &mut [T::Acc],
-    beta: T::Acc,
-    c: *mut T,
-    stride: isize,
-) {
-    T::Acc::run(Row { beta, c, stride }, sums);
-}
-
-/// The arguments of [`write_row`], which meet its contract.
-pub(super) struct Row<T: MatmulElement> {
-    pub(super) beta: T::Acc,
-    pub(super) c: *mut T,
-    pub(super) stride: isize,
-}
-
-impl<T: MatmulElement> Vectorized for Row<T> {
-    type Out<'a> = &'a mut [T::Acc];
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S, sums: &mut [T::Acc]) {
-        let Row { beta, c, stride } = self;
-        // SAFETY: the contract of `write_row` holds.
-        unsafe {
-            if beta != T::Acc::ZERO {
-                for (j, sum) in sums.iter_mut().enumerate() {
-                    *sum = beta.mul_add((*c.offset(j as isize * stride)).widen(), *sum);
-                }
+impl<T: MatmulElement> Sums<T> {
+    /// The sums from row `i` and column `j` on, of a block of `k` that is the first or a later one.
+    fn at(self, i: usize, j: usize, first: bool) -> Self {
+        match self {
+            Sums::InPlace(beta, c, stride) => {
+                let beta = if first { beta } else { T::Acc::ONE };
+                Sums::InPlace(beta, c.wrapping_offset(i as isize * stride).wrapping_add(j), stride)
             }
-            let mut block = [T::narrow(T::Acc::ZERO); 64];
-            for (start, sums) in (0..).step_by(block.len()).zip(sums.chunks(block.len())) {
-                let block = &mut block[..sums.len()];
-                T::narrow_slice(sums, block);
-                for (j, x) in block.iter().enumerate() {
-                    c.offset((start + j as isize) * stride).write(*x);
-                }
-            }
+            Sums::Rounded(beta, c) => Sums::Rounded(beta, c.at(i, j)),
         }
     }
 }
@@ -136,9 +75,10 @@ impl<T: Accumulator> Plan<T> {
         let a_in_lines = p.a.row_stride == 1 || p.a.col_stride == 1;
         let a_direct = p.n <= 2 * panel || p.n <= A_DIRECT && a_in_lines && !crowded::<T>(a_stride);
         let b_direct = p.m <= M_MAX || p.m <= B_DIRECT && !crowded::<T>(p.b.row_stride);
+        let k = p.k.div_ceil(kernels.layout.depth()).next_multiple_of(kernels.layout.unit());
         Plan {
             kernels,
-            k_max: p.k.div_ceil(kernels.depth).min(K_BYTES / size_of::<T>()),
+            k_max: k.min(K_BYTES / size_of::<T>()),
             panel,
             a_direct: E::IS_ACC && a_direct,
             b_direct: E::IS_ACC && p.b.col_stride == 1 && b_direct,
@@ -153,48 +93,70 @@ pub(super) fn crowded<T>(stride: isize) -> bool {
     bytes >= 4096 - 256 && (bytes + 256) % 4096 < 512
 }
 
-/// The [`Method`] for all shapes: A and B are cut into blocks for the caches, and the blocks into tiles for
-/// the kernel.
+/// The [`Method`](super::Method) for all shapes: A and B are cut into blocks for the caches, and the blocks
+/// into tiles for the kernel.
 ///
 /// # Safety
-/// The contract of a [`Method`].
+/// The contract of [`Method::run`](super::Method::run).
 pub(super) unsafe fn blocked<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,
     c: *mut T::Acc,
     c_row_stride: isize,
 ) {
+    // SAFETY: the contract is the same.
+    unsafe { blocks(p, &Plan::new(p), Sums::InPlace(beta, c, c_row_stride)) }
+}
+
+/// [`blocked`] for any C, if there is one block of `k`. Otherwise it does nothing and returns false.
+///
+/// # Safety
+/// The contract of [`gemm`](super::gemm).
+pub(super) unsafe fn blocked_and_rounded<T: MatmulElement>(p: &Product<T>) -> bool {
     let plan = Plan::new(p);
-    let depth = plan.kernels.depth;
-    let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.min(M_MAX) };
+    let one = p.k <= plan.k_max * plan.kernels.layout.depth();
+    if one {
+        // SAFETY: the contract is the same.
+        unsafe { blocks(p, &plan, Sums::Rounded(p.beta, p.c)) }
+    }
+    one
+}
+
+/// The loops over blocks.
+///
+/// # Safety
+/// The contract of [`gemm`](super::gemm), with the sums in place of C and `beta`.
+unsafe fn blocks<T: MatmulElement>(p: &Product<T>, plan: &Plan<T::Acc>, sums: Sums<T>) {
+    let (depth, unit) = (plan.kernels.layout.depth(), plan.kernels.layout.unit());
+    let m_max = M_MAX.next_multiple_of(unit);
+    let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.next_multiple_of(unit).min(m_max) };
     // With one block of rows, a panel of B is no longer needed when the next one is packed.
-    let b_cols = if p.m <= M_MAX { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
+    let b_cols = if p.m <= m_max { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
     let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
-    with_buffer(&PANELS, b_len + a_len, |b_panels: *mut T::Acc| {
+    let sums_len = if matches!(sums, Sums::Rounded(..)) { p.m.min(m_max) * plan.panel } else { 0 };
+    with_buffer(&PANELS, b_len + a_len + sums_len, |b_panels: *mut T::Acc| {
         // LOOP 5: blocks of columns of B and C.
         for (j, n) in pieces(p.n, N_MAX, plan.panel) {
             // LOOP 4: blocks of `k`. All but the first add to C.
             for (l, k) in pieces(p.k, plan.k_max * depth, depth) {
-                let beta = if l == 0 { beta } else { T::Acc::ONE };
                 // LOOP 3: blocks of rows of A and C.
-                for (i, m) in pieces(p.m, M_MAX, 1) {
+                for (i, m) in pieces(p.m, m_max, unit) {
                     // SAFETY: the block is inside the operands, and the buffer has room for its panels.
                     unsafe {
                         let block = Block {
-                            plan: &plan,
+                            plan,
                             m,
                             k,
                             n,
                             alpha: p.alpha,
                             a: p.a.at(i, l),
                             a_panels: b_panels.add(b_len),
+                            panel_sums: b_panels.add(b_len + a_len),
                             b: p.b.at(l, j),
                             b_panels,
                             pack_b: !plan.b_direct && i == 0,
-                            keep_b: p.m > M_MAX,
-                            beta,
-                            c: c.offset(i as isize * c_row_stride).add(j),
-                            c_row_stride,
+                            keep_b: p.m > m_max,
+                            sums: sums.at(i, j, l == 0),
                         };
                         block.run();
                     }
@@ -213,6 +175,8 @@ struct Block<'p, T: MatmulElement> {
     alpha: T::Acc,
     a: Mat<*const T>,
     a_panels: *mut T::Acc,
+    /// Memory for the sums of a panel of columns, if they are rounded.
+    panel_sums: *mut T::Acc,
     b: Mat<*const T>,
     b_panels: *mut T::Acc,
     /// Whether to pack the panels of B. Otherwise they are read in place, or were packed for an earlier
@@ -220,9 +184,7 @@ struct Block<'p, T: MatmulElement> {
     pack_b: bool,
     /// Whether each panel of B has its own memory.
     keep_b: bool,
-    beta: T::Acc,
-    c: *mut T::Acc,
-    c_row_stride: isize,
+    sums: Sums<T>,
 }
 
 impl<T: MatmulElement> Block<'_, T> {
@@ -231,34 +193,38 @@ impl<T: MatmulElement> Block<'_, T> {
     /// memory.
     unsafe fn run(&self) {
         let Plan { kernels, a_direct, b_direct, .. } = *self.plan;
+        let unit = kernels.layout.unit();
         let Block { m, n, .. } = *self;
-        let k = self.k.div_ceil(kernels.depth);
+        let k = self.k.div_ceil(kernels.layout.depth()).next_multiple_of(unit);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the plan has kernels that are found.
+        let _registers = matches!(kernels.layout, Layout::Tiles).then(|| unsafe { amx::Registers::ready() });
         if !a_direct {
-            for (i, rows) in pieces(m, kernels.rows, 1) {
+            for (i, rows) in pieces(m, kernels.rows, unit) {
                 // SAFETY: the rows exist, and each takes `k` elements of the panels.
-                unsafe { self.copy(rows, rows, self.a.at(i, 0).t(), self.a_panels.add(i * k)) };
+                unsafe { self.copy_rows(rows, self.a.at(i, 0), self.a_panels.add(i * k)) };
             }
         }
         // LOOP 2: panels of columns of B and C.
         let mut j = 0;
         while j < n {
             let (second, cols) = self.panel(n - j);
+            let width = kernels.lanes << second;
             // SAFETY: the columns exist, and the panel has room for them.
             let (b, b_row_stride) = unsafe {
                 let from = self.b.at(0, j);
                 if b_direct {
                     (from.ptr.cast(), from.row_stride)
                 } else {
-                    let width = kernels.lanes << second;
                     let to = if self.keep_b { self.b_panels.add(j * k) } else { self.b_panels };
                     if self.pack_b {
-                        self.copy(cols, width, from, to);
+                        self.copy_columns(cols, width, from, to);
                     }
                     (to.cast_const(), width as isize)
                 }
             };
             // LOOP 1: tiles of rows of A and C.
-            for (i, rows) in pieces(m, kernels.rows, 1) {
+            for (i, rows) in pieces(m, kernels.rows, unit) {
                 // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this CPU.
                 unsafe {
                     let a = self.a.at(i, 0);
@@ -267,6 +233,12 @@ impl<T: MatmulElement> Block<'_, T> {
                     } else {
                         (self.a_panels.add(i * k).cast_const(), 1, rows as isize)
                     };
+                    let (beta, c, c_row_stride) = match self.sums {
+                        Sums::InPlace(beta, c, stride) => {
+                            (beta, c.offset(i as isize * stride).add(j), stride)
+                        }
+                        Sums::Rounded(..) => (T::Acc::ZERO, self.panel_sums.add(i * width), width as isize),
+                    };
                     kernels.tiles[second][rows - 1](&Tile {
                         k,
                         a,
@@ -274,41 +246,63 @@ impl<T: MatmulElement> Block<'_, T> {
                         a_col_stride,
                         b,
                         b_row_stride,
-                        c: self.c.offset(i as isize * self.c_row_stride).add(j),
-                        c_row_stride: self.c_row_stride,
+                        c,
+                        c_row_stride,
+                        rows,
                         cols,
                         alpha: self.alpha,
-                        beta: self.beta,
+                        beta,
                     });
                 }
+            }
+            if let Sums::Rounded(beta, c) = self.sums {
+                // SAFETY: the kernels have written the sums of these columns, which C has.
+                unsafe { write(self.panel_sums, width, m, cols, beta, c.at(0, j)) };
             }
             j += cols;
         }
     }
 
-    /// Writes the first `count` columns of a part of B, or of A transposed, to a panel of `width` columns.
+    /// Writes `count` rows of a part of A to a panel.
+    ///
+    /// # Safety
+    /// The rows exist, and the panel has room.
+    unsafe fn copy_rows(&self, count: usize, from: Mat<*const T>, to: *mut T::Acc) {
+        // SAFETY: the contract is the same. Only kernels for `bf16` have these layouts.
+        unsafe {
+            match self.plan.kernels.layout {
+                Layout::Numbers => pack(self.k, count, count, from.ptr, from.col_stride, from.row_stride, to),
+                #[cfg(target_arch = "x86_64")]
+                Layout::Pairs => pairs::pack(self.halves(count, count, from.t(), to)),
+                #[cfg(target_arch = "x86_64")]
+                Layout::Tiles => amx::pack_rows(self.halves(count, count, from.t(), to)),
+            }
+        }
+    }
+
+    /// Writes `count` columns of a part of B to a panel of `width` columns.
     ///
     /// # Safety
     /// The columns exist, and the panel has room.
-    unsafe fn copy(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) {
-        let Mat { ptr, row_stride, col_stride } = from;
-        // SAFETY: the contract is the same. Only kernels for `bf16` have this depth.
+    unsafe fn copy_columns(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) {
+        // SAFETY: as in `copy_rows`.
         unsafe {
-            #[cfg(target_arch = "x86_64")]
-            if self.plan.kernels.depth == 2 {
-                let (from, to) = (ptr.cast(), to.cast());
-                return pairs::pack(Part {
-                    k: self.k,
-                    count,
-                    width,
-                    from,
-                    k_stride: row_stride,
-                    stride: col_stride,
-                    to,
-                });
+            match self.plan.kernels.layout {
+                Layout::Numbers => pack(self.k, count, width, from.ptr, from.row_stride, from.col_stride, to),
+                #[cfg(target_arch = "x86_64")]
+                Layout::Pairs => pairs::pack(self.halves(count, width, from, to)),
+                #[cfg(target_arch = "x86_64")]
+                Layout::Tiles => amx::pack_columns(self.halves(count, width, from, to)),
             }
-            pack(self.k, count, width, ptr, row_stride, col_stride, to);
         }
+    }
+
+    /// What to pack, if `T` is `bf16`.
+    #[cfg(target_arch = "x86_64")]
+    fn halves(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) -> Part<bf16> {
+        let Mat { ptr, row_stride, col_stride } = from;
+        let (from, to) = (ptr.cast(), to.cast());
+        Part { k: self.k, count, width, from, k_stride: row_stride, stride: col_stride, to }
     }
 
     /// The next panel of B when `left` columns are left: 1 if it has two vectors, else 0, and the number of

@@ -4,12 +4,13 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::foreign::Gemm;
-use super::kernel::{Kernels, compiled, kernels};
+use super::kernel::{Kernels, Layout, compiled, kernels};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::lanes::{Lanes, Portable};
+use super::rounded::Rows;
 #[cfg(target_arch = "x86_64")]
-use super::pairs;
+use super::{amx, pairs};
 use crate::cpu::math::Real;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::simd::{Avx2, Avx512};
@@ -34,6 +35,14 @@ pub(crate) trait MatmulElement: Copy + Send + Sync + 'static {
     fn widen(self) -> Self::Acc;
     /// The nearest number of this type.
     fn narrow(acc: Self::Acc) -> Self;
+    /// [`rounded::write`](super::rounded::write).
+    ///
+    /// # Safety
+    /// The contract of that function.
+    #[inline]
+    unsafe fn round(rows: Rows<Self>) {
+        Self::Acc::run(rows, ());
+    }
     /// [`narrow`](Self::narrow) for each number. Both slices have the same length.
     #[inline(always)]
     fn narrow_slice(from: &[Self::Acc], to: &mut [Self]) {
@@ -216,7 +225,17 @@ impl MatmulElement for bf16 {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     fn kernels() -> Option<&'static Kernels<f32>> {
-        pairs::found().or_else(Kernels::get)
+        amx::found().or_else(pairs::found).or_else(Kernels::get)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    unsafe fn round(rows: Rows<bf16>) {
+        if rows.c.col_stride == 1 && pairs::found().is_some() {
+            // SAFETY: the contract is the same, and there are kernels.
+            unsafe { pairs::round(rows) }
+        } else {
+            f32::run(rows, ());
+        }
     }
     #[inline(always)]
     fn widen(self) -> f32 {

@@ -26,10 +26,10 @@ pub(crate) type Gemm<T> = unsafe fn(
 /// The largest `k` of a block of operands that are widened.
 const K_MAX: usize = 512;
 
-/// The [`Method`](super::blocked::Method) of another library. Half types are widened first.
+/// The [`Method`](super::Method) of another library. Half types are widened first.
 ///
 /// # Safety
-/// The contract of a [`Method`](super::blocked::Method).
+/// The contract of [`Method::run`](super::Method::run).
 pub(super) unsafe fn foreign<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,

@@ -28,6 +28,8 @@ pub(crate) struct Tile<T> {
     /// The first row of C. Rows are contiguous.
     pub(super) c: *mut T,
     pub(super) c_row_stride: isize,
+    /// The number of rows.
+    pub(super) rows: usize,
     /// The number of columns. It is at most that of the kernel's vectors, and the last vector has at least
     /// one.
     pub(super) cols: usize,
@@ -43,10 +45,45 @@ pub(crate) struct Tile<T> {
 /// `cols`, that of C for writes by this call alone.
 pub(crate) type TileFn<T> = unsafe fn(&Tile<T>);
 
+/// What a panel of A or B is made of.
+#[derive(Clone, Copy)]
+pub(super) enum Layout {
+    /// The numbers, as accumulators.
+    Numbers,
+    /// Pairs along `k`, in the bits of an accumulator.
+    #[cfg(target_arch = "x86_64")]
+    Pairs,
+    /// The tiles of `amx`, of pairs.
+    #[cfg(target_arch = "x86_64")]
+    Tiles,
+}
+
+impl Layout {
+    /// The numbers along `k` in an element of a panel.
+    pub(super) fn depth(self) -> usize {
+        match self {
+            Layout::Numbers => 1,
+            #[cfg(target_arch = "x86_64")]
+            Layout::Pairs | Layout::Tiles => 2,
+        }
+    }
+
+    /// The rows of a panel of A, and its elements along `k`, are multiples of this.
+    pub(super) fn unit(self) -> usize {
+        match self {
+            Layout::Numbers => 1,
+            #[cfg(target_arch = "x86_64")]
+            Layout::Pairs => 1,
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles => super::amx::SIDE,
+        }
+    }
+}
+
 /// The kernels for a type of number and a set of instructions.
 pub(crate) struct Kernels<T: 'static> {
-    /// The numbers along `k` in an element of a panel: 1, or 2 for `pairs`.
-    pub(super) depth: usize,
+    /// What the panels of A and B have.
+    pub(super) layout: Layout,
     /// The numbers in a vector.
     pub(super) lanes: usize,
     /// The greatest number of rows of a tile.
@@ -150,7 +187,7 @@ impl<T: Accumulator, const R: usize, const V: usize> Vectorized for TileOf<'_, T
 ///
 /// ```ignore
 /// Kernels {
-///     depth: 1,
+///     layout: Layout::Numbers,
 ///     lanes: <<Avx2 as Simd>::Lanes<f32> as Lanes>::COUNT,
 ///     rows: [1, 2].len(),
 ///     tiles: [
@@ -162,7 +199,7 @@ impl<T: Accumulator, const R: usize, const V: usize> Vectorized for TileOf<'_, T
 macro_rules! kernels {
     ($S:ident, $T:ident, [$($rows:literal)*]) => {
         Kernels {
-            depth: 1,
+            layout: Layout::Numbers,
             lanes: <<$S as Simd>::Lanes<$T> as Lanes>::COUNT,
             rows: [$($rows),*].len(),
             tiles: [&[$(compiled::<$S, $T, $rows, 1>),*], &[$(compiled::<$S, $T, $rows, 2>),*]],
@@ -170,7 +207,7 @@ macro_rules! kernels {
     };
     (pairs [$($rows:literal)*]) => {
         Kernels {
-            depth: 2,
+            layout: Layout::Pairs,
             lanes: <PairsX16 as $crate::cpu::matmul::Lanes>::COUNT,
             rows: [$($rows),*].len(),
             tiles: [&[$(tile_of_pairs::<$rows, 1>),*], &[$(tile_of_pairs::<$rows, 2>),*]],

@@ -1,10 +1,9 @@
 //! Products with a vector or a few rows. Each number of B is used only a few times, so the speed depends on
 //! reading B in its order in memory, and little else.
 
-use super::blocked::Method;
 use super::element::{Accumulator, MatmulElement};
 use super::pack::{PANELS, pack, with_buffer};
-use super::{Mat, Product, axpys, dots};
+use super::{Mat, Method, Product, axpys, dots};
 
 /// The most rows of A for the methods in this file.
 pub(super) const ROWS: usize = 8;
@@ -15,11 +14,11 @@ pub(super) const DOTS: usize = 4;
 const LARGE: usize = 1 << 18;
 
 /// The method in this file for a shape, if there is one.
-pub(super) fn method<T: MatmulElement>(p: &Product<T>) -> Option<Method<T>> {
+pub(super) fn method<T: MatmulElement>(p: &Product<T>) -> Option<Method> {
     if p.m <= DOTS && p.b.row_stride == 1 && (p.b.col_stride != 1 || p.n == 1) {
-        Some(by_columns)
+        Some(Method::ByColumns)
     } else if p.b.col_stride == 1 && (p.m == 1 || p.m <= ROWS && p.k * p.n * size_of::<T>() > p.m * LARGE) {
-        Some(by_rows)
+        Some(Method::ByRows)
     } else {
         None
     }
@@ -60,8 +59,13 @@ impl<T: Accumulator> Block<T> {
 /// The [`Method`] for a B with contiguous columns.
 ///
 /// # Safety
-/// The contract of a [`Method`].
-unsafe fn by_columns<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
+/// The contract of [`Method::run`].
+pub(super) unsafe fn by_columns<T: MatmulElement>(
+    p: &Product<T>,
+    beta: T::Acc,
+    c: *mut T::Acc,
+    c_row_stride: isize,
+) {
     // SAFETY: the contract is the same.
     unsafe { in_blocks(p, beta, c, c_row_stride, (2048, 16), dots::block) }
 }
@@ -69,8 +73,13 @@ unsafe fn by_columns<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::
 /// The [`Method`] for a B with contiguous rows.
 ///
 /// # Safety
-/// The contract of a [`Method`].
-unsafe fn by_rows<T: MatmulElement>(p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
+/// The contract of [`Method::run`].
+pub(super) unsafe fn by_rows<T: MatmulElement>(
+    p: &Product<T>,
+    beta: T::Acc,
+    c: *mut T::Acc,
+    c_row_stride: isize,
+) {
     // SAFETY: the contract is the same.
     unsafe { in_blocks(p, beta, c, c_row_stride, (64, 512), axpys::block) }
 }
@@ -84,7 +93,7 @@ const K_MAX: usize = 4096;
 /// a time are widened into a buffer that fits into the cache.
 ///
 /// # Safety
-/// The contract of a [`Method`].
+/// The contract of [`Method::run`].
 unsafe fn in_blocks<T: MatmulElement>(
     p: &Product<T>,
     beta: T::Acc,

@@ -1,14 +1,16 @@
 //! The matrix product `C ← alpha A B + beta C` on strided memory. Nothing here knows about tensors.
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
-//! `pack` (copies of parts of the operands). `pairs` has what differs for `bf16`. `matvec` has products with
-//! a vector or a few rows, with its two steps `dots` and `axpys`. `foreign` has products on processors
-//! without a kernel here. `element` has the types of numbers, `lanes` the vector registers, and `threads`
-//! shares the work.
+//! `pack` (copies of parts of the operands). `pairs` and `amx` have what differs for `bf16`. `rounded` has
+//! sums that are not formed in C. `matvec` has products with a vector or a few rows, with its two steps `dots`
+//! and `axpys`. `foreign` has products on processors without a kernel here. `element` has the types of
+//! numbers, `lanes` the vector registers, and `threads` shares the work.
 //!
 //! The order of every sum over `k`, and so the bits of a result, depend on the shape, the strides and the
 //! CPU, but not on the number of threads.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod axpys;
 mod blocked;
 mod dots;
@@ -20,6 +22,7 @@ mod matvec;
 mod pack;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
+mod rounded;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -27,8 +30,6 @@ mod threads;
 pub(crate) use element::{Accumulator, MatmulElement};
 pub(crate) use lanes::Lanes;
 pub(crate) use pack::{Buffer, with_buffer};
-
-use blocked::Method;
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -126,8 +127,8 @@ impl<T: MatmulElement> Product<T> {
 
 /// `C ← alpha A B + beta C`, with A `m` by `k`, B `k` by `n` and C `m` by `n`.
 ///
-/// Half types are computed in `f32`, as are the scalars, and rounded once; on a CPU with AVX-512 BF16,
-/// subnormal `bf16` numbers count as 0, except in products with a few rows. `i64` wraps. If `k` is 0, the
+/// Half types are computed in `f32`, as are the scalars, and rounded once; on a CPU with AVX-512 BF16 or
+/// AMX, subnormal `bf16` numbers count as 0, except in products with a few rows. `i64` wraps. If `k` is 0, the
 /// result is `beta C`. If `beta` is 0, C is never read, so it may be uninitialized or NaN. If `alpha` is 0, A
 /// and B are still read, so their NaN reach C.
 ///
@@ -175,7 +176,7 @@ pub(crate) unsafe fn gemm_serial<T: MatmulElement>(
     unsafe {
         match k {
             0 => scale(&product),
-            _ => blocked::serial(&product, method(&product)),
+            _ => serial(&product, Method::of(&product)),
         }
     }
 }
@@ -212,11 +213,55 @@ pub(crate) unsafe fn gemm_batched<T: MatmulElement>(
     unsafe { threads::many(batch, offsets, &product) }
 }
 
-/// The method for a shape. Parts of a product must use the method of the whole.
-fn method<T: MatmulElement>(p: &Product<T>) -> Method<T> {
-    match T::kernels() {
-        Some(_) => matvec::method(p).unwrap_or(blocked::blocked),
-        None => foreign::foreign,
+/// A way to compute a product on one thread. Parts of a product must use the method of the whole.
+#[derive(Clone, Copy)]
+enum Method {
+    Blocked,
+    ByColumns,
+    ByRows,
+    Foreign,
+}
+
+impl Method {
+    /// The method for a shape.
+    fn of<T: MatmulElement>(p: &Product<T>) -> Self {
+        match T::kernels() {
+            Some(_) => matvec::method(p).unwrap_or(Method::Blocked),
+            None => Method::Foreign,
+        }
+    }
+
+    /// Computes `C ← alpha A B + beta C`. The last three arguments replace `beta` and C of the product: C has
+    /// accumulators, contiguous rows and the given row stride. `k` is not 0.
+    ///
+    /// # Safety
+    /// The contract of [`gemm()`].
+    unsafe fn run<T: MatmulElement>(self, p: &Product<T>, beta: T::Acc, c: *mut T::Acc, c_row_stride: isize) {
+        // SAFETY: the contract is the same.
+        unsafe {
+            match self {
+                Method::Blocked => blocked::blocked(p, beta, c, c_row_stride),
+                Method::ByColumns => matvec::by_columns(p, beta, c, c_row_stride),
+                Method::ByRows => matvec::by_rows(p, beta, c, c_row_stride),
+                Method::Foreign => foreign::foreign(p, beta, c, c_row_stride),
+            }
+        }
+    }
+}
+
+/// Computes `C ← alpha A B + beta C` on this thread. `k` is not 0.
+///
+/// # Safety
+/// The contract of [`gemm()`].
+#[inline]
+unsafe fn serial<T: MatmulElement>(p: &Product<T>, method: Method) {
+    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator.
+    unsafe {
+        if T::IS_ACC && p.c.col_stride == 1 {
+            method.run(p, p.beta, p.c.ptr.cast(), p.c.row_stride);
+        } else if !(matches!(method, Method::Blocked) && blocked::blocked_and_rounded(p)) {
+            rounded::apart(p, method);
+        }
     }
 }
 

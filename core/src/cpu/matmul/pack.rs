@@ -117,7 +117,7 @@ pub(super) fn prefetch<T>(p: *const T) {
 }
 
 /// How many rows ahead the source is prefetched.
-const AHEAD: isize = 16;
+pub(super) const AHEAD: isize = 16;
 
 /// [`pack`] for `N` contiguous numbers.
 ///

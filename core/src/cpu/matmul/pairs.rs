@@ -5,9 +5,12 @@
 //! of an `f32`. So the loops and the kernel are those of `f32` with half the `k`. Sums are in `f32`, and
 //! subnormal numbers count as 0.
 
-use super::kernel::{Kernels, Tile, kernels, tile};
+use std::arch::x86_64::*;
+
+use super::kernel::{Kernels, Layout, Tile, kernels, tile};
 use super::lanes::x86::PairsX16;
-use super::pack::{Part, square_of_8};
+use super::pack::{AHEAD, Part, prefetch, square_of_8};
+use super::rounded::Rows;
 use crate::cpu::simd::{Avx512, Isa, Simd, Vectorized};
 use half::bf16;
 
@@ -31,6 +34,7 @@ unsafe fn tile_of_pairs<const R: usize, const V: usize>(t: &Tile<f32>) {
 /// # Safety
 /// `from` is valid for reads of the numbers, `to` for writes of `width` pairs for each two rows. The CPU has
 /// AVX-512.
+#[inline]
 pub(super) unsafe fn pack(part: Part<bf16>) {
     // SAFETY: the caller guarantees the instructions.
     let avx512 = unsafe { Avx512::assume() };
@@ -40,6 +44,39 @@ pub(super) unsafe fn pack(part: Part<bf16>) {
         avx512.run(Interleaved(part), ());
     }
 }
+
+/// [`rounded::write`](super::rounded::write) for contiguous rows of C.
+///
+/// # Safety
+/// The contract of that function, and [`found`] has returned kernels.
+#[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+pub(super) unsafe fn round(mut rows: Rows<bf16>) {
+    let (beta, c) = (rows.beta, rows.c);
+    let factor = _mm512_set1_ps(beta);
+    for i in 0..rows.m {
+        // SAFETY: the row exists.
+        let row = unsafe { rows.row(i) };
+        for (j, sums) in (0..).step_by(LANES).zip(row.chunks(LANES)) {
+            let mask = u16::MAX >> (LANES - sums.len());
+            let to = c.at(i, j).ptr.cast();
+            // SAFETY: the masks leave out what is past the end of a row. The others are valid by the
+            // contract.
+            unsafe {
+                let mut sum = _mm512_maskz_loadu_ps(mask, sums.as_ptr());
+                if beta != 0.0 {
+                    let old = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, to));
+                    let old = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(old));
+                    sum = _mm512_fmadd_ps(factor, old, sum);
+                }
+                let halves = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(sum));
+                _mm256_mask_storeu_epi16(to, mask, halves);
+            }
+        }
+    }
+}
+
+/// The numbers of a vector register.
+const LANES: usize = 16;
 
 /// A number and the next one along `k`.
 #[inline(always)]
@@ -82,7 +119,10 @@ impl Part<bf16> {
     unsafe fn contiguous<const N: usize>(&self, l: usize) {
         // SAFETY: the caller guarantees the rows; arrays are aligned as their elements.
         unsafe {
-            let [first, second] = [l, l + 1].map(|l| self.at(l, 0).cast::<[bf16; N]>().read());
+            let [first, second] = [l, l + 1].map(|l| {
+                prefetch(self.at(l, 0).wrapping_offset(AHEAD * self.k_stride));
+                self.at(l, 0).cast::<[bf16; N]>().read()
+            });
             let mut pairs = [0; N];
             for ((to, first), second) in pairs.iter_mut().zip(first).zip(second) {
                 *to = pair(first, second);

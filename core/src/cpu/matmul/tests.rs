@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 
-use super::blocked::Row;
 use super::kernel::Tile;
 use super::pack::{Copied, Part};
+use super::rounded;
 use super::*;
 use crate::cpu::simd::{Isa, supported, vectorize_for};
 use crate::dtype::{DType, Element, Scalar};
@@ -201,7 +201,7 @@ unsafe fn gemm_without_kernels<T: MatmulElement>(
 ) {
     let product = Product { m, k, n, alpha, a, b, beta, c }.upright();
     // SAFETY: the contract is the same.
-    unsafe { if k == 0 { scale(&product) } else { blocked::serial(&product, foreign::foreign) } }
+    unsafe { if k == 0 { scale(&product) } else { serial(&product, Method::Foreign) } }
 }
 
 /// Checks a product of random elements against the reference, and that nothing between the elements of C
@@ -304,6 +304,7 @@ fn kernels<T: Number + Accumulator>() {
                         b_row_stride: b.row_stride,
                         c: c.mat_mut().ptr,
                         c_row_stride: c.row_stride,
+                        rows,
                         cols,
                         alpha,
                         beta,
@@ -468,9 +469,11 @@ fn halves<T: Number<Acc = f32>>(all: impl Iterator<Item = T>) {
             let part = Part { k, count: WIDTH, width: WIDTH, from, k_stride, stride, to: wide.as_mut_ptr() };
             // SAFETY: the CPU supports these instructions, and the slices have room for the rows.
             unsafe { vectorize_for(isa, Copied(part), ()) };
-            let row = Row { beta: 0.0, c: narrow.as_mut_ptr(), stride };
+            let (n, mut sums) = (floats.len(), floats.clone());
+            let c = Mat { ptr: narrow.as_mut_ptr(), row_stride: 0, col_stride: stride };
+            let row = rounded::Rows { sums: sums.as_mut_ptr(), width: n, m: 1, n, beta: 0.0, c };
             // SAFETY: the CPU supports these instructions, and `narrow` has an element for each float.
-            unsafe { vectorize_for(isa, row, &mut floats.clone()) };
+            unsafe { vectorize_for(isa, row, ()) };
             (wide, narrow)
         };
         let (wide, narrow) = on(Isa::Baseline);

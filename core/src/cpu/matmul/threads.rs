@@ -4,9 +4,8 @@
 //! not matter where C is cut. If C is small and `k` is long, `k` is cut as well, in a way that depends only
 //! on the shape.
 
-use super::blocked::{serial, write_row};
 use super::element::{Accumulator, MatmulElement};
-use super::{Product, matvec, method, scale};
+use super::{Method, Product, matvec, rounded, scale, serial};
 use crate::cpu::threads::{each, each_part, parallel};
 
 /// The cost from which a product is worth handing to another thread, which takes several microseconds, in
@@ -66,7 +65,7 @@ unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
         } else if p.k >= 2 * K_PART && p.m.saturating_mul(p.n) <= SMALL {
             long(p, parts > 1)
         } else {
-            let method = method(p);
+            let method = Method::of(p);
             if parts == 1 {
                 return serial(p, method);
             }
@@ -110,14 +109,14 @@ const SMALL: usize = 1 << 12;
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
 unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
-    let (parts, method) = (p.k.div_ceil(K_PART), method(p));
+    let (parts, method) = (p.k.div_ceil(K_PART), Method::of(p));
     let mut sums = vec![T::Acc::ZERO; parts * p.m * p.n];
     let part = |part: usize, sums: &mut [T::Acc]| {
         let l = part * p.k / parts;
         let k = (part + 1) * p.k / parts - l;
         let p = Product { k, a: p.a.at(0, l), b: p.b.at(l, 0), ..*p };
         // SAFETY: this part of `k` exists, and `sums` has the size of C.
-        unsafe { method(&p, T::Acc::ZERO, sums.as_mut_ptr(), p.n as isize) };
+        unsafe { method.run(&p, T::Acc::ZERO, sums.as_mut_ptr(), p.n as isize) };
     };
     if threaded {
         each_part(&mut sums, p.m * p.n, &part);
@@ -130,8 +129,6 @@ unsafe fn long<T: MatmulElement>(p: &Product<T>, threaded: bool) {
             *total = total.add(*other);
         }
     }
-    for (i, row) in total.chunks_mut(p.n).enumerate() {
-        // SAFETY: the row of C exists.
-        unsafe { write_row(row, p.beta, p.c.at(i, 0).ptr, p.c.col_stride) };
-    }
+    // SAFETY: these are the sums of C.
+    unsafe { rounded::write(total.as_mut_ptr(), p.n, p.m, p.n, p.beta, p.c) };
 }
