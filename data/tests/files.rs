@@ -225,6 +225,13 @@ fn damaged_tables() {
     }
     assert_eq!(error("a,b\n1,\"x\n\ny\"\n"), "line 2, column 'b': 'x\n\ny' is not a number");
     assert_eq!(error("a,b\n1,2\n3,4,5\n"), "line 3: 3 fields, expected 2");
+    // The quote after a blank is part of the text, as in RFC 4180.
+    let spaced = table("a,b\n1, \"x, y\"\n").categories(["b"]).read().unwrap_err();
+    assert_eq!(spaced.message(), "the bytes: line 2: 3 fields, expected 2");
+    let repair = "quote a field that contains ',', without a blank before the quote: 1,\"a, b\"";
+    assert_eq!(spaced.repair(), Some(repair));
+    let literal = table("a,b\n1, \"x\"\n").categories(["b"]).read().unwrap();
+    assert_eq!(literal.category_names("b").unwrap(), ["\"x\""]);
     assert_eq!(error("a,b,a\n1,2,3\n"), "line 1: columns 1 and 3 of the header are both called 'a'");
     assert_eq!(error("a,b\n1,2\na,b\n3,4\n"), "line 3: the header repeats");
     assert_eq!(error("a,b\n1,2\n3,x\n"), "line 3, column 'b': 'x' is not a number");

@@ -86,8 +86,12 @@ impl<'w> Serializer for &'w mut Walk {
         if value.is_finite() {
             return Ok(());
         }
-        let place = if self.path.is_empty() { String::new() } else { format!(" at {}", self.path.concat()) };
-        Err(NotFinite(format!("JSON has no {value}, which the value has{place}")))
+        let path = self.path.concat();
+        let what = match path.trim_start_matches('.') {
+            "" => "the value".into(),
+            path => format!("'{path}'"),
+        };
+        Err(NotFinite(format!("{what} is {value}, which JSON cannot store")))
     }
 
     fn serialize_f32(self, value: f32) -> Result<(), NotFinite> {

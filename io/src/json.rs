@@ -116,19 +116,19 @@ mod tests {
         };
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         let cases = [
-            (run(Some(nan), 1.0, Rate::Fixed(1.0)), "NaN, which the value has at .best"),
-            (run(None, -inf, Rate::Fixed(1.0)), "-inf, which the value has at .losses[1][1]"),
-            (run(None, 1.0, Rate::Fixed(nan)), "NaN, which the value has at .rates[\"lr\"].Fixed"),
-            (run(None, 1.0, Rate::Range(0.0, f32::NAN)), "NaN, which the value has at .rates[\"lr\"][1]"),
-            (run(None, 1.0, Rate::Decay { from: inf }), "inf, which the value has at .rates[\"lr\"].from"),
+            (run(Some(nan), 1.0, Rate::Fixed(1.0)), "'best' is NaN"),
+            (run(None, -inf, Rate::Fixed(1.0)), "'losses[1][1]' is -inf"),
+            (run(None, 1.0, Rate::Fixed(nan)), "'rates[\"lr\"].Fixed' is NaN"),
+            (run(None, 1.0, Rate::Range(0.0, f32::NAN)), "'rates[\"lr\"][1]' is NaN"),
+            (run(None, 1.0, Rate::Decay { from: inf }), "'rates[\"lr\"].from' is inf"),
         ];
         for (run, message) in cases {
-            assert_eq!(refused(run), format!("JSON has no {message}"));
+            assert_eq!(refused(run), format!("{message}, which JSON cannot store"));
         }
         file.insert_json("run", &run(None, 1.0, Rate::Range(0.0, 1.0))).unwrap();
         assert_eq!(
             file.insert_json("x", &nan).unwrap_err().message(),
-            "JSON has no NaN, which the value has"
+            "the value is NaN, which JSON cannot store"
         );
         assert!(file.insert_json("x", &BTreeMap::from([([1, 2], 3)])).is_err(), "keys are text");
     }

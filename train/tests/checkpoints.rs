@@ -262,7 +262,7 @@ fn bad_calls_are_refused() -> Result<()> {
     refused(
         checkpoints.save(1, parts![&mut nested]),
         ErrorKind::Value,
-        &["part 'nested'", "no JSON form", "Vec<f64>"],
+        &["part 'nested'", "cannot be saved", "Vec<f64>"],
     );
     assert!(folder.files().is_empty());
     checkpoints.save(u64::MAX, parts![&model])?;
@@ -439,9 +439,7 @@ fn a_nan_in_a_value_is_not_lost() -> Result<()> {
     refused(
         checkpoints.save(1, parts![&mut history]),
         ErrorKind::Value,
-        &[
-            "part 'history': a value of type History has no JSON form: JSON has no NaN, which the value has at .best",
-        ],
+        &["part 'history': a value of type History cannot be saved: 'best' is NaN, which JSON cannot store"],
     );
     assert!(folder.files().is_empty());
     history.best = None;

@@ -27,8 +27,10 @@ const OP: &str = "Csv";
 /// row with [`stream`](Self::stream).
 ///
 /// Columns have numbers, unless they are said to have [`categories`](Self::categories) or are
-/// [skipped](Self::skip). Fields may be quoted; blanks around them, and blank lines, do not count. An error
-/// says the line and the column.
+/// [skipped](Self::skip). A field that contains the delimiter, a quote or a line end must be quoted. As in
+/// RFC 4180, the quote has to come directly after the delimiter: in `1, "a, b"`, a blank comes first, so the
+/// quotes are part of the text and the row has three fields. Otherwise, blanks around fields do not count,
+/// and neither do blank lines. An error says the line and the column.
 ///
 /// # Examples
 /// ```
@@ -216,13 +218,25 @@ impl Csv {
             csv::ErrorKind::Io(error) => self.input.failed(OP, error),
             csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
                 let what = format!("{}{len} fields, expected {expected_len}", line(pos));
-                self.input.malformed(OP, what)
+                let error = self.input.malformed(OP, what);
+                match len > expected_len {
+                    true => error.with_repair(self.quoting()),
+                    false => error,
+                }
             }
             csv::ErrorKind::Utf8 { pos, err } => {
                 self.input.malformed(OP, format!("{}field {} is not UTF-8", line(pos), err.field() + 1))
             }
             _ => self.input.malformed(OP, error),
         }
+    }
+
+    /// What to do about a row with too many fields.
+    fn quoting(&self) -> String {
+        let delimiter = char::from(self.delimiter);
+        format!(
+            "quote a field that contains '{delimiter}', without a blank before the quote: 1{delimiter}\"a{delimiter} b\""
+        )
     }
 
     #[cold]

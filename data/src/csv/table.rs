@@ -126,14 +126,13 @@ impl Table {
         let indices: Vec<usize> = indices.into_iter().collect();
         if let Some(index) = indices.iter().find(|index| **index >= self.rows) {
             let message = format!("there is no row {index} in a table of {} rows", self.rows);
-            return Err(Error::new(ErrorKind::Index, "rows", message));
+            let repair = format!("indices from 0 to {}", self.rows - 1);
+            return Err(Error::new(ErrorKind::Index, "rows", message).with_repair(repair));
         }
         if indices.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Value,
-                "rows",
-                "a table has at least one row, but none is chosen",
-            ));
+            let message = "no row is chosen, but a table has at least one";
+            return Err(Error::new(ErrorKind::Value, "rows", message)
+                .with_repair("check the indices, or the mask of rows_where"));
         }
         Ok(self.picked(&indices))
     }
@@ -163,7 +162,8 @@ impl Table {
         if mask.sizes() != [self.rows] {
             let message =
                 format!("the mask has sizes {:?}, but the table has {} rows", mask.sizes(), self.rows);
-            return Err(Error::new(ErrorKind::Shape, "rows_where", message));
+            return Err(Error::new(ErrorKind::Shape, "rows_where", message)
+                .with_repair("table.rows_where(&table.column(\"area\")?.gt(50.0)?)?"));
         }
         let kept = mask.to_vec::<bool>()?;
         self.rows((0..self.rows).filter(|row| kept[*row]))
@@ -316,7 +316,7 @@ impl Table {
     }
 }
 
-/// Replaces NaN, which stands for missing values, by the mean of the others; false if there are no others.
+/// Replaces NaN, which marks missing values, with the mean of the others; false if there are no others.
 fn fill_mean(numbers: &mut [f64]) -> bool {
     if !numbers.iter().any(|number| number.is_nan()) {
         return true;

@@ -52,7 +52,7 @@ fn type_words<T>() -> String {
 /// The JSON of a value, if the value can be read from it.
 fn json<T: Serialize + DeserializeOwned>(value: &T) -> Result<String> {
     let refused = |reason: &str| {
-        let message = format!("a value of type {} has no JSON form: {reason}", type_words::<T>());
+        let message = format!("a value of type {} cannot be saved: {reason}", type_words::<T>());
         Error::new(ErrorKind::Value, "save", message).with_repair(
             "save numbers that can be NaN or infinite as parts of their own, of type f64, Option<f64> or Vec<f64>",
         )

@@ -1,6 +1,6 @@
 //! [`Accuracy`]: the share of right predictions.
 
-use super::classes::{Add, rows, update_all};
+use super::classes::{TakesBatch, rows, update_all};
 use super::percent;
 use namegrad_core::{DType, Dim, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
@@ -103,12 +103,12 @@ impl Accuracy {
     }
 }
 
-impl Add for Accuracy {
+impl TakesBatch for Accuracy {
     fn ignored(&self) -> Option<i64> {
         self.ignored
     }
 
-    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+    fn take(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
         self.right += match logits.dtype() {
             DType::F64 => right(&logits.to_vec::<f64>()?, targets, self.k),
             _ => right(&logits.to(DType::F32)?.to_vec::<f32>()?, targets, self.k),

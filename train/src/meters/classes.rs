@@ -1,8 +1,10 @@
-//! Meters of predicted classes: [`ClassMeter`], and [`update_all`], which checks a batch once for all of
-//! them.
+//! Meters of predicted classes: [`ClassMeter`], and [`update_all`], which checks and orders a batch once for
+//! all of them.
 
 use super::pairs::in_order_of;
 use namegrad_core::{Argument, DType, Dim, Error, ErrorKind, NamedTensor, Result};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::panic::Location;
 
 const OP: &str = "update";
@@ -10,12 +12,12 @@ const OP: &str = "update";
 /// A meter that takes logits and target classes: [`Accuracy`](super::Accuracy),
 /// [`ConfusionMatrix`](super::ConfusionMatrix) and [`Perplexity`](super::Perplexity). [`update_all`] updates
 /// several.
-pub trait ClassMeter: Add {}
+pub trait ClassMeter: TakesBatch {}
 
-impl<M: Add> ClassMeter for M {}
+impl<M: TakesBatch> ClassMeter for M {}
 
-/// What a meter does with a batch.
-pub trait Add {
+/// What a meter does with a batch. The trait is not exported, so [`ClassMeter`] is for the meters here alone.
+pub trait TakesBatch {
     /// The target that does not count.
     fn ignored(&self) -> Option<i64>;
 
@@ -26,7 +28,7 @@ pub trait Add {
     }
 
     /// Adds logits `[.., class]`, and the target of each row; `None` if it is ignored.
-    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()>;
+    fn take(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()>;
 }
 
 /// Adds a batch to several meters of predicted classes. After an error about the batch, all of them are
@@ -55,13 +57,17 @@ pub fn update_all(
     dim: impl Into<Dim>,
 ) -> Result<()> {
     let Batch { logits, target, classes } = Batch::new(logits.as_ref(), target.as_ref(), dim.into())?;
-    let mut targets = Vec::new();
+    // Most meters ignore the same target, and share the indices.
+    let mut known: HashMap<Option<i64>, Vec<Option<usize>>> = HashMap::new();
     for meter in &*meters {
         meter.check(classes)?;
-        targets.push(indices(&target, classes, meter.ignored())?);
+        if let Entry::Vacant(entry) = known.entry(meter.ignored()) {
+            entry.insert(indices(&target, classes, meter.ignored())?);
+        }
     }
-    for (meter, targets) in meters.iter_mut().zip(targets) {
-        meter.add(&logits, &targets)?;
+    for meter in meters {
+        let targets = &known[&meter.ignored()];
+        meter.take(&logits, targets)?;
     }
     Ok(())
 }

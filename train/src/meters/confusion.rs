@@ -1,6 +1,6 @@
 //! [`ConfusionMatrix`]: which class is predicted as which, and precision, recall and F1.
 
-use super::classes::{Add, indices, update_all};
+use super::classes::{TakesBatch, indices, update_all};
 use super::pairs::in_order_of;
 use super::percent;
 use namegrad_autograd::Tensor;
@@ -246,7 +246,7 @@ impl ConfusionMatrix {
     }
 }
 
-impl Add for ConfusionMatrix {
+impl TakesBatch for ConfusionMatrix {
     fn ignored(&self) -> Option<i64> {
         self.ignored
     }
@@ -258,7 +258,7 @@ impl Add for ConfusionMatrix {
         })
     }
 
-    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+    fn take(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
         let predicted = logits.argmax(-1)?.to_vec::<i64>()?;
         self.count_pairs(targets, predicted.into_iter().map(|class| class as usize));
         Ok(())

@@ -1,6 +1,6 @@
 //! [`Perplexity`] of a language model.
 
-use super::classes::{Add, rows, update_all};
+use super::classes::{TakesBatch, rows, update_all};
 use namegrad_core::{DType, Dim, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -85,12 +85,12 @@ impl Perplexity {
     }
 }
 
-impl Add for Perplexity {
+impl TakesBatch for Perplexity {
     fn ignored(&self) -> Option<i64> {
         self.ignored
     }
 
-    fn add(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
+    fn take(&mut self, logits: &NamedTensor, targets: &[Option<usize>]) -> Result<()> {
         let wide = if logits.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
         let log_p = logits.to(wide)?.log_softmax(-1)?.to(DType::F64)?.to_vec::<f64>()?;
         for (row, target) in rows(&log_p, targets) {

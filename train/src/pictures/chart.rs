@@ -187,9 +187,10 @@ impl Chart {
     #[doc(alias = "ema")]
     #[track_caller]
     pub fn smooth(mut self, weight: f64) -> Result<Chart> {
-        Error::ensure((0.0..1.0).contains(&weight), ErrorKind::Value, "smooth", || {
-            format!("a weight is at least 0 and less than 1, got {weight:?}")
-        })?;
+        if !(0.0..1.0).contains(&weight) {
+            let message = format!("expected a weight of at least 0 and less than 1, got {weight:?}");
+            return Err(Error::new(ErrorKind::Value, "smooth", message).with_repair(".smooth(0.9)?"));
+        }
         self.smoothing = weight;
         Ok(self)
     }

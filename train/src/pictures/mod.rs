@@ -6,12 +6,12 @@
 //! program, so no font of the system is needed; SVG files leave the font to the viewer. Values that are not
 //! finite leave gaps.
 //!
-//! The crate plotters draws them, with its feature `ab_glyph`. Cargo unifies features, so that holds for the
-//! whole program: if it also draws with plotters itself, it has to register a font with
-//! `plotters::style::register_font` before it draws texts. If it enables the feature `ttf` of plotters, all
-//! texts have fonts of the system, those of these pictures too.
+//! The crate plotters draws them, with its feature `ab_glyph`, which takes fonts from the program in place of
+//! those of the system. Cargo enables a feature for the whole program: if your program also draws with
+//! plotters, register a font with `plotters::style::register_font` before you draw texts. If your program
+//! enables the feature `ttf` of plotters, all texts have fonts of the system, those of these pictures too.
 //!
-//! `canvas` draws to files, and `axis` chooses ranges and labels.
+//! `canvas` draws to files, `axis` chooses ranges and labels, and `smooth` smooths the lines of a [`Chart`].
 //!
 //! ```
 //! use namegrad::prelude::*;
