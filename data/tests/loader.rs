@@ -86,6 +86,7 @@ fn the_seed_comes_from_the_default_generator() -> Result<()> {
 
 #[test]
 fn a_stream_is_the_same_for_any_number_of_workers() -> Result<()> {
+    manual_seed(1);
     let mut expected = None;
     for workers in [0, 1, 3] {
         let stream = Stream::new(|| 0..103).map(|x: i64| {
@@ -326,6 +327,7 @@ fn bad_settings() {
 
 #[test]
 fn a_tensor_data_set_gathers_what_its_samples_stack_to() -> Result<()> {
+    manual_seed(2);
     let x = Tensor::rand([("N", 10), ("H", 2), ("W", 3)])?;
     let y = Tensor::arange(0, 10, 1)?.to(DType::I64)?; // unnamed
     let data = TensorDataset::new((x.clone(), y.clone()))?;

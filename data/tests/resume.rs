@@ -124,6 +124,7 @@ fn skipped_samples_are_not_read() -> Result<()> {
 
 #[test]
 fn streams_resume() -> Result<()> {
+    manual_seed(1);
     let made = Arc::new(Mutex::new(0));
     let counter = made.clone();
     let stream = Stream::new(|| 0..SAMPLES as i64).shuffle_buffer(5).map(move |x| {

@@ -39,6 +39,7 @@ const PATHS: [&str; 3] = ["0.weight", "1.running_mean", "1.num_batches_tracked"]
 
 #[test]
 fn averages_are_those_of_pytorch() -> Result<()> {
+    manual_seed(1);
     // From `AveragedModel` of PyTorch 2.15, with `get_ema_multi_avg_fn(0.9)` and without.
     let ema = [0.1, 0.13, 0.187, 0.2683];
     let equal = [0.1, 0.25, 0.4, 0.55];
@@ -80,6 +81,7 @@ fn plain(numbers: &[f64], rule: Rule) -> f64 {
 
 #[test]
 fn a_long_average_follows_its_formula() -> Result<()> {
+    manual_seed(2);
     // Long enough for several threads, and in a half type.
     for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 1e-5), (DType::BF16, 1e-5)] {
         let layer = Linear::new(("in", 300), ("out", 301))?;
@@ -119,6 +121,7 @@ fn a_long_average_follows_its_formula() -> Result<()> {
 
 #[test]
 fn a_scope_ends_also_after_an_error_and_a_panic() -> Result<()> {
+    manual_seed(3);
     let model = model()?;
     let mut average = AveragedModel::new(&model)?;
     fill(&model, PATHS[0], 1.0)?;
@@ -143,6 +146,7 @@ fn a_scope_ends_also_after_an_error_and_a_panic() -> Result<()> {
 
 #[test]
 fn an_average_is_copied_to_a_model() -> Result<()> {
+    manual_seed(4);
     let model = model()?;
     model.to(DType::F16)?;
     let mut average = AveragedModel::ema(&model, 0.5)?;
@@ -171,6 +175,7 @@ struct Growing {
 
 #[test]
 fn ties_frozen_parameters_and_those_that_come_later_are_averaged() -> Result<()> {
+    manual_seed(5);
     let a = Linear::new(("in", 2), ("out", 2))?;
     let mut model = Growing { tied: a.weight().clone(), a, late: Vec::new() };
     model.a.bias().unwrap().set_requires_grad(false)?;
@@ -212,6 +217,7 @@ fn ties_frozen_parameters_and_those_that_come_later_are_averaged() -> Result<()>
 
 #[test]
 fn a_weight_that_is_not_finite_changes_nothing() -> Result<()> {
+    manual_seed(6);
     for (late, use_buffers) in [(f64::NAN, false), (f64::INFINITY, true)] {
         let model = model()?;
         let builder = AveragedModel::builder(&model).use_buffers(use_buffers);
@@ -237,6 +243,7 @@ fn a_weight_that_is_not_finite_changes_nothing() -> Result<()> {
 
 #[test]
 fn a_resumed_average_is_equal_in_every_bit() -> Result<()> {
+    manual_seed(7);
     let numbers = |t: i32| f64::from(t * 37 % 11) / 7.0;
     for rule in 0..4 {
         let make = |model: &Sequential| {
@@ -282,6 +289,7 @@ fn a_resumed_average_is_equal_in_every_bit() -> Result<()> {
 
 #[test]
 fn the_state_of_another_average_is_refused_and_named() -> Result<()> {
+    manual_seed(8);
     let model = model()?;
     let mut average = AveragedModel::ema(&model, 0.9)?;
     let other = Sequential::new().then(Linear::new(("in", 2), ("h", 4))?).then(Relu);
@@ -324,6 +332,7 @@ fn the_state_of_another_average_is_refused_and_named() -> Result<()> {
 
 #[test]
 fn bad_arguments_are_refused() -> Result<()> {
+    manual_seed(9);
     let model = model()?;
     for decay in [-0.1, 1.5, f64::NAN, f64::INFINITY] {
         let error = AveragedModel::ema(&model, decay).unwrap_err();
@@ -341,6 +350,7 @@ fn bad_arguments_are_refused() -> Result<()> {
 
 #[test]
 fn running_statistics_are_averages_over_all_batches() -> Result<()> {
+    manual_seed(10);
     let model = model()?.then(Dropout::new(0.0)?);
     let batches: Vec<Tensor> = (0..5).map(|_| Tensor::randn([("N", 8), ("in", 2)])).collect::<Result<_>>()?;
     model.forward(&batches[0])?;
@@ -384,6 +394,7 @@ fn running_statistics_are_averages_over_all_batches() -> Result<()> {
 
 #[test]
 fn an_average_has_running_statistics_of_its_own() -> Result<()> {
+    manual_seed(11);
     let model = model()?;
     let mut average = AveragedModel::new(&model)?;
     average.update_parameters(&model)?;
@@ -402,6 +413,7 @@ fn an_average_has_running_statistics_of_its_own() -> Result<()> {
 
 #[test]
 fn a_layer_at_two_paths_is_averaged_once() -> Result<()> {
+    manual_seed(12);
     let norm = BatchNorm::new(("h", 3))?;
     let model = Sequential::new().then(norm.clone()).then(norm);
     let x = Tensor::randn([("N", 8), ("h", 3)])?;
@@ -421,6 +433,7 @@ fn a_layer_at_two_paths_is_averaged_once() -> Result<()> {
 
 #[test]
 fn running_statistics_of_half_types_stay_in_f32() -> Result<()> {
+    manual_seed(13);
     for use_buffers in [true, false] {
         let model = Sequential::new().then(BatchNorm::new(("h", 4))?);
         model.to(DType::BF16)?;

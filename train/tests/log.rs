@@ -220,6 +220,7 @@ fn a_full_disk_is_an_error_at_the_call() -> Result<()> {
 /// Parameters are logged by path, with their gradients if they have any.
 #[test]
 fn parameters_and_gradients_by_path() -> Result<()> {
+    manual_seed(1);
     let folder = Scratch::new("log-parameters");
     let model = Sequential::new()
         .then_named("hidden", Linear::new(("in", 3), ("h", 4))?)

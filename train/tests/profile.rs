@@ -32,6 +32,7 @@ fn adds_up(profile: &Profile) {
 
 #[test]
 fn a_training_step_by_line() -> Result<()> {
+    manual_seed(1);
     let model = Sequential::new()
         .then(Linear::new(("in", 784), ("h", 256))?)
         .then(Relu)
@@ -80,6 +81,7 @@ fn a_training_step_by_line() -> Result<()> {
 /// Functions that are given as pointers do not know their caller.
 #[test]
 fn ops_of_layers_and_of_function_pointers_by_line() -> Result<()> {
+    manual_seed(2);
     let dims = (("E", 8), ("head", 2));
     let layer = nn::TransformerEncoderLayer::builder(dims.0, dims.1, "time").activation(Tensor::gelu);
     let encoder = nn::TransformerEncoder::new(layer, 2)?;
@@ -132,6 +134,7 @@ fn spans_nest_and_the_rest_is_outside() {
 
 #[test]
 fn the_table_has_the_rows_that_matter() -> Result<()> {
+    manual_seed(3);
     let x = Tensor::randn([("N", 4)])?;
     let (result, profile) = profile(|| -> Result<()> {
         x.exp()?.sin()?.cos()?;
@@ -167,6 +170,7 @@ fn the_table_has_the_rows_that_matter() -> Result<()> {
 
 #[test]
 fn ops_are_counted_once() -> Result<()> {
+    manual_seed(4);
     let x = Tensor::randn([("N", 4), ("C", 6)])?.requiring_grad()?;
     let slow = |x: &Tensor| -> Result<Tensor> {
         sleep(Duration::from_millis(10));
@@ -206,6 +210,7 @@ fn profile_of<R>(f: impl FnOnce() -> R) -> (R, Profile) {
 
 #[test]
 fn what_runs_again_and_closures_of_steps() -> Result<()> {
+    manual_seed(5);
     let w = Parameter::new(Tensor::randn([("in", 3)])?)?;
     let mut optimizer = Lbfgs::builder([w.clone()]).max_iter(3).build()?;
     let (result, profile) = profile(|| {
@@ -245,6 +250,7 @@ fn threads_that_work_for_the_program() -> Result<()> {
 /// The ops of a loader count for lines of the program, whichever thread they run on.
 #[test]
 fn ops_of_loaders_by_line() -> Result<()> {
+    manual_seed(6);
     let x = Tensor::randn([("N", 12), ("in", 4)])?;
     for workers in [0, 2] {
         let data = TensorDataset::new(x.clone())?.map(|x: Tensor| x.mul(2.0));
@@ -259,6 +265,7 @@ fn ops_of_loaders_by_line() -> Result<()> {
 
 #[test]
 fn a_trace_is_json_that_chrome_reads() -> Result<()> {
+    manual_seed(7);
     let x = Tensor::randn([("N", 4)])?.requiring_grad()?;
     let (result, profile) = profile(|| span("\"quoted\"", || x.exp()?.sum(..)?.backward()));
     result?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Model;
-use namegrad::core::random::Generator;
+use namegrad::core::random::{Generator, random_state};
 use namegrad::data::{Loader, TensorDataset};
 use namegrad::optim::schedule::{Cosine, OneCycle, ReduceOnPlateau, Schedule, Scheduler};
 use namegrad::optim::{
@@ -169,5 +169,21 @@ fn a_resumed_run_has_the_same_bits() -> Result<()> {
             std::fs::remove_dir_all(&folder).unwrap();
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_resume_that_fails_leaves_the_random_state() -> Result<()> {
+    let _turn = RANDOM.lock().unwrap();
+    manual_seed(5);
+    let folder = folder("refused");
+    let checkpoints = Checkpoints::new(&folder)?;
+    let (narrow, wide) = (Linear::new(("in", 3), ("out", 2))?, Linear::new(("in", 3), ("out", 5))?);
+    checkpoints.save(1, parts![model = &narrow])?;
+    Tensor::rand([4])?;
+    let random = random_state();
+    assert!(checkpoints.resume(parts![model = &wide]).is_err());
+    assert_eq!(random_state(), random);
+    std::fs::remove_dir_all(&folder).unwrap();
     Ok(())
 }
