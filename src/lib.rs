@@ -61,8 +61,9 @@
 //! * [`autograd`]: the tape, [`autograd::grad`], [`autograd::Op`] for your own ops,
 //!   [`autograd::gradcheck`].
 //! * [`nn`]: [`nn::Module`] and its derive macro, layers, [`nn::functional`], [`nn::init`], saved models.
-//! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]), clipping, averages of models, and their
-//!   saved state. [`autograd::autocast`](autograd::autocast()) and [`optim::GradScaler`]: mixed precision.
+//! * [`optim`]: optimizers, learning rate schedules ([`optim::schedule`]), clipping, averages of models, and
+//!   their saved state. [`autograd::autocast`](autograd::autocast()) and [`optim::GradScaler`]: mixed
+//!   precision.
 //! * [`data`]: data sets, and loaders that make batches. [`train`]: checkpoints, logs, meters, profiles.
 //! * [`io`]: files of tensors: safetensors, NumPy's `.npy` and `.npz`, PyTorch's state dicts.
 //! * [`ops`]: a registry of all ops, which can be called by name with named arguments. [`options`]: the

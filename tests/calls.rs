@@ -120,7 +120,7 @@ fn errors_name_the_op_and_the_line_of_the_caller() {
     assert_eq!(never, NEVER_FAIL, "the ops of which no drawn call fails, and those of which none can");
 }
 
-/// An op that is composed of others counts for the line of its call, as a profile shows it, and so do the others.
+/// An op that is composed of others counts for the line of its call, and so do the others, as in a profile.
 #[test]
 fn ops_count_for_the_line_of_the_call() {
     let elsewhere = Rc::new(RefCell::new(BTreeSet::new()));

@@ -13,10 +13,12 @@ use std::panic::Location;
 ///
 /// | ops | run in |
 /// | --- | --- |
-/// | products of matrices, `contract`, `einsum`, linear layers, convolutions, attention, recurrent layers | `dtype`; sums of products in `f32` |
-/// | `exp`, `log`, `pow`, `sum`, `prod`, `cumsum`, `softmax`, norms, normalizations, losses, `interpolate` | `f32` |
-/// | `cat`, `stack`, `dot`, `cross`, `scatter` and others that take one dtype alone | the widest of their inputs |
+/// | products of matrices, `contract`, `einsum`; linear and recurrent layers, convolutions, attention | `dtype` |
+/// | `exp`, `log`, `pow`, `sum`, `prod`, `cumsum`, `softmax`, `interpolate`; normalizations, losses | `f32` |
+/// | `cat`, `stack`, `dot`, `cross`, `scatter` and others that take one dtype alone | their widest dtype |
 /// | all others | the dtypes that they are given, with the usual promotion |
+///
+/// Products in `dtype` are summed in `f32`.
 ///
 /// Inputs of `f64` and of integers are never cast, and neither are those of in-place ops. The lists are those
 /// of PyTorch's autocast for GPUs, which unlike those for the CPU have sums, softmax and norms in `f32`.
@@ -94,25 +96,27 @@ pub enum Class {
 #[doc(hidden)]
 #[rustfmt::skip]
 pub const LOW: &[&str] = &[
-    "mm", "mv", "bmm", "matmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "tensordot", "inner", "contract", "einsum",
-    "linear", "convolution", "convolution_input", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "scaled_dot_product_attention", "recurrent", "prelu",
+    "mm", "mv", "bmm", "matmul", "addmm", "addmv", "addr", "addbmm", "baddbmm", "tensordot", "inner", "contract",
+    "einsum", "linear", "convolution", "convolution_input", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention", "recurrent", "prelu",
 ];
 
 /// Ops that run in `f32`.
 #[doc(hidden)]
 #[rustfmt::skip]
 pub const FULL: &[&str] = &[
-    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh",
-    "tan", "pow", "square", "softplus",
+    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
+    "sinh", "tan", "pow", "square", "softplus",
     "sum", "prod", "cumsum", "cumprod", "logsumexp", "softmax", "log_softmax", "norm", "vector_norm", "trace",
     "quantile",
-    "layer_norm", "rms_norm", "group_norm", "cosine_similarity", "pairwise_distance", "pdist", "dist", "interpolate", "resample", "qr", "solve_triangular",
-    "cross_entropy", "class_cross_entropy", "linear_cross_entropy", "nll_loss", "ctc_loss", "kl_div", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "bernoulli_cross_entropy", "l1_loss", "mse_loss", "huber_loss",
-    "smooth_l1_loss", "gaussian_nll_loss", "poisson_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
-    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss",
-    "cosine_embedding_loss", "triplet_margin_loss",
+    "layer_norm", "rms_norm", "group_norm",
+    "cosine_similarity", "pairwise_distance", "pdist", "dist",
+    "interpolate", "resample", "qr", "solve_triangular",
+    "cross_entropy", "class_cross_entropy", "linear_cross_entropy", "nll_loss", "ctc_loss", "kl_div",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bernoulli_cross_entropy",
+    "l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss", "gaussian_nll_loss", "poisson_nll_loss",
+    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss",
 ];
 
 /// Ops that run in the widest dtype of their inputs.

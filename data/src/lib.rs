@@ -28,8 +28,10 @@
 //! # let folder = std::env::temp_dir().join(format!("namegrad-doc-fashion-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder).unwrap();
 //! # for part in ["train", "t10k"] {
-//! #     let image = |n: usize| [[0; 392], [255; 392]].map(|half| half.map(|x: u8| if n % 2 == 0 { x } else { 255 - x })).concat();
-//! #     let images = [&[0, 0, 8, 3, 0, 0, 0, 40, 0, 0, 0, 28, 0, 0, 0, 28][..], &(0..40).flat_map(image).collect::<Vec<u8>>()].concat();
+//! #     let halves = [vec![0; 392], vec![255; 392], vec![0; 392]].concat(); // two images, one from 392 on
+//! #     let image = |n: usize| halves[n % 2 * 392..][..784].to_vec();
+//! #     let header = vec![0, 0, 8, 3, 0, 0, 0, 40, 0, 0, 0, 28, 0, 0, 0, 28];
+//! #     let images: Vec<u8> = header.into_iter().chain((0..40).flat_map(image)).collect();
 //! #     std::fs::write(folder.join(format!("{part}-images-idx3-ubyte")), images).unwrap();
 //! #     let labels = [&[0, 0, 8, 1, 0, 0, 0, 40][..], &[0, 1].repeat(20)].concat();
 //! #     std::fs::write(folder.join(format!("{part}-labels-idx1-ubyte")), labels).unwrap();
@@ -71,14 +73,15 @@
 //!
 //! # let path = std::env::temp_dir().join(format!("namegrad-doc-houses-{}.csv", std::process::id()));
 //! # let area = |n: usize| if n == 7 { "".into() } else { (10 * (n % 9)).to_string() };
-//! # let rows = (0..80).map(|n| format!("{},{},{}\n", area(n), ["Rome", "Oslo"][n % 2], n % 9 + 3 * (n % 2)));
+//! # let city = |n: usize| ["Rome", "Oslo"][n % 2];
+//! # let rows = (0..80).map(|n| format!("{},{},{}\n", area(n), city(n), n % 9 + 3 * (n % 2)));
 //! # std::fs::write(&path, format!("area,city,price\n{}", rows.collect::<String>())).unwrap();
 //! manual_seed(0);
 //! let houses = Csv::new(&path).categories(["city"]).fill("area", f64::NAN).read()?;
 //! let cities = houses.category_names("city")?.len() as isize;
 //! let [train, test] = houses.random_split([0.8, 0.2], 0)?;
 //!
-//! // Means and standard deviations of the training part alone. Missing areas become the mean, which is 0 then.
+//! // Means and standard deviations of the training part alone. Missing areas become the mean, then 0.
 //! let scaler = Standardize::fit(&train.columns_except(["price"])?)?;
 //! let samples = |houses: &Table| -> Result<TensorDataset<(Tensor, Tensor)>> {
 //!     let x = scaler.transform(&houses.columns_except(["price"])?)?.nan_to_num()?; // [N, feature]

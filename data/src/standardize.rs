@@ -25,7 +25,8 @@ const KEY: &str = "standardize";
 /// ```
 /// use namegrad::data::{Csv, Standardize, Table};
 /// use namegrad::prelude::*;
-/// # let rows = (0..40).map(|n| format!("{},{},{}\n", n % 9, if n == 7 { "".into() } else { n.to_string() }, 3 * n));
+/// # let rooms = |n: usize| if n == 7 { "".into() } else { n.to_string() };
+/// # let rows = (0..40).map(|n| format!("{},{},{}\n", n % 9, rooms(n), 3 * n));
 /// # let bytes = format!("area,rooms,price\n{}", rows.collect::<String>()).into_bytes();
 /// let houses = Csv::from_bytes(bytes).fill("rooms", f64::NAN).read()?;
 /// let [train, test] = houses.random_split([0.8, 0.2], 0)?;
@@ -172,7 +173,8 @@ impl Standardize {
     /// ```
     /// use namegrad::data::Standardize;
     /// use namegrad::prelude::*;
-    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-scaler-{}.safetensors", std::process::id()));
+    /// # let file = format!("namegrad-doc-scaler-{}.safetensors", std::process::id());
+    /// # let path = std::env::temp_dir().join(file);
     /// let scaler = Standardize::fit(&Tensor::randn([("N", 100), ("feature", 3)])?)?;
     /// scaler.save(&path)?;
     /// assert_eq!(Standardize::load(&path)?, scaler);

@@ -64,7 +64,8 @@ impl TensorFile {
     ///
     /// ```
     /// use namegrad::io::TensorFile;
-    /// # let path = std::env::temp_dir().join(format!("namegrad-doc-json-{}.safetensors", std::process::id()));
+    /// # let name = format!("namegrad-doc-json-{}.safetensors", std::process::id());
+    /// # let path = std::env::temp_dir().join(name);
     /// let mut file = TensorFile::default();
     /// file.insert_json("epoch", &3)?;
     /// file.save(&path)?;

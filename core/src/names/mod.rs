@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | keeps input names | the names of the input |
 //! | removes dimensions | the names of the remaining dims |
-//! | unifies names from inputs | position by position from the right: equal names are kept, and a named dim wins over an unnamed one |
+//! | unifies names from inputs | from the right: the name of both, or of the one that is named |
 //! | permutes dimensions | the names of the input, in the new order |
 //! | contracts away dims | the names of the dims that are not summed over |
 //! | out and in place | the names of the computed result, which a named tensor must already have |

@@ -1,6 +1,6 @@
 //! Patterns of paths, such as `blocks.*.norm`.
 
-use super::closest_of;
+use super::{closest_of, edit_distance};
 use crate::{Error, ErrorKind};
 
 /// A pattern of paths: `*` is any text without a dot, `**` any text, `**.` any number of whole segments, and
@@ -121,7 +121,8 @@ impl Pattern {
                 ),
             },
         );
-        match closest_of(text, paths) {
+        let corrected = by_distance(text, paths.clone()).first().and_then(|path| corrected(text, path));
+        match corrected.or_else(|| closest_of(text, paths).map(String::from)) {
             Some(path) => error.with_repair(format!("did you mean '{path}'?")),
             None => error,
         }
@@ -149,24 +150,77 @@ impl Part {
     }
 }
 
-/// Up to five of the paths, those most like `wanted` first.
+/// Up to five of the paths, those most like `wanted` first, which is a path or a pattern.
 pub fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
-    let mut left: Vec<&str> = paths.collect();
-    let mut found = Vec::new();
-    while found.len() < 5 && !left.is_empty() {
-        let next = closest_of(wanted, left.iter().copied()).unwrap_or(left[0]);
-        found.push(format!("'{next}'"));
-        left.retain(|path| *path != next);
-    }
-    if !left.is_empty() {
+    let all = by_distance(wanted, paths);
+    let mut found: Vec<String> = all.iter().take(5).map(|path| format!("'{path}'")).collect();
+    if all.len() > 5 {
         found.push("...".into());
     }
     found
 }
 
+/// The paths, those most like `wanted` first. Of equals, the earlier one is first.
+fn by_distance<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<&'p str> {
+    let mut all: Vec<(usize, &str)> = paths.map(|path| (distance(wanted, path), path)).collect();
+    all.sort_by_key(|(distance, _)| *distance);
+    all.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The cost of a segment that the pattern lacks, or that has nothing in common with that of the path.
+const SEGMENT: usize = 100;
+
+/// The cost of a segment that only the pattern has.
+const SUPERFLUOUS: usize = 150;
+
+/// The cost of a segment at the end of the path that the pattern lacks. It is low because a pattern is often
+/// that of a module.
+const REST: usize = 25;
+
+/// The edit distance between the segments of a pattern and those of a path. `*` is like any segment, and `**`
+/// like any number of them.
+fn distance(pattern: &str, path: &str) -> usize {
+    let path: Vec<&str> = path.split('.').collect();
+    // From the segments of the pattern so far to the first `j` of the path.
+    let mut row: Vec<usize> = (0..=path.len()).map(|j| j * SEGMENT).collect();
+    for wanted in pattern.split('.') {
+        let (lacking, superfluous) = if wanted == "**" { (0, 0) } else { (SEGMENT, SUPERFLUOUS) };
+        let mut diagonal = row[0];
+        row[0] += superfluous;
+        for (j, segment) in path.iter().enumerate() {
+            let replaced = diagonal + unlike(wanted, segment);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + lacking).min(diagonal + superfluous);
+        }
+    }
+    let with_rest = |(j, cost): (usize, &usize)| cost + REST * (path.len() - j);
+    row.iter().enumerate().map(with_rest).min().unwrap_or(0)
+}
+
+/// How much a segment of a pattern differs from that of a path, from 0 to [`SEGMENT`].
+fn unlike(wanted: &str, segment: &str) -> usize {
+    if Pattern::new(wanted).captures(segment).is_some() {
+        return 0;
+    }
+    (SEGMENT * edit_distance(wanted, segment)).div_ceil(wanted.len().max(segment.len()))
+}
+
+/// The pattern with the segments of the path where they differ, if few do and it matches the path then.
+fn corrected(pattern: &str, path: &str) -> Option<String> {
+    let segments: Vec<&str> = path.split('.').collect();
+    let close = |(wanted, segment): (&str, &&str)| match unlike(wanted, segment) {
+        0 => Some(wanted.to_string()),
+        cost if cost <= SEGMENT / 2 => Some(segment.to_string()),
+        _ => None,
+    };
+    // `zip` leaves out the rest of the path, which a `**` takes.
+    let all: Option<Vec<String>> = pattern.split('.').zip(&segments).map(close).collect();
+    all.map(|all| all.join(".")).filter(|corrected| Pattern::new(corrected).captures(path).is_some())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::{Pattern, nearest};
 
     #[test]
     fn stars() {
@@ -190,6 +244,43 @@ mod tests {
         }
         assert!(Pattern::new("blocks.*.norm").covers("blocks.0.norm.weight"));
         assert!(!Pattern::new("norm").covers("norms.weight"));
+    }
+
+    #[test]
+    fn paths_near_a_wrong_pattern() {
+        let paths = [
+            "embed.weight",
+            "encoder.norm.weight",
+            "encoder.layers.0.linear.weight",
+            "encoder.layers.0.linear.bias",
+            "encoder.layers.1.linear.weight",
+            "decoder.layers.0.linear.weight",
+            "head.weight",
+        ];
+        for (wanted, first) in [
+            ("encoder.layer.*.linear.weight", &paths[2..3]),
+            ("encoder.layer.*.weight", &paths[2..3]),
+            ("encoder.layer", &paths[2..5]),
+            ("encoder.layer.**", &paths[2..5]),
+            ("layers.*.linear.weigth", &[paths[2], paths[4], paths[5]]),
+            ("decoder.layers.3.linear.weight", &paths[5..6]),
+            ("embedding.weight", &paths[..1]),
+            ("**.weights", &paths[..1]),
+        ] {
+            let found = nearest(wanted, paths.into_iter());
+            let first: Vec<String> = first.iter().map(|path| format!("'{path}'")).collect();
+            assert_eq!(found[..first.len()], first, "{wanted}: {found:?}");
+            assert_eq!((found.len(), found[5].as_str()), (6, "..."));
+        }
+        let repair = |wanted: &str| {
+            let error = Pattern::new(wanted).unmatched("freeze", "parameter", paths.into_iter());
+            error.repair().map(String::from)
+        };
+        let meant = |path: &str| Some(format!("did you mean '{path}'?"));
+        assert_eq!(repair("encoder.layer.*.*.weight"), meant("encoder.layers.*.*.weight"));
+        assert_eq!(repair("encoder.layer.**"), meant("encoder.layers.**"));
+        assert_eq!(repair("embbed.weight"), meant("embed.weight"));
+        assert_eq!(repair("**.gamma.x.y"), None);
     }
 
     #[test]

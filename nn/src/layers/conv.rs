@@ -367,7 +367,7 @@ fn padded(
 /// ```ignore
 /// impl<const N: usize> Conv<N> {
 ///     const NAME: &'static str = ["Conv1d", "Conv2d", "Conv3d"][N - 1];
-///     pub fn new(input: impl NewDim, output: impl NewDim, kernel: [impl NewDim; N]) -> Result<Conv<N>> { .. }
+///     pub fn new(input: impl NewDim, output: impl NewDim, kernel: [impl NewDim; N]) -> Result<..> { .. }
 ///     pub fn builder(..) -> ConvBuilder<N> { .. }
 ///     pub fn weight(&self) -> &Parameter { &self.weight }
 ///     pub fn bias(&self) -> Option<&Parameter> { self.bias.as_ref() }

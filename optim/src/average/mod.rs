@@ -66,7 +66,8 @@ use std::panic::Location;
 /// # let mut average = AveragedModel::new(&model)?;
 /// let averaged = model.deep_copy()?;
 /// average.copy_to(&averaged)?;
-/// # let path = std::env::temp_dir().join(format!("namegrad-doc-average-{}.safetensors", std::process::id()));
+/// # let file = format!("namegrad-doc-average-{}.safetensors", std::process::id());
+/// # let path = std::env::temp_dir().join(file);
 /// averaged.state_dict().save(&path)?;
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), Error>(())
@@ -321,9 +322,9 @@ impl AveragedModel {
     }
 
     /// Computes the running statistics of the averaged model from data, as
-    /// [`update_batch_norm`](crate::update_batch_norm) does. Call it after the last update: unless buffers are
-    /// averaged too, the next update replaces the statistics by those of the model. The model itself does not
-    /// change.
+    /// [`update_batch_norm`](crate::update_batch_norm) does. Call it after the last update: unless buffers
+    /// are averaged too, the next update replaces the statistics by those of the model. The model itself does
+    /// not change.
     ///
     /// ```
     /// use namegrad::optim::AveragedModel;

@@ -220,8 +220,9 @@ impl Schedule for Chained {
 /// Raises the rate to the first of another schedule, and goes on with it. [`Schedule::warmup`] makes it.
 ///
 /// ```text
-/// lr = first · (start_factor + (1 - start_factor) · step / steps)    if step < steps, with first = schedule(0)
-///    = schedule(step - steps)                                        from then on
+/// first = schedule(0)
+/// lr    = first · (start_factor + (1 - start_factor) · step / steps)    if step < steps
+///       = schedule(step - steps)                                        from then on
 /// ```
 ///
 /// In PyTorch, this is a `SequentialLR` of `LinearLR(optimizer, start_factor, total_iters=steps)` and the

@@ -39,12 +39,17 @@ pub enum Best {
 /// | --- | --- |
 /// | a model, with parameters and buffers | `&model` |
 /// | an optimizer, with its hyperparameters | `&mut optimizer`, `&mut *boxed` |
-/// | a [`Scheduler`](namegrad_optim::schedule::Scheduler) or [`ReduceOnPlateau`](namegrad_optim::schedule::ReduceOnPlateau) | `&mut scheduler` |
+/// | a [`Scheduler`] or [`ReduceOnPlateau`] | `&mut scheduler` |
 /// | a [`Loader`](namegrad_data::Loader), with its place in the epoch | `&loader` |
-/// | an [`AveragedModel`](namegrad_optim::AveragedModel) or [`GradScaler`](namegrad_optim::GradScaler) | `&mut average` |
+/// | an [`AveragedModel`] or [`GradScaler`] | `&mut average` |
 /// | a [`Generator`](namegrad_core::random::Generator) of your own | `&mut generator` |
 /// | the number of the epoch, a history, any value with serde's traits | `&mut epoch` |
-/// | a type of your own that implements [`Resumable`] | `&mut part` |
+/// | your own type that implements [`Resumable`] | `&mut part` |
+///
+/// [`Scheduler`]: namegrad_optim::schedule::Scheduler
+/// [`ReduceOnPlateau`]: namegrad_optim::schedule::ReduceOnPlateau
+/// [`AveragedModel`]: namegrad_optim::AveragedModel
+/// [`GradScaler`]: namegrad_optim::GradScaler
 ///
 /// Gradients are not saved: save between steps, not between the backward passes of one step. Neither are the
 /// modes of layers (`train`, `eval`) and which parameters are frozen.

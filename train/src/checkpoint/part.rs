@@ -286,7 +286,8 @@ impl<'a> Parts<'a> {
     /// let model = Linear::new(("in", 3), ("out", 2))?;
     /// let mut optimizer = Sgd::new(model.parameters())?;
     /// let mut epoch = 0;
-    /// let parts = Parts::new().with("model", &model).with("optimizer", &mut optimizer).with("epoch", &mut epoch);
+    /// let parts = Parts::new().with("model", &model).with("optimizer", &mut optimizer);
+    /// let parts = parts.with("epoch", &mut epoch);
     /// assert!(parts.names().eq(["model", "optimizer", "epoch"]));
     /// # Ok::<(), Error>(())
     /// ```

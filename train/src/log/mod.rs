@@ -39,8 +39,10 @@ const BUCKETS: usize = 64;
 /// | | file | scalars | histograms | images | texts, hyperparameters |
 /// | --- | --- | --- | --- | --- | --- |
 /// | by default | `log.jsonl`, a JSON object in each line | yes | yes | no | yes |
-/// | [`csv(true)`](LogBuilder::csv) | `log.csv` with the columns `step`, `name` and `value` | yes | no | no | no |
-/// | `tensorboard(true)`, with the feature `tensorboard` | an event file for TensorBoard | in `f32` | yes | yes | yes |
+/// | [`csv(true)`](LogBuilder::csv) | `log.csv`, with the columns `step`, `name`, `value` | yes | no | no | no |
+/// | `tensorboard(true)` | an event file for TensorBoard | in `f32` | yes | yes | yes |
+///
+/// `tensorboard` needs the feature `tensorboard` of the crate.
 ///
 /// [`History`] reads the numbers back, for plots. In Python, `pandas.read_json("log.jsonl", lines=True)` and
 /// `pandas.read_csv("log.csv")` do. A number that is not finite is the string `"NaN"`, `"Infinity"` or

@@ -257,8 +257,8 @@ impl Batch {
             return losses.masked_fill(&impossible, 0.0);
         }
         if x.requires_grad() && is_grad_enabled() && impossible.any(..)?.item::<bool>()? {
-            // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is 0 /
-            // 0.
+            // Infinity with a gradient of NaN, as in PyTorch: -log of the square of 0, whose gradient is
+            // 0 / 0.
             let infinite = impossible.choose(self.normalization(x)?, 1.0)?.square()?.log()?.neg()?;
             return losses.masked_fill(&impossible, 0.0)?.add(infinite);
         }
