@@ -79,7 +79,7 @@ impl Scheduler {
                 "the optimizer must support momentum or beta1 with the `cycle_momentum` option enabled";
             return Err(self.refused(message.into()).with_repair(".cycle_momentum(false)"));
         }
-        let rates = self.computed(0.0, false)?;
+        let rates = self.computed(0.0)?;
         self.set(0.0, rates, optimizer)
     }
 
@@ -92,7 +92,7 @@ impl Scheduler {
     pub fn step(&mut self, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
         let next = self.step.floor() + 1.0;
-        self.go_to(next, self.step.fract() == 0.0, optimizer).map_err(|error| error.at(caller))
+        self.go_to(next, optimizer).map_err(|error| error.at(caller))
     }
 
     /// Sets the rates of any step. It can be a fraction, such as `epoch + batch / batches` for a schedule
@@ -120,10 +120,10 @@ impl Scheduler {
     #[track_caller]
     pub fn step_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let caller = Location::caller();
-        self.go_to(step, false, optimizer).map_err(|error| error.at(caller))
+        self.go_to(step, optimizer).map_err(|error| error.at(caller))
     }
 
-    fn go_to(&mut self, step: f64, follows: bool, optimizer: &mut dyn Optimizer) -> Result<()> {
+    fn go_to(&mut self, step: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         if !(step >= 0.0 && step.is_finite()) {
             let message = format!("expected a finite step that is not negative, but got {step:?}");
             return Err(self.refused(message).with_repair("scheduler.step(&mut optimizer)?"));
@@ -133,16 +133,21 @@ impl Scheduler {
             let message = format!("the optimizer has {groups} groups, the scheduler was made for {known}");
             return Err(self.refused(message).with_repair("scheduler.add_groups(&mut optimizer)?"));
         }
-        let rates = self.computed(step, follows)?;
+        let rates = self.computed(step)?;
         self.set(step, rates, optimizer)
     }
 
-    /// The rates of a step. It comes directly after the current one if `follows`.
-    fn computed(&self, step: f64, follows: bool) -> Result<Rates> {
+    /// The rates of a step.
+    fn computed(&self, step: f64) -> Result<Rates> {
         self.schedule.check_step(step)?;
-        let from_last = follows && !self.schedule.is_function_of_step();
-        let lr = |(group, base): (usize, &f64)| match from_last {
-            true => self.schedule.next(step, self.lrs[group], *base, group),
+        // From the current rates to those of a later step; `lr` would repeat all steps from the first.
+        let goes_on = !self.schedule.is_function_of_step()
+            && step > self.step
+            && [step, self.step].iter().all(|step| step.fract() == 0.0);
+        let lr = |(group, base): (usize, &f64)| match goes_on {
+            true => (self.step as u64 + 1..=step as u64).fold(self.lrs[group], |last, step| {
+                self.schedule.next(step as f64, last, *base, group)
+            }),
             false => self.schedule.lr(step, *base, group),
         };
         let lrs: Vec<f64> = self.base_lrs.iter().enumerate().map(lr).collect();
@@ -241,7 +246,7 @@ impl Scheduler {
         }
         self.schedule.check(lrs.len())?;
         self.base_lrs.extend(&lrs[known..]);
-        let (mut rates, momentums) = self.computed(self.step, false)?;
+        let (mut rates, momentums) = self.computed(self.step)?;
         rates[..known].copy_from_slice(&self.lrs);
         self.set(self.step, (rates, momentums), optimizer)
     }
