@@ -16,6 +16,7 @@ use crate::state::{GroupState, OptimizerState};
 use member::Member;
 use namegrad_autograd::{Parameter, Tensor, span};
 use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_io::TensorFile;
 use pass::{Closure, needs_loss};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -76,11 +77,11 @@ impl<M: Method> Descent<M> {
     #[track_caller]
     fn push_group(&mut self, parameters: Vec<Listed>, method: M) -> Result<()> {
         method.check()?;
-        // JSON has no infinity, so the state could be saved, but not loaded.
-        let saved = serde_json::to_value(&method).ok();
-        if saved.is_some_and(|saved| M::deserialize(saved).is_err()) {
-            return Err(Error::new(ErrorKind::Value, M::NAME, "hyperparameters must be finite")
-                .with_repair("a large number in place of f64::INFINITY"));
+        // A state that cannot be saved or loaded is an error now, and not after hours of training.
+        let saved = hyperparameters(&method)?;
+        if let Err(error) = M::deserialize(saved) {
+            let message = format!("hyperparameters cannot be read back from JSON: {error}");
+            return Err(Error::new(ErrorKind::Value, M::NAME, message));
         }
         let members = self.members.iter().flatten().map(|member| (member.parameter.id(), &member.paths));
         let mut seen: HashMap<usize, &Vec<String>> = members.collect();
@@ -166,6 +167,18 @@ impl<M: Method> Descent<M> {
     }
 }
 
+/// The hyperparameters of a group as JSON. The error names the one that has no JSON form.
+#[track_caller]
+fn hyperparameters<M: Method>(method: &M) -> Result<serde_json::Value> {
+    let caller = Location::caller();
+    let refused = |message: String| Error::new(ErrorKind::Value, M::NAME, message).at(caller);
+    TensorFile::of_json("hyperparameters", method).map_err(|error| {
+        refused(format!("hyperparameters: {}", error.message()))
+            .with_repair("a large number in place of f64::INFINITY")
+    })?;
+    serde_json::to_value(method).map_err(|error| refused(format!("hyperparameters: {error}")))
+}
+
 impl<M: Method> Optimizer for Descent<M> {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
@@ -234,9 +247,9 @@ impl<M: Method> Optimizer for Descent<M> {
     fn state_dict(&self) -> OptimizerState {
         let groups = self.groups.iter().zip(&self.members);
         let groups = groups.map(|(method, members)| GroupState {
-            // A struct of numbers always has a JSON form. A `Method` without one is rejected when its state
-            // is loaded.
-            hyperparameters: serde_json::to_value(method).unwrap_or_default(),
+            // Those that were changed through `groups_mut` may have no JSON form. The reason is in their place
+            // then, and is the error of saving or loading the state.
+            hyperparameters: hyperparameters(method).unwrap_or_else(|error| error.message().into()),
             parameters: members.iter().map(Member::state).collect(),
         });
         OptimizerState { method: M::NAME.into(), groups: groups.collect(), shared: self.shared.clone() }

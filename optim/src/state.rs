@@ -105,6 +105,12 @@ impl OptimizerState {
     /// [`ErrorKind::Value`] if the hyperparameters have no JSON form.
     #[track_caller]
     pub fn to_file(&self) -> Result<TensorFile> {
+        for (number, group) in self.groups.iter().enumerate() {
+            if let serde_json::Value::String(reason) = &group.hyperparameters {
+                let message = format!("group {number} of {}: {reason}", self.method);
+                return Err(Error::new(ErrorKind::Value, "save", message));
+            }
+        }
         let mut file = TensorFile::default();
         file.insert_json(DESCRIPTION, &Description::of(self))?;
         let parameters = self.groups.iter().flat_map(|group| &group.parameters);

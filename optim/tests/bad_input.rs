@@ -81,6 +81,26 @@ fn is_value_error<T>(result: Result<T>, what: &str) -> String {
     error.message().to_string()
 }
 
+/// JSON has no infinite numbers, so a state with one could not be loaded.
+#[test]
+fn a_hyperparameter_that_json_cannot_store_is_named() -> Result<()> {
+    let parameters = plain(&model()?);
+    let infinite = Asgd::builder(parameters.clone()).t0(f64::INFINITY).build();
+    let message = is_value_error(infinite, "an infinite hyperparameter");
+    assert_eq!(message, "hyperparameters: 't0' is inf, which JSON cannot store");
+
+    let mut optimizer = Sgd::new(parameters)?;
+    optimizer.groups_mut()[0].dampening = f64::NAN;
+    let state = optimizer.state_dict();
+    let message = is_value_error(state.to_file(), "a state with NaN");
+    assert_eq!(message, "group 0 of Sgd: hyperparameters: 'dampening' is NaN, which JSON cannot store");
+    optimizer.groups_mut()[0].dampening = 0.5;
+    let message = is_value_error(optimizer.load_state_dict(&state), "a state with NaN");
+    assert!(message.contains("'dampening' is NaN"), "{message}");
+    assert_eq!(optimizer.groups()[0].dampening, 0.5);
+    Ok(())
+}
+
 #[test]
 fn bad_learning_rates_are_refused_when_built_when_set_and_in_a_step() -> Result<()> {
     for row in every() {
@@ -116,8 +136,8 @@ fn bad_learning_rates_are_refused_when_built_when_set_and_in_a_step() -> Result<
         change(&mut optimizer.groups_mut()[0]);
         is_value_error(optimizer.step(), "a bad field");
         is_value_error(optimizer.step_with(&mut || loss(&parameters)), "a bad field");
-        assert_eq!(all(&parameters, &optimizer)?.0, before);
         optimizer.groups_mut()[0] = fine;
+        assert_eq!(all(&parameters, &optimizer)?.0, before);
     }
     optimizer.step()
 }

@@ -145,9 +145,8 @@ impl Scheduler {
             && step > self.step
             && [step, self.step].iter().all(|step| step.fract() == 0.0);
         let lr = |(group, base): (usize, &f64)| match goes_on {
-            true => (self.step as u64 + 1..=step as u64).fold(self.lrs[group], |last, step| {
-                self.schedule.next(step as f64, last, *base, group)
-            }),
+            true => (self.step as u64 + 1..=step as u64)
+                .fold(self.lrs[group], |last, step| self.schedule.next(step as f64, last, *base, group)),
             false => self.schedule.lr(step, *base, group),
         };
         let lrs: Vec<f64> = self.base_lrs.iter().enumerate().map(lr).collect();
