@@ -270,6 +270,14 @@ fn another_dtype_is_an_error_of_the_op() -> Result<()> {
     assert!(autocast(BF16, || a.mm(&a))?.equal(&a.mm(&a)?)?, "f64 stays");
     let error = autocast(BF16, || x(&[2, 3], F32)?.mm(&x(&[2, 3], F32)?)).unwrap_err();
     assert_eq!(error.location().file(), file!());
+    assert!(!error.message().contains("autocast"), "{error}");
+
+    // The f32 of the caller is bf16 in the error.
+    let error = autocast(BF16, || a.mm(&x(&[2, 2], F32)?)).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::DType, file!()));
+    let scope = "; autocast to bfloat16 (at tests/autocast.rs";
+    assert!(error.message().contains(scope), "{error}");
+    assert_eq!(error.message().matches("autocast").count(), 2, "the scope and the file: {error}");
     Ok(())
 }
 

@@ -80,7 +80,7 @@ impl Results for LstmOutput {
     }
 }
 
-/// An [`LstmCell`] whose states are inputs of their own.
+/// An [`LstmCell`] whose states are separate inputs.
 #[derive(Clone, Module)]
 struct OfStates {
     #[module(flatten)]
@@ -607,7 +607,7 @@ fn the_sources_are_read() {
     }
 }
 
-/// A layer with one parameter that has no name of its own in the table above.
+/// A layer with one parameter whose name is not in the table above.
 #[test]
 fn a_summary_of_a_run() -> Result<()> {
     let model = Sequential::new()

@@ -26,7 +26,7 @@ impl Messages {
         let error = result.err().expect("the call should fail");
         let place = error.location();
         assert_eq!(place.file(), file!(), "{error}");
-        // The op stands in front once.
+        // The op is in front once.
         let twice = error.message().strip_prefix(error.op());
         assert!(twice.is_none_or(|rest| !rest.starts_with([':', '('])), "{error}");
         let line =

@@ -74,7 +74,7 @@ fn rows() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The sum of all results, with their squares, so that every element has a gradient of its own.
+/// The sum of all results, with their squares, so that every element has a different gradient.
 fn total(results: &[Tensor]) -> Result<Tensor> {
     results.iter().try_fold(Tensor::new(0.0)?, |sum, x| sum.add(x.square()?.add(x)?.sum(..)?))
 }
@@ -114,7 +114,7 @@ fn the_order_of_dims_does_not_matter() -> Result<()> {
     Ok(())
 }
 
-/// Each index of a further dim is a batch of its own; lengths are the same for all.
+/// Each index of a further dim is a separate batch; lengths are the same for all.
 #[test]
 fn further_dims_ride_along() -> Result<()> {
     manual_seed(1);

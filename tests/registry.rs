@@ -433,6 +433,6 @@ fn every_entry_can_be_called() -> Result<()> {
             failed.push(op.info.in_place.unwrap_or_default());
         }
     }
-    assert!(failed.is_empty(), "called in vain: {failed:?}");
+    assert!(failed.is_empty(), "these calls failed: {failed:?}");
     Ok(())
 }

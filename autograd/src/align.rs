@@ -7,7 +7,7 @@ use namegrad_core::{Name, NameArg, NameList, NamedTensor, Result};
 /// # Ordering dims by name
 impl Tensor {
     /// The tensor with its dims in the order of `names`; a new name adds a dim of size one. One `"..."`
-    /// stands for the dims that are not mentioned. A view.
+    /// means the dims that are not mentioned. A view.
     ///
     /// ```
     /// use namegrad::prelude::*;

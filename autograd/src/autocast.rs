@@ -31,7 +31,7 @@ use std::panic::Location;
 /// inside of the scope or, better, after it. With `f16`, use a `GradScaler`, in the crate of optimizers,
 /// because small gradients vanish in it; `bf16` needs none.
 ///
-/// An [`Op`](crate::Op) of your own gets its inputs as they are, which may be of several dtypes. Cast them
+/// Your own [`Op`](crate::Op) gets its inputs as they are, which may be of several dtypes. Cast them
 /// before you apply it, such as with `x.to(DType::F32)?`.
 ///
 /// Scopes nest. `DType::F32` switches casts off inside of another scope. A scope is of the calling thread
@@ -200,7 +200,7 @@ pub(crate) fn mode() -> Option<Mode> {
     MODE.get()
 }
 
-/// Runs `f` in a scope of its own, which keeps nothing of the one around it.
+/// Runs `f` in a new scope, which keeps nothing of the one around it.
 pub(crate) fn in_mode<R>(mode: Option<Mode>, f: impl FnOnce() -> R) -> R {
     struct Restore(HashMap<Key, Kept>);
     impl Drop for Restore {
@@ -258,6 +258,7 @@ impl Drop for Off {
 pub struct Cast {
     class: Class,
     to: DType,
+    mode: Option<Mode>,
 }
 
 impl Cast {
@@ -265,8 +266,9 @@ impl Cast {
     /// [`ErrorKind::DType`] if the dtype of the scope is not one of those that products run in.
     #[track_caller]
     pub fn new(op: &'static str, class: Option<Class>) -> Result<Cast> {
-        let (Some(class), Some(Mode { dtype, at })) = (class, MODE.get()) else {
-            return Ok(Cast { class: Class::Full, to: DType::F32 });
+        let mode = MODE.get();
+        let (Some(class), Some(Mode { dtype, at })) = (class, mode) else {
+            return Ok(Cast { class: Class::Full, to: DType::F32, mode: None });
         };
         if !matches!(dtype, DType::BF16 | DType::F16) {
             let message =
@@ -278,7 +280,7 @@ impl Cast {
             Class::Full => DType::F32,
             Class::Widest => DType::Bool, // narrower than any that `look` sees
         };
-        Ok(Cast { class, to })
+        Ok(Cast { class, to, mode })
     }
 
     /// Looks at inputs before any is cast.
@@ -302,6 +304,21 @@ impl Cast {
         match x.meta().filter(|meta| meta.is_leaf() && to != DType::F32 && !is_forgetting()) {
             Some(leaf) => kept((leaf.id, to, is_grad_enabled()), x),
             None => x.to(to),
+        }
+    }
+
+    /// An error of the op. If it is about dtypes, it says that inputs were cast.
+    #[cold]
+    pub fn explain(&self, error: Error) -> Error {
+        match self.mode {
+            Some(Mode { dtype, at }) if error.kind() == ErrorKind::DType => {
+                let message = error.message();
+                let message = format!(
+                    "{message}; autocast to {dtype} (at {at}) casts only float32, float16 and bfloat16"
+                );
+                error.with_message(message)
+            }
+            _ => error,
         }
     }
 }

@@ -41,7 +41,7 @@ impl Tensor {
         Ok(self)
     }
 
-    /// The tensor with names for its unnamed dims; a named dim keeps its name. One `"..."` stands for dims
+    /// The tensor with names for its unnamed dims; a named dim keeps its name. One `"..."` means dims
     /// that do not change. A view.
     ///
     /// ```

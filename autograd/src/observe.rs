@@ -188,7 +188,7 @@ pub fn hand_over() -> HandedOver {
 /// What [`hand_over`] returns.
 pub struct HandedOver {
     observer: Option<ForThread>,
-    /// The line that ops without a line of their own count for.
+    /// The line for which ops count that have no line.
     called: Option<&'static Location<'static>>,
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn section<R>(section: Section, f: impl FnOnce() -> R) -> R {
     }
     with_observer(|observer| observer.enter(&section));
     let _leave = Leave;
-    let _called = called_at(section.at); // for ops that know no line of their own
+    let _called = called_at(section.at); // for ops that know no line
     f()
 }
 

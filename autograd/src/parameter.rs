@@ -219,7 +219,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// Lets the parameter have a value of its own again: the one that was computed last.
+    /// Makes the parameter hold a value again: the one that was computed last.
     ///
     /// # Errors
     /// The error of the computation, after which nothing changes.

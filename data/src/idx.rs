@@ -1,4 +1,4 @@
-//! Idx files, the format of MNIST and its kin, gzipped or not.
+//! Idx files, the format of MNIST and similar data sets, gzipped or not.
 //!
 //! An idx file is a big-endian header, then the elements, big-endian too: two zeros, the type of the
 //! elements, the number of dims, the size of each dim in four bytes.

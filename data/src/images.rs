@@ -51,7 +51,7 @@ pub struct ImageFolder {
 
 impl ImageFolder {
     /// Finds the images: each folder in `folder` is a class, in alphabetical order, and has images, also in
-    /// folders of its own. Links are followed; files that are not images are left out.
+    /// subfolders. Links are followed; files that are not images are left out.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if a folder cannot be read; [`ErrorKind::Value`] if there are no classes, or one has

@@ -8,7 +8,7 @@
 //! | a `Vec` | [`Samples`] |
 //! | your own type | [`Dataset`] |
 //! | an iterator, a file that is larger than memory | [`Stream`] |
-//! | MNIST and its kin | [`Mnist`], [`idx::load`] |
+//! | MNIST and data sets in its format | [`Mnist`], [`idx::load`] |
 //! | a CSV file | [`Csv`] |
 //! | images in folders | `ImageFolder`, with the feature `images` |
 //! | text | [`text::lines`], [`text::read_text`], [`Vocabulary`] |

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Makes a sample from what was read. A worker runs it.
 pub(crate) type Thunk<T> = Box<dyn FnOnce() -> Result<T> + Send>;
-/// The samples of an epoch, as far as the thread that reads them makes them.
+/// The samples of an epoch, as one thread reads them; workers run the thunks.
 pub(crate) type Thunks<T> = Box<dyn Iterator<Item = Result<Thunk<T>>> + Send>;
 
 /// Samples that can only be read in order: from an iterator, or from a file that is larger than memory.

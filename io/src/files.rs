@@ -6,7 +6,7 @@ use namegrad_core::{Error, ErrorKind, NamedTensor, Result};
 use std::panic::Location;
 use std::path::Path;
 
-/// A tensor in a file of its own. A `Tensor` that is read requires no gradient.
+/// A single tensor in a file. A `Tensor` that is read requires no gradient.
 ///
 /// ```
 /// use namegrad::prelude::*;

@@ -1,4 +1,4 @@
-//! Zip archives, as far as `.npz` and `.pt` files need them: entries that are stored or deflated, in a single
+//! The part of the zip format that `.npz` and `.pt` files use: entries that are stored or deflated, in a single
 //! file without encryption; large archives in the Zip64 form. Entries are written without compression.
 //!
 //! Nothing that an archive says is trusted: positions are compared with the length of the file, the entries

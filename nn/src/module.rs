@@ -178,7 +178,7 @@ pub trait Module: fmt::Display {
     /// The parameters whose paths match a pattern, with their paths.
     ///
     /// In a pattern, `*` is any text without a dot, `**` any text, and `?` one character other than a dot. A
-    /// pattern that matches the path of a layer stands for all parameters in it: `blocks.*.norm` for
+    /// pattern that matches the path of a layer means all parameters in it: `blocks.*.norm` for
     /// `blocks.0.norm.weight`, `blocks.0.norm.bias`, ...
     ///
     /// ```

@@ -49,7 +49,7 @@ pub struct Summary {
 /// not.
 ///
 /// A layer that has a [`ModulePath`] and calls [`running`](ModulePath::running), as all built-in layers do,
-/// has the output and the multiply-adds of its own. What any other layer computes counts for the layer around
+/// has its own output and multiply-adds. What any other layer computes counts for the layer around
 /// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

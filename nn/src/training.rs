@@ -167,7 +167,7 @@ impl ModulePath {
 }
 
 impl Clone for ModulePath {
-    /// A path of its own, which is the same at first.
+    /// A separate path, which is the same at first.
     fn clone(&self) -> ModulePath {
         ModulePath(RwLock::new(self.get()))
     }

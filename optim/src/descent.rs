@@ -117,7 +117,7 @@ impl<M: Method> Descent<M> {
     #[track_caller]
     fn check_groups(&self) -> Result<()> {
         for (method, members) in self.groups.iter().zip(&self.members) {
-            let (lr, checks) = (method.lr(), Checks(M::NAME)); // also of methods without a check of their own
+            let (lr, checks) = (method.lr(), Checks(M::NAME)); // also for methods without a check
             checks.require(lr.is_finite(), || format!("Invalid learning rate: {lr:?}; it must be finite"))?;
             // Steps are computed in `f32`, except those of `f64` parameters.
             let steps_in_f32 = |member: &Member| member.parameter.dtype() != DType::F64;
@@ -132,7 +132,7 @@ impl<M: Method> Descent<M> {
         Ok(())
     }
 
-    /// Makes a step. Errors of the closure have a place of their own, others are at `caller`.
+    /// Makes a step. Errors of the closure keep their line, others are at `caller`.
     fn pass<'a>(
         &'a mut self,
         closure: Option<Closure<'a>>,

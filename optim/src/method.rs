@@ -393,7 +393,7 @@ impl Checks {
         })
     }
 
-    /// Checks the hyperparameters that the kin of Adam have in common.
+    /// Checks the hyperparameters that Adam and similar methods have in common.
     #[track_caller]
     pub(crate) fn moments(&self, lr: f64, betas: (f64, f64), eps: f64, weight_decay: f64) -> Result<()> {
         self.none_negative(&[("learning rate", lr), ("epsilon value", eps)])?;

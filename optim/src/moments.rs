@@ -1,4 +1,4 @@
-//! [`Moments`], the moving averages of Adam and its kin.
+//! [`Moments`], the moving averages of Adam and similar methods.
 
 use crate::direction::Direction;
 use namegrad_core::cpu::math::Real;

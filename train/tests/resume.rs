@@ -68,7 +68,7 @@ fn run(dtype: DType, build: Build, folder: Option<&PathBuf>, stop: u64) -> Resul
     let data = Tensor::randn([("N", SAMPLES), ("in", 3)])?.to(dtype)?;
     let model = model()?;
     model.to(dtype)?;
-    // Biases have a group of their own, if there is a place for it.
+    // Biases have their own group, if there is a place for it.
     let mut optimizer =
         build(model.named_parameters().into_iter().filter(|(path, _)| matrix(path)).collect())?;
     let rest = model.named_parameters().into_iter().filter(|(path, _)| !matrix(path));

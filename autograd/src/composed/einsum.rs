@@ -96,7 +96,7 @@ composed! { einsum;
     /// The sum of products described by an equation, which has a label for each dim of each operand and,
     /// after `->`, the labels of the result. Labels that are not in the result are summed over. Dims with the
     /// same label must have the same size, or size one, which broadcasts. Without `->`, the result has the
-    /// labels that occur once, in alphabetical order. `...` stands for all dims without a label. The dims of
+    /// labels that occur once, in alphabetical order. `...` means all dims without a label. The dims of
     /// the result have the given `names`, or are unnamed. [`contract`](Self::contract) is the same idea with
     /// names.
     ///
@@ -244,7 +244,7 @@ fn check_sizes(factors: &[Labeled], operands: &[&Tensor]) -> Result<()> {
                         format!("{} of operand {number}", called(operands[number].value(), dim))
                     };
                     let message = format!(
-                        "the subscript '{label}' stands for {}, of size {known}, and for {}, of size {size}",
+                        "the subscript '{label}' has size {known} in {} and size {size} in {}",
                         place(*there),
                         place([number, dim])
                     );

@@ -96,7 +96,7 @@ impl<T: TryInto<isize>> From<Range<T>> for Index {
 impl<T: TryInto<isize>> From<RangeInclusive<T>> for Index {
     fn from(range: RangeInclusive<T>) -> Index {
         let (start, last) = range.into_inner();
-        // The end after the last element, -1, has no number of its own, so it is `None`.
+        // The end after the last element, -1, cannot be written as a number, so it is `None`.
         let end = Some(position(last).saturating_add(1)).filter(|end| *end != 0);
         Index::Slice { start: Some(position(start)), end, step: 1 }
     }
@@ -173,8 +173,8 @@ composed! { getitem;
     /// The part of the tensor that the indices select, one index for each dim from the left. Dims that are
     /// not mentioned are kept whole.
     ///
-    /// Tensors of positions broadcast to each other and pick together: their dims stand where the picked dims
-    /// stood if these are side by side, else in front. These dims have the names that the tensors give them;
+    /// Tensors of positions broadcast to each other and pick together: their dims are where the picked dims
+    /// were if these are side by side, else in front. These dims have the names that the tensors give them;
     /// a dim picked from by one vector without a name keeps its own.
     ///
     /// ```

@@ -219,7 +219,7 @@ pub(crate) fn follows(tensors: &[&Tensor]) -> bool {
 /// The error of a walk over an op whose derivative was dropped.
 #[cold]
 fn forgotten(cx: &Cx<'_>) -> Error {
-    let message = "the op was called in a checkpoint, which keeps nothing for a backward pass of its own";
+    let message = "the op was called in a checkpoint, which keeps nothing for a backward pass inside of it";
     Error::new(ErrorKind::Autograd, cx.origin.op, message)
         .at(cx.origin.at)
         .with_repair("call `backward` or `grad` outside of the checkpoint")

@@ -45,7 +45,7 @@ pub(crate) fn with_casts<'a>(
             #looks
             let _off = #autograd::autocast::Off::enter();
             #casts
-            return #then;
+            return #then.map_err(|error| cast.explain(error));
         }
     }
 }

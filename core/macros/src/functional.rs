@@ -15,7 +15,7 @@ use syn::{Error, Result};
 /// Checks that a row of a function has nothing that it must not have.
 pub(crate) fn check(row: &Row) -> std::result::Result<(), &'static str> {
     match row.by_element() || !row.outputs.kept.is_empty() || row.writes() || row.in_place.is_some() {
-        true => Err("a function has no kernel of its own, keeps nothing and writes to nothing"),
+        true => Err("a function has no kernel, keeps nothing and writes to nothing"),
         false => Ok(()),
     }
 }

@@ -269,7 +269,10 @@ impl Row {
                 return fail(name, "an op that exists in place only takes a `mut` tensor first".into());
             }
             if outputs.names.len() != 1 || outputs.form != Form::One {
-                return fail(name, "an op that exists in place only has no outputs of its own".into());
+                return fail(
+                    name,
+                    "an op that exists in place only has no outputs besides what it writes to".into(),
+                );
             }
         }
         if let Some(in_place) = in_place.as_ref().filter(|_| outputs.names.len() != 1 || tensors.is_empty()) {

@@ -210,7 +210,7 @@ fn swept<T: Real, const STATES: usize, const SUMS: usize>(
         let states = states.each_ref().map(|state| unsafe { state.part(range.clone()) });
         // SAFETY: as above, and of no elements if there are none.
         let x = unsafe { x.part(if has_x { range.clone() } else { 0..0 }) };
-        // SAFETY: each range starts in a task of its own.
+        // SAFETY: each range belongs to one task.
         let sums = unsafe { parts.part(task..task + 1) };
         let g = if has_g { &g[range] } else { &[] };
         vectorize(Part { sweep, start, g, states }, (x, &mut sums[0]));

@@ -222,7 +222,7 @@ impl Names {
             if name.is_some() && names.0[..dim].contains(name) {
                 let message = format!("Cannot construct a tensor with duplicate names. Got names: {names}.");
                 return Err(Error::new(ErrorKind::DuplicateName, op, message)
-                    .with_repair("give each dim a name of its own"));
+                    .with_repair("give each dim a different name"));
             }
         }
         Ok(names)

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::panic::Location;
 
-/// Names by position; `"..."` stands for the names that the tensor has there.
+/// Names by position; `"..."` means the names that the tensor has there.
 #[track_caller]
 fn expand_ellipsis(op: &'static str, x: Input<'_>, names: &[NameArg]) -> Result<Vec<Option<Name>>> {
     let ndim = x.sizes.len();
@@ -144,9 +144,9 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
                     argument(&to, names.len())
                 ),
                 (false, [Some(name), ..]) => {
-                    format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" stands for the other dims")
+                    format!("x.refine_names([\"{name}\", \"...\"])?, where \"...\" means the other dims")
                 }
-                (false, _) => "\"...\" in the list stands for the other dims".into(),
+                (false, _) => "\"...\" in the list means the other dims".into(),
             })
             .at(caller)
     };
@@ -172,7 +172,7 @@ pub(crate) fn refine(x: Input<'_>, list: &[NameArg]) -> Result<Names> {
 pub(crate) type Aligned = SmallVec<[(Option<usize>, Option<Name>); 4]>;
 
 /// The dims after `align_to`: the dims of `x` in the wanted order, with a dim of size one for each new name
-/// or `None`. `"..."` stands for the dims that are not mentioned.
+/// or `None`. `"..."` means the dims that are not mentioned.
 ///
 /// # Errors
 /// [`ErrorKind::UnnamedNotAllowed`], [`ErrorKind::NameNotFound`] if a dim of `x` is not in the list,
@@ -235,7 +235,7 @@ pub(crate) fn align_to(x: Input<'_>, wanted: &[NameArg]) -> Result<Aligned> {
         let list: Option<Vec<String>> = wanted.iter().map(text).collect();
         return Err(fail(ErrorKind::NameNotFound, message).with_repair(match list {
             Some(list) if !list.is_empty() => format!("x.align_to([{}, \"...\"])?", list.join(", ")),
-            _ => "put \"...\" where the other dims should stand".into(),
+            _ => "put \"...\" where the other dims belong".into(),
         }));
     }
     Ok(dims)

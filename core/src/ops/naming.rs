@@ -31,7 +31,7 @@ impl NamedTensor {
         Ok(self)
     }
 
-    /// The tensor with names for its unnamed dims; named dims keep their names. One `"..."` stands for dims
+    /// The tensor with names for its unnamed dims; named dims keep their names. One `"..."` means dims
     /// that do not change.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ impl Plan {
         reorder(y, &inverse)
     }
 
-    /// The number of runs that have numbers of their own.
+    /// The number of runs, each of which has its own numbers.
     fn runs(&self, x: &NamedTensor) -> usize {
         match self.by_channel {
             true => self.layout.channels,

@@ -28,7 +28,7 @@ pub struct Run {
     pub(super) caller: &'static Location<'static>,
 }
 
-/// What runs guarded. Each has random numbers of its own.
+/// What runs guarded. Each has its own random numbers.
 #[derive(Clone, Copy)]
 enum Stage {
     /// The sampler, or the opening of a stream.

@@ -385,7 +385,7 @@ fn with_constant(
     Ok(y)
 }
 
-/// `x` with elements of its own before and after dims, for the function or layer `op`.
+/// `x` with copies of its own elements before and after dims, for the function or layer `op`.
 #[track_caller]
 pub(crate) fn repeated(
     op: &'static str,

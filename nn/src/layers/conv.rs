@@ -322,7 +322,7 @@ fn layout<const N: usize>(
     Ok(layout)
 }
 
-/// Images with elements of their own around them, along the last dims.
+/// Images with copies of their own elements around them, along the last dims.
 #[track_caller]
 fn padded(
     op: &'static str,

@@ -65,7 +65,7 @@ type Gradients<L> = dyn Fn(&L, Option<&Tensor>, &Tensor) -> Result<Option<Tensor
 type OfAll<L> = dyn Fn(&L, &Grads, &Grads) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync;
 /// The gradients of several tensors. One that does not require a gradient has none.
 type Grads = [Option<Tensor>];
-/// A value with other tensors in place of its own.
+/// A value whose tensors are replaced with others.
 type Replaced<T> = fn(&T, &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T;
 
 /// Hooks of one kind with their numbers, in order of registration.
@@ -390,7 +390,7 @@ impl<L: Send + Sync + 'static> Passing<L> {
     }
 }
 
-/// The value with the tensors that `f` makes of its own.
+/// The value with each tensor replaced by what `f` makes of it.
 fn replaced<T: Tensors>(value: &T, f: &dyn Fn(&[Tensor]) -> Vec<Tensor>) -> T {
     let mut made = f(&value.list()).into_iter();
     value.map(&mut |x| made.next().unwrap_or_else(|| x.clone()))

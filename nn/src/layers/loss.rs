@@ -525,7 +525,7 @@ stateless! {
     } => |_training| F::triplet_margin_loss_with(anchor, positive, negative, dim, TripletMarginLossOptions { margin, p, eps, swap, reduction });
 
     /// [`F::triplet_margin_with_distance_loss`](crate::functional::triplet_margin_with_distance_loss) as a
-    /// layer, with a distance of its own: a function of two tensors that returns one number for each pair.
+    /// layer, with a distance that you give: a function of two tensors that returns one number for each pair.
     ///
     /// # Shapes
     /// - `anchor`, `positive`, `negative`: dims that broadcast

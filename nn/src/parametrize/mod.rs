@@ -152,7 +152,7 @@ where
     add(&find("parametrize::register", module, path)?, Arc::new(parametrization))
 }
 
-/// Ends the parametrizations of the parameter of `module` at `path`. It becomes a parameter of its own, which
+/// Ends the parametrizations of the parameter of `module` at `path`. It becomes an ordinary parameter, which
 /// requires a gradient, with the value that was computed last.
 ///
 /// # Errors

@@ -58,7 +58,7 @@ use std::panic::Location;
 /// # Ok::<(), Error>(())
 /// ```
 ///
-/// As a model of its own:
+/// As a separate model:
 /// ```
 /// # use namegrad::optim::AveragedModel;
 /// # use namegrad::prelude::*;

@@ -53,7 +53,7 @@ impl<M: Method> Builder<M> {
     /// others stay in group 0.
     ///
     /// Patterns are those of `Module::matching`: `*` is any text without a dot, `**` any text, and a pattern
-    /// that matches the path of a layer stands for all parameters in it. A parameter that several layers
+    /// that matches the path of a layer means all parameters in it. A parameter that several layers
     /// share matches if one of its paths does.
     ///
     /// ```
@@ -77,7 +77,7 @@ impl<M: Method> Builder<M> {
         self
     }
 
-    /// Builds the optimizer. Parameters that are in no group of their own are group 0, if there are any.
+    /// Builds the optimizer. Parameters that were given no group are group 0, if there are any.
     ///
     /// # Errors
     /// [`ErrorKind::Value`] if a hyperparameter is out of range, a parameter is given twice, a pattern

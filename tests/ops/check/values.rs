@@ -132,7 +132,7 @@ impl Case {
         let x = &inputs[0];
         let fits = |y: &Tensor| y.dtype().can_cast(dtype) && (self.reshapes || y.sizes() == x.sizes());
         let wanted = result.ok().filter(fits).map(|y| y.to(dtype).unwrap());
-        let holders = [("a buffer of its own", None), ("a shared buffer", Some(())), ("a view", None)];
+        let holders = [("its own buffer", None), ("a shared buffer", Some(())), ("a view", None)];
         for (place, shared) in holders {
             let what = || format!("in place in {place}: {}", self.describe(dtype));
             let mut target = if place == "a view" { orders(x).swap_remove(0).1 } else { own(x) };

@@ -103,7 +103,7 @@ pub(super) fn lock(op: &'static str, folder: &Path) -> Result<Option<File>> {
         Err(TryLockError::WouldBlock) => {
             let message = format!("another run saves its checkpoints in {}", folder.display());
             Err(Error::new(ErrorKind::Io, op, message)
-                .with_repair("give each run a folder of its own, or wait for the other to end"))
+                .with_repair("give each run its own folder, or wait for the other to end"))
         }
     }
 }

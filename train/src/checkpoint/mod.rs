@@ -42,7 +42,7 @@ pub enum Best {
 /// | a [`Scheduler`] or [`ReduceOnPlateau`] | `&mut scheduler` |
 /// | a [`Loader`](namegrad_data::Loader), with its place in the epoch | `&loader` |
 /// | an [`AveragedModel`] or [`GradScaler`] | `&mut average` |
-/// | a [`Generator`](namegrad_core::random::Generator) of your own | `&mut generator` |
+/// | a [`Generator`](namegrad_core::random::Generator) | `&mut generator` |
 /// | the number of the epoch, a history, any value with serde's traits | `&mut epoch` |
 /// | your own type that implements [`Resumable`] | `&mut part` |
 ///

@@ -159,7 +159,7 @@ impl<B: Send + 'static> Resumable for &Loader<B> {
     }
 }
 
-/// A random generator of your own. The default generator is in every checkpoint.
+/// Your own random generator. The default generator is in every checkpoint.
 impl Resumable for Generator {
     fn state(&self) -> Result<TensorFile> {
         ValuePart(&mut Generator::state(self)).state()
@@ -331,7 +331,7 @@ impl fmt::Debug for Parts<'_> {
     }
 }
 
-/// The [`Parts`] of a run, called like the variables that they are in, or by a name of their own.
+/// The [`Parts`] of a run, named after the variables that they are in, or with a name that is given.
 ///
 /// `parts![&model, &mut run.optimizer, average = &shadow]` becomes
 ///
@@ -339,7 +339,7 @@ impl fmt::Debug for Parts<'_> {
 /// Parts::new().with("model", &model).with("optimizer", &mut run.optimizer).with("average", &shadow)
 /// ```
 ///
-/// Without a name of its own, a part is called by the last word of the expression.
+/// If no name is given, a part is named by the last word of the expression.
 /// [`Checkpoints`](crate::Checkpoints) has an example.
 #[macro_export]
 macro_rules! parts {

@@ -54,7 +54,7 @@ fn json<T: Serialize + DeserializeOwned>(value: &T) -> Result<String> {
     let refused = |reason: &str| {
         let message = format!("a value of type {} cannot be saved: {reason}", type_words::<T>());
         Error::new(ErrorKind::Value, "save", message).with_repair(
-            "save numbers that can be NaN or infinite as parts of their own, of type f64, Option<f64> or Vec<f64>",
+            "save numbers that can be NaN or infinite as separate parts, of type f64, Option<f64> or Vec<f64>",
         )
     };
     let mut file = TensorFile::default();

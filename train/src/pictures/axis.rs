@@ -45,7 +45,7 @@ impl Axis {
         Axis::over(&ends, log, 0.0)
     }
 
-    /// The same axis without the room below 0, on which bars stand.
+    /// The same axis without the room below 0, for charts with bars.
     pub(super) fn with_floor(mut self) -> Axis {
         if !self.log && self.low < 0.0 && self.low > -0.1 * self.high {
             self.low = 0.0;

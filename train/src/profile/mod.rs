@@ -25,7 +25,7 @@ pub use namegrad_autograd::span;
 /// recorded with [`Op`](namegrad_autograd::Op) begins where the op before it ended, because its value is
 /// computed first.
 ///
-/// Measuring takes about half a microsecond for each op; this time has a row of its own. What runs on other
+/// Measuring takes about half a microsecond for each op; this time has its own row. What runs on other
 /// threads is only seen if they were [handed over](namegrad_autograd::hand_over).
 ///
 /// # Examples
@@ -125,7 +125,7 @@ impl Profile {
         self.allocated
     }
 
-    /// The rows: those with the most time of their own come first.
+    /// The rows: those with the most own time come first.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }

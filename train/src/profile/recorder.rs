@@ -1,4 +1,4 @@
-//! The observer that measures. Each thread writes to a record of its own.
+//! The observer that measures. Each thread has its own record.
 
 use super::{Profile, Row, RowKind};
 use namegrad_autograd::{ForThread, Observed, Observer, Section, SectionKind};

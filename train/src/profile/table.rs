@@ -92,7 +92,7 @@ impl Table<'_> {
         self
     }
 
-    /// The rows of all parts, those with the most time of their own first.
+    /// The rows of all parts, those with the most own time first.
     fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut places = HashMap::new();

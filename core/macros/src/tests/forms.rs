@@ -75,7 +75,7 @@ fn ops_in_place_only() {
     assert_eq!(row.options_name(), "FillOptions");
     assert_eq!(row.with_name(false), "fill_with_");
     assert_refused("fill_ (x) names \"n\";", "takes a `mut` tensor first");
-    assert_refused("fill_ (mut x) -> [parts] names \"n\";", "has no outputs of its own");
+    assert_refused("fill_ (mut x) -> [parts] names \"n\";", "has no outputs besides what it writes to");
     assert_refused("f (mut x, value: Operand of f32) names \"n\";", "expected `Operand of f64`");
     let both = self::row("put put_ (mut x, index) names \"n\";");
     assert!(!both.is_in_place_only() && both.writes());

@@ -9,7 +9,7 @@ use namegrad_macros::Setters;
 
 /// Sequences of different lengths without padding: the first elements of all sequences, then the second
 /// elements of those that have one, and so on. Made by [`pack_padded_sequence`] or [`pack_sequence`], and
-/// taken by [`Rnn::forward_packed`](super::Rnn::forward_packed) and its kin.
+/// taken by [`Rnn::forward_packed`](super::Rnn::forward_packed) and the same method of the other layers.
 ///
 /// Layers also take `lengths`, which need no packing; see [`LstmOptions`](super::LstmOptions).
 ///

@@ -215,7 +215,7 @@ impl Layer<(Tensor, Tensor)> for TransformerDecoderLayer {
 /// Those of a [layer](TransformerDecoderLayer).
 ///
 /// # Parameters
-/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch,
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with its own initial values; in PyTorch,
 ///   they are copies of one layer
 /// - `norm.*`: those of the norm
 ///

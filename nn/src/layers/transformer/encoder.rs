@@ -196,7 +196,7 @@ impl Layer for TransformerEncoderLayer {
 /// Those of a [layer](TransformerEncoderLayer).
 ///
 /// # Parameters
-/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with initial values of its own; in PyTorch,
+/// - `layers.0.*`, `layers.1.*`, ...: those of the layers, each with its own initial values; in PyTorch,
 ///   they are copies of one layer
 /// - `norm.*`: those of the norm
 ///
