@@ -624,7 +624,7 @@ fn bad_parts_and_places() -> Result<()> {
         "a window of 4 elements is larger than dim 'C' of size 3",
         "[N=2, C=3]"
     );
-    assert_error!(x.movedim([0, 1], 0), DimRange, "movedim", "2 dims are to be moved to 1 places");
+    assert_error!(x.movedim([0, 1], 0), DimRange, "movedim", "cannot move 2 dims to 1 places");
     assert_error!(x.rot90(1, 0), DimRange, "rot90", "the plane of two dims, got 1");
     assert_error!(images().diag(), Shape, "diag", "1D or 2D", "[N=32, C=3, ?=7]");
     assert_error!(images().trace(), Shape, "trace");

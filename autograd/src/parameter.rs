@@ -97,7 +97,7 @@ impl Shared {
         if !self.is_computed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let message = "the parameter is computed from others, which are to be changed instead";
+        let message = "the parameter is computed from others; change those instead";
         Err(Error::new(ErrorKind::Autograd, op, message)
             .with_operands([self.read().shape()])
             .with_repair("use model.named_parameters(), or remove the parametrization"))

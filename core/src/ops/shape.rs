@@ -108,7 +108,7 @@ pub(crate) mod kernels {
     pub(crate) fn movedim(x: &NamedTensor, source: Positions, destination: Positions) -> Result<NamedTensor> {
         if source.len() != destination.len() {
             let (from, to) = (source.len(), destination.len());
-            let message = format!("{from} dims are to be moved to {to} places: each needs its own");
+            let message = format!("cannot move {from} dims to {to} places: each dim needs one");
             return Err(Error::about(&[x], ErrorKind::DimRange, "movedim", message));
         }
         let mut rest = (0..x.ndim()).filter(|dim| !source.contains(dim));

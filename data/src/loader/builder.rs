@@ -201,7 +201,7 @@ impl<B: Send + 'static> LoaderBuilder<B> {
         }
         if self.prefetch == Some(0) {
             return Err(refused("prefetch is at least 1, got 0".into())
-                .with_repair(".workers(0), if no batch is to be made in advance"));
+                .with_repair(".workers(0) to make no batch in advance"));
         }
         if self.shuffle && self.sampler.is_some() {
             return Err(refused("a sampler chooses the order, so there is nothing for shuffle to do".into())
