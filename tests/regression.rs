@@ -1579,3 +1579,14 @@ fn scalars_of_products_of_halves_were_rounded_to_halves() -> Result<()> {
     assert_eq!(found.to_vec::<f64>()?, [-624.0; 9]);
     Ok(())
 }
+
+#[test]
+fn many_groups_of_no_channels_and_huge_strides_were_panics() -> Result<()> {
+    let error = Tensor::zeros([3, 0])?.standardize(1, 0, usize::MAX).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
+    let x = Tensor::zeros([1, 2, 3])?;
+    let options = MaxUnpool1dOptions::new().stride(isize::MAX as usize).output_size(0);
+    let error = F::max_unpool1d_with(&x, &x.to(DType::I64)?, isize::MAX as usize, options).unwrap_err();
+    assert_eq!(error.location().file(), file!());
+    Ok(())
+}

@@ -636,8 +636,8 @@ pub(crate) fn unpool_over(
             (Some(size), Some(_)) => {
                 let message = format!(
                     "`output_size` {sizes:?} is not the length of an input of these windows: for dim {dim} it must be {} to {}",
-                    (size + 1).saturating_sub(stride[at]),
-                    size + stride[at] - 1
+                    size.saturating_sub(stride[at] - 1),
+                    size.saturating_add(stride[at] - 1)
                 );
                 return Err(fail(ErrorKind::Shape, message));
             }
