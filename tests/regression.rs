@@ -1581,12 +1581,25 @@ fn scalars_of_products_of_halves_were_rounded_to_halves() -> Result<()> {
 }
 
 #[test]
-fn many_groups_of_no_channels_and_huge_strides_were_panics() -> Result<()> {
+fn many_groups_of_no_channels_and_huge_strides_were_panics_or_endless() -> Result<()> {
+    let none = Tensor::zeros([0, 3])?;
+    let options = ConvolutionWeightOptions::new().groups(usize::MAX);
+    let error = none.convolution_weight_with(&none, 1, options).unwrap_err();
+    assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
     let error = Tensor::zeros([3, 0])?.standardize(1, 0, usize::MAX).unwrap_err();
     assert_eq!((error.kind(), error.location().file()), (ErrorKind::Shape, file!()));
     let x = Tensor::zeros([1, 2, 3])?;
     let options = MaxUnpool1dOptions::new().stride(isize::MAX as usize).output_size(0);
     let error = F::max_unpool1d_with(&x, &x.to(DType::I64)?, isize::MAX as usize, options).unwrap_err();
     assert_eq!(error.location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_cross_entropy_with_bits_was_a_panic() -> Result<()> {
+    let mut probability = Tensor::new([0.25, 0.5])?;
+    probability.requires_grad_(true)?;
+    probability.bernoulli_cross_entropy(&Tensor::new([true, false])?)?.mean(..)?.backward()?;
+    assert!(probability.grad().unwrap().allclose(&Tensor::new([-2.0, 1.0])?)?);
     Ok(())
 }

@@ -24,7 +24,7 @@ derivatives! { binary; |g, cx|
     logaddexp2(a, b) -> y { a: [a b] g * (apart(g, a, b)? * LN_2).sigmoid()?, b: [a b] g * (apart(g, b, a)? * LN_2).sigmoid()? }
     xlogy(a, b) -> y     { a: [a b] (g * like(g, b)?.log()?).masked_fill(&a.eq(0)?.logical_and(b.le(0)?)?, 0.0)?, b: [a b] g * a / b }
     bernoulli_cross_entropy(a, target) -> y {
-        a: [a target] g * (a - target) / a.mul(a.neg()?.add(1.0)?)?.clamp_min(SMALLEST)?,
+        a: [a target] g * (a - &*like(g, target)?) / a.mul(a.neg()?.add(1.0)?)?.clamp_min(SMALLEST)?,
         target: [a] g * (a.neg()?.log1p()? - a.log()?)
     }
     copysign(a, b) -> y  { a: [a y] g * a.sign()? * y.sign()?, b: [] g.zeros_like()? }

@@ -259,6 +259,11 @@ fn block(numbers: &[usize], missing: usize) -> [usize; 3] {
     })
 }
 
+/// Whether there are channels for the groups. Any number divides 0, but the loops visit each group.
+fn splits(groups: usize, channels: [usize; 2]) -> bool {
+    groups == 1 || channels.iter().any(|channels| groups <= *channels)
+}
+
 /// Checks that channels and groups fit.
 #[track_caller]
 fn check_channels(
@@ -268,7 +273,7 @@ fn check_channels(
     [out, own]: [usize; 2],
     groups: usize,
 ) -> Result<()> {
-    if !out.is_multiple_of(groups) {
+    if !splits(groups, [channels, out]) || !out.is_multiple_of(groups) {
         let message = format!("{out} output channels cannot be split into {groups} groups");
         return Err(Error::about(inputs, ErrorKind::Shape, op, message).with_repair(".groups(1)"));
     }
@@ -450,7 +455,8 @@ pub(crate) mod kernels {
             let message = format!("the inputs have batches of {:?} and {:?}", of_x.batch, of_g.batch);
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message));
         }
-        if !of_x.channels.is_multiple_of(groups) || !of_g.channels.is_multiple_of(groups) {
+        let channels = [of_x.channels, of_g.channels];
+        if !splits(groups, channels) || channels.iter().any(|channels| !channels.is_multiple_of(groups)) {
             let message = format!(
                 "{} and {} channels cannot be split into {groups} groups",
                 of_x.channels, of_g.channels
@@ -458,7 +464,6 @@ pub(crate) mod kernels {
             return Err(Error::about(&inputs, ErrorKind::Shape, OP, message).with_repair(".groups(1)"));
         }
         check_output(OP, &inputs, &along, &of_g.spatial)?;
-        let channels = [of_x.channels, of_g.channels];
         let geometry = geometry(of_x.batch.unwrap_or(1), channels, groups, &of_x.spatial, &sizes, &along);
         let (wide, own) = (compute(dtype), [of_g.channels, of_x.channels / groups]);
         let shape: Sizes = own.into_iter().chain(sizes).collect();
