@@ -1,19 +1,25 @@
-//! The backward pass: the walk from outputs to leaves.
+//! The backward pass: the walk from outputs to leaves. `pending` has the gradients that wait for their turn,
+//! `gradient` what happens to one on its way, and `search` looks at the graph before and after.
+
+mod gradient;
+mod pending;
+mod search;
+
+pub(super) use search::Useful;
 
 use super::cx::Inputs;
-use super::modes::{enable_grad, is_anomaly_enabled, is_grad_enabled, is_observed, set_grad_enabled};
+use super::modes::{enable_grad, is_anomaly_enabled, is_observed, set_grad_enabled};
 use super::nan::{self, Anomaly};
-use super::{
-    Cx, Edge, GradNames, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked,
-};
-use crate::hooks::Hook;
+use super::{Cx, Edge, Joint, Meta, Origin, OutputGradients, State, Way, is_anomalous, is_infinite_checked};
 use crate::line::line_of;
 use crate::observe::{Section, SectionKind, section};
 use crate::tensor::Tensor;
+use gradient::{accumulate, fit, run_hooks, run_hooks_after};
 use namegrad_core::{Error, ErrorKind, Result};
 use namegrad_macros::Setters;
-use std::collections::hash_map::Entry;
-use std::collections::{BinaryHeap, HashMap};
+use pending::{Arrived, Pending};
+use search::{first_nan, leading_to, leaves_of};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
@@ -56,66 +62,6 @@ impl Hasher for IdHasher {
 }
 /// A map by the ids of metas.
 pub(crate) type ById<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
-/// The metas that lead to the inputs of a goal, including the inputs themselves, and whether each leads to a
-/// further input.
-pub(super) type Useful = ById<bool>;
-
-/// What has arrived at a meta that is still in the heap.
-enum Arrived {
-    /// The gradient of a value, summed so far.
-    Gradient(Tensor),
-    /// The gradients of several outputs of an op.
-    Parts(Vec<Option<Tensor>>),
-}
-
-#[derive(Default)]
-struct Pending {
-    heap: BinaryHeap<u64>,
-    at: ById<(Arc<Meta>, Arrived)>,
-}
-
-impl Pending {
-    fn add(&mut self, meta: Arc<Meta>, grad: Tensor) -> Result<()> {
-        let grad = plain(grad);
-        match self.at.entry(meta.id) {
-            Entry::Vacant(place) => {
-                self.heap.push(meta.id);
-                place.insert((meta, Arrived::Gradient(grad)));
-            }
-            Entry::Occupied(mut place) => {
-                if let Arrived::Gradient(sum) = &mut place.get_mut().1 {
-                    add_to(sum, grad)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a gradient of output `number` of the op at `of`. Several gradients arrive if the output has
-    /// several records on the tape: the original one, and those of its saved values.
-    fn add_part(&mut self, of: Arc<Meta>, number: usize, outputs: usize, grad: Tensor) -> Result<()> {
-        let grad = plain(grad);
-        let heap = &mut self.heap;
-        let (_, arrived) = self.at.entry(of.id).or_insert_with(|| {
-            heap.push(of.id);
-            (of, Arrived::Parts(vec![None; outputs]))
-        });
-        if let Arrived::Parts(parts) = arrived {
-            match &mut parts[number] {
-                Some(sum) => add_to(sum, grad)?,
-                none => *none = Some(grad),
-            }
-        }
-        Ok(())
-    }
-
-    // Not inlined: that would copy the entry once more on its way out of the map.
-    #[inline(never)]
-    fn take(&mut self) -> Option<(Arc<Meta>, Arrived)> {
-        let id = self.heap.pop()?;
-        self.at.remove(&id)
-    }
-}
 
 /// The goal of a walk: the `grad` of the leaves, or the gradients of chosen tensors.
 pub(crate) enum Goal<'a> {
@@ -472,45 +418,9 @@ impl Walk<'_> {
     }
 }
 
-/// The records of the leaves that a value depends on.
-#[cold]
-fn leaves_of(meta: &Meta) -> Vec<u64> {
-    let (mut seen, mut leaves): (ById<()>, Vec<u64>) = (ById::default(), Vec::new());
-    let mut todo: Vec<Arc<Meta>> = Vec::new();
-    let mut visit = |meta: &Meta, todo: &mut Vec<Arc<Meta>>| {
-        if seen.insert(meta.id, ()).is_none() {
-            leaves.extend(meta.is_leaf().then_some(meta.id));
-            todo.extend(meta.way().iter().flat_map(Way::leads_to).cloned());
-        }
-    };
-    visit(meta, &mut todo);
-    while let Some(meta) = todo.pop() {
-        visit(&meta, &mut todo);
-    }
-    leaves
-}
-
 /// A hint for errors: how anomaly mode also checks forward values.
 const FORWARD_TOO: &str =
     "compute the output inside of detect_anomaly too, which then says where the nan was born";
-
-/// The earliest value that `roots` depend on and that was NaN when it was computed in anomaly mode.
-fn first_nan(roots: impl Iterator<Item = Arc<Meta>>) -> Option<Arc<Meta>> {
-    let mut seen: ById<()> = ById::default();
-    let mut todo: Vec<Arc<Meta>> = roots.collect();
-    let mut first: Option<Arc<Meta>> = None;
-    while let Some(meta) = todo.pop() {
-        if seen.insert(meta.id, ()).is_some() {
-            continue;
-        }
-        let way = meta.way();
-        todo.extend(way.iter().flat_map(Way::leads_to).cloned());
-        if meta.is_nan && first.as_ref().is_none_or(|first| meta.id < first.id) {
-            first = Some(meta);
-        }
-    }
-    first
-}
 
 fn in_backward(error: Error, origin: Origin) -> Error {
     error.context(format_args!("in the backward of {}, called at {}: ", origin.op, origin.at))
@@ -524,135 +434,4 @@ fn joint_gradients(joint: &Joint, cx: &Cx<'_>) -> Result<Vec<Option<Tensor>>> {
         return Err(Error::new(ErrorKind::Autograd, cx.origin.op, message).at(cx.origin.at));
     }
     Ok(gradients)
-}
-
-/// The gradient of input `number` of an op, summed to the sizes of the input if that was broadcast, and cast
-/// to its dtype if it was promoted.
-fn fit(gradient: Tensor, input: &Meta, number: usize, origin: Origin) -> Result<Tensor> {
-    let invalid = |got: String, expected: String| {
-        let message =
-            format!("returned an invalid gradient at index {number} - got {got} but expected {expected}");
-        Error::new(ErrorKind::Autograd, origin.op, message).at(origin.at)
-    };
-    if !gradient.dtype().is_floating_point() {
-        return Err(invalid(gradient.dtype().to_string(), input.dtype.to_string()));
-    }
-    let gradient = if gradient.sizes() == &input.sizes[..] {
-        gradient
-    } else {
-        gradient.sum_to(&input.sizes).map_err(|error| match error.kind() {
-            ErrorKind::Shape => {
-                let expected = format!("shape compatible with {:?}", input.sizes);
-                invalid(format!("{:?}", gradient.sizes()), expected)
-            }
-            _ => error,
-        })?
-    };
-    if gradient.dtype() == input.dtype { Ok(gradient) } else { gradient.to(input.dtype) }
-}
-
-/// The values from which a path leads to one of `inputs`, with `inputs` themselves.
-fn leading_to(roots: impl Iterator<Item = Arc<Meta>>, inputs: &[Arc<Meta>]) -> Useful {
-    // What each value leads to. Where a graph was freed nobody knows: `None`.
-    let mut seen: ById<Option<Vec<u64>>> = ById::default();
-    let mut todo: Vec<Arc<Meta>> = roots.collect();
-    while let Some(meta) = todo.pop() {
-        if seen.contains_key(&meta.id) {
-            continue;
-        }
-        let state = meta.state();
-        let into = state.way.as_ref().map(Way::leads_to).unwrap_or_default();
-        let is_freed = state.way.is_none() && meta.origin.is_some();
-        todo.extend(into.iter().filter(|into| !seen.contains_key(&into.id)).map(|into| Arc::clone(into)));
-        seen.insert(meta.id, (!is_freed).then(|| into.iter().map(|into| into.id).collect()));
-    }
-    // By number, every input of an op comes before the op.
-    let mut ids: Vec<u64> = seen.keys().copied().collect();
-    ids.sort_unstable();
-    let mut useful: Useful = inputs.iter().map(|input| (input.id, false)).collect();
-    for id in ids {
-        let leads_on = match &seen[&id] {
-            Some(into) => into.iter().any(|into| useful.contains_key(into)),
-            // The walk goes to a freed part and says so, unless it ends there anyway, at an input.
-            None => !useful.contains_key(&id),
-        };
-        if leads_on {
-            useful.insert(id, true);
-        }
-    }
-    useful
-}
-
-/// The gradient after the hooks of a tensor, in the order of their registration.
-fn run_hooks(hooks: Vec<Hook>, mut grad: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
-    for hook in hooks {
-        if let Some(changed) = hook(&grad)? {
-            grad = replaced("register_hook", &grad, changed, at)?;
-        }
-    }
-    Ok(grad)
-}
-
-/// The gradient that a hook replaces `grad` with.
-fn replaced(
-    op: &'static str,
-    grad: &Tensor,
-    changed: Tensor,
-    at: &'static Location<'static>,
-) -> Result<Tensor> {
-    let error = |message| Error::new(ErrorKind::Autograd, op, message).at(at);
-    if changed.sizes() != grad.sizes() {
-        let (old, new) = (grad.sizes(), changed.sizes());
-        return Err(error(format!("a hook changed the sizes of a gradient from {old:?} to {new:?}")));
-    }
-    if changed.dtype() != grad.dtype() {
-        let (old, new) = (grad.dtype(), changed.dtype());
-        return Err(error(format!("a hook changed the dtype of a gradient from {old} to {new}")));
-    }
-    Ok(plain(changed))
-}
-
-/// A gradient without names, which is on the tape only if the walk is recorded. A derivative or a hook may
-/// return a tensor that is already on the tape; without this, its graph would stay alive, perhaps forever.
-#[inline]
-fn plain(mut gradient: Tensor) -> Tensor {
-    if gradient.meta().is_some() && !is_grad_enabled() {
-        gradient.detach_();
-    }
-    if gradient.value().has_names() { gradient.unnamed() } else { gradient }
-}
-
-/// Adds to the `grad` of a value.
-fn accumulate(meta: &Meta, grad: Tensor, named: bool) -> Result<()> {
-    let mut state = meta.state();
-    state.grad_names = if named { GradNames::OfTensor } else { GradNames::None };
-    match state.grad.as_mut() {
-        None => state.grad = Some(grad),
-        Some(old) => add_to(old, grad)?,
-    }
-    Ok(())
-}
-
-/// Adds one gradient to another, in place unless the pass is recorded.
-fn add_to(sum: &mut Tensor, grad: Tensor) -> Result<()> {
-    if is_grad_enabled() {
-        *sum = sum.add(&grad)?;
-        return Ok(());
-    }
-    sum.add_in_place(grad)
-}
-
-/// Calls the hooks that wait for the summed gradient of a value.
-fn run_hooks_after(meta: &Meta, at: &'static Location<'static>) -> Result<()> {
-    let hooks = match &meta.state().hooks {
-        Some(hooks) => hooks.after_accumulation(),
-        None => return Ok(()),
-    };
-    for hook in hooks {
-        let Some(old) = meta.state().grad.clone() else { return Ok(()) };
-        if let Some(changed) = hook(&old)? {
-            meta.state().grad = Some(replaced("register_post_accumulate_grad_hook", &old, changed, at)?);
-        }
-    }
-    Ok(())
 }

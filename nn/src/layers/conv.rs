@@ -1,18 +1,21 @@
-//! Convolution and transposed convolution over one, two or three dims. Everything that does not depend on the
-//! number of dims is in functions of slices.
+//! Convolution and transposed convolution over one, two or three dims. What both have in common is in
+//! `settings` (options, parameters) and `input` (dims, padding), in functions of slices where the number of
+//! dims does not matter.
 
-use super::{Layer, called, read, read_any, within};
+mod input;
+mod settings;
+
+use super::{Layer, read, read_any, within};
 use crate::Module;
-use crate::functional::PadMode;
 use crate::functional::conv::{Slide, transposed_images};
-use crate::functional::image::repeated;
-use crate::functional::layout::{Layout, Wanted};
 use crate::training::ModulePath;
-use namegrad_autograd::{Parameter, Tensor, TensorOptions, autocast};
+use input::{layout, padded};
+use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::args::{Extents, Padding};
 use namegrad_core::names::Name;
 use namegrad_core::options::ConvolutionOptions;
-use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, Shape, default_dtype};
+use namegrad_core::{DType, Error, ErrorKind, NewDim, Result, default_dtype};
+use settings::{Settings, parameters};
 use std::borrow::Cow;
 use std::panic::Location;
 
@@ -137,229 +140,6 @@ pub type ConvTranspose1d = ConvTranspose<1>;
 pub type ConvTranspose2d = ConvTranspose<2>;
 /// [`ConvTranspose`] over three dims.
 pub type ConvTranspose3d = ConvTranspose<3>;
-
-/// What a layer was made of.
-#[derive(Clone, Debug)]
-struct Settings<const N: usize> {
-    input: Named,
-    output: Named,
-    kernel: [Named; N],
-    stride: Extents,
-    padding: Padding,
-    dilation: Extents,
-    groups: usize,
-    mode: PaddingMode,
-}
-
-impl<const N: usize> Settings<N> {
-    /// The settings of `new`.
-    #[track_caller]
-    fn new(
-        op: &'static str,
-        input: impl NewDim,
-        output: impl NewDim,
-        kernel: [impl NewDim; N],
-    ) -> Result<Settings<N>> {
-        const { assert!(N >= 1 && N <= 3, "a convolution is over one, two or three dims") };
-        let of = |error: Error| error.of(op);
-        let (input, output) = (input.into_new_dim().map_err(of)?, output.into_new_dim().map_err(of)?);
-        let mut sizes = [(None, 0); N];
-        for (to, size) in sizes.iter_mut().zip(kernel) {
-            *to = size.into_new_dim().map_err(of)?;
-        }
-        let one = Extents::from(1);
-        Ok(Settings {
-            input,
-            output,
-            kernel: sizes,
-            stride: one,
-            padding: Padding::Valid,
-            dilation: one,
-            groups: 1,
-            mode: PaddingMode::Zeros,
-        })
-    }
-
-    /// The names of the dims that the kernel slides along.
-    fn spatial(&self) -> [Option<Name>; N] {
-        self.kernel.map(|(name, _)| name)
-    }
-
-    /// `C=3 -> F=16, H=3, W=3`.
-    fn dims(&self) -> String {
-        dims_text(self.input, self.output, &self.kernel)
-    }
-
-    /// The description of a layer in the summary.
-    fn text(&self, layer: &str) -> String {
-        let mut text = format!("{layer}({}", self.dims());
-        if self.stride != Extents::from(1) {
-            text += &format!(", stride={}", self.stride);
-        }
-        match self.padding {
-            Padding::Zeros(zeros) => text += &format!(", padding={zeros}"),
-            Padding::Same => text += ", padding=same",
-            Padding::Valid => {}
-        }
-        if self.dilation != Extents::from(1) {
-            text += &format!(", dilation={}", self.dilation);
-        }
-        if self.groups != 1 {
-            text += &format!(", groups={}", self.groups);
-        }
-        text + ")"
-    }
-}
-
-impl<const N: usize> Settings<N> {
-    /// An error for numbers that no input fits.
-    #[track_caller]
-    fn check(&self, op: &'static str) -> Result<()> {
-        let refused = ErrorKind::Value;
-        let stride = self.stride.over(op, "stride", N)?;
-        for (name, numbers) in [("stride", &stride), ("dilation", &self.dilation.over(op, "dilation", N)?)] {
-            if numbers.len() != N || numbers.contains(&0) {
-                let message = format!("`{name}` must be at least 1, got {numbers:?}");
-                return Err(Error::new(refused, op, message).with_repair(format!(".{name}(1)")));
-            }
-        }
-        match self.padding {
-            Padding::Same if stride.iter().any(|stride| *stride != 1) => {
-                let message = format!("padding of the same size needs a stride of 1, got {stride:?}");
-                Err(Error::new(refused, op, message).with_repair(".stride(1)"))
-            }
-            Padding::Zeros(zeros) => zeros.over(op, "padding", N).map(drop),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn dims_text(input: Named, output: Named, kernel: &[Named]) -> String {
-    let dim = |(name, size): &Named| name.map_or(size.to_string(), |name| format!("{name}={size}"));
-    let kernel: Vec<String> = kernel.iter().map(dim).collect();
-    format!("{} -> {}, {}", dim(&input), dim(&output), kernel.join(", "))
-}
-
-/// The weight and the bias of a layer.
-#[track_caller]
-fn parameters(
-    op: &'static str,
-    [input, output]: [Named; 2],
-    kernel: &[Named],
-    (groups, transposed, bias): (usize, bool, bool),
-    dtype: DType,
-) -> Result<(Parameter, Option<Parameter>)> {
-    if !dtype.is_floating_point() {
-        let message = format!("the parameters of a layer are floating-point, not {dtype}");
-        return Err(Error::new(ErrorKind::DType, op, message).with_repair(".dtype(DType::F32)"));
-    }
-    if groups == 0 || !input.1.is_multiple_of(groups) || !output.1.is_multiple_of(groups) {
-        let (input, output) = (input.1, output.1);
-        let message =
-            format!("{input} input and {output} output channels cannot be split into {groups} groups");
-        return Err(Error::new(ErrorKind::Value, op, message).with_repair(".groups(1)"));
-    }
-    if let Some((_, size)) = kernel.iter().find(|(_, size)| *size == 0) {
-        let message = format!("a kernel must have at least one element along each dim, got {size}");
-        return Err(Error::new(ErrorKind::Value, op, message));
-    }
-    let own_name = match input.0 {
-        Some(name) if input.0 == output.0 => Some(Name::new(&format!("{name}_in"))?),
-        _ => input.0,
-    };
-    let channels = match transposed {
-        true => [(own_name, input.1), (output.0, output.1 / groups)],
-        false => [output, (own_name, input.1 / groups)],
-    };
-    let shape =
-        Shape::new(channels.into_iter().chain(kernel.iter().copied())).map_err(|error| error.of(op))?;
-    let fan: usize = shape.sizes.iter().skip(1).fold(1, |fan, size| fan.saturating_mul(*size));
-    let bound = 1.0 / (fan.max(1) as f64).sqrt();
-    let options = TensorOptions::new().dtype(dtype);
-    let weight = options.clone().uniform(shape, -bound, bound).map_err(|error| error.of(op))?;
-    let weight = Parameter::new(weight)?;
-    let bias = match bias {
-        true => {
-            let bias = options.uniform(Shape::new([output])?, -bound, bound);
-            Some(Parameter::new(bias.map_err(|error| error.of(op))?)?)
-        }
-        false => None,
-    };
-    Ok((weight, bias))
-}
-
-/// Where the dims of a layer are in `x`.
-#[track_caller]
-fn layout<const N: usize>(
-    op: &'static str,
-    path: &ModulePath,
-    settings: &Settings<N>,
-    x: &Tensor,
-    dtype: DType,
-) -> Result<Layout> {
-    let wanted = Wanted {
-        channel: settings.input.0,
-        spatial: &settings.spatial(),
-        made: settings.output.0,
-        exact: true,
-    };
-    let layout = Layout::find(op, x, None, wanted).map_err(|error| within(error, op, path))?;
-    let (channel, size) = (layout.channel(), settings.input.1);
-    let caller = Location::caller();
-    let fail = |kind, message: String| Error::new(kind, op, message).with_operands([x.shape()]).at(caller);
-    let found = x.sizes()[channel];
-    if found != size {
-        let dim = x.name(channel).map_or(format!("dim {channel}"), |name| format!("the dim '{name}'"));
-        let who = called(path, &settings.dims());
-        return Err(fail(ErrorKind::Shape, format!("{who} needs {size} elements in {dim}, got {found}")));
-    }
-    if !autocast::fits(x.dtype(), dtype) {
-        let who = called(path, &settings.dims());
-        let message = format!("{who} has parameters of {dtype}, and the input is {}", x.dtype());
-        let repair = format!("x.to(DType::{dtype:?})?");
-        return Err(fail(ErrorKind::DType, message).with_repair(repair));
-    }
-    Ok(layout)
-}
-
-/// Images with copies of their own elements around them, along the last dims.
-#[track_caller]
-fn padded(
-    op: &'static str,
-    images: Tensor,
-    kernel: &[Named],
-    padding: Padding,
-    dilation: Extents,
-    mode: PaddingMode,
-) -> Result<Tensor> {
-    let dims = kernel.len();
-    let around: Vec<(usize, usize)> = match padding {
-        Padding::Valid => return Ok(images),
-        Padding::Zeros(each) => {
-            each.over(op, "padding", dims)?.into_iter().map(|each| (each, each)).collect()
-        }
-        Padding::Same => {
-            let dilation = dilation.over(op, "dilation", dims)?;
-            let total = |(dilation, (_, size)): (usize, &Named)| dilation.saturating_mul(size - 1);
-            dilation.into_iter().zip(kernel).map(total).map(|total| (total / 2, total - total / 2)).collect()
-        }
-    };
-    let mode = match mode {
-        PaddingMode::Zeros => PadMode::Constant,
-        PaddingMode::Reflect => PadMode::Reflect,
-        PaddingMode::Replicate => PadMode::Replicate,
-        PaddingMode::Circular => PadMode::Circular,
-    };
-    let first = images.ndim() - dims;
-    let pads: Vec<(usize, [isize; 2])> = around
-        .into_iter()
-        .enumerate()
-        .map(|(at, (before, after))| {
-            (first + at, [before, after].map(|pad| isize::try_from(pad).unwrap_or(isize::MAX)))
-        })
-        .collect();
-    repeated(op, &images, &pads, mode)
-}
 
 /// The parts of the two layers that differ only in names: accessors, `new`, `Layer`. The row
 /// `Conv ConvBuilder ["Conv1d", "Conv2d", "Conv3d"];` becomes

@@ -1,0 +1,123 @@
+//! Elements before and after dims: constants, or copies of the elements that there are.
+
+use super::PadMode;
+use crate::functional::layout::{about, fail};
+use namegrad_autograd::Tensor;
+use namegrad_core::{ErrorKind, Result, Scalar};
+use std::panic::Location;
+
+/// Checks what is added to a dim, and returns its new length.
+#[track_caller]
+fn padded_length(op: &'static str, x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<usize> {
+    let length = x.sizes()[dim];
+    let made = (length as isize).checked_add(before).and_then(|made| made.checked_add(after));
+    let fewer = before.min(0).saturating_add(after.min(0)).unsigned_abs();
+    match made {
+        Some(made) if fewer <= length => Ok(made as usize),
+        Some(_) => {
+            let message = format!("{fewer} elements cannot be removed from a length of {length}");
+            Err(fail(op, ErrorKind::Value, message, &[x]))
+        }
+        None => {
+            let message = format!("out of memory: {before} and {after} elements more than {length}");
+            Err(fail(op, ErrorKind::OutOfMemory, message, &[x]))
+        }
+    }
+}
+
+/// `x` without the elements that negative numbers remove.
+#[track_caller]
+fn cropped(x: &Tensor, dim: usize, [before, after]: [isize; 2]) -> Result<Tensor> {
+    let [start, end] = [before, after].map(|pad| pad.min(0).unsigned_abs());
+    match start + end {
+        0 => Ok(x.clone()),
+        fewer => x.narrow(dim, start, x.sizes()[dim].saturating_sub(fewer)),
+    }
+}
+
+#[track_caller]
+pub(super) fn with_constant(
+    op: &'static str,
+    x: &Tensor,
+    pads: &[(usize, [isize; 2])],
+    value: Scalar,
+) -> Result<Tensor> {
+    let (mut y, caller) = (x.clone(), Location::caller());
+    for (dim, pad) in pads.iter().filter(|(_, pad)| *pad != [0, 0]) {
+        padded_length(op, x, *dim, *pad)?;
+        let kept = cropped(&y, *dim, *pad)?;
+        let side = |count: isize| -> Result<Option<Tensor>> {
+            if count <= 0 {
+                return Ok(None);
+            }
+            let mut sizes = y.sizes().to_vec();
+            sizes[*dim] = count.unsigned_abs();
+            y.new_full(sizes, value).map(Some).map_err(|error| about(error, op, &[x]).at(caller))
+        };
+        let (before, after) = (side(pad[0])?, side(pad[1])?);
+        let parts: Vec<&Tensor> = before.iter().chain([&kept]).chain(&after).collect();
+        y = if parts.len() > 1 {
+            Tensor::cat(&parts, *dim).map_err(|error| about(error, op, &[x]))?
+        } else {
+            kept
+        };
+    }
+    Ok(y)
+}
+
+/// `x` with copies of its own elements before and after dims, for the function or layer `op`.
+#[track_caller]
+pub(crate) fn repeated(
+    op: &'static str,
+    x: &Tensor,
+    pads: &[(usize, [isize; 2])],
+    mode: PadMode,
+) -> Result<Tensor> {
+    let mut y = x.clone();
+    for (dim, pad) in pads.iter().filter(|(_, pad)| *pad != [0, 0]) {
+        let length = x.sizes()[*dim];
+        let most = match mode {
+            PadMode::Reflect => length.saturating_sub(1),
+            PadMode::Circular => length,
+            _ if length == 0 => 0,
+            _ => isize::MAX as usize,
+        };
+        let more = pad[0].max(pad[1]);
+        let mut made = padded_length(op, x, *dim, *pad)?;
+        let fewer: usize = pad.iter().map(|pad| pad.min(&0).unsigned_abs()).sum();
+        if mode == PadMode::Circular && fewer == length {
+            made = 0; // nothing is left to repeat
+        }
+        if more > 0 && more.unsigned_abs() > most || made == 0 {
+            let mode = format!("{mode:?}").to_lowercase();
+            let message = match made {
+                0 => format!(
+                    "{mode} padding by {} and {} leaves nothing of a length of {length}",
+                    pad[0], pad[1]
+                ),
+                _ => format!("{mode} padding of a length of {length} can be at most {most}, got {more}"),
+            };
+            return Err(fail(op, ErrorKind::Value, message, &[x]));
+        }
+        let mut places: Vec<i64> = Vec::new();
+        if places.try_reserve_exact(made).is_err() {
+            let message = format!("out of memory: a length of {made}");
+            return Err(fail(op, ErrorKind::OutOfMemory, message, &[x]));
+        }
+        // The elements of the other end are those that are left; reflected are those that there were.
+        let (first, last) = match mode {
+            PadMode::Circular => (-pad[0].min(0) as i64, length as i64 - 1 + pad[1].min(0) as i64),
+            _ => (0, length as i64 - 1),
+        };
+        let start = -(pad[0] as i64);
+        places.extend((start..start + made as i64).map(|at| match mode {
+            PadMode::Circular => first + (at - first).rem_euclid(last - first + 1),
+            PadMode::Reflect if at < 0 => -at,
+            PadMode::Reflect if at > last => 2 * last - at,
+            _ => at.clamp(0, last),
+        }));
+        let index = Tensor::from_slice(&places, [made])?;
+        y = y.index_select(index, *dim).map_err(|error| about(error, op, &[x]))?;
+    }
+    Ok(y)
+}
