@@ -7,7 +7,8 @@ use crate::method::{Checks, Turn, number, update_tensors};
 use namegrad_autograd::Tensor;
 use namegrad_core::cpu::math::Real;
 use namegrad_core::cpu::update::Update;
-use namegrad_core::{DType, Error, ErrorKind, NamedTensor, Result};
+use namegrad_core::cpu::vectors;
+use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -95,6 +96,8 @@ const VECTORS: [&str; 2] = ["d", "prev_flat_grad"];
 const NUMBERS: [&str; 2] = ["t", "H_diag"];
 /// The numbers `1 / s·y` of all pairs.
 const INVERSES: &str = "ro";
+/// The products that [`Pair`] has, a row for each pair.
+const PRODUCTS: &str = "products";
 /// The names of the tensors of pair `i` are these, a dot and `i`.
 const PAIRS: [&str; 2] = ["old_dirs", "old_stps"];
 
@@ -126,7 +129,9 @@ impl Formula for LbfgsOptions {
         let expected = vectors.map(|name| (name, vec![numel]));
         let expected = expected.chain(NUMBERS.map(|name| (name.into(), vec![])));
         let expected = expected.chain([(INVERSES.into(), vec![pairs])]);
-        let expected: BTreeMap<String, Vec<usize>> = expected.collect();
+        // PyTorch has no products; they are computed then.
+        let products = shared.contains_key(PRODUCTS).then(|| (PRODUCTS.into(), vec![pairs, 2 * pairs]));
+        let expected: BTreeMap<String, Vec<usize>> = expected.chain(products).collect();
         let wrong = |message: String| Err(Error::new(ErrorKind::Value, "Lbfgs", message));
         if shared.is_empty() {
             return Ok(());
@@ -178,6 +183,13 @@ fn values(pass: &mut Pass<'_, LbfgsOptions>) -> Result<Vec<NamedTensor>> {
 }
 
 /// What is known from earlier iterations.
+///
+/// A direction is a sum of the gradient and of the vectors of all pairs, whose factors depend on products of
+/// these alone. So an iteration reads the pairs twice: for their products with the gradient and the new pair,
+/// and for the sum. The loops of algorithm 7.4 also read and write a vector with each of them.
+///
+/// # Source
+/// Chen, Wang, Zhou, *Large-scale L-BFGS using MapReduce* (2014).
 struct History {
     /// The last direction.
     d: NamedTensor,
@@ -185,27 +197,42 @@ struct History {
     t: f64,
     /// The gradient before that step.
     before: NamedTensor,
-    /// The pairs `y` and `s`, with `1 / s·y`.
-    pairs: Vec<(NamedTensor, NamedTensor, f64)>,
+    /// The earliest is first.
+    pairs: Vec<Pair>,
     /// `s·y / y·y` of the last pair.
     scale: f64,
 }
 
+/// The changes of the gradient and of the parameters in an iteration.
+struct Pair {
+    y: NamedTensor,
+    s: NamedTensor,
+    /// `1 / s·y`
+    inverse: f64,
+    /// The products of `y` with the `y` and the `s` of each pair up to this one.
+    products: Vec<f64>,
+}
+
 impl History {
     fn load(shared: &BTreeMap<String, NamedTensor>, dtype: DType) -> Result<Option<History>> {
-        let vector = |name: &str| shared.get(name).map(|value| value.to(dtype)).transpose();
+        let vector = |name: &str| shared.get(name).map(|value| value.to(dtype)?.contiguous()).transpose();
         let scalar = |name: &str| shared.get(name).map(number).transpose();
+        let numbers = |name: &str| shared.get(name).map(|value| value.to_vec::<f64>()).transpose();
         let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
         let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
-        let inverses = shared.get(INVERSES).map(|value| value.to_vec::<f64>()).transpose()?;
-        let mut pairs = Vec::new();
-        for (i, inverse) in inverses.unwrap_or_default().into_iter().enumerate() {
+        let inverses = numbers(INVERSES)?.unwrap_or_default();
+        let (count, known) = (inverses.len(), numbers(PRODUCTS)?);
+        let mut history = History { d, t, before, pairs: Vec::with_capacity(count), scale };
+        for (i, inverse) in inverses.into_iter().enumerate() {
             let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));
-            if let (Some(y), Some(s)) = (y?, s?) {
-                pairs.push((y, s, inverse));
-            }
+            let (Some(y), Some(s)) = (y?, s?) else { return Ok(None) };
+            let products = match &known {
+                Some(known) => known[2 * i * count..][..2 * (i + 1)].to_vec(),
+                None => products(&history.vectors_and(&y, &s), [&y])?.into_iter().flatten().collect(),
+            };
+            history.pairs.push(Pair { y, s, inverse, products });
         }
-        Ok(Some(History { d, t, before, pairs, scale }))
+        Ok(Some(history))
     }
 
     fn save(self, shared: &mut BTreeMap<String, NamedTensor>) -> Result<()> {
@@ -216,45 +243,111 @@ impl History {
         for (name, number) in NUMBERS.into_iter().zip([self.t, self.scale]) {
             shared.insert(name.into(), scalar(number)?);
         }
-        let inverses: Vec<f64> = self.pairs.iter().map(|(.., inverse)| *inverse).collect();
-        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [inverses.len()])?);
-        for (i, (y, s, _)) in self.pairs.into_iter().enumerate() {
-            shared.insert(format!("{}.{i}", PAIRS[0]), y);
-            shared.insert(format!("{}.{i}", PAIRS[1]), s);
+        let count = self.pairs.len();
+        let (mut inverses, mut products) = (Vec::new(), Vec::new());
+        for (i, pair) in self.pairs.into_iter().enumerate() {
+            inverses.push(pair.inverse);
+            products.extend(pair.products);
+            products.resize(2 * count * (i + 1), 0.0);
+            shared.insert(format!("{}.{i}", PAIRS[0]), pair.y);
+            shared.insert(format!("{}.{i}", PAIRS[1]), pair.s);
         }
+        shared.insert(INVERSES.into(), NamedTensor::from_slice(&inverses, [count])?);
+        shared.insert(PRODUCTS.into(), NamedTensor::from_slice(&products, [count, 2 * count])?);
         Ok(())
     }
 
-    /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`.
-    fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<()> {
+    /// The `y` and `s` of each pair, and then these.
+    fn vectors_and<'a>(&'a self, y: &'a NamedTensor, s: &'a NamedTensor) -> Vec<&'a NamedTensor> {
+        self.pairs.iter().flat_map(|pair| [&pair.y, &pair.s]).chain([y, s]).collect()
+    }
+
+    /// Adds the pair of the last iteration, whose step ended at a point with the gradient `grad`. Returns the
+    /// products of `grad` with the `y` and the `s` of each pair.
+    fn learn(&mut self, grad: &NamedTensor, size: usize) -> Result<Vec<f64>> {
         let (y, s) = (grad.sub(&self.before)?, self.d.mul(self.t)?);
-        let product = dot(&y, &s)?;
-        if product > 1e-10 {
-            self.scale = product / dot(&y, &y)?;
-            if self.pairs.len() >= size && !self.pairs.is_empty() {
-                self.pairs.remove(0);
-            }
-            self.pairs.push((y, s, 1.0 / product));
+        let products = products(&self.vectors_and(&y, &s), [grad, &y])?;
+        let (mut of_grad, products): (Vec<f64>, Vec<f64>) =
+            products.into_iter().map(<(f64, f64)>::from).unzip();
+        let old = 2 * self.pairs.len();
+        let (yy, sy) = (products[old], products[old + 1]);
+        if sy <= 1e-10 || sy.is_nan() {
+            of_grad.truncate(old);
+            return Ok(of_grad);
         }
-        Ok(())
+        self.scale = sy / yy;
+        self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products });
+        if self.pairs.len() > size.max(1) {
+            self.pairs.remove(0);
+            self.pairs.iter_mut().map(|pair| &mut pair.products).chain([&mut of_grad]).for_each(|products| {
+                products.drain(..2);
+            });
+        }
+        Ok(of_grad)
     }
 
-    /// `-H grad`.
-    fn direction(&self, grad: &NamedTensor) -> Result<NamedTensor> {
-        let mut r = grad.neg()?;
-        let mut alphas = Vec::with_capacity(self.pairs.len());
-        for (y, s, inverse) in self.pairs.iter().rev() {
-            let alpha = dot(s, &r)? * inverse;
-            add(&mut r, -alpha, y)?;
-            alphas.push(alpha);
+    /// `-H grad`, by the recursion of two loops for the factors of all vectors. `of_grad` is what
+    /// [`learn`](Self::learn) returned.
+    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<NamedTensor> {
+        let (pairs, scale) = (&self.pairs, self.scale);
+        let yy = |i: usize, j: usize| pairs[i.max(j)].products[2 * i.min(j)];
+        // The `s` is of the earlier pair.
+        let sy = |i: usize, j: usize| pairs[j].products[2 * i + 1];
+        // d = -grad - Σ alpha y, from the last pair to the first
+        let mut alphas = vec![0.0; pairs.len()];
+        for i in (0..pairs.len()).rev() {
+            let later: f64 = (i + 1..pairs.len()).map(|j| alphas[j] * sy(i, j)).sum();
+            alphas[i] = pairs[i].inverse * (-of_grad[2 * i + 1] - later);
         }
-        r.mul_(self.scale)?;
-        for ((y, s, inverse), alpha) in self.pairs.iter().zip(alphas.into_iter().rev()) {
-            let beta = dot(y, &r)? * inverse;
-            add(&mut r, alpha - beta, s)?;
+        // d = scale d + Σ (alpha - beta) s, from the first pair to the last
+        let mut factors = vec![0.0; pairs.len()];
+        for i in 0..pairs.len() {
+            let all: f64 = (0..pairs.len()).map(|j| alphas[j] * yy(i, j)).sum();
+            let earlier: f64 = (0..i).map(|j| factors[j] * sy(j, i)).sum();
+            let beta = pairs[i].inverse * (scale * (-of_grad[2 * i] - all) + earlier);
+            factors[i] = alphas[i] - beta;
         }
-        Ok(r)
+        let mut terms = vec![(-scale, grad)];
+        for ((pair, alpha), factor) in pairs.iter().zip(alphas).zip(factors) {
+            terms.extend([(-scale * alpha, &pair.y), (factor, &pair.s)]);
+        }
+        sum(&terms)
     }
+}
+
+/// The products of each of the vectors with each in `with`.
+fn products<const N: usize>(vectors: &[&NamedTensor], with: [&NamedTensor; N]) -> Result<Vec<[f64; N]>> {
+    fn of<T: Real + Element, const N: usize>(
+        vectors: &[&NamedTensor],
+        with: [&NamedTensor; N],
+    ) -> Result<Vec<[f64; N]>> {
+        let vectors = vectors.iter().map(|vector| vector.as_slice::<T>()).collect::<Result<Vec<_>>>()?;
+        let mut slices: [&[T]; N] = [&[]; N];
+        for (slice, vector) in slices.iter_mut().zip(with) {
+            *slice = vector.as_slice()?;
+        }
+        Ok(vectors::products(&vectors, slices))
+    }
+    match vectors.first().map(|vector| vector.dtype()) {
+        Some(DType::F64) => of::<f64, N>(vectors, with),
+        _ => of::<f32, N>(vectors, with),
+    }
+}
+
+/// The sum of vectors, each times its factor.
+fn sum(terms: &[(f64, &NamedTensor)]) -> Result<NamedTensor> {
+    fn of<T: Real + Element>(terms: &[(f64, &NamedTensor)], to: &mut NamedTensor) -> Result<()> {
+        let slices = terms.iter().map(|(factor, vector)| Ok((*factor, vector.as_slice::<T>()?)));
+        let terms = slices.collect::<Result<Vec<_>>>()?;
+        vectors::combine(&terms, to.as_mut_slice()?);
+        Ok(())
+    }
+    let mut to = terms[0].1.full_like(0.0, terms[0].1.dtype())?;
+    match to.dtype() {
+        DType::F64 => of::<f64>(terms, &mut to)?,
+        _ => of::<f32>(terms, &mut to)?,
+    }
+    Ok(to)
 }
 
 /// A step.
@@ -290,8 +383,8 @@ impl Run<'_, '_> {
                     History { d: grad.neg()?, t, before: grad.clone(), pairs: Vec::new(), scale: 1.0 }
                 }
                 Some(mut earlier) => {
-                    earlier.learn(&grad, history_size)?;
-                    earlier.d = earlier.direction(&grad)?;
+                    let of_grad = earlier.learn(&grad, history_size)?;
+                    earlier.d = earlier.direction(&grad, &of_grad)?;
                     (earlier.t, earlier.before) = (lr, grad.clone());
                     earlier
                 }

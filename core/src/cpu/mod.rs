@@ -7,7 +7,7 @@
 //! and `sample` interpolate, `fold` reduces, `scan` has cumulative sums, `order` compares, `count` counts and
 //! searches, `softmax` has softmax and functions of the same sums, `norm` and `standardize` normalize,
 //! `attention` and `recurrent` have layers of those names, `linalg` decomposes matrices, [`update`] runs the
-//! steps of optimizers. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
+//! steps of optimizers, and [`vectors`] has sums of many vectors. They share `simd`, which finds the widest vectors, `threads`, `room`, which is memory
 //! to be written, `row`, the sums of a row, and the functions of one number in [`math`] and `integer`.
 
 pub(crate) mod attention;
@@ -38,3 +38,4 @@ pub(crate) mod softmax;
 pub(crate) mod standardize;
 pub(crate) mod threads;
 pub mod update;
+pub mod vectors;
