@@ -152,6 +152,73 @@ fn gradients() -> Result<()> {
     Ok(())
 }
 
+/// In `bf16`, products are exact in `f32`, and sums are rounded once.
+#[test]
+fn half_types_are_those_of_floats_rounded() -> Result<()> {
+    let slides = [
+        (
+            [2, 6, 17, 19],
+            [8, 6, 3, 3],
+            Slide { stride: [1, 1], padding: [1, 1], dilation: [1, 1], groups: 1 },
+        ),
+        (
+            [2, 6, 17, 19],
+            [8, 3, 3, 2],
+            Slide { stride: [2, 3], padding: [2, 0], dilation: [1, 2], groups: 2 },
+        ),
+        (
+            [3, 40, 9, 70],
+            [33, 40, 1, 1],
+            Slide { stride: [1, 1], padding: [0, 0], dilation: [1, 1], groups: 1 },
+        ),
+        (
+            [1, 1, 30, 30],
+            [5, 1, 5, 5],
+            Slide { stride: [1, 2], padding: [0, 3], dilation: [2, 1], groups: 1 },
+        ),
+    ];
+    for dtype in [DType::BF16, DType::F16] {
+        let near = |found: &Tensor, expected: &Tensor, what: &str| -> Result<()> {
+            assert_eq!((found.dtype(), found.sizes()), (dtype, expected.sizes()));
+            let (found, expected) = (found.to_vec::<f64>()?, expected.to_vec::<f64>()?);
+            let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            for (found, expected) in found.into_iter().zip(expected) {
+                let bound = expected.abs() / 200.0 + largest * 1e-6;
+                assert!((found - expected).abs() <= bound, "{dtype} {what}: {found} is not {expected}");
+            }
+            Ok(())
+        };
+        for (x, weight, slide) in slides {
+            let half = |sizes: &[usize]| numbers(sizes).to(dtype);
+            let (x, weight, bias) = (half(&x)?, half(&weight)?, half(&weight[..1])?);
+            let options = || {
+                let options = Conv2dOptions::new().stride(slide.stride).padding(slide.padding);
+                options.dilation(slide.dilation).groups(slide.groups)
+            };
+            let run = |dtype: DType, with_bias: bool| -> Result<[Tensor; 3]> {
+                let [x, weight, bias] = [&x, &weight, &bias].map(|x| x.to(dtype).unwrap());
+                let [x, weight] = [x, weight].map(|x| Parameter::new(x).unwrap());
+                let options = if with_bias { options().bias(&bias) } else { options() };
+                let y = F::conv2d_with(&x.tensor(), weight.tensor(), options)?;
+                y.backward_with(
+                    Some(&numbers(y.sizes()).to(DType::BF16)?.to(dtype)?),
+                    BackwardOptions::new(),
+                )?;
+                Ok([y.detach(), x.grad().unwrap(), weight.grad().unwrap()])
+            };
+            for with_bias in [false, true] {
+                let (found, expected) = (run(dtype, with_bias)?, run(DType::F64, with_bias)?);
+                for ((found, expected), what) in
+                    found.iter().zip(&expected).zip(["output", "input", "weight"])
+                {
+                    near(found, expected, &format!("{what} of {slide:?}"))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
     let (x, weight) = (numbers(&[4, 16, 12, 12]).to(DType::F32)?, numbers(&[24, 16, 3, 3]).to(DType::F32)?);

@@ -6,6 +6,7 @@
 
 use crate::args::{Extents, Padding, SPATIAL};
 use crate::cpu::conv::{self, Geometry};
+use crate::cpu::matmul::has_fast_bf16;
 use crate::dtype::{Category, DType, dispatch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{Name, Names};
@@ -236,9 +237,11 @@ fn common_dtype(op: &'static str, inputs: &[&NamedTensor]) -> Result<DType> {
     Ok(dtype)
 }
 
-/// The dtype that a convolution computes in: halves in `f32`, integers in `i64`, which has their low bits.
+/// The dtype of the operands that a convolution computes with: halves in `f32` unless the CPU has products of
+/// `bf16`, integers in `i64`, which has their low bits.
 fn compute(dtype: DType) -> DType {
     match dtype.category() {
+        _ if dtype == DType::BF16 && has_fast_bf16() => dtype,
         Category::Float => dtype.compute(),
         _ => DType::I64,
     }
@@ -247,7 +250,10 @@ fn compute(dtype: DType) -> DType {
 /// Runs `body` with `T` as the type of a dtype that [`compute`] returns.
 macro_rules! each_type {
     ($dtype:expr, $T:ident => $body:expr) => {
-        dispatch!($dtype, float $T => $body, else { type $T = i64; $body })
+        match $dtype {
+            DType::BF16 => { type $T = half::bf16; $body }
+            dtype => dispatch!(dtype, float $T => $body, else { type $T = i64; $body }),
+        }
     };
 }
 

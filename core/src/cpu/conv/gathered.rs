@@ -2,7 +2,7 @@
 
 use super::windows::{Run, Windows, runs};
 use super::{Factor, volume};
-use crate::cpu::matmul::{Accumulator, Buffer, Mat, gemm_serial, with_buffer};
+use crate::cpu::matmul::{Accumulator, Buffer, Mat, MatmulElement, gemm_sums, with_buffer, write_rounded};
 use crate::cpu::room::Room;
 use crate::cpu::threads::parallel;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ const TASK: usize = 1 << 20;
 
 /// The result at place `t` of the grid is the sum over taps of the factor times the source at `step t + tap`.
 /// It goes to `spread t + start` of the output.
-pub(super) struct Gathered<'a, T: Accumulator> {
+pub(super) struct Gathered<'a, T: MatmulElement> {
     /// `rows` by `channels` times taps, for each group.
     pub(super) factor: Factor<'a, T>,
     pub(super) source: &'a [T],
@@ -43,11 +43,13 @@ pub(super) struct Gathered<'a, T: Accumulator> {
 }
 
 /// Some places of a group.
-struct Block<T> {
+struct Block<T: MatmulElement> {
     group: usize,
     from: usize,
     count: usize,
-    /// Memory for the windows, and for the sums after them, in rows of `width`.
+    /// Memory for the sums, in rows of `width`.
+    sums: *mut T::Acc,
+    /// Memory for the windows, in such rows too.
     windows: *mut T,
     width: usize,
 }
@@ -65,7 +67,7 @@ impl<T> To<T> {
     }
 }
 
-impl<T: Accumulator> Gathered<'_, T> {
+impl<T: MatmulElement> Gathered<'_, T> {
     /// Writes the results of all places to the output.
     pub(super) fn write(&self, output: &mut Room<T>) {
         assert_eq!(output.len(), self.batch * self.groups * self.rows * volume(&self.output));
@@ -77,11 +79,18 @@ impl<T: Accumulator> Gathered<'_, T> {
         let cost = (self.rows * columns * width).max(width);
         let to = To(output.as_mut_ptr().cast::<T>());
         parallel(self.groups * blocks, (TASK / cost).max(1), |tasks| {
-            with_buffer(&BLOCKS, (columns + self.rows) * width, |windows: *mut T| {
+            let sums = self.rows * width * size_of::<T::Acc>();
+            with_buffer(&BLOCKS, sums + columns * width * size_of::<T>(), |memory: *mut u8| {
                 for task in tasks.clone() {
                     let from = task % blocks * width;
-                    let block =
-                        Block { group: task / blocks, from, count: width.min(places - from), windows, width };
+                    let block = Block {
+                        group: task / blocks,
+                        from,
+                        count: width.min(places - from),
+                        sums: memory.cast(),
+                        windows: memory.wrapping_add(sums).cast(),
+                        width,
+                    };
                     // SAFETY: the buffer has room for the windows and sums of a block, and no other task has
                     // these places in this group.
                     unsafe { self.block(&block, to.ptr()) };
@@ -96,7 +105,7 @@ impl<T: Accumulator> Gathered<'_, T> {
     /// The memory of the block has room for its windows and results, and nothing else accesses the output at
     /// its places.
     unsafe fn block(&self, block: &Block<T>, output: *mut T) {
-        let Block { group, from, count, windows, width } = *block;
+        let Block { group, from, count, sums, windows, width } = *block;
         let columns = self.channels * self.taps.len();
         let volume = volume(&self.input);
         let source = Windows {
@@ -112,38 +121,58 @@ impl<T: Accumulator> Gathered<'_, T> {
         // SAFETY: the caller guarantees the memory. The factor has `rows` rows of `columns` elements, and
         // with a `beta` of 0 the sums are written and not read.
         unsafe {
-            let sums = windows.add(columns * width);
             source.pack(from, count, windows, width);
             let row_stride = self.factor.row_stride as isize;
             let a = Mat { ptr: factor.as_ptr(), row_stride, col_stride: 1 };
             let b = Mat { ptr: windows.cast_const(), row_stride: width as isize, col_stride: 1 };
             let c = Mat { ptr: sums, row_stride: width as isize, col_stride: 1 };
-            gemm_serial([self.rows, columns, count], T::ONE, a, b, T::ZERO, c);
+            gemm_sums([self.rows, columns, count], a, b, T::Acc::ZERO, c);
             for run in runs(self.grid, from, count) {
                 self.spread_run(group, &run, (sums.add(run.column), width), output);
             }
         }
     }
 
-    /// Writes the sums of a run to the output.
+    /// Writes the sums of a run to the output. They may be overwritten.
     ///
     /// # Safety
     /// `sums` has `run.len` sums for each row, in rows that are `apart`, and nothing else accesses the output
     /// at these places.
-    unsafe fn spread_run(&self, group: usize, run: &Run, (sums, apart): (*const T, usize), output: *mut T) {
+    unsafe fn spread_run(
+        &self,
+        group: usize,
+        run: &Run,
+        (sums, apart): (*mut T::Acc, usize),
+        output: *mut T,
+    ) {
         let [_, height, width] = self.output;
         let [d, h, w] = std::array::from_fn(|dim| run.place[dim] * self.spread[dim] + self.start[dim]);
         let (place, step) = ((d * height + h) * width + w, self.spread[2]);
-        for row in 0..self.rows {
-            let channel = group * self.rows + row;
-            let bias = self.bias.map_or(T::ZERO, |bias| bias[channel]);
-            let plane = (run.image * self.groups * self.rows + channel) * volume(&self.output);
+        let channels = group * self.rows..(group + 1) * self.rows;
+        let volume = volume(&self.output);
+        let plane = |channel: usize| (run.image * self.groups * self.rows + channel) * volume;
+        if !T::IS_ACC {
             // SAFETY: the caller guarantees the sums, and the places are in a row of the output.
             unsafe {
-                let (sums, to) = (sums.add(row * apart), output.add(plane + place));
+                for (row, bias) in self.bias.iter().flat_map(|bias| bias[channels.clone()].iter().enumerate())
+                {
+                    let sums = std::slice::from_raw_parts_mut(sums.add(row * apart), run.len);
+                    sums.iter_mut().for_each(|sum| *sum = sum.add(bias.widen()));
+                }
+                let (ptr, row_stride) = (output.add(plane(channels.start) + place), volume as isize);
+                let to = Mat { ptr, row_stride, col_stride: step as isize };
+                return write_rounded(sums, apart, self.rows, run.len, T::Acc::ZERO, to);
+            }
+        }
+        for (row, channel) in channels.enumerate() {
+            let bias = self.bias.map_or(T::Acc::ZERO, |bias| bias[channel].widen());
+            // SAFETY: as above.
+            unsafe {
+                let (sums, to) = (sums.add(row * apart), output.add(plane(channel) + place));
+                let sum = |i: usize| T::narrow((*sums.add(i)).add(bias));
                 match step {
-                    1 => (0..run.len).for_each(|i| to.add(i).write((*sums.add(i)).add(bias))),
-                    _ => (0..run.len).for_each(|i| to.add(i * step).write((*sums.add(i)).add(bias))),
+                    1 => (0..run.len).for_each(|i| to.add(i).write(sum(i))),
+                    _ => (0..run.len).for_each(|i| to.add(i * step).write(sum(i))),
                 }
             }
         }

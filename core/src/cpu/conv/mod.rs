@@ -13,7 +13,7 @@ mod gathered;
 mod weight;
 mod windows;
 
-use super::matmul::{Accumulator, Mat, gemm_batched, rows_collide};
+use super::matmul::{Accumulator, Mat, MatmulElement, gemm_batched, rows_collide};
 use super::room::{Room, fill, written};
 use super::threads::write_parts;
 use gathered::Gathered;
@@ -85,13 +85,17 @@ struct Factor<'a, T: Clone> {
     group_stride: usize,
 }
 
+fn zero<T: MatmulElement>() -> T {
+    T::narrow(T::Acc::ZERO)
+}
+
 /// The row stride at which the rows of a matrix do not evict each other from the cache.
 fn apart<T>(columns: usize) -> usize {
     if rows_collide::<T>(columns) { columns + 64 / size_of::<T>() } else { columns }
 }
 
 /// The output for the input `x`, plus `bias`.
-pub(crate) fn output<'y, T: Accumulator>(
+pub(crate) fn output<'y, T: MatmulElement>(
     x: &[T],
     weight: &[T],
     bias: Option<&[T]>,
@@ -109,7 +113,7 @@ pub(crate) fn output<'y, T: Accumulator>(
     let elements = if row_stride == columns {
         Cow::Borrowed(weight)
     } else {
-        let mut rows = vec![T::ZERO; groups * features * row_stride];
+        let mut rows = vec![zero::<T>(); groups * features * row_stride];
         for (to, row) in rows.chunks_mut(row_stride).zip(weight.chunks(columns)) {
             to[..columns].copy_from_slice(row);
         }
@@ -140,7 +144,7 @@ pub(crate) fn output<'y, T: Accumulator>(
 ///
 /// With a stride, the inputs at places that are equal modulo the stride see the same taps. So each such part
 /// of the input is a convolution of `g` with a stride of 1 and a part of the kernel.
-pub(crate) fn input<'x, T: Accumulator>(
+pub(crate) fn input<'x, T: MatmulElement>(
     g: &[T],
     weight: &[T],
     dx: &'x mut Room<T>,
@@ -194,11 +198,11 @@ fn taps_of_part(geometry: &Geometry, start: [usize; 3]) -> (Vec<usize>, Vec<[isi
 }
 
 /// Some taps of the weight with rows for the channels of the input.
-fn transposed<T: Accumulator>(weight: &[T], taps: &[usize], geometry: &Geometry) -> Factor<'static, T> {
+fn transposed<T: MatmulElement>(weight: &[T], taps: &[usize], geometry: &Geometry) -> Factor<'static, T> {
     let Geometry { groups, channels, features, .. } = *geometry;
     let (all, columns) = (geometry.taps(), features * taps.len());
     let row_stride = apart::<T>(columns);
-    let mut elements = vec![T::ZERO; groups * channels * row_stride];
+    let mut elements = vec![zero::<T>(); groups * channels * row_stride];
     for (group, weight) in weight.chunks((features * channels * all).max(1)).enumerate() {
         for channel in 0..channels {
             let row = &mut elements[(group * channels + channel) * row_stride..][..columns];
@@ -213,7 +217,7 @@ fn transposed<T: Accumulator>(weight: &[T], taps: &[usize], geometry: &Geometry)
 
 /// A convolution without neighbors: the product of `factor`, which has `rows` by `columns` elements for each
 /// group, and the channels of `x`.
-fn pointwise<'y, T: Accumulator>(
+fn pointwise<'y, T: MatmulElement>(
     x: &[T],
     factor: Mat<*const T>,
     bias: Option<&[T]>,
@@ -229,16 +233,27 @@ fn pointwise<'y, T: Accumulator>(
     let beta = match bias {
         Some(bias) if places > 0 => {
             write_parts(y, places, &|channel, y| fill(y, bias[channel % bias.len()]));
-            T::ONE
+            T::Acc::ONE
         }
-        _ => T::ZERO,
+        _ => T::Acc::ZERO,
     };
     let x = Mat { ptr: x.as_ptr(), row_stride: places as isize, col_stride: 1 };
     let to = Mat { ptr: y.as_mut_ptr().cast(), row_stride: places as isize, col_stride: 1 };
     // SAFETY: the caller has checked the lengths. Each product writes the rows of another group or image of
     // `y`, all of them, and reads them only if they were filled with the bias.
     unsafe {
-        gemm_batched(geometry.batch * groups, &offsets, rows, columns, places, T::ONE, factor, x, beta, to);
+        gemm_batched(
+            geometry.batch * groups,
+            &offsets,
+            rows,
+            columns,
+            places,
+            T::Acc::ONE,
+            factor,
+            x,
+            beta,
+            to,
+        );
         written(y)
     }
 }

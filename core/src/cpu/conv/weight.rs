@@ -3,7 +3,7 @@
 use super::gathered::BLOCKS;
 use super::windows::Windows;
 use super::{Geometry, volume};
-use crate::cpu::matmul::{Accumulator, Mat, gemm_serial, with_buffer};
+use crate::cpu::matmul::{Accumulator, Mat, MatmulElement, gemm_sums, with_buffer};
 use crate::cpu::room::{Room, fill, written};
 use crate::cpu::threads::{each_part, write_parts};
 
@@ -27,7 +27,7 @@ const TASKS: usize = 16;
 /// The images are split into parts, and the channels into blocks. A task has one part and one block, and
 /// forms the sums for all features. Then the sums of all parts are added. The split depends only on the
 /// sizes.
-pub(crate) fn weight<'w, T: Accumulator>(
+pub(crate) fn weight<'w, T: MatmulElement>(
     x: &[T],
     g: &[T],
     dw: &'w mut Room<T>,
@@ -42,11 +42,11 @@ pub(crate) fn weight<'w, T: Accumulator>(
     let blocks = channels.div_ceil(block);
     let task_len = block * taps * features;
     if batch * task_len * blocks * volume(&geometry.output) == 0 {
-        return fill(dw, T::ZERO);
+        return fill(dw, super::zero());
     }
     // The sums of a task, with a row for each tap of each channel and a column for each feature.
     let per_part = groups * blocks * task_len;
-    let mut sums = vec![T::ZERO; parts * per_part];
+    let mut sums = vec![T::Acc::ZERO; parts * per_part];
     let offsets = geometry.offsets();
     each_part(&mut sums, task_len, &|task, sums| {
         let (part, group, at) = (task / blocks / groups, task / blocks % groups, task % blocks);
@@ -66,7 +66,7 @@ pub(crate) fn weight<'w, T: Accumulator>(
             // Only the last block of a group can be shorter, so the rows of a group are in order.
             let from = filter / features * blocks * task_len + filter % features;
             let sums = total[from..].iter().step_by(features);
-            dw.iter_mut().zip(sums).for_each(|(dw, sum)| _ = dw.write(*sum));
+            dw.iter_mut().zip(sums).for_each(|(dw, sum)| _ = dw.write(T::narrow(*sum)));
         }
         // SAFETY: the loop writes each filter of the part.
         unsafe { written(dw) }
@@ -74,10 +74,10 @@ pub(crate) fn weight<'w, T: Accumulator>(
 }
 
 /// Adds the sums over the places of an image.
-fn add_image<T: Accumulator>(
+fn add_image<T: MatmulElement>(
     x: &[T],
     g: &[T],
-    sums: &mut [T],
+    sums: &mut [T::Acc],
     geometry: &Geometry,
     taps: &[[isize; 3]],
     (image, group, channels): (usize, usize, std::ops::Range<usize>),
@@ -114,7 +114,7 @@ fn add_image<T: Accumulator>(
                 let a = Mat { ptr: a, row_stride: row_stride as isize, col_stride: 1 };
                 let b = Mat { ptr: g.as_ptr().add(from), row_stride: 1, col_stride: places as isize };
                 let c = Mat { ptr: sums.as_mut_ptr(), row_stride: features as isize, col_stride: 1 };
-                gemm_serial([rows, count, features], T::ONE, a, b, T::ONE, c);
+                gemm_sums([rows, count, features], a, b, T::Acc::ONE, c);
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Packing: some columns of the matrix of windows.
 
-use crate::cpu::matmul::Accumulator;
+use crate::cpu::matmul::MatmulElement;
 
 /// What lies under the taps of a kernel that slides over the images of one group.
 pub(super) struct Windows<'a, T> {
@@ -44,7 +44,7 @@ pub(super) fn runs(grid: [usize; 3], from: usize, count: usize) -> impl Iterator
     })
 }
 
-impl<T: Accumulator> Windows<'_, T> {
+impl<T: MatmulElement> Windows<'_, T> {
     /// Writes the columns of the places `from..from + count` to `to`, whose rows are `row_stride` apart.
     /// There is a row for each tap of each channel.
     ///
@@ -98,7 +98,7 @@ impl<T: Accumulator> Windows<'_, T> {
         // SAFETY: the caller guarantees the row. The slice has the elements that are read.
         unsafe {
             for column in (0..start).chain(end..len) {
-                to.add(column).write(T::ZERO);
+                to.add(column).write(super::zero::<T>());
             }
             if start < end {
                 let source = &plane[from..from + (end - start - 1) * self.step[2] + 1];

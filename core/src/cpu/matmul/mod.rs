@@ -30,6 +30,7 @@ mod threads;
 pub(crate) use element::{Accumulator, MatmulElement};
 pub(crate) use lanes::Lanes;
 pub(crate) use pack::{Buffer, with_buffer};
+pub(crate) use rounded::write as write_rounded;
 
 /// One operand of a product. Element (i, j) is at `ptr + i * row_stride + j * col_stride`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +180,45 @@ pub(crate) unsafe fn gemm_serial<T: MatmulElement>(
             _ => serial(&product, Method::of(&product)),
         }
     }
+}
+
+/// `C ← A B + beta C` on this thread alone, where C has the sums of the products, in contiguous rows.
+///
+/// # Safety
+/// The contract of [`gemm()`].
+pub(crate) unsafe fn gemm_sums<T: MatmulElement>(
+    [m, k, n]: [usize; 3],
+    a: Mat<*const T>,
+    b: Mat<*const T>,
+    beta: T::Acc,
+    c: Mat<*mut T::Acc>,
+) {
+    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator, and otherwise the C of the
+    // product is replaced.
+    unsafe {
+        if T::IS_ACC || k == 0 {
+            let [a, b] = [a, b].map(|x| Mat {
+                ptr: x.ptr.cast::<T::Acc>(),
+                row_stride: x.row_stride,
+                col_stride: x.col_stride,
+            });
+            return gemm_serial([m, k, n], T::Acc::ONE, a, b, beta, c);
+        }
+        if m == 0 || n == 0 {
+            return;
+        }
+        let none = Mat { ptr: std::ptr::null_mut(), row_stride: 0, col_stride: 0 };
+        let product = Product { m, k, n, alpha: T::Acc::ONE, a, b, beta, c: none };
+        Method::of(&product).run(&product, beta, c.ptr, c.row_stride);
+    }
+}
+
+/// Whether products of `bf16` are faster than those of `f32` on this CPU.
+pub(crate) fn has_fast_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return pairs::found().is_some();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// Whether the rows of a matrix at this distance evict each other from the cache of a core.

@@ -34,7 +34,7 @@ pub(super) unsafe fn apart<T: MatmulElement>(p: &Product<T>, method: Method) {
 /// # Safety
 /// The sums are valid for reads and writes, those of C for writes and, unless `beta` is 0, for reads.
 #[inline]
-pub(super) unsafe fn write<T: MatmulElement>(
+pub(crate) unsafe fn write<T: MatmulElement>(
     sums: *mut T::Acc,
     width: usize,
     m: usize,
