@@ -313,6 +313,13 @@ impl Tensor {
 }
 
 /// What takes plain values, such as `Parameter::set`, takes the value of a tensor.
+/// Same as [`constant`](Tensor::constant).
+impl From<NamedTensor> for Tensor {
+    fn from(value: NamedTensor) -> Tensor {
+        Tensor::constant(value)
+    }
+}
+
 impl AsRef<NamedTensor> for Tensor {
     fn as_ref(&self) -> &NamedTensor {
         self.value()
