@@ -277,11 +277,10 @@ impl History {
         }
         self.scale = sy / yy;
         self.pairs.push(Pair { y, s, inverse: 1.0 / sy, products });
-        if self.pairs.len() > size.max(1) {
-            self.pairs.remove(0);
-            self.pairs.iter_mut().map(|pair| &mut pair.products).chain([&mut of_grad]).for_each(|products| {
-                products.drain(..2);
-            });
+        let excess = self.pairs.len().saturating_sub(size.max(1));
+        self.pairs.drain(..excess);
+        for products in self.pairs.iter_mut().map(|pair| &mut pair.products).chain([&mut of_grad]) {
+            products.drain(..2 * excess);
         }
         Ok(of_grad)
     }

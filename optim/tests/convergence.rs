@@ -34,6 +34,39 @@ fn after(steps: usize, build: impl FnOnce(Parameter) -> Result<Box<dyn Optimizer
     Ok(rosenbrock(&p.tensor())?.value().to_vec::<f64>()?[0])
 }
 
+/// The squares of such gradients are infinite in `f32`.
+#[test]
+fn lbfgs_takes_gradients_of_any_size() -> Result<()> {
+    for scale in [1.0, 1e16, 1e18, 1e19] {
+        let p = Parameter::new(Tensor::constant(NamedTensor::from_slice(&[1.0_f32, 2.0, 3.0], [3])?))?;
+        let factors = Tensor::constant(NamedTensor::from_slice(&[1.0_f32, 10.0, 100.0], [3])?);
+        let search = Some(LineSearch::StrongWolfe);
+        let builder = Lbfgs::builder([p.clone()]).line_search_fn(search).tolerance_grad(0.0);
+        let mut optimizer = builder.tolerance_change(0.0).build()?;
+        let mut loss = || p.tensor().square()?.mul(&factors)?.sum(..)?.mul(scale);
+        let before = loss()?.item::<f64>()?;
+        for _ in 0..4 {
+            optimizer.step_with(&mut loss)?;
+        }
+        let after = loss()?.item::<f64>()?;
+        assert!(after < 1e-6 * before, "scale {scale}: {after}");
+    }
+    Ok(())
+}
+
+#[test]
+fn lbfgs_keeps_as_many_pairs_as_it_is_told() -> Result<()> {
+    let p = parameter(&[-1.2, 1.0])?;
+    let mut optimizer = Lbfgs::builder([p.clone()]).lr(0.1).max_iter(8).build()?;
+    let mut step = |size: usize| -> Result<usize> {
+        optimizer.groups_mut()[0].history_size = size;
+        optimizer.step_with(&mut || rosenbrock(&p.tensor()))?;
+        Ok(optimizer.state_dict().shared["ro"].numel())
+    };
+    assert_eq!((step(5)?, step(2)?, step(1)?, step(3)?), (5, 2, 1, 3));
+    Ok(())
+}
+
 /// Builds an optimizer for a parameter, as a trait object.
 macro_rules! boxed {
     ($Optimizer:ident $(.$option:ident($value:expr))*) => {

@@ -96,9 +96,17 @@ impl<T: Real, const N: usize> Vectorized for Products<'_, T, N> {
     }
 }
 
+/// `x · y`, also where the squares of numbers are infinite in `f32`.
 #[inline(always)]
 fn product<T: Real>(x: &[T], y: &[T]) -> f64 {
-    dot(x, y).to_f64()
+    let product = dot(x, y).to_f64();
+    if product.is_finite() { product } else { wide_product(x, y) }
+}
+
+/// [`product`] in `f64`, which takes longer.
+#[cold]
+fn wide_product<T: Real>(x: &[T], y: &[T]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum()
 }
 
 /// [`combine`] for the elements from `start` on.
@@ -157,6 +165,10 @@ mod tests {
             }
         }
         assert!(products::<f32, 1>(&[], [&[]]).is_empty());
+        assert_eq!(
+            products(&[&[3e38_f32, 1e-38]], [&[1e38_f32, 1e-38]])[0][0],
+            f64::from(3e38_f32) * f64::from(1e38_f32)
+        );
     }
 
     #[test]
