@@ -34,6 +34,12 @@ pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; 
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
     }
+    // The products of large numbers can be infinite in `f32`.
+    for (total, x) in total.iter_mut().zip(x) {
+        for (total, y) in total.iter_mut().zip(y).filter(|(total, _)| !total.is_finite()) {
+            *total = x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
+        }
+    }
     total
 }
 
@@ -96,17 +102,9 @@ impl<T: Real, const N: usize> Vectorized for Products<'_, T, N> {
     }
 }
 
-/// `x · y`, also where the squares of numbers are infinite in `f32`.
 #[inline(always)]
 fn product<T: Real>(x: &[T], y: &[T]) -> f64 {
-    let product = dot(x, y).to_f64();
-    if product.is_finite() { product } else { wide_product(x, y) }
-}
-
-/// [`product`] in `f64`, which takes longer.
-#[cold]
-fn wide_product<T: Real>(x: &[T], y: &[T]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum()
+    dot(x, y).to_f64()
 }
 
 /// [`combine`] for the elements from `start` on.
