@@ -23,6 +23,7 @@ const N_MAX: usize = 2048;
 const A_DIRECT: usize = 2048;
 /// The most rows of A for which B is read in place, if its strides allow it.
 const B_DIRECT: usize = 1024;
+
 /// Where the sums of a product go, and what they are added to.
 enum Sums<T: MatmulElement> {
     /// `beta C` for a C of accumulators, with contiguous rows at a stride.
