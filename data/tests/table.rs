@@ -30,8 +30,8 @@ fn rows_keep_columns_and_categories() -> Result<()> {
     assert_eq!(all, [0, 1, 2, 2]);
 
     refused(table.rows([0, 4]), ErrorKind::Index, "no row 4 in a table of 4");
-    refused(table.rows([]), ErrorKind::Value, "at least one row");
-    refused(table.rows_where(&table.column("b")?.gt(1)?), ErrorKind::Value, "at least one row");
+    refused(table.rows([]), ErrorKind::Value, "no row is chosen");
+    refused(table.rows_where(&table.column("b")?.gt(1)?), ErrorKind::Value, "no row is chosen");
     refused(table.rows_where(&table.column("a")?), ErrorKind::DType, "bool");
     refused(table.rows_where(&Tensor::ones([3])?.gt(0)?), ErrorKind::Shape, "[3], but the table has 4 rows");
     refused(table.random_split([3, 2], 0), ErrorKind::Value, "do not sum to 4");
