@@ -271,8 +271,8 @@ fn flatten(unpickled: &Unpickled, length: usize) -> std::result::Result<Flat, St
     Ok((tensors, texts))
 }
 
-/// The entries of a container, or an error if they exceed the budget. A later value of a key replaces an earlier one,
-/// as in Python.
+/// The entries of a container, or an error if they exceed the budget. A later value of a key replaces an
+/// earlier one, as in Python.
 fn entries(container: &Container, budget: &mut usize) -> std::result::Result<Vec<(String, Value)>, String> {
     let mut found = BTreeMap::new();
     *budget = budget.checked_sub(container.len()).ok_or(ENDLESS)?;

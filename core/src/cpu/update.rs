@@ -11,7 +11,7 @@ use super::threads::{Parts, each, parallel};
 /// Below this many elements one thread is faster than two: shorter slices are updated by the calling thread.
 pub const PARALLEL: usize = 1 << 16;
 /// The elements that a thread takes at a time.
-const TASK: usize = 1 << 14;
+pub(super) const TASK: usize = 1 << 14;
 
 /// A loop that updates numbers, such as parameters, with others, such as their gradients. It can keep
 /// `STATES` more numbers for each.

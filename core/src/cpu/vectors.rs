@@ -5,10 +5,8 @@ use super::math::Real;
 use super::row::dot;
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::each_part;
-use super::update::PARALLEL;
+use super::update::{PARALLEL, TASK};
 
-/// The elements that a thread takes at a time.
-const TASK: usize = 1 << 14;
 /// The elements of each vector that are used one after the other.
 const PART: usize = 1 << 10;
 

@@ -269,15 +269,13 @@ impl<T: MatmulElement> Block<'_, T> {
     /// # Safety
     /// The rows exist, and the panel has room.
     unsafe fn copy_rows(&self, count: usize, from: Mat<*const T>, to: *mut T::Acc) {
-        // SAFETY: the contract is the same. Only kernels for `bf16` have these layouts.
+        // SAFETY: the contract is the same. Only kernels for `bf16` have tiles.
         unsafe {
-            match self.plan.kernels.layout {
-                Layout::Numbers => pack(self.k, count, count, from.ptr, from.col_stride, from.row_stride, to),
-                #[cfg(target_arch = "x86_64")]
-                Layout::Pairs => pairs::pack(self.halves(count, count, from.t(), to)),
-                #[cfg(target_arch = "x86_64")]
-                Layout::Tiles => amx::pack_rows(self.halves(count, count, from.t(), to)),
+            #[cfg(target_arch = "x86_64")]
+            if matches!(self.plan.kernels.layout, Layout::Tiles) {
+                return amx::pack_rows(self.halves(count, count, from.t(), to));
             }
+            self.copy_columns(count, count, from.t(), to);
         }
     }
 
@@ -286,7 +284,7 @@ impl<T: MatmulElement> Block<'_, T> {
     /// # Safety
     /// The columns exist, and the panel has room.
     unsafe fn copy_columns(&self, count: usize, width: usize, from: Mat<*const T>, to: *mut T::Acc) {
-        // SAFETY: as in `copy_rows`.
+        // SAFETY: the contract is the same. Only kernels for `bf16` have pairs or tiles.
         unsafe {
             match self.plan.kernels.layout {
                 Layout::Numbers => pack(self.k, count, width, from.ptr, from.row_stride, from.col_stride, to),
