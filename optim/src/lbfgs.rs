@@ -3,10 +3,9 @@
 use crate::descent::Pass;
 use crate::hyperparameters::{Formula, optimizer};
 use crate::line_search::{Point, Search};
-use crate::method::{Checks, Turn, number, update_tensors};
+use crate::method::{Checks, Turn, number};
 use namegrad_autograd::Tensor;
 use namegrad_core::cpu::math::Real;
-use namegrad_core::cpu::update::Update;
 use namegrad_core::cpu::vectors;
 use namegrad_core::{DType, Element, Error, ErrorKind, NamedTensor, Result};
 use serde::{Deserialize, Serialize};
@@ -287,7 +286,7 @@ impl History {
 
     /// `-H grad`, by the recursion of two loops for the factors of all vectors. `of_grad` is what
     /// [`learn`](Self::learn) returned.
-    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<NamedTensor> {
+    fn direction(&self, grad: &NamedTensor, of_grad: &[f64]) -> Result<Direction> {
         let (pairs, scale) = (&self.pairs, self.scale);
         let yy = |i: usize, j: usize| pairs[i.max(j)].products[2 * i.min(j)];
         // The `s` is of the earlier pair.
@@ -306,11 +305,38 @@ impl History {
             let beta = pairs[i].inverse * (scale * (-of_grad[2 * i] - all) + earlier);
             factors[i] = alphas[i] - beta;
         }
-        let mut terms = vec![(-scale, grad)];
+        let mut terms = Vec::with_capacity(2 * pairs.len());
         for ((pair, alpha), factor) in pairs.iter().zip(alphas).zip(factors) {
             terms.extend([(-scale * alpha, &pair.y), (factor, &pair.s)]);
         }
-        sum(&terms)
+        Direction::of(grad.mul(-scale)?, &terms, grad)
+    }
+}
+
+/// A direction, its product with the gradient, and its largest magnitude.
+struct Direction {
+    d: NamedTensor,
+    slope: f64,
+    largest: f64,
+}
+
+impl Direction {
+    /// `d` and the sum of vectors, each times its factor.
+    fn of(mut d: NamedTensor, terms: &[(f64, &NamedTensor)], grad: &NamedTensor) -> Result<Direction> {
+        fn add<T: Real + Element>(
+            terms: &[(f64, &NamedTensor)],
+            grad: &NamedTensor,
+            to: &mut NamedTensor,
+        ) -> Result<(f64, f64)> {
+            let slices = terms.iter().map(|(factor, vector)| Ok((*factor, vector.as_slice::<T>()?)));
+            let terms = slices.collect::<Result<Vec<_>>>()?;
+            Ok(vectors::combine(&terms, grad.as_slice()?, to.as_mut_slice()?))
+        }
+        let (slope, largest) = match d.dtype() {
+            DType::F64 => add::<f64>(terms, grad, &mut d)?,
+            _ => add::<f32>(terms, grad, &mut d)?,
+        };
+        Ok(Direction { d, slope, largest })
     }
 }
 
@@ -331,22 +357,6 @@ fn products<const N: usize>(vectors: &[&NamedTensor], with: [&NamedTensor; N]) -
         Some(DType::F64) => of::<f64, N>(vectors, with),
         _ => of::<f32, N>(vectors, with),
     }
-}
-
-/// The sum of vectors, each times its factor.
-fn sum(terms: &[(f64, &NamedTensor)]) -> Result<NamedTensor> {
-    fn of<T: Real + Element>(terms: &[(f64, &NamedTensor)], to: &mut NamedTensor) -> Result<()> {
-        let slices = terms.iter().map(|(factor, vector)| Ok((*factor, vector.as_slice::<T>()?)));
-        let terms = slices.collect::<Result<Vec<_>>>()?;
-        vectors::combine(&terms, to.as_mut_slice()?);
-        Ok(())
-    }
-    let mut to = terms[0].1.full_like(0.0, terms[0].1.dtype())?;
-    match to.dtype() {
-        DType::F64 => of::<f64>(terms, &mut to)?,
-        _ => of::<f32>(terms, &mut to)?,
-    }
-    Ok(to)
 }
 
 /// A step.
@@ -376,19 +386,20 @@ impl Run<'_, '_> {
         }
         let mut evaluations = 1;
         for iteration in 1..=max_iter {
-            let mut now = match history.take() {
+            let (t, pairs, scale, direction) = match history.take() {
                 None => {
                     let t = f64::min(1.0, 1.0 / number(&grad.abs()?.sum(..)?)?) * lr;
-                    History { d: grad.neg()?, t, before: grad.clone(), pairs: Vec::new(), scale: 1.0 }
+                    (t, Vec::new(), 1.0, Direction::of(grad.neg()?, &[], &grad)?)
                 }
                 Some(mut earlier) => {
                     let of_grad = earlier.learn(&grad, history_size)?;
-                    earlier.d = earlier.direction(&grad, &of_grad)?;
-                    (earlier.t, earlier.before) = (lr, grad.clone());
-                    earlier
+                    let direction = earlier.direction(&grad, &of_grad)?;
+                    (lr, earlier.pairs, earlier.scale, direction)
                 }
             };
-            let (slope, before) = (dot(&grad, &now.d)?, loss);
+            let Direction { d, slope, largest: reach } = direction;
+            let mut now = History { d, t, before: grad.clone(), pairs, scale };
+            let before = loss;
             if slope > -tolerance_change {
                 history = Some(now);
                 break;
@@ -397,7 +408,7 @@ impl Run<'_, '_> {
             if self.options.line_search_fn.is_some() {
                 let search = Search {
                     start: Point { t: 0.0, loss, grad, slope },
-                    largest: largest(&now.d)?,
+                    largest: reach,
                     tolerance_change,
                     max_evaluations: max_eval.saturating_sub(evaluations),
                 };
@@ -424,7 +435,7 @@ impl Run<'_, '_> {
                 self.pass.shared().clear();
                 return self.set(&x);
             }
-            let moved = largest(&now.d)? * now.t.abs();
+            let moved = reach * now.t.abs();
             history = Some(now);
             let small = moved <= tolerance_change || (loss - before).abs() < tolerance_change;
             if evaluations >= max_eval || steepest <= tolerance_grad || small {
@@ -470,10 +481,10 @@ impl Run<'_, '_> {
         let (mut x, mut offset) = (x.iter(), 0);
         self.pass.each_value(|value| {
             let Some(x) = x.next() else { return Ok(()) };
-            *value = x.clone();
             let part = d.narrow(0, offset as isize, x.numel())?.reshape(x.sizes())?.to(x.dtype())?;
             offset += x.numel();
-            add(value, t, &part)
+            *value = x.addcmul(&part, &NamedTensor::full((), t)?.to(x.dtype())?)?;
+            Ok(())
         })
     }
 }
@@ -491,21 +502,4 @@ fn largest(x: &NamedTensor) -> Result<f64> {
 /// Whether a step can go on from a point with this loss and this largest magnitude of its gradient.
 fn is_good(loss: f64, steepest: f64) -> bool {
     !loss.is_nan() && steepest.is_finite()
-}
-
-/// `x += a y`.
-fn add(x: &mut NamedTensor, a: f64, y: &NamedTensor) -> Result<()> {
-    update_tensors(&Add(a), x, y, [])
-}
-
-struct Add(f64);
-
-impl Update<0> for Add {
-    #[inline(always)]
-    fn run<T: Real>(&self, x: &mut [T], y: &[T], []: [&mut [T]; 0]) {
-        let a = T::from_f64(self.0);
-        for (x, y) in x.iter_mut().zip(y) {
-            *x += a * *y;
-        }
-    }
 }

@@ -46,15 +46,23 @@ pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 /// The largest of `least` and the elements that are not NaN.
 #[inline(always)]
 pub(super) fn largest<T: Real>(x: &[T], least: T) -> T {
+    largest_term(x, least, |x| x)
+}
+
+/// The largest of `least` and the terms of the elements that are not NaN. `term` is as in [`sum`].
+#[inline(always)]
+pub(super) fn largest_term<T: Real>(x: &[T], least: T, term: impl Fn(T) -> T) -> T {
     let mut lanes = [least; LANES];
     let (whole, rest) = x.as_chunks::<LANES>();
     for x in whole {
         for j in 0..LANES {
-            lanes[j] = if x[j] > lanes[j] { x[j] } else { lanes[j] };
+            let x = term(x[j]);
+            lanes[j] = if x > lanes[j] { x } else { lanes[j] };
         }
     }
     for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = if *x > *lane { *x } else { *lane };
+        let x = term(*x);
+        *lane = if x > *lane { x } else { *lane };
     }
     let mut width = LANES / 2;
     while width > 0 {

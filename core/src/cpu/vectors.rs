@@ -1,14 +1,22 @@
-//! Products and sums of many long vectors, for optimizers that keep some of them. Each vector is read once,
-//! in parts that stay in the cache beside the others.
+//! Products and sums of many long vectors, for optimizers that keep some of them. Each vector is read once, a
+//! few vectors at a time: memory gives one stream less than a core can take, and many streams less again.
 
 use super::math::Real;
-use super::row::dot;
+use super::row::{LANES, dot, largest_term, sum_lanes};
 use super::simd::{Simd, Vectorized, vectorize};
 use super::threads::each_part;
 use super::update::{PARALLEL, TASK};
 
-/// The elements of each vector that are used one after the other.
+/// The vectors that are read at once.
+const GROUP: usize = 4;
+/// The elements whose products are summed before the sum becomes `f64`.
 const PART: usize = 1 << 10;
+
+/// The elements of each vector that a thread takes at a time. Streams are fast after their first pages, so
+/// they are long, for up to 16 threads.
+fn task_len(n: usize) -> usize {
+    n.div_ceil(16).next_multiple_of(PART).max(TASK)
+}
 
 /// The products of each vector in `x` with each in `y`. They are the same for any number of threads.
 ///
@@ -24,7 +32,7 @@ pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; 
     let Some(first) = x.first() else { return Vec::new() };
     let n = first.len();
     check(n, x.iter().copied().chain(y));
-    let mut parts = vec![[0.0; N]; x.len() * n.div_ceil(TASK)];
+    let mut parts = vec![[0.0; N]; x.len() * n.div_ceil(task_len(n))];
     each_task(n, &mut parts, x.len(), &|start, end, sums| vectorize(Products { x, y, start, end }, sums));
     let mut total = vec![[0.0; N]; x.len()];
     for sums in parts.chunks(x.len()) {
@@ -32,30 +40,49 @@ pub fn products<T: Real, const N: usize>(x: &[&[T]], y: [&[T]; N]) -> Vec<[f64; 
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
     }
-    // The products of large numbers can be infinite in `f32`.
     for (total, x) in total.iter_mut().zip(x) {
         for (total, y) in total.iter_mut().zip(y).filter(|(total, _)| !total.is_finite()) {
-            *total = x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum();
+            *total = product_f64(x, y);
         }
     }
     total
 }
 
-/// `to = Σ factor x` for pairs of a factor and a vector.
+/// `to += Σ factor x` for pairs of a factor and a vector. Returns the product of `to` with `y`, and the largest
+/// magnitude in `to`.
 ///
 /// ```
 /// use namegrad_core::cpu::vectors::combine;
-/// let mut to = [0.0_f32; 2];
-/// combine(&[(2.0, &[1.0, 2.0]), (-1.0, &[3.0, -1.0])], &mut to);
-/// assert_eq!(to, [-1.0, 5.0]);
+/// let mut to = [0.5_f32, -9.0];
+/// let (product, largest) = combine(&[(2.0, &[1.0, 2.0]), (-1.0, &[3.0, -1.0])], &[2.0, 1.0], &mut to);
+/// assert_eq!(to, [-0.5, -4.0]);
+/// assert_eq!((product, largest), (-5.0, 4.0));
 /// ```
 ///
 /// # Panics
 /// If the vectors differ in length.
-pub fn combine<T: Real>(terms: &[(f64, &[T])], to: &mut [T]) {
+pub fn combine<T: Real>(terms: &[(f64, &[T])], y: &[T], to: &mut [T]) -> (f64, f64) {
     let n = to.len();
-    check(n, terms.iter().map(|(_, x)| *x));
-    each_task(n, to, TASK, &|start, _, to| vectorize(Combination { terms, start }, to));
+    check(n, terms.iter().map(|(_, x)| *x).chain([y]));
+    let mut parts: Vec<_> = to.chunks_mut(task_len(n)).map(|to| (to, (0.0, 0.0))).collect();
+    each_task(n, &mut parts, 1, &|start, end, parts| {
+        for (to, found) in parts {
+            vectorize(Combination { terms, y: &y[start..end], start }, (to, found));
+        }
+    });
+    let mut total = (0.0, 0.0);
+    for (_, (product, largest)) in parts {
+        total = (total.0 + product, f64::max(total.1, largest));
+    }
+    if !total.0.is_finite() {
+        total.0 = product_f64(to, y);
+    }
+    total
+}
+
+/// `x · y`, for numbers whose products can be infinite in `T`.
+fn product_f64<T: Real>(x: &[T], y: &[T]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x.to_f64() * y.to_f64()).sum()
 }
 
 fn check<'a, T: 'a>(n: usize, vectors: impl Iterator<Item = &'a [T]>) {
@@ -66,7 +93,7 @@ fn check<'a, T: 'a>(n: usize, vectors: impl Iterator<Item = &'a [T]>) {
 
 /// Runs `f` for ranges of `0..n`, given by start and end, each with `len` elements of `out`.
 fn each_task<A: Send>(n: usize, out: &mut [A], len: usize, f: &(dyn Fn(usize, usize, &mut [A]) + Sync)) {
-    let task = |task: usize, out: &mut [A]| f(task * TASK, ((task + 1) * TASK).min(n), out);
+    let task = |task: usize, out: &mut [A]| f(task * task_len(n), ((task + 1) * task_len(n)).min(n), out);
     if n < PARALLEL {
         out.chunks_mut(len).enumerate().for_each(|(i, out)| task(i, out));
     } else {
@@ -87,50 +114,111 @@ impl<T: Real, const N: usize> Vectorized for Products<'_, T, N> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, sums: &mut [[f64; N]]) {
-        for start in (self.start..self.end).step_by(PART) {
-            let end = (start + PART).min(self.end);
-            let y = self.y.map(|y| simd.numbers(&y[start..end]));
-            for (x, sums) in self.x.iter().zip(&mut *sums) {
-                let x = simd.numbers(&x[start..end]);
-                for (sum, y) in sums.iter_mut().zip(y) {
-                    *sum += product(x, y);
+        let range = self.start..self.end;
+        let y = self.y.map(|y| simd.numbers(&y[range.clone()]));
+        let (groups, rest) = self.x.as_chunks::<GROUP>();
+        let (group_sums, rest_sums) = sums.as_chunks_mut::<GROUP>();
+        for (x, sums) in groups.iter().zip(group_sums) {
+            add_products(x.map(|x| simd.numbers(&x[range.clone()])), y, sums);
+        }
+        for (x, sums) in rest.iter().zip(rest_sums) {
+            add_products([simd.numbers(&x[range.clone()])], y, std::array::from_mut(sums));
+        }
+    }
+}
+
+/// Adds the product of each `x` with each `y`.
+#[inline(always)]
+fn add_products<T: Real, const M: usize, const N: usize>(
+    x: [&[T]; M],
+    y: [&[T]; N],
+    sums: &mut [[f64; N]; M],
+) {
+    let n = y[0].len();
+    for start in (0..n).step_by(PART) {
+        let range = start..(start + PART).min(n);
+        let (x, y) = (
+            x.map(|x| x[range.clone()].as_chunks::<LANES>()),
+            y.map(|y| y[range.clone()].as_chunks::<LANES>()),
+        );
+        let mut lanes = [[[T::ZERO; LANES]; N]; M];
+        for at in 0..range.len() / LANES {
+            for i in 0..M {
+                for j in 0..N {
+                    let (x, y) = (x[i].0[at], y[j].0[at]);
+                    for k in 0..LANES {
+                        lanes[i][j][k] = x[k].mul_add(y[k], lanes[i][j][k]);
+                    }
                 }
+            }
+        }
+        for i in 0..M {
+            for j in 0..N {
+                add_product(x[i].1, y[j].1, &mut lanes[i][j]);
+                sums[i][j] += sum_lanes(lanes[i][j]).to_f64();
             }
         }
     }
 }
 
+/// Adds the product of each number in `x` with that in `y`.
 #[inline(always)]
-fn product<T: Real>(x: &[T], y: &[T]) -> f64 {
-    dot(x, y).to_f64()
+fn add_product<T: Real>(x: &[T], y: &[T], lanes: &mut [T; LANES]) {
+    for ((x, y), lane) in x.iter().zip(y).zip(lanes) {
+        *lane = x.mul_add(*y, *lane);
+    }
 }
 
 /// [`combine`] for the elements from `start` on.
 struct Combination<'a, T> {
     terms: &'a [(f64, &'a [T])],
+    y: &'a [T],
     start: usize,
 }
 
 impl<T: Real> Vectorized for Combination<'_, T> {
-    type Out<'a> = &'a mut [T];
+    type Out<'a> = (&'a mut [T], &'a mut (f64, f64));
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S, to: &mut [T]) {
-        for (start, to) in (self.start..).step_by(PART).zip(to.chunks_mut(PART)) {
-            to.fill(T::ZERO);
-            for (factor, x) in self.terms {
-                add(*factor, simd.numbers(&x[start..start + to.len()]), simd.numbers_mut(to));
-            }
+    fn run<S: Simd>(self, simd: S, (to, (product, most)): Self::Out<'_>) {
+        let range = self.start..self.start + to.len();
+        let to = simd.numbers_mut(to);
+        let (groups, rest) = self.terms.as_chunks::<GROUP>();
+        for terms in groups {
+            add(terms.map(|(factor, x)| (factor, simd.numbers(&x[range.clone()]))), to);
+        }
+        for (factor, x) in rest {
+            add([(*factor, simd.numbers(&x[range.clone()]))], to);
+        }
+        for (to, y) in to.chunks(PART).zip(simd.numbers(self.y).chunks(PART)) {
+            *product += product_of(to, y);
+            *most = f64::max(*most, largest_magnitude(to));
         }
     }
 }
 
-/// `to += factor x`.
 #[inline(always)]
-fn add<T: Real>(factor: f64, x: &[T], to: &mut [T]) {
-    let factor = T::from_f64(factor);
-    for (to, x) in to.iter_mut().zip(x) {
-        *to = factor.mul_add(*x, *to);
+fn product_of<T: Real>(x: &[T], y: &[T]) -> f64 {
+    dot(x, y).to_f64()
+}
+
+#[inline(always)]
+fn largest_magnitude<T: Real>(x: &[T]) -> f64 {
+    largest_term(x, T::ZERO, |x| x.abs()).to_f64()
+}
+
+/// `to += Σ factor x`.
+#[inline(always)]
+fn add<T: Real, const N: usize>(terms: [(f64, &[T]); N], to: &mut [T]) {
+    let n = to.len();
+    let factors = terms.map(|(factor, _)| T::from_f64(factor));
+    let x = terms.map(|(_, x)| &x[..n]);
+    for i in 0..n {
+        let mut sum = to[i];
+        for j in 0..N {
+            sum = factors[j].mul_add(x[j][i], sum);
+        }
+        to[i] = sum;
     }
 }
 
@@ -145,7 +233,7 @@ mod tests {
     #[test]
     fn products_and_combinations_are_those_of_plain_loops() {
         for n in [0, 1, 64, PART + 3, TASK + 1, PARALLEL + TASK / 2] {
-            let vectors: Vec<Vec<f64>> = (0..5).map(|seed| vector(n, seed)).collect();
+            let vectors: Vec<Vec<f64>> = (0..GROUP + 1).map(|seed| vector(n, seed)).collect();
             let x: Vec<&[f64]> = vectors.iter().map(Vec::as_slice).collect();
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             // The numbers are integers, so every order of the sums gives the same bits.
@@ -154,17 +242,21 @@ mod tests {
 
             let factors = [1.0, -2.0, 3.0, 0.0, 5.0];
             let terms: Vec<(f64, &[f64])> = factors.into_iter().zip(x.iter().copied()).collect();
-            let mut to = vec![f64::NAN; n];
-            combine(&terms, &mut to);
+            let mut to = vec![7.0; n];
+            let (product, largest) = combine(&terms, x[1], &mut to);
             for (i, to) in to.iter().enumerate() {
-                assert_eq!(*to, terms.iter().map(|(factor, x)| factor * x[i]).sum::<f64>());
+                assert_eq!(*to, 7.0 + terms.iter().map(|(factor, x)| factor * x[i]).sum::<f64>());
             }
+            assert_eq!(product, dot(&to, x[1]));
+            assert_eq!(largest, to.iter().fold(0.0, |most, x| f64::max(most, x.abs())));
         }
         assert!(products::<f32, 1>(&[], [&[]]).is_empty());
         assert_eq!(
             products(&[&[3e38_f32, 1e-38]], [&[1e38_f32, 1e-38]])[0][0],
             f64::from(3e38_f32) * f64::from(1e38_f32)
         );
+        let found = combine(&[(1.0, &[2e38_f32, -3e38])], &[2.0, 0.0], &mut [0.0, 0.0]);
+        assert_eq!(found, (2.0 * f64::from(2e38_f32), f64::from(3e38_f32)));
     }
 
     #[test]
