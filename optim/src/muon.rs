@@ -155,49 +155,16 @@ impl MuonOptions {
         }
         let norm = x.norm(..)?.to_vec::<f64>()?[0];
         x = x.div(norm.max(self.eps))?;
-        let (n, (a, b, c)) = (x.sizes()[0], self.ns_coefficients);
+        let (a, b, c) = self.ns_coefficients;
         for _ in 0..self.ns_steps {
-            let transposed = x.t()?;
-            let gram = symmetric(n, |rows, columns| rows.of(0, &x)?.mm(&columns.of(1, &transposed)?))?;
+            // Of a matrix times itself transposed, half is computed. `gram` is symmetric.
+            let gram = x.mm(&x.t()?)?;
             let plus = AddmmOptions::new().beta(b).alpha(c);
-            let polynomial = symmetric(n, |rows, columns| {
-                let (left, right) = (rows.of(0, &gram)?, columns.of(1, &gram)?);
-                columns.of(1, &left)?.addmm_with(&left, &right, plus.clone())
-            })?;
+            let polynomial = gram.addmm_with(&gram, &gram.t()?, plus)?;
             x = x.addmm_with(&polynomial, &x, AddmmOptions::new().beta(a))?;
         }
         if tall { x.t() } else { Ok(x) }
     }
-}
-
-/// The rows of a symmetric matrix that are computed at once.
-const BLOCK: usize = 128;
-
-/// A range of rows or columns: its start and its length.
-#[derive(Clone, Copy)]
-struct Span(usize, usize);
-
-impl Span {
-    fn of(self, dim: isize, x: &NamedTensor) -> Result<NamedTensor> {
-        x.narrow(dim, self.0 as isize, self.1)
-    }
-}
-
-/// A symmetric matrix, of which `part` computes some rows, from the column of the diagonal on.
-fn symmetric(n: usize, part: impl Fn(Span, Span) -> Result<NamedTensor>) -> Result<NamedTensor> {
-    let spans = (0..n).step_by(BLOCK).map(|start| Span(start, BLOCK.min(n - start)));
-    let right = spans.map(|rows| part(rows, Span(rows.0, n - rows.0))).collect::<Result<Vec<_>>>()?;
-    let mut rows = Vec::new();
-    for (i, own) in right.iter().enumerate() {
-        let own_rows = own.sizes()[0];
-        let mirrored = right[..i].iter().zip(0..);
-        let mut blocks = mirrored
-            .map(|(above, j)| Span((i - j) * BLOCK, own_rows).of(1, above)?.t())
-            .collect::<Result<Vec<_>>>()?;
-        blocks.push(own.clone());
-        rows.push(NamedTensor::cat(&blocks.iter().collect::<Vec<_>>(), 1)?);
-    }
-    NamedTensor::cat(&rows.iter().collect::<Vec<_>>(), 0)
 }
 
 /// `b = keep · b + add · g`.
@@ -313,22 +280,6 @@ mod tests {
         }
         let kept = stepped.slots[0].1.as_slice::<f32>().unwrap();
         assert_close(kept, buffer.iter().copied(), "momentum_buffer");
-    }
-
-    #[test]
-    fn a_symmetric_product_is_the_whole_product() {
-        for n in [1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
-            let x = tensor::<f64>(parameters(n * 5), &[n, 5]);
-            let expected = x.mm(&x.t().unwrap()).unwrap();
-            let t = x.t().unwrap();
-            let found = symmetric(n, |rows, columns| rows.of(0, &x)?.mm(&columns.of(1, &t)?)).unwrap();
-            assert_eq!(found.sizes(), [n, n]);
-            assert_close(
-                found.as_slice::<f64>().unwrap(),
-                expected.to_vec::<f64>().unwrap().into_iter(),
-                "product",
-            );
-        }
     }
 
     #[test]

@@ -28,8 +28,9 @@ const B_DIRECT: usize = 1024;
 enum Sums<T: MatmulElement> {
     /// `beta C` for a C of accumulators, with contiguous rows at a stride.
     InPlace(T::Acc, *mut T::Acc, isize),
-    /// `beta C`, in which each number is rounded once. There is one block of `k`.
-    Rounded(T::Acc, Mat<*mut T>),
+    /// `beta C`, in which each number is rounded once. There is one block of `k`. The last matrix is the part of
+    /// a symmetric C on the other side of the diagonal.
+    Rounded(T::Acc, Mat<*mut T>, Option<Mat<*mut T>>),
 }
 
 impl<T: MatmulElement> Copy for Sums<T> {}
@@ -47,7 +48,9 @@ impl<T: MatmulElement> Sums<T> {
                 let beta = if first { beta } else { T::Acc::ONE };
                 Sums::InPlace(beta, c.wrapping_offset(i as isize * stride).wrapping_add(j), stride)
             }
-            Sums::Rounded(beta, c) => Sums::Rounded(beta, c.at(i, j)),
+            Sums::Rounded(beta, c, mirror) => {
+                Sums::Rounded(beta, c.at(i, j), mirror.map(|mirror| mirror.at(j, i)))
+            }
         }
     }
 }
@@ -106,7 +109,7 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
     c_row_stride: isize,
 ) {
     // SAFETY: the contract is the same.
-    unsafe { blocks(p, &Plan::new(p), Sums::InPlace(beta, c, c_row_stride)) }
+    unsafe { blocks(p, &Plan::new(p), Sums::InPlace(beta, c, c_row_stride), None) }
 }
 
 /// [`blocked`] for any C, if there is one block of `k`. Otherwise it does nothing and returns false.
@@ -114,27 +117,58 @@ pub(super) unsafe fn blocked<T: MatmulElement>(
 /// # Safety
 /// The contract of [`gemm`](super::gemm).
 pub(super) unsafe fn blocked_and_rounded<T: MatmulElement>(p: &Product<T>) -> bool {
-    let plan = Plan::new(p);
-    let one = p.k <= plan.k_max * plan.kernels.layout.depth();
+    let one = is_one_block(p);
     if one {
         // SAFETY: the contract is the same.
-        unsafe { blocks(p, &plan, Sums::Rounded(p.beta, p.c)) }
+        unsafe { blocks(p, &Plan::new(p), Sums::Rounded(p.beta, p.c, None), None) }
     }
     one
 }
 
-/// The loops over blocks.
+/// Whether there is one block of `k`.
+pub(super) fn is_one_block<T: MatmulElement>(p: &Product<T>) -> bool {
+    let plan = Plan::new(p);
+    p.k <= plan.k_max * plan.kernels.layout.depth()
+}
+
+/// The columns `from..to` of a symmetric product, down to the diagonal or somewhat further. If they are
+/// rounded, their mirror image is written too; then there must be one block of `k`.
+///
+/// # Safety
+/// The contract of [`gemm`](super::gemm) for these columns and for the rows of the same numbers.
+pub(super) unsafe fn blocked_above<T: MatmulElement>(p: &Product<T>, from: usize, to: usize) {
+    let part = p.part(0, to, from, to - from);
+    let sums = if T::IS_ACC {
+        Sums::InPlace(p.beta, part.c.ptr.cast(), part.c.row_stride)
+    } else {
+        Sums::Rounded(p.beta, part.c, Some(p.c.at(from, 0)))
+    };
+    // SAFETY: the contract is the same; with `IS_ACC`, `T` is its own accumulator.
+    unsafe { blocks(&part, &Plan::new(&part), sums, Some(from as isize)) }
+}
+
+/// The loops over blocks. If C is part of a symmetric matrix, `diagonal` is the row of the diagonal in its
+/// first column.
 ///
 /// # Safety
 /// The contract of [`gemm`](super::gemm), with the sums in place of C and `beta`.
-unsafe fn blocks<T: MatmulElement>(p: &Product<T>, plan: &Plan<T::Acc>, sums: Sums<T>) {
+unsafe fn blocks<T: MatmulElement>(
+    p: &Product<T>,
+    plan: &Plan<T::Acc>,
+    sums: Sums<T>,
+    diagonal: Option<isize>,
+) {
     let (depth, unit) = (plan.kernels.layout.depth(), plan.kernels.layout.unit());
     let m_max = M_MAX.next_multiple_of(unit);
     let a_len = if plan.a_direct { 0 } else { plan.k_max * p.m.next_multiple_of(unit).min(m_max) };
     // With one block of rows, a panel of B is no longer needed when the next one is packed.
     let b_cols = if p.m <= m_max { plan.panel } else { p.n.min(N_MAX).next_multiple_of(plan.panel) };
     let b_len = if plan.b_direct { 0 } else { plan.k_max * b_cols };
-    let sums_len = if matches!(sums, Sums::Rounded(..)) { p.m.min(m_max) * plan.panel } else { 0 };
+    let sums_len = match sums {
+        Sums::InPlace(..) => 0,
+        Sums::Rounded(_, _, None) => p.m.min(m_max) * plan.panel,
+        Sums::Rounded(_, _, Some(_)) => 2 * p.m.min(m_max) * plan.panel,
+    };
     with_buffer(&PANELS, b_len + a_len + sums_len, |b_panels: *mut T::Acc| {
         // LOOP 5: blocks of columns of B and C.
         for (j, n) in pieces(p.n, N_MAX, plan.panel) {
@@ -158,6 +192,7 @@ unsafe fn blocks<T: MatmulElement>(p: &Product<T>, plan: &Plan<T::Acc>, sums: Su
                             pack_b: !plan.b_direct && i == 0,
                             keep_b: p.m > m_max,
                             sums: sums.at(i, j, l == 0),
+                            diagonal: diagonal.map(|row| row + j as isize - i as isize),
                         };
                         block.run();
                     }
@@ -176,7 +211,7 @@ struct Block<'p, T: MatmulElement> {
     alpha: T::Acc,
     a: Mat<*const T>,
     a_panels: *mut T::Acc,
-    /// Memory for the sums of a panel of columns, if they are rounded.
+    /// Memory for the sums of a panel of columns, if they are rounded, and for their mirror image.
     panel_sums: *mut T::Acc,
     b: Mat<*const T>,
     b_panels: *mut T::Acc,
@@ -186,6 +221,8 @@ struct Block<'p, T: MatmulElement> {
     /// Whether each panel of B has its own memory.
     keep_b: bool,
     sums: Sums<T>,
+    /// The row of the diagonal in the first column, if C is symmetric.
+    diagonal: Option<isize>,
 }
 
 impl<T: MatmulElement> Block<'_, T> {
@@ -224,8 +261,14 @@ impl<T: MatmulElement> Block<'_, T> {
                     (to.cast_const(), width as isize)
                 }
             };
+            // Those of the panel down to the diagonal, and those above it alone.
+            let above = |column: usize| {
+                self.diagonal
+                    .map_or(m, |row| row.saturating_add_unsigned(column).clamp(0, m as isize) as usize)
+            };
+            let (m, m_above) = (above(j + cols), above(j));
             // LOOP 1: tiles of rows of A and C.
-            for (i, rows) in pieces(m, kernels.rows, unit) {
+            for (i, rows) in pieces(self.m, kernels.rows, unit).take_while(|(i, _)| *i < m) {
                 // SAFETY: the rows and columns exist, and the kernel is for as many of them and for this CPU.
                 unsafe {
                     let a = self.a.at(i, 0);
@@ -256,9 +299,20 @@ impl<T: MatmulElement> Block<'_, T> {
                     });
                 }
             }
-            if let Sums::Rounded(beta, c) = self.sums {
-                // SAFETY: the kernels have written the sums of these columns, which C has.
-                unsafe { write(self.panel_sums, width, m, cols, beta, c.at(0, j)) };
+            if let Sums::Rounded(beta, c, mirror) = self.sums {
+                // SAFETY: the kernels have written the sums of these columns, which C has. There is room for
+                // their mirror image, which C has too.
+                unsafe {
+                    let turned = self.panel_sums.add(self.m * width);
+                    if mirror.is_some() {
+                        let sums = self.panel_sums.cast_const();
+                        pack(cols, m_above, m_above, sums, 1, width as isize, turned);
+                    }
+                    write(self.panel_sums, width, m, cols, beta, c.at(0, j));
+                    if let Some(mirror) = mirror {
+                        write(turned, m_above, cols, m_above, beta, mirror.at(j, 0));
+                    }
+                }
             }
             j += cols;
         }

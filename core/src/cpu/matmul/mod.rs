@@ -2,7 +2,7 @@
 //!
 //! Read [`gemm()`] first, then `blocked` (the loops around the kernel), `kernel` (the innermost loop) and
 //! `pack` (copies of parts of the operands). `pairs` and `amx` have what differs for `bf16`. `rounded` has
-//! sums that are not formed in C. `matvec` has products with a vector or a few rows, with its two steps `dots`
+//! sums that are not formed in C. `gram` has products of a matrix with itself transposed. `matvec` has products with a vector or a few rows, with its two steps `dots`
 //! and `axpys`. `foreign` has products on processors without a kernel here. `element` has the types of
 //! numbers, `lanes` the vector registers, and `threads` shares the work.
 //!
@@ -16,6 +16,7 @@ mod blocked;
 mod dots;
 mod element;
 mod foreign;
+mod gram;
 mod kernel;
 mod lanes;
 mod matvec;

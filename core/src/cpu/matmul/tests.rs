@@ -400,6 +400,62 @@ fn same_bits_on_any_threads<T: Number>() {
     }
 }
 
+#[test]
+fn a_matrix_with_itself_transposed() {
+    symmetric::<f32>();
+    symmetric::<f64>();
+    symmetric::<f16>();
+    symmetric::<bf16>();
+    symmetric::<i64>();
+}
+
+/// Checks that a product with a B that is A transposed has the bits of one with a copy of it.
+fn symmetric<T: Number>() {
+    let mut random = Random(31);
+    let pools = [1, 5].map(pool);
+    let deep = 2100 / size_of::<T::Acc>();
+    let layouts =
+        [(Rows, Rows), (Cols, PaddedRows), (Spread, Rows), (BackwardRows, BackwardRows), (Rows, Cols)];
+    for (n, k) in [(63, 9), (64, 1), (65, 70), (97, 2 * deep), (290, 33), (530, 2)] {
+        for scalars in [(1, 0), (2, 3)] {
+            let layout = random.choose(&layouts);
+            let a = Owned::new(n, k, layout.0, || T::random(&mut random));
+            let copy = a.clone();
+            let start = Owned::new(n, n, layout.1, || T::random(&mut random));
+            let [alpha, beta] = [scalars.0, scalars.1].map(|x| T::small(4 * x).widen());
+            let product = |b: Mat<*const T>| {
+                let mut c = start.clone();
+                // SAFETY: the matrices own their elements, and nothing else accesses C.
+                unsafe { gemm(n, k, n, alpha, a.mat(), b.t(), beta, c.mat_mut()) };
+                c.memory
+            };
+            let whole = product(copy.mat());
+            for pool in &pools {
+                let half = pool.install(|| product(a.mat()));
+                let same = half.iter().zip(&whole).all(|(x, y)| x.same(*y));
+                let threads = pool.current_num_threads();
+                assert!(same, "n {n} k {k} {layout:?} {scalars:?} {threads} threads: other bits");
+            }
+        }
+    }
+}
+
+/// The same for sums in squares, of several blocks of `k`.
+#[test]
+fn a_large_matrix_with_itself_transposed() {
+    let mut random = Random(32);
+    let (n, k) = (400, 1100);
+    let a = Owned::new(n, k, Rows, || bf16::random(&mut random));
+    let copy = a.clone();
+    let [half, whole] = [&a, &copy].map(|b| {
+        let mut c = Owned::new(n, n, Rows, || bf16::small(3));
+        // SAFETY: the matrices own their elements, and nothing else accesses C.
+        unsafe { gemm(n, k, n, 2.0, a.mat(), b.mat().t(), -1.0, c.mat_mut()) };
+        c.memory
+    });
+    assert!(half.iter().zip(&whole).all(|(x, y)| x.same(*y)));
+}
+
 /// Checks that a batch gives the same bits as its products one by one, for many small and few large products.
 fn batches<T: Number>() {
     let mut random = Random(5);

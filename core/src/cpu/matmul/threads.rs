@@ -5,6 +5,7 @@
 //! on the shape.
 
 use super::element::{Accumulator, MatmulElement};
+use super::gram::gram;
 use super::{Method, Product, matvec, rounded, scale, serial};
 use crate::cpu::threads::{each, each_part, parallel};
 
@@ -66,6 +67,9 @@ unsafe fn in_parts<T: MatmulElement>(p: &Product<T>, parts: usize) {
             long(p, parts > 1)
         } else {
             let method = Method::of(p);
+            if gram(p, method, parts) {
+                return;
+            }
             if parts == 1 {
                 return serial(p, method);
             }
