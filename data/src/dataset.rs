@@ -84,6 +84,29 @@ pub trait Dataset: Send + Sync {
     /// assert_eq!(squares.get(2)?, 9);
     /// # Ok::<(), namegrad::Error>(())
     /// ```
+    ///
+    /// This is also where random augmentation goes. In a [`Loader`](crate::Loader), it depends on the loader's
+    /// seed, the epoch and the sample, and not on the number of workers. Here an image is mirrored half of
+    /// the time, and moved by up to two pixels:
+    ///
+    /// ```
+    /// use namegrad::data::{Dataset, TensorDataset};
+    /// use namegrad::prelude::*;
+    /// # let images = Tensor::rand([("N", 3), ("C", 1), ("H", 28), ("W", 28)])?;
+    /// # let labels = Tensor::arange(0, 3, 1)?.refine_names(["N"])?;
+    /// let data = TensorDataset::new((images, labels))?;
+    /// let train = data.map(|(mut image, label)| {
+    ///     if Tensor::rand(())?.item::<f32>()? < 0.5 {
+    ///         image = image.flip("W")?;
+    ///     }
+    ///     let moves = Tensor::randint(-2, 3, [2])?.to_vec::<i64>()?;
+    ///     let (down, right) = (moves[0] as isize, moves[1] as isize);
+    ///     let image = F::pad(&image, [("H", (down, -down)), ("W", (right, -right))])?;
+    ///     Ok((image, label))
+    /// });
+    /// assert_eq!(train.get(0)?.0.shape().to_string(), "[C=1, H=28, W=28]");
+    /// # Ok::<(), Error>(())
+    /// ```
     fn map<T, F>(self, f: F) -> Map<Self, F>
     where
         Self: Sized,

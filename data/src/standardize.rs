@@ -2,7 +2,8 @@
 
 use crate::tensors::samples_dim;
 use namegrad_autograd::Tensor;
-use namegrad_core::{DType, Error, ErrorKind, Name, Result, keep};
+use namegrad_core::args::{Argument, Over, Reduced};
+use namegrad_core::{DType, Dims, Error, ErrorKind, Name, Result, keep};
 use namegrad_io::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
@@ -71,18 +72,44 @@ impl Standardize {
     #[track_caller]
     pub fn fit(x: &Tensor) -> Result<Standardize> {
         let caller = Location::caller();
-        Standardize::fitted(x).map_err(|error| error.at(caller))
+        let dim = samples_dim(x).map_err(|error| {
+            let repair = "rename the dim of the samples: x.rename([(\"row\", \"N\")])?";
+            error.of(OP).with_repair(repair).at(caller)
+        })?;
+        Standardize::fitted(x, dim.into()).map_err(|error| error.at(caller))
     }
 
-    fn fitted(x: &Tensor) -> Result<Standardize> {
-        let dim = samples_dim(x).map_err(|error| {
-            error.of(OP).with_repair("rename the dim of the samples: x.rename([(\"row\", \"N\")])?")
-        })?;
-        let x = x.detach().to(DType::F64)?;
-        let count = x.isnan()?.logical_not()?.sum(dim)?.to(DType::F64)?;
+    /// The means and standard deviations over any dims, such as those of each channel of images.
+    ///
+    /// ```
+    /// use namegrad::data::Standardize;
+    /// use namegrad::prelude::*;
+    /// let images = Tensor::rand([("N", 8), ("C", 3), ("H", 4), ("W", 4)])?;
+    /// let scaler = Standardize::fit_over(&images, except("C"))?;
+    /// assert_eq!(scaler.mean().shape().to_string(), "[C=3]");
+    /// let x = scaler.transform(&images)?;
+    /// assert!(x.mean(except("C"))?.abs()?.le(1e-5)?.all(..)?.item::<bool>()?);
+    ///
+    /// // An image alone too.
+    /// assert_eq!(scaler.transform(&images.select("N", 0)?)?.sizes(), [3, 4, 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Tensor::mean`] about dims; [`ErrorKind::Value`] as for [`fit`](Self::fit).
+    #[track_caller]
+    pub fn fit_over(x: &Tensor, dims: impl Into<Dims>) -> Result<Standardize> {
+        let caller = Location::caller();
+        Standardize::fitted(x, dims.into()).map_err(|error| error.at(caller))
+    }
+
+    fn fitted(x: &Tensor, dims: Dims) -> Result<Standardize> {
+        let x = x.detach();
+        let over = Reduced(keep(dims)).look_up(OP, &[x.value()])?;
         if x.numel() == 0 {
             return Err(refused(&x, "there are no values").with_repair("check the samples to fit to"));
         }
+        let count = total(&x, &over, |x| x.isnan()?.logical_not()?.sum(&over)?.to(DType::F64))?;
         if count.eq(0.0)?.any(..)?.item::<bool>()? {
             return Err(refused(&x, "a feature has only missing values")
                 .with_repair("leave its column out: table.columns_except([..])"));
@@ -91,14 +118,14 @@ impl Standardize {
             return Err(refused(&x, "a value is infinite")
                 .with_repair("make it missing: x.masked_fill(&x.isinf()?, f64::NAN)?"));
         }
-        let mean = x.nanmean(keep(dim))?;
-        let variance = x.sub(&mean)?.square()?.nanmean(dim)?;
-        let mean = mean.squeeze(dim)?;
+        let mean = total(&x, &over, |x| x.nansum(&over))?.div(&count)?;
+        let variance = total(&x, &over, |x| x.sub(&mean)?.square()?.nansum(&over))?.div(&count)?;
         // Rounding errors of the mean make the variance of a constant feature small, but not 0.
         let rounding = count.mul(&mean)?.mul(f64::EPSILON)?.square()?;
         let bound = count.mul(&variance)?.mul(f64::EPSILON)?.add(&rounding)?;
         let std = variance.sqrt()?.masked_fill(&variance.le(&bound)?, 1.0)?;
-        Ok(Standardize { mean, std })
+        let of_features = |x: Tensor| x.squeeze(Dims::from(&*over));
+        Ok(Standardize { mean: of_features(mean)?, std: of_features(std)? })
     }
 
     /// The mean of each feature, in `f64`.
@@ -194,6 +221,25 @@ impl Standardize {
 #[cold]
 fn refused(x: &Tensor, what: &str) -> Error {
     Error::new(ErrorKind::Value, OP, what).with_operands([x.shape()])
+}
+
+/// The most elements that are converted to `f64` at once.
+const PART: usize = 1 << 20;
+
+/// The sum of `f` over parts of `x` along the first of the dims, in `f64`.
+fn total(x: &Tensor, over: &Over, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let Some(dim) = over.first().copied() else { return f(&x.to(DType::F64)?) };
+    let size = x.sizes()[dim];
+    let len = (PART / (x.numel() / size)).max(1);
+    let mut total = None;
+    for start in (0..size).step_by(len) {
+        let part = f(&x.narrow(dim, start as isize, len.min(size - start))?.to(DType::F64)?)?;
+        total = Some(match total {
+            None => part,
+            Some(total) => part.add(&total)?,
+        });
+    }
+    total.ok_or_else(|| refused(x, "there are no values"))
 }
 
 /// The means and standard deviations in a file.

@@ -15,6 +15,33 @@ fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, text: &str) {
     assert!(error.message().contains(text), "{error}");
 }
 
+/// Over several parts, and where the dims are not in front.
+#[test]
+fn channels_are_standardized_over_all_pixels() -> Result<()> {
+    let x = Tensor::arange(0, 2 * 3 * 200_000, 1)?.to(DType::F32)?.reshape([
+        ("N", 2),
+        ("C", 3),
+        ("W", 200_000),
+    ])?;
+    let scaler = Standardize::fit_over(&x, except("C"))?;
+    let wide = x.to(DType::F64)?;
+    assert!(scaler.mean().allclose(&wide.mean(except("C"))?)?);
+    assert!(
+        scaler
+            .std()
+            .allclose(&wide.sub(&wide.mean(keep(except("C")))?)?.square()?.mean(except("C"))?.sqrt()?)?
+    );
+    let turned = x.align_to(["W", "C", "N"])?;
+    assert_eq!(Standardize::fit_over(&turned, ["N", "W"])?.mean().shape(), scaler.mean().shape());
+    assert!(scaler.transform(&turned)?.align_as(&x)?.equal(&scaler.transform(&x)?)?);
+    let all = Standardize::fit_over(&x, ..)?;
+    assert_eq!(all.mean().to_vec::<f64>()?, [(2.0 * 3.0 * 200_000.0 - 1.0) / 2.0]);
+    assert_eq!(all.transform(&x)?.shape(), x.shape());
+    refused(Standardize::fit_over(&x, "H"), ErrorKind::NameNotFound, "'H' not found");
+    refused(Standardize::fit_over(&x, 3), ErrorKind::DimRange, "range");
+    Ok(())
+}
+
 #[test]
 fn rows_keep_columns_and_categories() -> Result<()> {
     let table = table()?;
