@@ -22,28 +22,16 @@ use std::path::PathBuf;
 /// dims of different sizes on request.
 ///
 /// # Examples
-/// Implement it for your own struct:
+/// Derive it for your own struct. The struct of a batch is made too, with the batches of the fields:
 /// ```
-/// use namegrad::data::{Collate, Collation, Loader, Samples};
+/// use namegrad::data::{Collate, Loader, Samples};
 /// use namegrad::prelude::*;
 ///
-/// #[derive(Clone)]
+/// #[derive(Clone, Collate)]
+/// #[collate(batch = Houses)] // without this line, HouseBatch
 /// struct House {
 ///     rooms: i64,
 ///     price: f32,
-/// }
-///
-/// struct Houses {
-///     rooms: Tensor,
-///     price: Tensor,
-/// }
-///
-/// impl Collate for House {
-///     type Batch = Houses;
-///     fn collate(houses: Vec<House>, how: &Collation<'_>) -> Result<Houses> {
-///         let (rooms, price) = houses.into_iter().map(|house| (house.rooms, house.price)).unzip();
-///         Ok(Houses { rooms: i64::collate(rooms, how)?, price: f32::collate(price, how)? })
-///     }
 /// }
 ///
 /// let houses = vec![House { rooms: 3, price: 0.5 }, House { rooms: 5, price: 0.75 }];
@@ -54,6 +42,32 @@ use std::path::PathBuf;
 /// }
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// Or implement it, for a batch that is not made of the batches of the fields:
+/// ```
+/// use namegrad::data::{Collate, Collation, Loader, Samples};
+/// use namegrad::prelude::*;
+///
+/// #[derive(Clone)]
+/// struct Words(&'static str);
+///
+/// impl Collate for Words {
+///     type Batch = Tensor;
+///     fn collate(samples: Vec<Words>, how: &Collation<'_>) -> Result<Tensor> {
+///         usize::collate(samples.iter().map(|words| words.0.split(' ').count()).collect(), how)
+///     }
+/// }
+///
+/// let words = vec![Words("a name"), Words("and a dim")];
+/// let counts = Loader::new(Samples::new(words), 2)?.iter().next().unwrap()?;
+/// assert_eq!(counts.to_vec::<i64>()?, [2, 3]);
+/// # Ok::<(), Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "samples of `{Self}` do not become a batch",
+    label = "not a sample",
+    note = "add #[derive(Collate)] to your own type, implement `Collate` for it, or give `Loader::builder_with` a function"
+)]
 pub trait Collate: Sized {
     /// What a batch is.
     type Batch: Send;
@@ -64,6 +78,18 @@ pub trait Collate: Sized {
     /// [`ErrorKind::NameMismatch`], [`ErrorKind::Shape`] and [`ErrorKind::DType`] if samples do not fit
     /// together; the message says which.
     fn collate(samples: Vec<Self>, how: &Collation<'_>) -> Result<Self::Batch>;
+}
+
+/// What `#[derive(Collate)]` uses.
+#[doc(hidden)]
+pub mod derived {
+    use super::{Collate, Collation};
+    pub use namegrad_core::Result;
+
+    /// The batch of a field.
+    pub fn field<T: Collate>(name: &str, list: Vec<T>, how: &Collation<'_>) -> Result<T::Batch> {
+        T::collate(list, how).map_err(|error| error.context(format_args!("field '{name}': ")))
+    }
 }
 
 /// How a loader wants a batch to be made.

@@ -136,6 +136,8 @@ pub mod text;
 mod zip;
 
 pub use self::csv::{Column, Csv, Fill, Row, Table};
+#[doc(hidden)]
+pub use collate::derived;
 pub use collate::{Collate, Collation};
 pub use concat::Concat;
 pub use dataset::{Dataset, Samples};
@@ -146,6 +148,7 @@ pub use loader::Place;
 pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};
 pub use map::Map;
 pub use mnist::{LabeledImages, Mnist};
+pub use namegrad_data_derive::Collate;
 pub use sampler::Sampler;
 pub use split::SplitSizes;
 pub use stack::{Padded, Ragged};

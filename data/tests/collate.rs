@@ -177,3 +177,53 @@ fn a_pad_value_is_one_of_the_dtype() -> Result<()> {
     assert!(pad(DType::F32, float(f64::NAN))?[1].is_nan());
     Ok(())
 }
+
+mod derived {
+    use super::*;
+
+    /// Fields of all kinds, in a module of its own: the batch has their visibility.
+    #[derive(Clone, Collate)]
+    pub(super) struct Picture<T> {
+        pub(super) image: Tensor,
+        pub(super) r#type: T,
+        name: String,
+        pair: (u8, Option<f64>),
+    }
+
+    impl<T> Picture<T> {
+        pub(super) fn new(width: usize, class: T) -> Result<Picture<T>> {
+            let image = Tensor::ones([("C", 1), ("W", width)])?;
+            Ok(Picture { image, r#type: class, name: width.to_string(), pair: (1, Some(0.5)) })
+        }
+    }
+
+    #[derive(Clone, Collate)]
+    #[collate(batch = Points)]
+    struct Point(f32, i64);
+
+    #[test]
+    fn structs_become_structs_of_batches() -> Result<()> {
+        let batch: PictureBatch<i64> = batch(vec![Picture::new(2, 3)?, Picture::new(2, 5)?])?;
+        assert_eq!(batch.image.shape().to_string(), "[N=2, C=1, W=2]");
+        assert_eq!(batch.r#type.to_vec::<i64>()?, [3, 5]);
+        assert_eq!(batch.name, ["2", "2"]);
+        assert_eq!(batch.pair.1.unwrap().to_vec::<f64>()?, [0.5, 0.5]);
+
+        let Points(x, y) = super::batch(vec![Point(0.5, 1), Point(1.5, 2)])?;
+        assert_eq!((x.to_vec::<f32>()?, y.to_vec::<i64>()?), (vec![0.5, 1.5], vec![1, 2]));
+        Ok(())
+    }
+}
+
+/// The error names the field and the sample.
+#[test]
+fn fields_that_do_not_fit_together_are_named() -> Result<()> {
+    let pictures = vec![derived::Picture::new(2, 0.5)?, derived::Picture::new(3, 0.5)?];
+    let error = batch(pictures.clone()).err().unwrap();
+    assert!(error.message().contains("field 'image': ") && error.message().contains("sample 1"), "{error}");
+
+    let loader: Loader<_> = Loader::builder(Samples::new(pictures)).batch_size(2).pad("W", 0).build()?;
+    let padded: derived::PictureBatch<f64> = loader.peek()?;
+    assert_eq!((padded.image.sizes(), padded.r#type.dtype()), (&[2, 1, 3][..], DType::F64));
+    Ok(())
+}
