@@ -1,4 +1,4 @@
-//! [`ImageFolder`]: images in a folder for each class.
+//! [`ImageFolder`]: images in a folder for each class, and [`read_image`].
 
 use crate::dataset::{Dataset, no_sample};
 use image::{DynamicImage, ImageReader};
@@ -143,22 +143,56 @@ impl Dataset for ImageFolder {
             return Err(no_sample(OP, index, self.len()));
         };
         let caller = Location::caller();
-        let image = decoded(path).map_err(|error| error.at(caller))?;
-        let (height, width) = (image.height() as usize, image.width() as usize);
-        let (channels, levels) = match self.gray {
-            true => (1, image.into_luma8().into_raw()),
-            false => (3, image.into_rgb8().into_raw()),
-        };
-        // Pixel by pixel in the file, channel by channel in the tensor.
-        let level = |channel: usize| levels.iter().skip(channel).step_by(channels);
-        let planes: Vec<f32> = (0..channels).flat_map(level).map(|level| f32::from(*level) / 255.0).collect();
-        Ok((Tensor::from_slice(&planes, [("C", channels), ("H", height), ("W", width)])?, *class))
+        Ok((pixels(OP, path, self.gray).map_err(|error| error.at(caller))?, *class))
     }
 }
 
+/// A PNG or JPEG image as `[C=3, H, W]`, in `f32` from 0 to 1. It needs the feature `images`.
+///
+/// ```
+/// use namegrad::data::{read_gray_image, read_image};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/3x2.png");
+/// let image = read_image(path)?;
+/// assert_eq!(image.shape().to_string(), "[C=3, H=2, W=3]");
+/// assert_eq!(read_gray_image(path)?.shape().to_string(), "[C=1, H=2, W=3]");
+/// # Ok::<(), namegrad::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the file cannot be read, [`ErrorKind::Format`] if it is not an image.
+#[track_caller]
+pub fn read_image(path: impl AsRef<Path>) -> Result<Tensor> {
+    let caller = Location::caller();
+    pixels("read_image", path.as_ref(), false).map_err(|error| error.at(caller))
+}
+
+/// A PNG or JPEG image in gray, as `[C=1, H, W]`: see [`read_image`].
+///
+/// # Errors
+/// Same as [`read_image`].
+#[track_caller]
+pub fn read_gray_image(path: impl AsRef<Path>) -> Result<Tensor> {
+    let caller = Location::caller();
+    pixels("read_gray_image", path.as_ref(), true).map_err(|error| error.at(caller))
+}
+
+/// The image in a file, as a tensor.
+fn pixels(op: &'static str, path: &Path, gray: bool) -> Result<Tensor> {
+    let image = decoded(op, path)?;
+    let (height, width) = (image.height() as usize, image.width() as usize);
+    let (channels, levels) = match gray {
+        true => (1, image.into_luma8().into_raw()),
+        false => (3, image.into_rgb8().into_raw()),
+    };
+    // Pixel by pixel in the file, channel by channel in the tensor.
+    let level = |channel: usize| levels.iter().skip(channel).step_by(channels);
+    let planes: Vec<f32> = (0..channels).flat_map(level).map(|level| f32::from(*level) / 255.0).collect();
+    Tensor::from_slice(&planes, [("C", channels), ("H", height), ("W", width)])
+}
+
 /// The image in a file, whose content, not its name, tells the format.
-fn decoded(path: &Path) -> Result<DynamicImage> {
-    let failed = |kind, error: String| Error::new(kind, OP, format!("{}: {error}", path.display()));
+fn decoded(op: &'static str, path: &Path) -> Result<DynamicImage> {
+    let failed = |kind, error: String| Error::new(kind, op, format!("{}: {error}", path.display()));
     let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     let reader = reader.map_err(|error| failed(ErrorKind::Io, error.to_string()))?;
     reader.decode().map_err(|error| failed(ErrorKind::Format, error.to_string()))

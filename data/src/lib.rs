@@ -142,7 +142,7 @@ pub use collate::{Collate, Collation};
 pub use concat::Concat;
 pub use dataset::{Dataset, Samples};
 #[cfg(feature = "images")]
-pub use images::ImageFolder;
+pub use images::{ImageFolder, read_gray_image, read_image};
 #[doc(hidden)]
 pub use loader::Place;
 pub use loader::{Batches, Loader, LoaderBuilder, LoaderState, Source};

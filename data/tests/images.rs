@@ -2,7 +2,7 @@
 
 #![cfg(feature = "images")]
 
-use namegrad::data::{Dataset, ImageFolder, Loader};
+use namegrad::data::{Dataset, ImageFolder, Loader, read_gray_image, read_image};
 use namegrad::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -86,5 +86,25 @@ fn damaged_folders() -> Result<()> {
         assert_eq!((error.kind(), error.location().file()), (ErrorKind::Format, file!()));
     }
     assert_eq!(ImageFolder::load(&folder.0)?.get(1).unwrap_err().location().file(), file!());
+    Ok(())
+}
+
+#[test]
+fn a_single_image() -> Result<()> {
+    let folder = Folder::new("single");
+    let (png, text) = (folder.0.join("a"), folder.0.join("b.png"));
+    write(&png, PNG);
+    write(&text, b"no image");
+    let red = read_image(&png)?.select("C", 0)?.mul(255.0)?.round()?;
+    assert_eq!(red.to_vec::<f32>()?, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(read_gray_image(&png)?.sizes(), [1, 2, 3]);
+    for (result, kind) in [
+        (read_image(&text), ErrorKind::Format),
+        (read_gray_image(folder.0.join("missing.png")), ErrorKind::Io),
+        (read_image(&folder.0), ErrorKind::Io),
+    ] {
+        let error = result.unwrap_err();
+        assert_eq!((error.kind(), error.location().file()), (kind, file!()), "{error}");
+    }
     Ok(())
 }
