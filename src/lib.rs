@@ -91,6 +91,7 @@ pub use namegrad_train as train;
 
 /// The options of ops and of the functions in [`nn::functional`].
 pub mod options {
+    pub use namegrad_autograd::BackwardOptions;
     pub use namegrad_autograd::options::*;
     pub use namegrad_nn::functional::options::*;
 }
@@ -99,9 +100,7 @@ pub mod options {
 pub mod prelude {
     pub use crate::options::*;
     pub use namegrad_autograd::chain::*;
-    pub use namegrad_autograd::{
-        BackwardOptions, Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad,
-    };
+    pub use namegrad_autograd::{Index, Parameter, Tensor, TensorOptions, enable_grad, no_grad};
     pub use namegrad_core::args::Padding;
     pub use namegrad_core::random::manual_seed;
     pub use namegrad_core::{

@@ -220,7 +220,9 @@ impl History {
         let (Some(d), Some(before)) = (vector(VECTORS[0])?, vector(VECTORS[1])?) else { return Ok(None) };
         let (Some(t), Some(scale)) = (scalar(NUMBERS[0])?, scalar(NUMBERS[1])?) else { return Ok(None) };
         let inverses = numbers(INVERSES)?.unwrap_or_default();
-        let (count, known) = (inverses.len(), numbers(PRODUCTS)?);
+        let count = inverses.len();
+        // Products that are missing or NaN are computed again.
+        let known = numbers(PRODUCTS)?.filter(|known| known.iter().all(|product| product.is_finite()));
         let mut history = History { d, t, before, pairs: Vec::with_capacity(count), scale };
         for (i, inverse) in inverses.into_iter().enumerate() {
             let [y, s] = PAIRS.map(|name| vector(&format!("{name}.{i}")));

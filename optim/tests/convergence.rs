@@ -5,7 +5,7 @@ use namegrad_autograd::{Parameter, Tensor};
 use namegrad_core::{DType, NamedTensor, Result};
 use namegrad_optim::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Asgd, Lamb, Lbfgs, LineSearch, Lion, Muon, NAdam,
-    Optimizer, RmsProp, Rprop, Sgd,
+    Optimizer, OptimizerState, RmsProp, Rprop, Sgd,
 };
 
 fn parameter(values: &[f64]) -> Result<Parameter> {
@@ -64,6 +64,33 @@ fn lbfgs_keeps_as_many_pairs_as_it_is_told() -> Result<()> {
         Ok(optimizer.state_dict().shared["ro"].numel())
     };
     assert_eq!((step(5)?, step(2)?, step(1)?, step(3)?), (5, 2, 1, 3));
+    Ok(())
+}
+
+#[test]
+fn lbfgs_computes_products_again_that_are_missing_or_nan() -> Result<()> {
+    let run = |edit: &dyn Fn(&mut OptimizerState) -> Result<()>| -> Result<Vec<f32>> {
+        let p = parameter(&[-1.2, 1.0])?;
+        let mut optimizer = Lbfgs::builder([p.clone()]).lr(0.1).max_iter(8).build()?;
+        optimizer.step_with(&mut || rosenbrock(&p.tensor()))?;
+        let mut state = optimizer.state_dict();
+        edit(&mut state)?;
+        optimizer.load_state_dict(&state)?;
+        optimizer.step_with(&mut || rosenbrock(&p.tensor()))?;
+        p.tensor().to_vec()
+    };
+    let expected = run(&|_| Ok(()))?;
+    let without = run(&|state| {
+        state.shared.remove("products");
+        Ok(())
+    })?;
+    let nan = run(&|state| {
+        let products = &state.shared["products"];
+        let products = products.full_like(f64::NAN, products.dtype())?;
+        state.shared.insert("products".into(), products);
+        Ok(())
+    })?;
+    assert_eq!((&without, &nan), (&expected, &expected));
     Ok(())
 }
 
